@@ -1,0 +1,202 @@
+//! Where memory lives: DLPack's device types under the names this library uses.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dlpark::ffi::{DLDevice, DLDeviceType};
+
+/// DLPack's code of each kind of device, and its name here.
+const KINDS: &[(DLDeviceType, &str)] = &[
+    (DLDeviceType::CPU, "cpu"),
+    (DLDeviceType::CUDA, "cuda"),
+    (DLDeviceType::CUDAHOST, "cuda_host"),
+    (DLDeviceType::CUDAMANAGED, "cuda_managed"),
+    (DLDeviceType::ROCM, "rocm"),
+    (DLDeviceType::ROCMHOST, "rocm_host"),
+    (DLDeviceType::OPENCL, "opencl"),
+    (DLDeviceType::VULKAN, "vulkan"),
+    (DLDeviceType::METAL, "metal"),
+    (DLDeviceType::VPI, "vpi"),
+    (DLDeviceType::EXTDEV, "ext_dev"),
+    (DLDeviceType::ONEAPI, "oneapi"),
+    (DLDeviceType::WEBGPU, "webgpu"),
+    (DLDeviceType::HEXAGON, "hexagon"),
+    (DLDeviceType::MAIA, "maia"),
+    (DLDeviceType::TRN, "trn"),
+];
+
+/// A device: its kind and its number.
+///
+/// # Example
+/// ```
+/// use dlfield::Device;
+/// let device: Device = "gpu".parse().unwrap();
+/// assert_eq!(device.to_string(), "cuda:0");
+/// assert_eq!(Device::CPU.to_string(), "cpu");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Device {
+    kind: DLDeviceType,
+    id: i32,
+}
+
+/// What is wrong with a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// A device name nobody knows.
+    #[error(
+        "device: {got:?} is not a device; allowed are 'cpu', 'cuda:N', 'cuda_host', 'cuda_managed', \
+         'gpu' (which is cuda:0) and the names of DLPack's other devices with ':N'"
+    )]
+    UnknownName {
+        /// What was given.
+        got: String,
+    },
+    /// A DLPack device type outside the header.
+    #[error(
+        "device: DLPack device ({code}, {id}) is not a device; allowed are the device types of DLPack 1.3, id >= 0"
+    )]
+    UnknownCode {
+        /// `DLDevice.device_type`.
+        code: i64,
+        /// `DLDevice.device_id`.
+        id: i64,
+    },
+    /// Memory of a device this build cannot allocate.
+    #[error("device: cannot allocate on {device}: this build of dlfield has no support for it; allowed is 'cpu'")]
+    NotSupported {
+        /// The device asked for.
+        device: Device,
+    },
+    /// Memory on one device, wanted on another.
+    #[error("device: the memory is on {found}, wanted on {wanted}, and this build of dlfield cannot move it there")]
+    Mismatch {
+        /// Where the memory is.
+        found: Device,
+        /// Where it was wanted.
+        wanted: Device,
+    },
+    /// The host was asked to read memory it cannot reach.
+    #[error("device: the memory is on {found}; the host can read cpu, cuda_host and cuda_managed only")]
+    NotHostReadable {
+        /// Where the memory is.
+        found: Device,
+    },
+}
+
+impl Device {
+    /// Ordinary host memory, DLPack's `(1, 0)`.
+    pub const CPU: Device = Device { kind: DLDeviceType::CPU, id: 0 };
+
+    /// The CUDA device with number `id`.
+    pub const fn cuda(id: u16) -> Device {
+        Device { kind: DLDeviceType::CUDA, id: id as i32 }
+    }
+
+    /// Reads DLPack's pair of device type and id.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownCode`] for a type outside the DLPack header or a negative id.
+    pub fn from_dlpack(device: DLDevice) -> Result<Device, DeviceError> {
+        let known = KINDS.iter().any(|(kind, _)| *kind == device.device_type);
+        if !known || device.device_id < 0 {
+            return Err(DeviceError::UnknownCode { code: device.device_type.0.into(), id: device.device_id.into() });
+        }
+        let device = Device { kind: device.device_type, id: device.device_id };
+        // The header fixes the id of these to 0, and producers disagree on what else to put there.
+        Ok(if device.is_numbered() { device } else { Device { id: 0, ..device } })
+    }
+
+    /// The device as DLPack writes it.
+    pub fn to_dlpack(self) -> DLDevice {
+        DLDevice { device_type: self.kind, device_id: self.id }
+    }
+
+    /// The kind's name: `"cpu"`, `"cuda"`, `"cuda_host"`, …
+    pub fn kind(self) -> &'static str {
+        KINDS.iter().find(|(kind, _)| *kind == self.kind).map_or("unknown", |(_, name)| name)
+    }
+
+    /// The number among devices of its kind; 0 where there is only one.
+    pub fn id(self) -> i32 {
+        self.id
+    }
+
+    /// Whether host code may read the memory.
+    pub fn is_host_readable(self) -> bool {
+        matches!(
+            self.kind,
+            DLDeviceType::CPU | DLDeviceType::CUDAHOST | DLDeviceType::CUDAMANAGED | DLDeviceType::ROCMHOST
+        )
+    }
+
+    /// Whether several devices of this kind are told apart by a number.
+    fn is_numbered(self) -> bool {
+        !self.is_host_readable()
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_numbered() { write!(f, "{}:{}", self.kind(), self.id) } else { f.write_str(self.kind()) }
+    }
+}
+
+impl FromStr for Device {
+    type Err = DeviceError;
+
+    /// Reads `"cpu"`, `"cuda:1"`, `"gpu"`, …; a missing number is 0.
+    fn from_str(text: &str) -> Result<Device, DeviceError> {
+        let unknown = || DeviceError::UnknownName { got: text.to_owned() };
+        let (name, number) = match text.split_once(':') {
+            Some((name, number)) => (name, Some(number)),
+            None => (text, None),
+        };
+        let name = if name == "gpu" && number.is_none() { "cuda" } else { name };
+        let (kind, _) = KINDS.iter().find(|(_, known)| *known == name).ok_or_else(unknown)?;
+        let id = match number {
+            None => 0,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().map_err(|_| unknown())?
+            }
+            Some(_) => return Err(unknown()),
+        };
+        let device = Device { kind: *kind, id };
+        if id != 0 && !device.is_numbered() { Err(unknown()) } else { Ok(device) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for (text, canonical) in [
+            ("cpu", "cpu"),
+            ("cpu:0", "cpu"),
+            ("gpu", "cuda:0"),
+            ("cuda", "cuda:0"),
+            ("cuda:3", "cuda:3"),
+            ("cuda_host", "cuda_host"),
+            ("cuda_managed", "cuda_managed"),
+            ("rocm:1", "rocm:1"),
+        ] {
+            let device: Device = text.parse().expect(text);
+            assert_eq!(device.to_string(), canonical);
+            assert_eq!(Device::from_dlpack(device.to_dlpack()), Ok(device));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "gpu:1", "cpu:1", "cuda:", "cuda:-1", "cuda:+1", "cuda:x", "CPU", "cuda:99999999999"] {
+            assert!(text.parse::<Device>().is_err(), "{text}");
+        }
+        let unknown = DLDevice { device_type: DLDeviceType(5), device_id: 0 };
+        assert!(Device::from_dlpack(unknown).is_err());
+        let negative = DLDevice { device_type: DLDeviceType::CUDA, device_id: -1 };
+        assert!(Device::from_dlpack(negative).is_err());
+    }
+}

@@ -1,0 +1,248 @@
+//! Labels of the dimensions, in index order.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The label of one dimension.
+///
+/// `I`, `J`, `K` are the axes of the grid; decimal numbers are data dimensions (the components of a
+/// vector at a grid point); anything else is the user's own.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Dim {
+    /// First horizontal axis.
+    I,
+    /// Second horizontal axis.
+    J,
+    /// Vertical axis.
+    K,
+    /// Data dimension with this number, written `"0"`, `"1"`, ….
+    Data(u32),
+    /// A user's label.
+    Label(Arc<str>),
+}
+
+/// What is wrong with labels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DimsError {
+    /// A label of length zero.
+    #[error("dims: label {axis} is empty; allowed is 'I', 'J', 'K', a decimal number or any other non-empty string")]
+    Empty {
+        /// Position of the label.
+        axis: usize,
+    },
+    /// The same label twice.
+    #[error("dims: label {label:?} stands at {first} and at {second}; allowed is each label once")]
+    Duplicate {
+        /// The label.
+        label: String,
+        /// First position.
+        first: usize,
+        /// Second position.
+        second: usize,
+    },
+    /// More or fewer labels than dimensions.
+    #[error("dims: {got} labels for {ndim} dimensions; allowed is one label for each dimension")]
+    Length {
+        /// Labels given.
+        got: usize,
+        /// Dimensions of the field.
+        ndim: usize,
+    },
+    /// A label that the tensor has not got.
+    #[error("axes: {label:?} is not a dimension; allowed are {allowed}")]
+    Unknown {
+        /// The label asked for.
+        label: String,
+        /// The labels there are.
+        allowed: String,
+    },
+}
+
+impl Dim {
+    /// Reads one label; `None` for the empty string.
+    pub fn parse(text: &str) -> Option<Dim> {
+        let number = || text.parse().ok().filter(|number: &u32| number.to_string() == text);
+        match text {
+            "" => None,
+            "I" => Some(Dim::I),
+            "J" => Some(Dim::J),
+            "K" => Some(Dim::K),
+            _ => Some(number().map_or_else(|| Dim::Label(text.into()), Dim::Data)),
+        }
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dim::I => f.write_str("I"),
+            Dim::J => f.write_str("J"),
+            Dim::K => f.write_str("K"),
+            Dim::Data(number) => write!(f, "{number}"),
+            Dim::Label(label) => f.write_str(label),
+        }
+    }
+}
+
+/// The labels of all dimensions of a field, each different.
+///
+/// # Example
+/// ```
+/// use dlfield::Dims;
+/// assert_eq!(Dims::standard(4).to_string(), "I, J, K, 0");
+/// assert_eq!(Dims::parse(["K", "I"]).unwrap().position("I"), Some(1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Dims(Repr);
+
+/// The standard labels need no memory of their own, so that a field without stated labels stays cheap.
+#[derive(Clone, Debug)]
+enum Repr {
+    Standard(usize),
+    Named(Arc<[Dim]>),
+}
+
+impl Dims {
+    /// The labels of a field whose dimensions nobody named: I, J, K, "0", "1", ….
+    pub fn standard(ndim: usize) -> Dims {
+        Dims(Repr::Standard(ndim))
+    }
+
+    /// Takes labels as they are.
+    ///
+    /// # Errors
+    /// [`DimsError::Duplicate`] if a label stands twice.
+    pub fn new(labels: Vec<Dim>) -> Result<Dims, DimsError> {
+        for (second, label) in labels.iter().enumerate() {
+            if let Some(first) = labels[..second].iter().position(|other| other == label) {
+                return Err(DimsError::Duplicate { label: label.to_string(), first, second });
+            }
+        }
+        Ok(Dims(Repr::Named(labels.into())))
+    }
+
+    /// Reads labels from strings.
+    ///
+    /// # Errors
+    /// [`DimsError::Empty`] for an empty string, [`DimsError::Duplicate`] for a repeated one.
+    pub fn parse<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Result<Dims, DimsError> {
+        let labels = labels
+            .into_iter()
+            .enumerate()
+            .map(|(axis, text)| Dim::parse(text.as_ref()).ok_or(DimsError::Empty { axis }));
+        Dims::new(labels.collect::<Result<_, _>>()?)
+    }
+
+    /// Number of dimensions.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Standard(ndim) => *ndim,
+            Repr::Named(labels) => labels.len(),
+        }
+    }
+
+    /// Whether there are no dimensions.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The labels in index order.
+    pub fn iter(&self) -> impl Iterator<Item = Dim> + '_ {
+        (0..self.len()).map(|axis| self.get(axis))
+    }
+
+    fn get(&self, axis: usize) -> Dim {
+        match &self.0 {
+            Repr::Named(labels) => labels[axis].clone(),
+            Repr::Standard(_) => match axis {
+                0 => Dim::I,
+                1 => Dim::J,
+                2 => Dim::K,
+                _ => Dim::Data(u32::try_from(axis - 3).unwrap_or(u32::MAX)),
+            },
+        }
+    }
+
+    /// Where a label stands, if it does.
+    pub fn position(&self, label: &str) -> Option<usize> {
+        let wanted = Dim::parse(label)?;
+        self.iter().position(|dim| dim == wanted)
+    }
+
+    /// The labels of the given axes, in the order given: what a view's dimensions are called.
+    pub fn select(&self, axes: &[usize]) -> Dims {
+        if let Repr::Standard(_) = self.0
+            && axes.iter().enumerate().all(|(new, old)| new == *old)
+        {
+            return Dims::standard(axes.len());
+        }
+        Dims(Repr::Named(axes.iter().map(|axis| self.get(*axis)).collect()))
+    }
+
+    /// The labels followed by `count` data dimensions, numbered from the first number not in use.
+    pub fn with_data(&self, count: usize) -> Dims {
+        let next = self.iter().filter_map(|dim| if let Dim::Data(number) = dim { Some(number + 1) } else { None });
+        let first = next.max().unwrap_or(0);
+        let added = (first..).take(count).map(Dim::Data);
+        Dims(Repr::Named(self.iter().chain(added).collect()))
+    }
+
+    /// Checks that there is one label per dimension.
+    ///
+    /// # Errors
+    /// [`DimsError::Length`] otherwise.
+    pub fn check_len(&self, ndim: usize) -> Result<(), DimsError> {
+        if self.len() == ndim { Ok(()) } else { Err(DimsError::Length { got: self.len(), ndim }) }
+    }
+}
+
+impl PartialEq for Dims {
+    fn eq(&self, other: &Dims) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Dims {}
+
+impl fmt::Display for Dims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (axis, dim) in self.iter().enumerate() {
+            write!(f, "{}{dim}", if axis == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_labels_equal_named_ones() {
+        let named = Dims::parse(["I", "J", "K", "0", "1"]).expect("valid");
+        assert_eq!(Dims::standard(5), named);
+        assert_ne!(Dims::standard(4), named);
+    }
+
+    #[test]
+    fn numbers_are_data_only_in_canonical_form() {
+        assert_eq!(Dim::parse("12"), Some(Dim::Data(12)));
+        assert_eq!(Dim::parse("012"), Some(Dim::Label("012".into())));
+        assert_eq!(Dim::parse("+1"), Some(Dim::Label("+1".into())));
+        assert_eq!(Dim::parse("99999999999"), Some(Dim::Label("99999999999".into())));
+    }
+
+    #[test]
+    fn wrong_labels_are_refused() {
+        assert_eq!(Dims::parse(["I", ""]), Err(DimsError::Empty { axis: 1 }));
+        let twice = DimsError::Duplicate { label: "J".into(), first: 0, second: 2 };
+        assert_eq!(Dims::parse(["J", "I", "J"]), Err(twice));
+    }
+
+    #[test]
+    fn data_dimensions_continue_the_numbers() {
+        assert_eq!(Dims::standard(2).with_data(2).to_string(), "I, J, 0, 1");
+        assert_eq!(Dims::standard(4).with_data(1).to_string(), "I, J, K, 0, 1");
+    }
+}

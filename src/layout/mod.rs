@@ -1,0 +1,175 @@
+//! Layout arithmetic: where each element of a field lies. Pure, checked, 64-bit.
+//!
+//! A [`Spec`] says what a user wants; [`Spec::place`] turns it into a [`Placement`] that says where every
+//! element goes, or a [`LayoutError`] that names the argument at fault.
+
+mod order;
+mod padding;
+mod span;
+mod spec;
+mod strides;
+
+use smallvec::SmallVec;
+
+pub use order::Layout;
+pub use padding::Padding;
+pub use span::{byte_span, is_contiguous};
+pub(crate) use spec::offset;
+pub use spec::{Placement, Spec};
+pub(crate) use strides::gcd;
+
+/// One number per dimension. Six dimensions fit without an allocation: a grid and three data dimensions.
+pub type Extents = SmallVec<[i64; 6]>;
+
+/// `(lower, upper)` ghost widths, one pair per dimension.
+pub type Halo = SmallVec<[(i64, i64); 6]>;
+
+/// The most dimensions a field may have: NumPy's limit, so that every tensor has an array view.
+pub const MAX_NDIM: usize = 64;
+
+/// What is wrong with a shape, a layout or an alignment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// More dimensions than any array library takes.
+    #[error("shape: {got} dimensions; allowed are at most {MAX_NDIM}")]
+    TooManyDims {
+        /// Dimensions asked for.
+        got: usize,
+    },
+    /// A negative extent.
+    #[error("shape: extent {got} at axis {axis}; allowed is 0 or more")]
+    NegativeExtent {
+        /// The dimension.
+        axis: usize,
+        /// The extent.
+        got: i64,
+    },
+    /// A field that no 64-bit address space holds.
+    #[error(
+        "shape: {shape:?} with {itemsize}-byte elements, layout and padding needs more bytes than 64-bit sizes can \
+         count; allowed are less than 2**63"
+    )]
+    Overflow {
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// A keyword with another length than the number of dimensions.
+    #[error("{argument}: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
+    Length {
+        /// The keyword.
+        argument: &'static str,
+        /// Entries given.
+        got: usize,
+        /// Dimensions of the field.
+        ndim: usize,
+    },
+    /// A layout that is no permutation.
+    #[error("layout: {got:?} for {ndim} dimensions; allowed is a permutation of 0..{ndim}, 0 for the largest stride")]
+    NotPermutation {
+        /// The layout given.
+        got: Vec<i64>,
+        /// Dimensions of the field.
+        ndim: usize,
+    },
+    /// An alignment below one byte.
+    #[error("alignment_size: {got} bytes; allowed is 1 or more")]
+    AlignmentSize {
+        /// Bytes asked for.
+        got: i64,
+    },
+    /// An alignment whose common multiple with the element size or the block alignment overflows.
+    #[error("alignment_size: {got} bytes is too large to align {itemsize}-byte elements to")]
+    AlignmentOverflow {
+        /// Bytes asked for.
+        got: i64,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// A negative index to align.
+    #[error("aligned_index: {got} at axis {axis}; allowed is 0 or more")]
+    AlignedIndex {
+        /// The dimension.
+        axis: usize,
+        /// The index.
+        got: i64,
+    },
+    /// Ghost widths that are negative or wider than the field.
+    #[error(
+        "halo: ({lower}, {upper}) at axis {axis} of extent {extent}; allowed is 0 or more each, together at most the extent"
+    )]
+    Halo {
+        /// The dimension.
+        axis: usize,
+        /// Lower width.
+        lower: i64,
+        /// Upper width.
+        upper: i64,
+        /// Extent of the dimension.
+        extent: i64,
+    },
+    /// An origin outside the field.
+    #[error("origin: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
+    Origin {
+        /// The dimension.
+        axis: usize,
+        /// The index.
+        got: i64,
+        /// Extent of the dimension.
+        extent: i64,
+    },
+    /// Two fields that should have the same shape.
+    #[error("shape: {got:?}; wanted is {wanted:?}")]
+    Shapes {
+        /// The shape that is fixed.
+        wanted: Vec<i64>,
+        /// The shape that differs.
+        got: Vec<i64>,
+    },
+    /// A sub-array element type whose dimensions are not the data's last.
+    #[error(
+        "dtype: sub-array of shape {wanted:?}, but the data has shape {shape:?}; allowed is data that ends with it"
+    )]
+    SubArray {
+        /// The data's shape.
+        shape: Vec<i64>,
+        /// The sub-array's shape.
+        wanted: Vec<i64>,
+    },
+    /// A padding nobody knows.
+    #[error("padding: {got:?}; allowed is 'none' or 'row'")]
+    Padding {
+        /// What was given.
+        got: String,
+    },
+}
+
+/// Checks that a keyword has one entry per dimension.
+pub(crate) fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
+    if got == ndim { Ok(()) } else { Err(LayoutError::Length { argument, got, ndim }) }
+}
+
+/// Checks ghost widths against the extents they are part of.
+pub(crate) fn check_halo(halo: &[(i64, i64)], shape: &[i64]) -> Result<(), LayoutError> {
+    check_len("halo", halo.len(), shape.len())?;
+    for (axis, ((lower, upper), extent)) in halo.iter().copied().zip(shape.iter().copied()).enumerate() {
+        let fits = lower >= 0 && upper >= 0 && lower.checked_add(upper).is_some_and(|both| both <= extent);
+        if !fits {
+            return Err(LayoutError::Halo { axis, lower, upper, extent });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the first compute point lies in the field or just behind it.
+pub(crate) fn check_origin(origin: &[i64], shape: &[i64]) -> Result<(), LayoutError> {
+    check_len("origin", origin.len(), shape.len())?;
+    for (axis, (got, extent)) in origin.iter().copied().zip(shape.iter().copied()).enumerate() {
+        if !(0..=extent).contains(&got) {
+            return Err(LayoutError::Origin { axis, got, extent });
+        }
+    }
+    Ok(())
+}

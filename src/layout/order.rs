@@ -1,0 +1,176 @@
+//! The order of strides: permutations, and the rules presets make them by.
+
+use std::cmp::Reverse;
+
+use smallvec::SmallVec;
+
+use super::LayoutError;
+use crate::dims::{Dim, Dims};
+use crate::preset::LayoutRule;
+
+/// The rank of each dimension's stride in decreasing order: 0 for the largest, `ndim - 1` for the contiguous one.
+///
+/// # Example
+/// ```
+/// use dlfield::layout::Layout;
+/// assert_eq!(Layout::f_order(3).to_vec(), [2, 1, 0]);
+/// assert_eq!(Layout::of_strides(&[4, 5, 6], &[1, 24, 4]).to_vec(), [2, 0, 1]);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout(SmallVec<[u8; 16]>);
+
+impl Layout {
+    /// Last dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
+    pub fn c_order(ndim: usize) -> Layout {
+        Layout((0u8..).take(ndim).collect())
+    }
+
+    /// First dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
+    pub fn f_order(ndim: usize) -> Layout {
+        let mut ranks: SmallVec<[u8; 16]> = (0u8..).take(ndim).collect();
+        ranks.reverse();
+        Layout(ranks)
+    }
+
+    /// Takes ranks as a user gives them.
+    ///
+    /// # Errors
+    /// [`LayoutError::NotPermutation`] if they are not each of `0..ndim` once.
+    pub fn new(ranks: &[i64], ndim: usize) -> Result<Layout, LayoutError> {
+        let wrong = || LayoutError::NotPermutation { got: ranks.to_vec(), ndim };
+        let taken: SmallVec<[u8; 16]> =
+            ranks.iter().map(|rank| u8::try_from(*rank)).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let complete = (0u8..).take(ndim).all(|rank| taken.contains(&rank));
+        if taken.len() == ndim && complete { Ok(Layout(taken)) } else { Err(wrong()) }
+    }
+
+    /// Ranks the dimensions by a sort key, smallest key first (the largest stride); equal keys in index order.
+    fn ranked<K: Ord>(ndim: usize, key: impl FnMut(&usize) -> K) -> Layout {
+        let mut axes: SmallVec<[usize; 16]> = (0..ndim).collect();
+        axes.sort_by_key(key);
+        let mut ranks = SmallVec::from_elem(0, ndim);
+        for (rank, axis) in (0u8..).zip(axes) {
+            ranks[axis] = rank;
+        }
+        Layout(ranks)
+    }
+
+    /// The layout that a preset's rule gives dimensions of these meanings.
+    pub fn by_rule(rule: LayoutRule, dims: &Dims) -> Layout {
+        let ranks = match rule {
+            LayoutRule::C => return Layout::c_order(dims.len()),
+            LayoutRule::F => return Layout::f_order(dims.len()),
+            LayoutRule::Grid(ranks) => ranks,
+        };
+        let labels: SmallVec<[Dim; 6]> = dims.iter().collect();
+        Layout::ranked(labels.len(), |axis| match labels[*axis] {
+            Dim::Data(number) => (0, number),
+            Dim::Label(_) => (1, 0),
+            Dim::I => (2, u32::from(ranks[0])),
+            Dim::J => (2, u32::from(ranks[1])),
+            Dim::K => (2, u32::from(ranks[2])),
+        })
+    }
+
+    /// Reads the layout off strides (of any unit). Dimensions of extent 1, whose strides mean nothing, go along
+    /// with C or F order where the others allow it.
+    pub fn of_strides(shape: &[i64], strides: &[i64]) -> Layout {
+        let steps =
+            shape.iter().zip(strides).filter(|(extent, _)| **extent != 1).map(|(_, stride)| stride.unsigned_abs());
+        let steps: SmallVec<[u64; 6]> = steps.collect();
+        if steps.is_sorted_by(|left, right| left >= right) {
+            Layout::c_order(shape.len())
+        } else if steps.is_sorted() {
+            Layout::f_order(shape.len())
+        } else {
+            Layout::ranked(strides.len(), |axis| Reverse(strides[*axis].unsigned_abs()))
+        }
+    }
+
+    /// The axes from the largest stride to the smallest.
+    pub fn axes(&self) -> SmallVec<[usize; 16]> {
+        let mut axes = SmallVec::from_elem(0, self.0.len());
+        for (axis, rank) in self.0.iter().enumerate() {
+            axes[usize::from(*rank)] = axis;
+        }
+        axes
+    }
+
+    /// The layout of a view that keeps the given axes in the given order.
+    pub fn select(&self, axes: &[usize]) -> Layout {
+        Layout::ranked(axes.len(), |axis| self.0[axes[*axis]])
+    }
+
+    /// Whether the ranks ascend: C order by index.
+    pub fn is_c_order(&self) -> bool {
+        self.0.is_sorted()
+    }
+
+    /// The ranks, in index order.
+    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The ranks, in index order.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.0.to_vec()
+    }
+
+    /// Number of dimensions.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no dimensions.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_rule(ranks: [u8; 3], dims: &[&str]) -> Vec<u8> {
+        Layout::by_rule(LayoutRule::Grid(ranks), &Dims::parse(dims).expect("valid")).to_vec()
+    }
+
+    #[test]
+    fn grid_rules_go_by_meaning() {
+        assert_eq!(by_rule([0, 1, 2], &["I", "J", "K"]), [0, 1, 2]);
+        assert_eq!(by_rule([0, 1, 2], &["K", "J", "I"]), [2, 1, 0]);
+        assert_eq!(by_rule([2, 1, 0], &["K", "J", "I"]), [0, 1, 2]);
+        assert_eq!(by_rule([0, 2, 1], &["I", "K"]), [0, 1]);
+        assert_eq!(by_rule([1, 2, 0], &["I", "J", "K"]), [1, 2, 0]);
+    }
+
+    #[test]
+    fn data_dimensions_come_first_and_labels_second() {
+        assert_eq!(by_rule([0, 1, 2], &["I", "J", "K", "0", "1"]), [2, 3, 4, 0, 1]);
+        assert_eq!(by_rule([0, 1, 2], &["1", "0", "I"]), [1, 0, 2]);
+        assert_eq!(by_rule([2, 1, 0], &["I", "cell", "0"]), [2, 1, 0]);
+    }
+
+    #[test]
+    fn extents_of_one_follow_the_others() {
+        assert_eq!(Layout::of_strides(&[4, 1, 3], &[1, 4, 4]), Layout::f_order(3));
+        assert_eq!(Layout::of_strides(&[4, 1, 3], &[3, 1, 1]), Layout::c_order(3));
+        assert_eq!(Layout::of_strides(&[4, 5], &[-5, 1]), Layout::c_order(2));
+    }
+
+    #[test]
+    fn only_permutations_are_layouts() {
+        assert!(Layout::new(&[1, 0], 2).is_ok());
+        for wrong in [&[0, 0][..], &[0, 2], &[0], &[0, 1, 2], &[-1, 0], &[0, 256]] {
+            assert!(Layout::new(wrong, 2).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn views_rank_what_is_left() {
+        let layout = Layout::new(&[2, 0, 1], 3).expect("valid");
+        assert_eq!(layout.axes().to_vec(), [1, 2, 0]);
+        assert_eq!(layout.select(&[0, 2]).to_vec(), [1, 0]);
+        assert_eq!(layout.select(&[2, 1, 0]).to_vec(), [1, 0, 2]);
+    }
+}

@@ -1,0 +1,44 @@
+//! What lies between rows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::LayoutError;
+
+/// What happens between the rows of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Padding {
+    /// Nothing: rows follow each other.
+    None,
+    /// Each row is lengthened so that the next one is aligned at the aligned index too.
+    Row,
+}
+
+impl Padding {
+    /// The padding of an allocation that asks for none in particular: rows are worth lengthening only for an
+    /// alignment that single elements don't have anyway.
+    pub fn default_for(alignment_size: i64, itemsize: i64) -> Padding {
+        if alignment_size <= itemsize { Padding::None } else { Padding::Row }
+    }
+}
+
+impl FromStr for Padding {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Padding, LayoutError> {
+        match text {
+            "none" => Ok(Padding::None),
+            "row" => Ok(Padding::Row),
+            _ => Err(LayoutError::Padding { got: text.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for Padding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Padding::None => "none",
+            Padding::Row => "row",
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The bytes that a strided field touches.
+
+/// The bytes that the elements of a field touch, relative to element 0: lowest, and one past the highest.
+///
+/// `strides` count elements. `None` for a field without elements. The sums are taken in 128 bits, which no 64
+/// dimensions of 64-bit numbers overflow.
+pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i128, i128)> {
+    let (mut low, mut high) = (0i128, 0i128);
+    for (extent, stride) in shape.iter().zip(strides) {
+        if *extent == 0 {
+            return None;
+        }
+        let reach = (i128::from(*extent) - 1) * i128::from(*stride);
+        if reach < 0 { low += reach } else { high += reach }
+    }
+    let itemsize = i128::try_from(itemsize).unwrap_or(i128::MAX);
+    Some((low.saturating_mul(itemsize), (high + 1).saturating_mul(itemsize)))
+}
+
+/// Whether the elements lie next to each other without gaps, in the order of the given axes (largest stride first).
+///
+/// Strides of extents of 1, and all strides of a field without elements, mean nothing and are not looked at.
+pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedIterator<Item = usize>) -> bool {
+    if shape.contains(&0) {
+        return true;
+    }
+    let mut expected = 1i64;
+    for axis in axes.rev() {
+        if shape[axis] != 1 {
+            if strides[axis] != expected {
+                return false;
+            }
+            expected = expected.saturating_mul(shape[axis]);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_reach_both_ways() {
+        assert_eq!(byte_span(&[3, 4], &[4, 1], 8), Some((0, 96)));
+        assert_eq!(byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
+        assert_eq!(byte_span(&[3, 0], &[4, 1], 8), None);
+        assert_eq!(byte_span(&[], &[], 8), Some((0, 8)));
+    }
+
+    #[test]
+    fn extents_of_one_do_not_break_contiguity() {
+        assert!(is_contiguous(&[2, 1, 3], &[3, 77, 1], 0..3));
+        assert!(!is_contiguous(&[2, 3], &[4, 1], 0..2));
+        assert!(is_contiguous(&[2, 3], &[1, 2], (0..2).rev()));
+        assert!(is_contiguous(&[0, 3], &[9, 9], 0..2));
+    }
+}

@@ -1,0 +1,293 @@
+//! What a user wants allocated, and where that puts every element.
+
+use super::strides::{compute, lcm};
+use super::{Extents, Halo, Layout, LayoutError, MAX_NDIM, Padding, check_halo, check_len, check_origin};
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::preset::{Alignment, Preset};
+
+/// Every block of host memory starts at a multiple of this, which is what JAX takes without a copy.
+pub(crate) const BLOCK_ALIGNMENT: i64 = 64;
+
+/// What is to be allocated. Everything but shape and element type is optional; what is stated overrides the preset.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Preset, Spec};
+/// let spec = Spec::new(&[10, 10, 7], DType::F64).preset(Preset::find("gt:cpu_ifirst").unwrap());
+/// assert_eq!(spec.place().unwrap().strides.to_vec(), [1, 10, 100]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Spec {
+    shape: Extents,
+    dtype: DType,
+    preset: Option<Preset>,
+    dims: Option<Dims>,
+    layout: Option<Layout>,
+    alignment_size: Option<i64>,
+    aligned_index: Option<Extents>,
+    padding: Option<Padding>,
+    halo: Option<Halo>,
+    origin: Option<Extents>,
+    device: Option<Device>,
+}
+
+/// Where every element of a field goes: the outcome of a [`Spec`], checked.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Extents, in index order.
+    pub shape: Extents,
+    /// Element type.
+    pub dtype: DType,
+    /// Strides in elements, in index order.
+    pub strides: Extents,
+    /// Order of the strides.
+    pub layout: Layout,
+    /// What lies between rows.
+    pub padding: Padding,
+    /// Labels.
+    pub dims: Dims,
+    /// Ghost widths.
+    pub halo: Halo,
+    /// First compute point.
+    pub origin: Extents,
+    /// The address of the element at `aligned_index` is a multiple of this many bytes.
+    pub alignment_size: i64,
+    /// The index that is aligned.
+    pub aligned_index: Extents,
+    /// Where the memory is.
+    pub device: Device,
+    /// Bytes to allocate, at least 1.
+    pub block_bytes: usize,
+    /// What the start of the block has to be a multiple of.
+    pub block_alignment: usize,
+    /// Bytes from the start of the block to the element at index 0.
+    pub first_byte: usize,
+}
+
+impl Spec {
+    /// A field of this shape and element type: C order, compact, on the host, until more is said.
+    pub fn new(shape: &[i64], dtype: DType) -> Spec {
+        Spec {
+            shape: Extents::from_slice(shape),
+            dtype,
+            preset: None,
+            dims: None,
+            layout: None,
+            alignment_size: None,
+            aligned_index: None,
+            padding: None,
+            halo: None,
+            origin: None,
+            device: None,
+        }
+    }
+
+    /// Takes alignment, layout rule and device from a preset, unless they are stated.
+    #[must_use]
+    pub fn preset(mut self, preset: Preset) -> Spec {
+        self.preset = Some(preset);
+        self
+    }
+
+    /// Labels the dimensions; I, J, K, "0", … otherwise.
+    #[must_use]
+    pub fn dims(mut self, dims: Dims) -> Spec {
+        self.dims = Some(dims);
+        self
+    }
+
+    /// Orders the strides; the preset's rule or C order otherwise.
+    #[must_use]
+    pub fn layout(mut self, layout: Layout) -> Spec {
+        self.layout = Some(layout);
+        self
+    }
+
+    /// Aligns the element at the aligned index to this many bytes; 1 or the preset's alignment otherwise.
+    #[must_use]
+    pub fn alignment_size(mut self, bytes: i64) -> Spec {
+        self.alignment_size = Some(bytes);
+        self
+    }
+
+    /// Chooses the element that is aligned; the first one behind the lower halo otherwise.
+    #[must_use]
+    pub fn aligned_index(mut self, index: &[i64]) -> Spec {
+        self.aligned_index = Some(Extents::from_slice(index));
+        self
+    }
+
+    /// Says what lies between rows; nothing for alignments up to the element size, else [`Padding::Row`].
+    #[must_use]
+    pub fn padding(mut self, padding: Padding) -> Spec {
+        self.padding = Some(padding);
+        self
+    }
+
+    /// States the ghost widths; none otherwise.
+    #[must_use]
+    pub fn halo(mut self, halo: &[(i64, i64)]) -> Spec {
+        self.halo = Some(Halo::from_slice(halo));
+        self
+    }
+
+    /// States the first compute point; the lower halo otherwise.
+    #[must_use]
+    pub fn origin(mut self, origin: &[i64]) -> Spec {
+        self.origin = Some(Extents::from_slice(origin));
+        self
+    }
+
+    /// Chooses the device; the preset's or the host otherwise.
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Spec {
+        self.device = Some(device);
+        self
+    }
+
+    /// Changes the element type.
+    #[must_use]
+    pub fn dtype(mut self, dtype: DType) -> Spec {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Element type.
+    pub fn element(&self) -> DType {
+        self.dtype
+    }
+
+    /// Whether labels are stated.
+    pub fn has_dims(&self) -> bool {
+        self.dims.is_some()
+    }
+
+    /// Where the memory will be: the stated device, the preset's, or the host.
+    pub fn target(&self) -> Device {
+        self.device.or(self.preset.as_ref().map(Preset::device)).unwrap_or(Device::CPU)
+    }
+
+    /// Number of dimensions.
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Decides where every element goes.
+    ///
+    /// # Errors
+    /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault: a negative extent, a length other than
+    /// the number of dimensions, a layout that is no permutation, a halo wider than the field, sizes beyond 64 bits.
+    pub fn place(&self) -> Result<Placement> {
+        let (shape, ndim) = (&self.shape, self.shape.len());
+        if ndim > MAX_NDIM {
+            return Err(LayoutError::TooManyDims { got: ndim }.into());
+        }
+        if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
+            return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
+        }
+        let dims = self.dims.clone().unwrap_or_else(|| Dims::standard(ndim));
+        dims.check_len(ndim)?;
+        let halo = self.checked_halo()?;
+        let origin = self.checked_origin(&halo)?;
+        let layout = self.checked_layout(&dims)?;
+        let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
+        let alignment_size = self.checked_alignment(itemsize)?;
+        let aligned_index = self.checked_aligned_index(&halo)?;
+        let padding = self.padding.unwrap_or_else(|| match self.base_alignment() {
+            Some(_) => Padding::None,
+            None => Padding::default_for(alignment_size, itemsize),
+        });
+
+        let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
+        let alignment = lcm(alignment_size, itemsize).ok_or_else(too_wide)?;
+        let block_alignment = lcm(alignment, BLOCK_ALIGNMENT).ok_or_else(too_wide)?;
+        let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
+        let placed = compute(shape, &layout, padding, alignment / itemsize).ok_or_else(too_large)?;
+        let aligned_offset = offset(&aligned_index, &placed.strides, itemsize).ok_or_else(too_large)?;
+        let first_byte = (-aligned_offset).rem_euclid(alignment);
+        let bytes = placed.elements.checked_mul(itemsize).and_then(|bytes| bytes.checked_add(first_byte));
+        // The block's alignment must be findable behind whatever address the allocator returns.
+        let slack = bytes.and_then(|bytes| bytes.checked_add(block_alignment));
+        slack.and_then(|bytes| isize::try_from(bytes).ok()).ok_or_else(too_large)?;
+        let as_size = |bytes: Option<i64>| bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(too_large);
+
+        Ok(Placement {
+            shape: shape.clone(),
+            dtype: self.dtype,
+            strides: placed.strides,
+            layout,
+            padding,
+            dims,
+            halo,
+            origin,
+            alignment_size,
+            aligned_index,
+            device: self.target(),
+            block_bytes: as_size(bytes)?,
+            block_alignment: as_size(Some(block_alignment))?,
+            first_byte: as_size(Some(first_byte))?,
+        })
+    }
+
+    /// The preset's alignment of the start of the memory, if it is of that kind and nothing else is stated.
+    fn base_alignment(&self) -> Option<u32> {
+        match self.preset.as_ref().map(Preset::alignment) {
+            Some(Alignment::Base(bytes)) if self.alignment_size.is_none() => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn checked_halo(&self) -> Result<Halo, LayoutError> {
+        let Some(halo) = &self.halo else { return Ok(Halo::from_elem((0, 0), self.ndim())) };
+        check_halo(halo, &self.shape).map(|()| halo.clone())
+    }
+
+    fn checked_origin(&self, halo: &Halo) -> Result<Extents, LayoutError> {
+        let Some(origin) = &self.origin else { return Ok(halo.iter().map(|(lower, _)| *lower).collect()) };
+        check_origin(origin, &self.shape).map(|()| origin.clone())
+    }
+
+    fn checked_layout(&self, dims: &Dims) -> Result<Layout, LayoutError> {
+        match (&self.layout, &self.preset) {
+            (Some(layout), _) => check_len("layout", layout.len(), self.ndim()).map(|()| layout.clone()),
+            (None, Some(preset)) => Ok(Layout::by_rule(preset.layout(), dims)),
+            (None, None) => Ok(Layout::c_order(self.ndim())),
+        }
+    }
+
+    fn checked_alignment(&self, itemsize: i64) -> Result<i64, LayoutError> {
+        match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
+            (Some(bytes), _) if bytes < 1 => Err(LayoutError::AlignmentSize { got: bytes }),
+            (Some(bytes), _) => Ok(bytes),
+            // At most 2**32 elements of 16 bytes: far from overflow.
+            (None, Some(Alignment::Elements(elements))) => Ok(i64::from(elements) * itemsize),
+            (None, Some(Alignment::Base(bytes))) => Ok(i64::from(bytes)),
+            (None, None) => Ok(1),
+        }
+    }
+
+    fn checked_aligned_index(&self, halo: &Halo) -> Result<Extents, LayoutError> {
+        let Some(index) = &self.aligned_index else {
+            // A preset that aligns the base would not, were the first point behind the halo aligned instead.
+            return Ok(match self.base_alignment() {
+                Some(_) => Extents::from_elem(0, self.ndim()),
+                None => halo.iter().map(|(lower, _)| *lower).collect(),
+            });
+        };
+        check_len("aligned_index", index.len(), self.ndim())?;
+        match index.iter().position(|entry| *entry < 0) {
+            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis] }),
+            None => Ok(index.clone()),
+        }
+    }
+}
+
+/// Bytes from element 0 to the element at `index`; `None` if that overflows.
+pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i64> {
+    index.iter().zip(strides).try_fold(0i64, |sum, (position, stride)| {
+        position.checked_mul(*stride)?.checked_mul(itemsize)?.checked_add(sum)
+    })
+}

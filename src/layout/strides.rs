@@ -1,0 +1,71 @@
+//! Strides of a fresh allocation.
+
+use super::{Extents, Layout, Padding};
+
+/// Strides in elements, and the number of elements from the first to behind the last row's padding.
+pub(super) struct Strides {
+    pub(super) strides: Extents,
+    pub(super) elements: i64,
+}
+
+/// Lays rows out one after the other, the last in `layout`'s order contiguous.
+///
+/// `unit` is the alignment in elements; with [`Padding::Row`] each row is lengthened to a multiple of it. Extents of
+/// 0 count as 1, as in NumPy, so that strides stay distinct. `None` if a size overflows.
+pub(super) fn compute(shape: &[i64], layout: &Layout, padding: Padding, unit: i64) -> Option<Strides> {
+    let mut strides = Extents::from_elem(1, shape.len());
+    let mut elements = 1i64;
+    for (position, axis) in layout.axes().into_iter().rev().enumerate() {
+        strides[axis] = elements;
+        let extent = shape[axis].max(1);
+        let extent = match padding {
+            Padding::Row if position == 0 => round_up(extent, unit)?,
+            _ => extent,
+        };
+        elements = elements.checked_mul(extent)?;
+    }
+    Some(Strides { strides, elements })
+}
+
+/// The smallest multiple of `unit` that is at least `value`; both positive.
+pub(super) fn round_up(value: i64, unit: i64) -> Option<i64> {
+    match value % unit {
+        0 => Some(value),
+        rest => value.checked_add(unit - rest),
+    }
+}
+
+/// Greatest common divisor of two positive numbers.
+pub(crate) fn gcd(mut a: i64, mut b: i64) -> i64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Least common multiple of two positive numbers; `None` if it overflows.
+pub(super) fn lcm(a: i64, b: i64) -> Option<i64> {
+    (a / gcd(a, b)).checked_mul(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_lengthened_only_when_asked() {
+        let layout = Layout::c_order(2);
+        let compact = compute(&[3, 5], &layout, Padding::None, 4).expect("fits");
+        assert_eq!((compact.strides.to_vec(), compact.elements), (vec![5, 1], 15));
+        let padded = compute(&[3, 5], &layout, Padding::Row, 4).expect("fits");
+        assert_eq!((padded.strides.to_vec(), padded.elements), (vec![8, 1], 24));
+    }
+
+    #[test]
+    fn sizes_beyond_32_bits_are_right() {
+        let field = compute(&[1024, 1024, 4096], &Layout::f_order(3), Padding::None, 1).expect("fits");
+        assert_eq!(field.strides.to_vec(), [1, 1024, 1 << 20]);
+        assert_eq!(field.elements, 1 << 32);
+        assert!(compute(&[1 << 32, 1 << 32], &Layout::c_order(2), Padding::None, 1).is_none());
+    }
+}

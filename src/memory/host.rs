@@ -1,0 +1,125 @@
+//! Host memory: the allocator for small blocks, mappings with huge pages for large ones.
+
+#![allow(unsafe_code, reason = "raw allocation has no safe interface")]
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+use memmap2::{MmapMut, MmapOptions};
+
+use super::Contents;
+
+/// From this size on a block is a mapping of its own, which starts at a huge page and is zero until touched.
+const MAPPED_FROM: usize = 4 << 20;
+
+/// Size and alignment of a huge page on the machines this runs on; harmless where it is another.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// The largest alignment the allocator is asked for; beyond it, and for alignments that are no power of two, a
+/// mapping with room to spare is cut to measure.
+const ALLOCATOR_ALIGNMENT: usize = 4096;
+
+/// An owned stretch of host memory.
+#[derive(Debug)]
+pub(super) struct HostMemory {
+    start: NonNull<u8>,
+    backing: Backing,
+}
+
+#[derive(Debug)]
+enum Backing {
+    Allocator(Layout),
+    /// Unmapped when dropped; never read through this field.
+    Mapping(#[allow(dead_code, reason = "held for its drop")] MmapMut),
+}
+
+// SAFETY: the memory is owned by this value alone and neither the allocator nor a mapping is bound to a thread.
+unsafe impl Send for HostMemory {}
+// SAFETY: shared access hands out the address only.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Allocates `bytes` (at least 1) at a multiple of `alignment`; `None` if there is not enough memory.
+    pub(super) fn allocate(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
+        if bytes < MAPPED_FROM && alignment <= ALLOCATOR_ALIGNMENT && alignment.is_power_of_two() {
+            HostMemory::from_allocator(Layout::from_size_align(bytes.max(1), alignment).ok()?, contents)
+        } else {
+            HostMemory::from_mapping(bytes.max(1), alignment)
+        }
+    }
+
+    fn from_allocator(layout: Layout, contents: Contents) -> Option<HostMemory> {
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe {
+            match contents {
+                Contents::Undefined => alloc(layout),
+                Contents::Zeros => alloc_zeroed(layout),
+            }
+        };
+        Some(HostMemory { start: NonNull::new(start)?, backing: Backing::Allocator(layout) })
+    }
+
+    /// Maps fresh zero pages. Untouched pages cost nothing, so the room to align in is address space only.
+    fn from_mapping(bytes: usize, alignment: usize) -> Option<HostMemory> {
+        let huge = bytes >= MAPPED_FROM;
+        // With power-of-two alignments the larger one serves both; another one is not combined with huge pages.
+        let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
+        let mut mapping = MmapOptions::new().len(bytes.checked_add(alignment)?).map_anon().ok()?;
+        #[cfg(target_os = "linux")]
+        if huge {
+            // Kernels without huge pages say no; the memory is good all the same.
+            let _ = mapping.advise(memmap2::Advice::HugePage);
+        }
+        let base = mapping.as_mut_ptr();
+        let skip = base.addr().next_multiple_of(alignment) - base.addr();
+        // SAFETY: skip < alignment, and the mapping has `alignment` bytes more than are used.
+        let start = unsafe { base.add(skip) };
+        Some(HostMemory { start: NonNull::new(start)?, backing: Backing::Mapping(mapping) })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let Backing::Allocator(layout) = self.backing {
+            // SAFETY: `start` came from the allocator with this layout and is freed here only.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(memory: &HostMemory, len: usize) -> &[u8] {
+        // SAFETY: `len` bytes were allocated and zeroed.
+        unsafe { std::slice::from_raw_parts(memory.as_ptr(), len) }
+    }
+
+    #[test]
+    fn blocks_are_aligned_and_zero() {
+        for len in [1, 63, 4096, MAPPED_FROM - 1, MAPPED_FROM, MAPPED_FROM + 1] {
+            for alignment in [64, 192, 1 << 16] {
+                let memory = HostMemory::allocate(len, alignment, Contents::Zeros).expect("small");
+                assert_eq!(memory.as_ptr().addr() % alignment, 0, "{len} bytes at {alignment}");
+                assert!(bytes(&memory, len).iter().all(|byte| *byte == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn large_blocks_start_at_a_huge_page() {
+        let memory = HostMemory::allocate(MAPPED_FROM, 64, Contents::Undefined).expect("small");
+        assert_eq!(memory.as_ptr().addr() % HUGE_PAGE, 0);
+    }
+
+    #[test]
+    fn impossible_sizes_are_none() {
+        assert!(HostMemory::allocate(usize::MAX, 64, Contents::Undefined).is_none());
+        assert!(HostMemory::allocate(1 << 62, 64, Contents::Zeros).is_none());
+    }
+}

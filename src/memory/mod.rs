@@ -1,0 +1,61 @@
+//! The only code that allocates memory for elements.
+
+mod host;
+
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+
+/// What fresh memory holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// Whatever was there.
+    Undefined,
+    /// Zeros; for large blocks the operating system supplies them when a page is first touched.
+    Zeros,
+}
+
+/// Memory that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("shape: {bytes} bytes on {device} cannot be allocated, the system is out of memory")]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub bytes: usize,
+    /// Where.
+    pub device: Device,
+}
+
+/// One block of memory, freed when dropped, on any thread.
+#[derive(Debug)]
+pub struct Block {
+    memory: host::HostMemory,
+    bytes: usize,
+}
+
+impl Block {
+    /// Allocates `bytes` at a multiple of `alignment`.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotSupported`] for a device other than the host, [`OutOfMemory`] if there is not enough.
+    pub fn allocate(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<Block> {
+        if device != Device::CPU {
+            return Err(DeviceError::NotSupported { device }.into());
+        }
+        let memory = host::HostMemory::allocate(bytes, alignment, contents).ok_or(OutOfMemory { bytes, device })?;
+        Ok(Block { memory, bytes })
+    }
+
+    /// Address of the first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.memory.as_ptr()
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are no bytes; a block has at least one.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}

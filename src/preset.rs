@@ -1,0 +1,223 @@
+//! Presets: alignment, layout rule and device of a stencil backend or framework, under one name.
+
+use std::borrow::Cow;
+use std::sync::{PoisonError, RwLock};
+
+use crate::device::Device;
+
+/// How a preset orders the strides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LayoutRule {
+    /// Last index contiguous, whatever the dimensions mean.
+    C,
+    /// First index contiguous, whatever the dimensions mean.
+    F,
+    /// By meaning: the ranks of I, J and K among each other; 0 is the largest stride. Data dimensions get the
+    /// largest strides of all, "0" first; users' labels come between those and the grid.
+    Grid([u8; 3]),
+}
+
+/// What a preset aligns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alignment {
+    /// The aligned index, and every row at it, to this many elements.
+    Elements(u32),
+    /// The start of the memory, to this many bytes, with compact rows: what array frameworks ask for.
+    Base(u32),
+}
+
+/// A named set of defaults for an allocation.
+///
+/// # Example
+/// ```
+/// use dlfield::Preset;
+/// let preset = Preset::find("gt:cpu_kfirst").unwrap();
+/// assert_eq!(preset.device().to_string(), "cpu");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Preset {
+    name: Cow<'static, str>,
+    device: Device,
+    alignment: Alignment,
+    layout: LayoutRule,
+}
+
+/// What is wrong with a preset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PresetError {
+    /// A name nobody registered.
+    #[error("backend: no preset {name:?}; allowed are {allowed}, or register it with register_preset")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// All names there are.
+        allowed: String,
+    },
+    /// A name that is taken.
+    #[error("name: a preset {name:?} exists already; allowed is a new non-empty name")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// The empty name.
+    #[error("name: the preset's name is empty; allowed is a new non-empty name")]
+    EmptyName,
+    /// Ranks that are no permutation of 0, 1, 2.
+    #[error("layout: {got:?} are not ranks of I, J, K; allowed is a permutation of (0, 1, 2), 'C' or 'F'")]
+    Ranks {
+        /// What was given.
+        got: Vec<i64>,
+    },
+    /// An alignment of no elements.
+    #[error("alignment: {got} elements; allowed is 1 or more, below 2**31")]
+    Alignment {
+        /// What was given.
+        got: i64,
+    },
+}
+
+const fn grid(name: &'static str, device: Device, alignment: u32, ranks: [u8; 3]) -> Preset {
+    Preset {
+        name: Cow::Borrowed(name),
+        device,
+        alignment: Alignment::Elements(alignment),
+        layout: LayoutRule::Grid(ranks),
+    }
+}
+
+const fn framework(name: &'static str, device: Device) -> Preset {
+    Preset { name: Cow::Borrowed(name), device, alignment: Alignment::Base(64), layout: LayoutRule::Grid([0, 1, 2]) }
+}
+
+const fn by_index(name: &'static str, layout: LayoutRule) -> Preset {
+    Preset { name: Cow::Borrowed(name), device: Device::CPU, alignment: Alignment::Elements(1), layout }
+}
+
+/// The presets that always exist: the table of the specification, after `gt4py.storage`'s layout registry.
+static BUILT_IN: [Preset; 18] = [
+    grid("numpy", Device::CPU, 1, [0, 1, 2]),
+    grid("debug", Device::CPU, 1, [0, 1, 2]),
+    by_index("C", LayoutRule::C),
+    by_index("F", LayoutRule::F),
+    grid("gt:cpu_kfirst", Device::CPU, 1, [0, 1, 2]),
+    grid("gtx86", Device::CPU, 1, [0, 1, 2]),
+    grid("gt:cpu_ifirst", Device::CPU, 1, [2, 1, 0]),
+    grid("gtmc", Device::CPU, 8, [0, 2, 1]),
+    grid("gt:gpu", Device::cuda(0), 32, [2, 1, 0]),
+    grid("gtcuda", Device::cuda(0), 32, [2, 1, 0]),
+    grid("dace:cpu", Device::CPU, 1, [1, 2, 0]),
+    grid("dace:cpu_kfirst", Device::CPU, 1, [0, 1, 2]),
+    grid("dace:cpu_KJI", Device::CPU, 1, [2, 1, 0]),
+    grid("dace:gpu", Device::cuda(0), 1, [2, 1, 0]),
+    grid("dace:gpu_IJK", Device::cuda(0), 1, [0, 1, 2]),
+    framework("jax", Device::CPU),
+    framework("torch", Device::CPU),
+    framework("cupy", Device::cuda(0)),
+];
+
+static REGISTERED: RwLock<Vec<Preset>> = RwLock::new(Vec::new());
+
+impl Preset {
+    /// A preset for [`Preset::register`]: alignment in elements, layout rule and device under a name.
+    ///
+    /// # Errors
+    /// [`PresetError`] for an empty name, an alignment of 0 or ranks that are no permutation.
+    pub fn new(name: &str, device: Device, alignment: Alignment, layout: LayoutRule) -> Result<Preset, PresetError> {
+        if name.is_empty() {
+            return Err(PresetError::EmptyName);
+        }
+        if let Alignment::Elements(0) | Alignment::Base(0) = alignment {
+            return Err(PresetError::Alignment { got: 0 });
+        }
+        if let LayoutRule::Grid(ranks) = layout
+            && !(0..3).all(|rank| ranks.contains(&rank))
+        {
+            return Err(PresetError::Ranks { got: ranks.iter().copied().map(i64::from).collect() });
+        }
+        Ok(Preset { name: Cow::Owned(name.to_owned()), device, alignment, layout })
+    }
+
+    /// Finds a preset by its name.
+    ///
+    /// # Errors
+    /// [`PresetError::Unknown`], with the names there are.
+    pub fn find(name: &str) -> Result<Preset, PresetError> {
+        if let Some(preset) = BUILT_IN.iter().find(|preset| preset.name == name) {
+            return Ok(preset.clone());
+        }
+        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+        registered.iter().find(|preset| preset.name == name).cloned().ok_or_else(|| {
+            let allowed: Vec<&str> = BUILT_IN.iter().chain(registered.iter()).map(Preset::name).collect();
+            PresetError::Unknown { name: name.to_owned(), allowed: allowed.join(", ") }
+        })
+    }
+
+    /// All presets: the built-in ones in the order of the specification, then the registered ones.
+    pub fn all() -> Vec<Preset> {
+        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+        BUILT_IN.iter().chain(registered.iter()).cloned().collect()
+    }
+
+    /// Adds a preset for the rest of the process, so that [`Preset::find`] knows it.
+    ///
+    /// # Errors
+    /// [`PresetError::Taken`] if the name is in use: a preset never changes under those who use it.
+    pub fn register(preset: Preset) -> Result<(), PresetError> {
+        let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+        if BUILT_IN.iter().chain(registered.iter()).any(|known| known.name == preset.name) {
+            return Err(PresetError::Taken { name: preset.name.into_owned() });
+        }
+        registered.push(preset);
+        Ok(())
+    }
+
+    /// The name that `backend=` takes.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the memory is allocated.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// What is aligned, and to how much.
+    pub fn alignment(&self) -> Alignment {
+        self.alignment
+    }
+
+    /// How strides are ordered.
+    pub fn layout(&self) -> LayoutRule {
+        self.layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for (position, preset) in BUILT_IN.iter().enumerate() {
+            assert!(BUILT_IN[..position].iter().all(|other| other.name != preset.name), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn registering_twice_is_refused() {
+        let preset = Preset::new("mine", Device::CPU, Alignment::Elements(4), LayoutRule::F).expect("valid");
+        assert_eq!(Preset::register(preset.clone()), Ok(()));
+        assert_eq!(Preset::find("mine"), Ok(preset.clone()));
+        assert_eq!(Preset::register(preset), Err(PresetError::Taken { name: "mine".into() }));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let new = |name, alignment, layout| Preset::new(name, Device::CPU, alignment, layout);
+        assert_eq!(new("", Alignment::Elements(1), LayoutRule::C), Err(PresetError::EmptyName));
+        assert!(new("x", Alignment::Elements(0), LayoutRule::C).is_err());
+        assert!(new("x", Alignment::Elements(1), LayoutRule::Grid([0, 1, 1])).is_err());
+        assert!(matches!(Preset::find("gt:tpu"), Err(PresetError::Unknown { .. })));
+    }
+}

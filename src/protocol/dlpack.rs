@@ -1,0 +1,86 @@
+//! DLPack structs into descriptors.
+//!
+//! Source: the DLPack 1.3 header and the array API standard on data interchange.
+
+#![allow(unsafe_code, reason = "shape and strides come as raw pointers")]
+
+use dlpark::DlpackFlags;
+use dlpark::ffi::{DLPackVersion, DLTensor};
+
+use super::ExchangeError;
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dtype::{DType, DTypeError};
+use crate::error::Result;
+use crate::layout::{Extents, MAX_NDIM};
+
+/// The version that this crate writes, and the newest it was written after.
+pub const VERSION: DLPackVersion = DLPackVersion { major: 1, minor: 3 };
+
+/// From this version on strides are required.
+const STRIDES_REQUIRED: (u32, u32) = (1, 2);
+
+/// Judges a DLPack tensor.
+///
+/// `version` is that of the managed tensor or of the exchange table, `None` for a legacy managed tensor. Strides that
+/// are NULL below version 1.2 mean row-major order. `byte_offset` is added to the address.
+///
+/// # Errors
+/// [`ExchangeError`], [`DTypeError`] or [`crate::DeviceError`] naming the field at fault.
+///
+/// # Safety
+/// - `tensor.shape` is NULL or points to `ndim` readable numbers, and so is `tensor.strides`.
+pub unsafe fn read(tensor: &DLTensor, version: Option<DLPackVersion>, flags: DlpackFlags) -> Result<Descriptor> {
+    let device = Device::from_dlpack(tensor.device)?;
+    let dtype = DType::from_dlpack(tensor.dtype)?;
+    if dtype.is_sub_byte() && !flags.contains(DlpackFlags::IS_SUBBYTE_TYPE_PADDED) {
+        return Err(DTypeError::Packed { name: dtype.name() }.into());
+    }
+    let ndim = usize::try_from(tensor.ndim).map_err(|_| ExchangeError::NegativeNdim { got: tensor.ndim.into() })?;
+    if ndim > MAX_NDIM {
+        return Err(ExchangeError::TooManyDims { got: ndim }.into());
+    }
+    // SAFETY: passed on from the caller.
+    let (shape, strides) = unsafe { (extents(tensor.shape, ndim), extents(tensor.strides, ndim)) };
+    let shape = shape.ok_or(ExchangeError::NullShape { ndim })?;
+    let strides = match (strides, version) {
+        (Some(strides), _) => strides,
+        (None, Some(version)) if (version.major, version.minor) >= STRIDES_REQUIRED => {
+            return Err(ExchangeError::NullStrides { ndim, major: version.major, minor: version.minor }.into());
+        }
+        (None, _) => row_major(&shape),
+    };
+    let start = tensor.data.cast::<u8>();
+    let offset = usize::try_from(tensor.byte_offset).ok();
+    let data = match offset.and_then(|offset| start.addr().checked_add(offset)) {
+        // An offset from nothing is still nothing.
+        Some(_) if start.is_null() => start,
+        Some(address) => start.with_addr(address),
+        None => return Err(ExchangeError::ByteOffset { got: tensor.byte_offset }.into()),
+    };
+    Ok(Descriptor::new(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)?)
+}
+
+/// Copies `ndim` numbers; `None` for NULL unless there are none to copy.
+///
+/// # Safety
+/// - `start` is NULL or points to `ndim` readable numbers.
+unsafe fn extents(start: *const i64, ndim: usize) -> Option<Extents> {
+    match (start.is_null(), ndim) {
+        (_, 0) => Some(Extents::new()),
+        (true, _) => None,
+        // SAFETY: not NULL, so readable by the caller's word.
+        (false, _) => Some(Extents::from_slice(unsafe { std::slice::from_raw_parts(start, ndim) })),
+    }
+}
+
+/// Compact strides, last index fastest; nonsense shapes give nonsense that the descriptor refuses.
+fn row_major(shape: &[i64]) -> Extents {
+    let mut strides = Extents::from_elem(1, shape.len());
+    let mut step = 1i64;
+    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step = step.saturating_mul((*extent).max(1));
+    }
+    strides
+}

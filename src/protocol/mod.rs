@@ -1,0 +1,140 @@
+//! Wire formats on one side, [`crate::Descriptor`] on the other; no interpreter in sight.
+//!
+//! Readers in other layers fetch plain structs from objects; the judging is here.
+
+pub mod dlpack;
+pub mod pep3118;
+pub mod typestr;
+
+use crate::layout::MAX_NDIM;
+
+/// What is wrong with something another library handed over, or asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExchangeError {
+    /// A negative number of dimensions, or more than anybody takes.
+    #[error("ndim: {got} dimensions; allowed are at most {MAX_NDIM}")]
+    TooManyDims {
+        /// Dimensions found.
+        got: usize,
+    },
+    /// A negative number of dimensions.
+    #[error("ndim: {got}; allowed is 0 to {MAX_NDIM}")]
+    NegativeNdim {
+        /// Dimensions found.
+        got: i64,
+    },
+    /// A shape that is not there.
+    #[error("shape: NULL with ndim {ndim}; allowed is NULL only for ndim 0")]
+    NullShape {
+        /// Number of dimensions.
+        ndim: usize,
+    },
+    /// Strides that are not there, in a version that requires them.
+    #[error("strides: NULL with ndim {ndim} in DLPack {major}.{minor}; allowed is NULL only below version 1.2")]
+    NullStrides {
+        /// Number of dimensions.
+        ndim: usize,
+        /// Declared version.
+        major: u32,
+        /// Declared version.
+        minor: u32,
+    },
+    /// Another number of strides than dimensions.
+    #[error("strides: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
+    StridesLength {
+        /// Number of dimensions.
+        ndim: usize,
+        /// Entries found.
+        got: usize,
+    },
+    /// A stride that does not lead from element to element.
+    #[error("strides: {got} bytes at axis {axis}; allowed is a multiple of the element size {itemsize}")]
+    PartialStride {
+        /// The dimension.
+        axis: usize,
+        /// The stride in bytes.
+        got: i64,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// A negative extent.
+    #[error("shape: extent {got} at axis {axis}; allowed is 0 or more")]
+    NegativeExtent {
+        /// The dimension.
+        axis: usize,
+        /// The extent.
+        got: i64,
+    },
+    /// Elements outside the address space.
+    #[error("strides: shape {shape:?} with strides {strides:?} of {itemsize}-byte elements leaves the address space")]
+    Span {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides in elements.
+        strides: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// No address, yet elements.
+    #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
+    NullData,
+    /// An offset that leads out of the address space.
+    #[error("byte_offset: {got} leads out of the address space")]
+    ByteOffset {
+        /// The offset found.
+        got: u64,
+    },
+    /// A version whose structs cannot be read.
+    #[error("version: DLPack {major}.{minor}; allowed is major version 1")]
+    Version {
+        /// Declared version.
+        major: u32,
+        /// Declared version.
+        minor: u32,
+    },
+    /// A managed tensor that is not there.
+    #[error("{field}: NULL pointer; allowed is the address of a DLPack struct")]
+    NullPointer {
+        /// The argument or field.
+        field: &'static str,
+    },
+    /// Read-only memory where the format cannot say so, or writing was asked for.
+    #[error("{field}: the memory is read-only; {fix}")]
+    ReadOnly {
+        /// The argument or field.
+        field: &'static str,
+        /// What to do.
+        fix: &'static str,
+    },
+    /// An element type that the format has no word for.
+    #[error("dtype: {name} cannot be told through {protocol}; allowed is a type it knows, or another protocol")]
+    NotExpressible {
+        /// The element type.
+        name: &'static str,
+        /// The protocol.
+        protocol: &'static str,
+    },
+    /// Elements that are not laid out as asked for.
+    #[error("strides: the elements are not {wanted}-contiguous as the consumer asks; ask for strides, or copy")]
+    NotContiguous {
+        /// `"C"`, `"F"` or `"C or F"`.
+        wanted: &'static str,
+    },
+    /// A copy was forbidden and is needed.
+    #[error("copy: False, but {reason}")]
+    NeedsCopy {
+        /// Why.
+        reason: String,
+    },
+    /// An argument that has to be absent or otherwise.
+    #[error("{argument}: {got}; allowed is {allowed}")]
+    Argument {
+        /// The argument.
+        argument: &'static str,
+        /// What was found.
+        got: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}

@@ -1,0 +1,162 @@
+//! `dlfield.Descriptor`.
+
+use numpy::PyArrayDescr;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::device::PyDevice;
+use super::tensor::{contiguous, labels_tuple};
+use super::{args, dtype};
+use crate::descriptor::Descriptor;
+use crate::tensor::Owner;
+
+/// An array of any library, described in place and checked: what `describe` returns.
+///
+/// Strides are in bytes. `dims`, `origin` and `halo` are None where nothing says. Keeps the array alive.
+#[pyclass(name = "Descriptor", module = "dlfield", frozen, weakref)]
+pub(super) struct PyDescriptor {
+    descriptor: Descriptor,
+    object: Py<PyAny>,
+    /// What the producer handed over for this description, if it did.
+    _owner: Option<Owner>,
+    protocol: &'static str,
+}
+
+impl PyDescriptor {
+    pub(super) fn new(
+        descriptor: Descriptor,
+        object: &Bound<'_, PyAny>,
+        owner: Option<Owner>,
+        protocol: &'static str,
+    ) -> PyDescriptor {
+        PyDescriptor { descriptor, object: object.clone().unbind(), _owner: owner, protocol }
+    }
+
+    pub(super) fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+}
+
+#[pymethods]
+impl PyDescriptor {
+    /// Extents, in index order.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.descriptor.shape())
+    }
+
+    /// Bytes from one element to the next, in index order.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.descriptor.byte_strides().collect::<Vec<_>>())
+    }
+
+    /// Number of dimensions.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.descriptor.ndim()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> i64 {
+        self.descriptor.size()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.descriptor.itemsize()
+    }
+
+    /// Bytes of all elements, without what lies between them.
+    #[getter]
+    fn nbytes(&self) -> i64 {
+        self.descriptor.nbytes()
+    }
+
+    /// Element type, as `numpy.dtype`.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        dtype::to_numpy(py, self.descriptor.dtype()).cloned()
+    }
+
+    /// Where the memory is.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.descriptor.device())
+    }
+
+    /// Labels of the dimensions, None if nothing says.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.descriptor.dims().map(|dims| labels_tuple(py, dims)).transpose()
+    }
+
+    /// Index of the first compute point, None if nothing says.
+    #[getter]
+    fn origin<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.descriptor.origin().map(|origin| PyTuple::new(py, origin)).transpose()
+    }
+
+    /// (lower, upper) ghost widths per dimension, None if nothing says.
+    #[getter]
+    fn halo<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.descriptor.halo().map(|halo| PyTuple::new(py, halo.iter().copied())).transpose()
+    }
+
+    /// Rank of each dimension's stride; 0 is the largest.
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.descriptor.layout().iter().collect::<Vec<_>>())
+    }
+
+    /// Address of the element at index 0.
+    #[getter]
+    fn ptr(&self) -> usize {
+        self.descriptor.ptr().addr()
+    }
+
+    /// Whether the memory must not be written.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.descriptor.is_readonly()
+    }
+
+    /// The object that was described.
+    #[getter]
+    fn owner(&self, py: Python<'_>) -> Py<PyAny> {
+        self.object.clone_ref(py)
+    }
+
+    /// The protocol it was described by.
+    #[getter]
+    fn protocol(&self) -> &'static str {
+        self.protocol
+    }
+
+    /// The largest power of two that divides the address.
+    fn alignment(&self) -> u64 {
+        self.descriptor.alignment()
+    }
+
+    /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
+    #[pyo3(signature = (order="C"))]
+    fn is_contiguous(&self, order: &str) -> PyResult<bool> {
+        contiguous(&self.descriptor, order)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shape = self.shape(py)?.repr()?;
+        let strides = self.strides(py)?.repr()?;
+        let descriptor = &self.descriptor;
+        Ok(format!(
+            "Descriptor(shape={shape}, strides={strides}, dtype={}, device='{}'{}, protocol='{}', owner={})",
+            descriptor.dtype(),
+            descriptor.device(),
+            if descriptor.is_readonly() { ", readonly" } else { "" },
+            self.protocol,
+            args::shown(self.object.bind(py).get_type().as_any())
+        ))
+    }
+}

@@ -1,0 +1,173 @@
+//! Element types: NumPy's dtype objects, and what else people write for them.
+
+#![allow(unsafe_code, reason = "dtype objects are read as the C structs they are")]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use numpy::npyffi::PyArray_Descr;
+use numpy::npyffi::types::NPY_TYPES;
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+
+use super::args::shown;
+use super::errors::Kind;
+use crate::dtype::DType;
+use crate::layout::Extents;
+
+/// NumPy numbers the types that packages add from here.
+const FIRST_USER_TYPE: i32 = 256;
+
+/// Element type of each added type number, plus 1; 0 while unknown. Numbers are given once per process.
+static USER_TYPES: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
+
+/// NumPy's dtype object of each element type, made when first asked for.
+static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; 32] = [const { PyOnceLock::new() }; 32];
+
+/// What a `dtype=` argument says: an element type, and the trailing dimensions of a sub-array type.
+pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
+    let py = value.py();
+    if let Ok(text) = value.cast::<PyString>()
+        && let Some(dtype) = text.to_cow().ok().and_then(|text| DType::from_name(&text))
+    {
+        return Ok((dtype, Extents::new()));
+    }
+    if let Some(dtype) = of_torch(value)? {
+        return Ok((dtype, Extents::new()));
+    }
+    let descriptor = PyArrayDescr::new(py, value)
+        .map_err(|error| wrapped(py, error, &format!("dtype: {} is not an element type", shown(value))))?;
+    if let Some((base, _)) = subarray(&descriptor)? {
+        let shape = super::args::ints("dtype", &descriptor.getattr("shape")?)?;
+        return Ok((of_descriptor(&base)?, shape));
+    }
+    Ok((of_descriptor(&descriptor)?, Extents::new()))
+}
+
+fn subarray<'py>(
+    descriptor: &Bound<'py, PyArrayDescr>,
+) -> PyResult<Option<(Bound<'py, PyArrayDescr>, Bound<'py, PyAny>)>> {
+    if descriptor.num() != NPY_TYPES::NPY_VOID as i32 {
+        return Ok(None);
+    }
+    descriptor.getattr("subdtype")?.extract()
+}
+
+/// PyTorch's dtypes are singletons that say their name, e.g. `torch.float32`.
+fn of_torch(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let ty = value.get_type();
+    if ty.name()?.to_cow()? != "dtype" || ty.module()?.to_cow()? != "torch" {
+        return Ok(None);
+    }
+    let text = value.str()?;
+    let name = text.to_cow()?;
+    let found = DType::from_name(name.strip_prefix("torch.").unwrap_or(&name));
+    found.map(Some).ok_or_else(|| Kind::DType.error(format!("dtype: {name} has no NumPy type of one element per item")))
+}
+
+/// The element type of a NumPy dtype object.
+pub(super) fn of_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
+    // SAFETY: a bound dtype object is a live struct of this type.
+    let known = unsafe { of_native(descriptor.as_dtype_ptr()) };
+    known.map_or_else(|| of_unusual(descriptor, descriptor.num()), Ok)
+}
+
+/// The element type of a native dtype struct that is known already; others need [`of_descriptor`]'s closer look.
+///
+/// # Safety
+/// - `descriptor` points to a live dtype object.
+pub(super) unsafe fn of_native(descriptor: *const PyArray_Descr) -> Option<DType> {
+    // SAFETY: passed on from the caller.
+    let fields = unsafe { &(*descriptor).fields };
+    if fields.byteorder == foreign_order() { None } else { of_type_number(fields.type_num) }
+}
+
+/// The element type behind one of NumPy's own type numbers, or a known added one.
+pub(super) fn of_type_number(number: i32) -> Option<DType> {
+    const BUILT_IN: [Option<DType>; 24] = {
+        let mut table = [None; 24];
+        table[0] = Some(DType::BOOL);
+        table[1] = Some(DType::I8);
+        table[2] = Some(DType::U8);
+        table[3] = Some(DType::I16);
+        table[4] = Some(DType::U16);
+        table[5] = Some(DType::I32);
+        table[6] = Some(DType::U32);
+        // C's long.
+        table[7] = Some(if size_of::<std::ffi::c_long>() == 8 { DType::I64 } else { DType::I32 });
+        table[8] = Some(if size_of::<std::ffi::c_long>() == 8 { DType::U64 } else { DType::U32 });
+        table[9] = Some(DType::I64);
+        table[10] = Some(DType::U64);
+        table[11] = Some(DType::F32);
+        table[12] = Some(DType::F64);
+        table[14] = Some(DType::C64);
+        table[15] = Some(DType::C128);
+        table[23] = Some(DType::F16);
+        table
+    };
+    let index = usize::try_from(number).ok()?;
+    if let Some(entry) = BUILT_IN.get(index) {
+        return *entry;
+    }
+    let known = USER_TYPES.get(usize::try_from(number - FIRST_USER_TYPE).ok()?)?.load(Ordering::Relaxed);
+    DType::all().nth(usize::from(known.checked_sub(1)?))
+}
+
+/// The byte order NumPy writes into dtypes that are not native.
+#[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
+fn foreign_order() -> std::ffi::c_char {
+    (if cfg!(target_endian = "little") { b'>' } else { b'<' }) as std::ffi::c_char
+}
+
+#[cold]
+fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DType> {
+    let name = descriptor.getattr("name")?.to_string();
+    let refuse = |why: &str| Err(Kind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
+    if number < FIRST_USER_TYPE {
+        return match descriptor.kind() {
+            b'O' => refuse("holds Python objects, which cannot be shared as memory; allowed are numbers and bool"),
+            b'V' => refuse("is structured; allowed are numbers and bool: take one field of it at a time"),
+            b'M' | b'm' => refuse("is a date or time span; allowed are numbers and bool: view it as int64"),
+            b'S' | b'U' | b'T' => refuse("holds text; allowed are numbers and bool"),
+            _ if of_type_number(number).is_some() => refuse(
+                "is not in native byte order; allowed is the machine's own: convert with .astype(dtype.newbyteorder('='))",
+            ),
+            _ => refuse("has no width that other libraries know; allowed are up to float64 and complex128"),
+        };
+    }
+    let Some(dtype) = DType::from_name(&name) else {
+        return refuse("is not a type that other libraries know; allowed are NumPy's and ml_dtypes' numbers and bool");
+    };
+    if let Some(slot) = usize::try_from(number - FIRST_USER_TYPE).ok().and_then(|slot| USER_TYPES.get(slot)) {
+        slot.store(u8::try_from(dtype.index() + 1).unwrap_or(0), Ordering::Relaxed);
+    }
+    Ok(dtype)
+}
+
+/// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.
+pub(super) fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
+    let descriptor = DESCRIPTORS[dtype.index()].get_or_try_init(py, || {
+        let added = dtype.is_sub_byte() || dtype.code().0 > 6 || dtype == DType::BF16;
+        let source = if added {
+            let package = py.import("ml_dtypes").map_err(|error| {
+                let fix = format!("dtype: {dtype} needs the package ml_dtypes; install it with pip install ml_dtypes");
+                wrapped(py, error, &fix)
+            })?;
+            package.getattr(dtype.name()).map_err(|error| {
+                wrapped(py, error, &format!("dtype: the installed ml_dtypes has no {dtype}; install a newer one"))
+            })?
+        } else {
+            PyString::new(py, dtype.name()).into_any()
+        };
+        PyArrayDescr::new(py, &source).map(Bound::unbind)
+    })?;
+    Ok(descriptor.bind(py))
+}
+
+/// A `DTypeError` with the reason another library gave as its cause.
+pub(super) fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
+    let error = Kind::DType.error(format!("{message} ({})", cause.value(py)));
+    error.set_cause(py, Some(cause));
+    error
+}

@@ -1,0 +1,138 @@
+//! The one place that names Python exceptions.
+
+use pyo3::exceptions::{
+    PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+use crate::error::Error;
+use crate::protocol::ExchangeError;
+
+/// `dlfield.Error` and the errors below it; each is the builtin exception too that a user would catch.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Layout,
+    DType,
+    Dims,
+    Device,
+    Exchange,
+    NoSuchBuffer,
+    NotAnArray,
+}
+
+const NAMES: [&str; 7] =
+    ["LayoutError", "DTypeError", "DimsError", "DeviceError", "ExchangeError", "NoSuchBufferError", "NotAnArrayError"];
+
+const DOCS: [&str; 7] = [
+    "A shape, layout, padding, alignment or preset that cannot be.",
+    "An element type that cannot be shared, or does not fit.",
+    "Labels that are wrong, or contradict each other.",
+    "A device that is not there, or not the one wanted.",
+    "Something another library handed over, or asked for, that the protocol does not allow.",
+    "A buffer on a side where the object has none.",
+    "An object that no protocol describes as an array.",
+];
+
+static TYPES: PyOnceLock<(Py<PyType>, [Py<PyType>; 7])> = PyOnceLock::new();
+
+fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, [Py<PyType>; 7])> {
+    TYPES.get_or_try_init(py, || {
+        let exception = py.get_type::<PyException>();
+        let root =
+            subclass("Error", "The base of every error that dlfield raises on its own account.", vec![exception])?;
+        let make = |kind: Kind| {
+            let (value, ty) = (py.get_type::<PyValueError>(), py.get_type::<PyTypeError>());
+            let builtin = match kind {
+                Kind::Layout | Kind::Dims => vec![value],
+                Kind::DType | Kind::NotAnArray => vec![ty],
+                Kind::Device => vec![py.get_type::<PyRuntimeError>()],
+                Kind::Exchange => vec![py.get_type::<PyBufferError>(), value],
+                Kind::NoSuchBuffer => vec![py.get_type::<PyLookupError>()],
+            };
+            let bases = std::iter::once(root.bind(py).clone()).chain(builtin).collect();
+            subclass(NAMES[kind as usize], DOCS[kind as usize], bases)
+        };
+        let all = [
+            make(Kind::Layout)?,
+            make(Kind::DType)?,
+            make(Kind::Dims)?,
+            make(Kind::Device)?,
+            make(Kind::Exchange)?,
+            make(Kind::NoSuchBuffer)?,
+            make(Kind::NotAnArray)?,
+        ];
+        Ok((root, all))
+    })
+}
+
+/// A new exception type; unlike a `class` statement this may have several builtin bases from Rust.
+fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
+    let py = bases[0].py();
+    let body = PyDict::new(py);
+    body.set_item("__module__", "dlfield")?;
+    body.set_item("__doc__", doc)?;
+    let made = py.get_type::<PyType>().call1((name, PyTuple::new(py, bases)?, body))?;
+    Ok(made.cast_into::<PyType>()?.unbind())
+}
+
+impl Kind {
+    /// An exception of this kind.
+    pub(super) fn error(self, message: impl Into<String>) -> PyErr {
+        let message = message.into();
+        Python::attach(|py| match types(py) {
+            Ok((_, all)) => PyErr::from_type(all[self as usize].bind(py).clone(), message),
+            Err(error) => error,
+        })
+    }
+
+    /// Whether an exception is of this kind.
+    pub(super) fn is(self, py: Python<'_>, error: &PyErr) -> bool {
+        types(py).is_ok_and(|(_, all)| error.is_instance(py, all[self as usize].bind(py)))
+    }
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let message = error.to_string();
+        match error {
+            Error::Layout(_) | Error::Preset(_) => Kind::Layout.error(message),
+            Error::DType(_) => Kind::DType.error(message),
+            Error::Dims(_) => Kind::Dims.error(message),
+            Error::Device(_) => Kind::Device.error(message),
+            Error::Exchange(_) => Kind::Exchange.error(message),
+            Error::Index(_) => PyIndexError::new_err(message),
+            Error::Memory(_) => PyMemoryError::new_err(message),
+        }
+    }
+}
+
+macro_rules! through_error {
+    ($($part:ty),+) => {
+        $(impl From<$part> for PyErr {
+            fn from(error: $part) -> PyErr {
+                Error::from(error).into()
+            }
+        })+
+    };
+}
+
+through_error!(
+    crate::LayoutError,
+    crate::PresetError,
+    crate::DTypeError,
+    crate::DimsError,
+    crate::DeviceError,
+    crate::IndexError,
+    ExchangeError
+);
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let (root, all) = types(py)?;
+    for ty in std::iter::once(root).chain(all) {
+        module.add(ty.bind(py).name()?, ty)?;
+    }
+    Ok(())
+}

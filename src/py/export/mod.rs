@@ -1,0 +1,7 @@
+//! Tensors into objects: one file a protocol, named as the readers are.
+
+pub(super) mod array_interface;
+pub(super) mod buffer;
+pub(super) mod dlpack;
+pub(super) mod exchange;
+pub(super) mod numpy;

@@ -1,0 +1,111 @@
+//! NumPy arrays on our memory, and assignment through NumPy.
+
+#![allow(unsafe_code, reason = "arrays are made through NumPy's C API")]
+
+use std::ptr::null_mut;
+
+use numpy::PyArrayDescrMethods;
+use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::layout::Extents;
+use crate::py::dtype;
+use crate::py::errors::Kind;
+use crate::py::tensor::PyTensor;
+use crate::tensor::Tensor;
+
+/// The tensor as a NumPy array on the same memory, which the array keeps. Read-only memory gives a read-only array.
+pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let base = Bound::new(py, PyTensor(tensor.clone()))?;
+    view_of(&base)
+}
+
+/// As [`view`], with the Python tensor itself as the array's base.
+pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = base.py();
+    let descriptor = base.get().0.descriptor();
+    if !descriptor.device().is_host_readable() {
+        let message = format!("device: {} has no host buffer; copy it with to_device('cpu')", descriptor.device());
+        return Err(Kind::NoSuchBuffer.error(message));
+    }
+    let element = dtype::to_numpy(py, descriptor.dtype())?.clone();
+    // `isize` and `i64` are the same on the 64-bit machines this is built for.
+    let mut shape: Extents = Extents::from_slice(descriptor.shape());
+    let mut strides: Extents = descriptor.byte_strides().collect();
+    let flags = if descriptor.is_readonly() { 0 } else { NPY_ARRAY_WRITEABLE };
+    let ndim = i32::try_from(shape.len()).unwrap_or(i32::MAX);
+    // SAFETY: shape and strides have `ndim` entries; the dtype's reference is handed over; the memory is the tensor's,
+    // which becomes the array's base below before anybody sees the array.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            element.into_dtype_ptr(),
+            ndim,
+            shape.as_mut_ptr().cast(),
+            strides.as_mut_ptr().cast(),
+            descriptor.ptr().cast(),
+            flags,
+            null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let base = base.clone().into_any().into_ptr();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+/// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.
+pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    let py = target.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;
+    let copied = py.import(intern!(py, "numpy"))?.call_method(intern!(py, "copyto"), (target, value), Some(&keywords));
+    match copied {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            Err(dtype::wrapped(py, error, "value: its element type does not fit; cast it first"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `target[key] = value` for positions that only NumPy understands, with the same rule for casts.
+pub(crate) fn assign_at<'py>(
+    target: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let selected = target.get_item(key)?;
+    assign(&selected, value)?;
+    target.set_item(key, selected)
+}
+
+/// `__array__`: the view, cast and copied as asked.
+pub(crate) fn array<'py>(
+    base: &Bound<'py, PyTensor>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = base.py();
+    let array = view_of(base)?;
+    let wanted = match dtype.filter(|dtype| !dtype.is_none()) {
+        Some(dtype) => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (dtype,))?,
+        None => array.getattr(intern!(py, "dtype"))?,
+    };
+    let same = wanted.eq(array.getattr(intern!(py, "dtype"))?)?;
+    match (same, copy) {
+        (true, None | Some(false)) => Ok(array),
+        (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
+        (false, Some(false)) => {
+            let reason = format!("dtype {wanted} is wanted and the memory holds {}", base.get().0.descriptor().dtype());
+            Err(crate::ExchangeError::NeedsCopy { reason }.into())
+        }
+        (false, None | Some(true)) => array.call_method1(intern!(py, "astype"), (wanted,)),
+    }
+}

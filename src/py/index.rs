@@ -1,0 +1,68 @@
+//! Python's index expressions.
+
+use pyo3::exceptions::{PyIndexError, PyOverflowError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use smallvec::SmallVec;
+
+use crate::descriptor::Descriptor;
+use crate::tensor::{Index, IndexError};
+
+/// Basic indexing: a view.
+pub(super) struct Basic {
+    pub(super) index: SmallVec<[Index; 6]>,
+    /// Whether every dimension is taken at one position, so that NumPy would give a scalar.
+    pub(super) element: bool,
+}
+
+/// Reads an index expression; `None` for lists, masks and arrays of positions, which are NumPy's business.
+pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Option<Basic>> {
+    match key.cast_exact::<PyTuple>() {
+        Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
+        Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
+    }
+}
+
+fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Option<Basic>> {
+    let ndim = descriptor.ndim();
+    let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>()).count();
+    let mut index = SmallVec::<[Index; 6]>::new();
+    let mut ellipsis = false;
+    for key in &keys {
+        if key.is_none() {
+            let message = "index: None has no label; allowed are integers, slices, Ellipsis and arrays of positions";
+            return Err(PyIndexError::new_err(message));
+        } else if key.is_instance_of::<PyEllipsis>() {
+            if ellipsis {
+                return Err(PyIndexError::new_err("index: Ellipsis stands twice; allowed is once"));
+            }
+            ellipsis = true;
+            index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
+        } else if let Ok(slice) = key.cast::<PySlice>() {
+            let extent = descriptor.shape().get(index.len()).copied().unwrap_or(0);
+            let range = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
+            let wide = |number: isize| i64::try_from(number).unwrap_or(i64::MAX);
+            let len = i64::try_from(range.slicelength).unwrap_or(i64::MAX);
+            index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
+        } else if !key.is_instance_of::<PyBool>() && key.hasattr(intern!(key.py(), "__index__"))? {
+            index.push(Index::At(position(key)?));
+        } else {
+            return Ok(None);
+        }
+    }
+    if given > ndim {
+        return Err(IndexError::TooMany { got: given, ndim }.into());
+    }
+    let element = given == ndim && !ellipsis && index.iter().all(|entry| matches!(entry, Index::At(_)));
+    Ok(Some(Basic { index, element }))
+}
+
+fn position(key: &Bound<'_, PyAny>) -> PyResult<i64> {
+    key.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(key.py()) {
+            return PyIndexError::new_err("index: the position does not fit in 64 bits");
+        }
+        error
+    })
+}

@@ -1,0 +1,25 @@
+//! Python objects as owners of memory.
+
+use pyo3::prelude::*;
+
+/// Keeps a Python object for as long as the memory it owns is in use; may be dropped on any thread, and after the
+/// interpreter has ended (the object is gone with it then).
+pub(super) struct Keep(Option<Py<PyAny>>);
+
+impl Keep {
+    pub(super) fn new(object: &Bound<'_, PyAny>) -> Keep {
+        Keep(Some(object.clone().unbind()))
+    }
+}
+
+impl Drop for Keep {
+    fn drop(&mut self) {
+        let object = self.0.take();
+        // Attaching first makes the release immediate; without, it would wait for the next call into this module.
+        if Python::try_attach(|_| ()).is_some() {
+            Python::try_attach(|_| drop(object));
+        } else {
+            std::mem::forget(object);
+        }
+    }
+}

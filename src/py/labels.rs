@@ -1,0 +1,189 @@
+//! Labels that objects carry: dims and origin, whatever protocol their memory comes through.
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyDictMethods, PyList, PyString, PyTuple};
+
+use super::args;
+use super::errors::Kind;
+use super::tensor::{PyTensor, labels_tuple};
+use crate::descriptor::Descriptor;
+use crate::dims::Dims;
+use crate::layout::Extents;
+use crate::tensor::Tensor;
+
+/// A source of labels by name, and what it says.
+type Found<T> = Option<(&'static str, T)>;
+
+fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match object.getattr(name) {
+        Ok(value) => Ok(if value.is_none() { None } else { Some(value) }),
+        Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// An attribute that may be a value or a method that returns it.
+fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match attribute(object, name)? {
+        Some(value) if value.is_callable() => {
+            value.call0().map(|value| if value.is_none() { None } else { Some(value) })
+        }
+        other => Ok(other),
+    }
+}
+
+/// The first buffer that a data interface describes which has the given key.
+fn from_interface<'py>(object: &Bound<'py, PyAny>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    for name in [intern!(py, "__gt_data_interface__"), intern!(py, "__gt_interface__")] {
+        let Some(interface) = attribute(object, name)? else { continue };
+        let Ok(devices) = interface.cast_into::<PyDict>() else { continue };
+        for (_, buffer) in devices.iter() {
+            let buffer = if buffer.is_callable() { buffer.call0()? } else { buffer };
+            if let Ok(buffer) = buffer.cast_into::<PyDict>()
+                && let Some(value) = buffer.get_item(key)?
+                && !value.is_none()
+            {
+                return Ok(Some(value));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn agree<T: PartialEq>(found: [Found<T>; 3], kind: Kind, shown: impl Fn(&T) -> String) -> PyResult<Option<T>> {
+    let mut first: Found<T> = None;
+    for (source, value) in found.into_iter().flatten() {
+        match &first {
+            None => first = Some((source, value)),
+            Some((other, known)) if *known != value => {
+                return Err(kind.error(format!(
+                    "{source} says {}, but {other} says {}; allowed is one answer from all",
+                    shown(&value),
+                    shown(known)
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(first.map(|(_, value)| value))
+}
+
+/// The labels that an object states, in any of the ways there are.
+fn stated_dims(object: &Bound<'_, PyAny>) -> PyResult<Option<Dims>> {
+    let py = object.py();
+    let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Dims>> {
+        value.map(|value| Ok((source, strings(&value)?))).transpose()
+    };
+    // Other libraries use `dims` for other things; only sequences of strings are labels.
+    let plain = attribute(object, intern!(py, "dims"))?
+        .filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>())
+        .filter(|value| {
+            value
+                .try_iter()
+                .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
+        });
+    let found = [
+        named("__gt_dims__", value_or_call(object, intern!(py, "__gt_dims__"))?)?,
+        named("the data interface", from_interface(object, "dims")?)?,
+        named("dims", plain)?,
+    ];
+    agree(found, Kind::Dims, |dims| format!("({dims})"))
+}
+
+/// The first compute point that an object states, in any of the ways there are.
+fn stated_origin(object: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
+    let py = object.py();
+    let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Extents>> {
+        value.map(|value| Ok((source, args::ints(source, &value)?))).transpose()
+    };
+    let halo = from_interface(object, "halo")?.map(|halo| args::halo(&halo)).transpose()?;
+    let found = [
+        named("__gt_origin__", value_or_call(object, intern!(py, "__gt_origin__"))?)?,
+        named("default_origin", value_or_call(object, intern!(py, "default_origin"))?)?,
+        halo.map(|halo| ("the data interface's halo", halo.iter().map(|(lower, _)| *lower).collect())),
+    ];
+    agree(found, Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()))
+}
+
+/// Labels as objects state them: strings, or anything whose text is the label.
+fn strings(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
+    if value.is_instance_of::<PyString>() {
+        return args::dims(value);
+    }
+    let labels: Vec<String> = value.try_iter()?.map(|item| Ok(item?.str()?.to_string())).collect::<PyResult<_>>()?;
+    Ok(Dims::parse(labels)?)
+}
+
+/// Adds what the object states to its descriptor.
+pub(super) fn describe_found(object: &Bound<'_, PyAny>, mut descriptor: Descriptor) -> PyResult<Descriptor> {
+    if let Some(dims) = stated_dims(object)? {
+        descriptor = descriptor.with_dims(dims)?;
+    }
+    if let Some(origin) = stated_origin(object)? {
+        descriptor = descriptor.with_origin(origin)?;
+    }
+    Ok(descriptor)
+}
+
+/// Adds what the object states to its tensor.
+pub(super) fn attach_found(object: &Bound<'_, PyAny>, tensor: Tensor) -> PyResult<Tensor> {
+    Ok(tensor.relabelled(stated_dims(object)?, stated_origin(object)?, None)?)
+}
+
+/// The labels of an array's dimensions in index order, from wherever the object states them, else `annotation`.
+///
+/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims`. `DimsError` if two of them
+/// disagree. `None` if nothing says.
+///
+/// >>> import dlfield as dl, numpy as np
+/// >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
+/// (('J', 'K'), ('K',))
+#[pyfunction]
+#[pyo3(signature = (obj, annotation=None))]
+fn get_dims<'py>(
+    obj: &Bound<'py, PyAny>,
+    annotation: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return labels_tuple(py, &tensor.get().0.dims()).map(Some);
+    }
+    let dims = match stated_dims(obj)? {
+        Some(dims) => Some(dims),
+        None => annotation.map(args::dims).transpose()?,
+    };
+    dims.map(|dims| labels_tuple(py, &dims)).transpose()
+}
+
+/// The index of an array's first compute point, from wherever the object states it, else `default`.
+///
+/// Looked at are `__gt_origin__`, `default_origin`, and the data interface's lower halo. `LayoutError` if two of them
+/// disagree. `None` if nothing says.
+///
+/// >>> import dlfield as dl, numpy as np
+/// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
+/// ((1, 2), None)
+#[pyfunction]
+#[pyo3(signature = (obj, default=None))]
+fn get_origin<'py>(
+    obj: &Bound<'py, PyAny>,
+    default: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return PyTuple::new(py, tensor.get().0.origin()).map(Some);
+    }
+    let origin = match stated_origin(obj)? {
+        Some(origin) => Some(origin),
+        None => default.map(|default| args::ints("default", default)).transpose()?,
+    };
+    origin.map(|origin| PyTuple::new(py, origin)).transpose()
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(get_dims, module)?)?;
+    module.add_function(wrap_pyfunction!(get_origin, module)?)
+}

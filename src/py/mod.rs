@@ -1,0 +1,37 @@
+//! The Python module `dlfield._native`: registration only.
+
+mod alloc;
+mod args;
+mod descriptor;
+mod device;
+mod dtype;
+mod errors;
+mod export;
+mod index;
+mod keep;
+mod labels;
+mod pickle;
+mod preset;
+mod read;
+mod tensor;
+
+use pyo3::prelude::*;
+
+/// The compiled part of `dlfield`.
+#[pymodule]
+#[pyo3(name = "_native")]
+fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)?;
+    module.add_class::<device::PyDevice>()?;
+    module.add_class::<preset::PyPreset>()?;
+    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<descriptor::PyDescriptor>()?;
+    export::exchange::install(py)?;
+    alloc::register(module)?;
+    preset::register(module)?;
+    read::register(module)?;
+    labels::register(module)?;
+    pickle::register(module)
+}

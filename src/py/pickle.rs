@@ -1,0 +1,102 @@
+//! Pickles: the field's bytes, out of band where the protocol allows it, and everything the bytes don't say.
+
+#![allow(unsafe_code, reason = "bytes are moved through raw pointers")]
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use super::tensor::PyTensor;
+use crate::descriptor::Descriptor;
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::{Extents, Layout, Spec};
+use crate::tensor::Tensor;
+
+/// Everything but the bytes: shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device,
+/// readonly.
+type State = (Vec<i64>, String, Vec<String>, Vec<i64>, i64, Vec<i64>, String, Vec<(i64, i64)>, Vec<i64>, String, bool);
+
+/// `__reduce_ex__`: how to rebuild the tensor.
+pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
+    // A view into a larger field is packed first, so that the pickle holds no bytes of others.
+    let packed = if is_packed(tensor)? { tensor.clone() } else { py.detach(|| tensor.copy())? };
+    let bytes = Bound::new(py, PyTensor(bytes_of(&packed)?))?;
+    let data = if protocol >= 5 {
+        py.import(intern!(py, "pickle"))?.getattr(intern!(py, "PickleBuffer"))?.call1((bytes,))?
+    } else {
+        py.get_type::<PyBytes>().call1((bytes,))?
+    };
+    let descriptor = tensor.descriptor();
+    let state: State = (
+        descriptor.shape().to_vec(),
+        descriptor.dtype().name().to_owned(),
+        tensor.dims().iter().map(|dim| dim.to_string()).collect(),
+        tensor.layout().iter().map(i64::from).collect(),
+        tensor.alignment_size(),
+        tensor.aligned_index().to_vec(),
+        tensor.padding().to_string(),
+        tensor.halo().to_vec(),
+        tensor.origin().to_vec(),
+        descriptor.device().to_string(),
+        descriptor.is_readonly(),
+    );
+    let rebuild = py.import(intern!(py, "dlfield._native"))?.getattr(intern!(py, "_rebuild"))?;
+    PyTuple::new(py, [rebuild, PyTuple::new(py, [data, state.into_pyobject(py)?.into_any()])?.into_any()])
+}
+
+/// Whether the memory is laid out as a fresh allocation of the same kind would be.
+fn is_packed(tensor: &Tensor) -> Result<bool> {
+    let descriptor = tensor.descriptor();
+    let fresh = tensor.spec().place()?.strides;
+    let mut pairs = descriptor.shape().iter().zip(descriptor.strides()).zip(&fresh);
+    Ok(pairs.all(|((extent, stride), fresh)| *extent <= 1 || stride == fresh))
+}
+
+/// The bytes from the first element to the last as a field of their own.
+fn bytes_of(tensor: &Tensor) -> Result<Tensor> {
+    let descriptor = tensor.descriptor();
+    // A packed field has positive strides: element 0 is its lowest.
+    let len = descriptor.byte_span().map_or(0, |(_, high)| i64::try_from(high).unwrap_or(0));
+    let (shape, strides) = (Extents::from_slice(&[len]), Extents::from_slice(&[1]));
+    let (ptr, device, readonly) = (descriptor.ptr(), descriptor.device(), descriptor.is_readonly());
+    let bytes = Descriptor::new(ptr, device, DType::U8, readonly, shape, strides)?;
+    // SAFETY: the bytes lie between the first and the last element of one allocation, which the owner keeps.
+    Ok(unsafe { Tensor::from_parts(bytes, tensor.owner().clone()) })
+}
+
+/// Rebuilds a pickled tensor: a fresh allocation of the same kind with a copy of the bytes.
+#[pyfunction]
+#[pyo3(name = "_rebuild")]
+fn rebuild(data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
+    let (shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, readonly) = state;
+    let wrong = |what: String| PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"));
+    let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
+    let spec = Spec::new(&shape, dtype)
+        .dims(Dims::parse(dims)?)
+        .layout(Layout::new(&layout, shape.len())?)
+        .alignment_size(alignment_size)
+        .aligned_index(&aligned_index)
+        .padding(padding.parse()?)
+        .halo(&halo)
+        .origin(&origin)
+        .device(device.parse()?);
+    let tensor = Tensor::zeros(&spec)?;
+    let bytes = PyBuffer::<u8>::get(data)?;
+    let wanted = tensor.descriptor().byte_span().map_or(0, |(_, high)| high);
+    if !bytes.is_c_contiguous() || i128::try_from(bytes.len_bytes()).ok() != Some(wanted) {
+        return Err(wrong(format!("{} bytes of data for a field of {wanted}", bytes.len_bytes())));
+    }
+    // SAFETY: the buffer is contiguous and as long as the field's span, and the field is fresh.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.buf_ptr().cast::<u8>(), tensor.descriptor().ptr(), bytes.len_bytes());
+    }
+    Ok(PyTensor(if readonly { tensor.into_readonly() } else { tensor }))
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(rebuild, module)?)
+}

@@ -1,0 +1,149 @@
+//! `__dlpack__`, with what the array API standard says about asking for it.
+
+#![allow(unsafe_code, reason = "capsules hold raw pointers")]
+
+use std::ffi::c_void;
+
+use dlpark::ffi::DLManagedTensorVersioned;
+use dlpark::{DlpackFlags, Managed};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{Purpose, Reading, Request};
+use crate::protocol::{ExchangeError, dlpack};
+use crate::py::args;
+use crate::py::device::DlpackPair;
+use crate::tensor::Tensor;
+
+pub(super) fn read(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+) -> PyResult<Option<Reading>> {
+    let py = object.py();
+    let Some(method) = attribute(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "max_version"), (dlpack::VERSION.major, dlpack::VERSION.minor))?;
+    let found = match attribute(object, intern!(py, "__dlpack_device__"))? {
+        Some(ask) => Some(args::dlpack_device(ask.call0()?.extract()?)?),
+        None => None,
+    };
+    if let Some(wanted) = request.device
+        && found.is_some_and(|found| found != wanted)
+    {
+        let DlpackPair(code, id) = DlpackPair::of(wanted);
+        keywords.set_item(intern!(py, "dl_device"), (code, id))?;
+    }
+    if let Some(copy) = request.copy.filter(|copy| !copy) {
+        keywords.set_item(intern!(py, "copy"), copy)?;
+    }
+    if let Some(stream) = request.stream.filter(|stream| !stream.is_none()) {
+        keywords.set_item(intern!(py, "stream"), stream)?;
+    }
+    let capsule = match method.call((), Some(&keywords)) {
+        // Producers of the old protocol know at most the stream.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            match request.stream.filter(|stream| !stream.is_none()) {
+                Some(stream) => {
+                    let old = PyDict::new(py);
+                    old.set_item(intern!(py, "stream"), stream)?;
+                    method.call((), Some(&old))?
+                }
+                None => method.call0()?,
+            }
+        }
+        other => other?,
+    };
+    let no_copy = if purpose == Purpose::Describe { Some(false) } else { request.copy };
+    let reading = consume(&capsule, no_copy)?.ok_or_else(|| ExchangeError::Argument {
+        argument: "__dlpack__",
+        got: args::shown(&capsule),
+        allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
+    })?;
+    // JAX arrays never change, whatever a caller promises.
+    let immutable =
+        object.get_type().module().is_ok_and(|module| module.to_cow().is_ok_and(|name| name.starts_with("jax")));
+    match reading {
+        Reading::Unsure(tensor) if immutable => Ok(Some(Reading::Owned(tensor))),
+        reading => Ok(Some(reading)),
+    }
+}
+
+fn attribute<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, pyo3::types::PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match object.getattr(name) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule
+/// of DLPack's; one that was taken already is an error, and so is a copy where `copy` forbids it.
+pub(super) fn consume(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Reading>> {
+    let raw = object.as_ptr();
+    let named = |name: &std::ffi::CStr| {
+        // SAFETY: the call takes any object and a C string.
+        unsafe { ffi::PyCapsule_IsValid(raw, name.as_ptr()) != 0 }
+    };
+    if named(c"dltensor_versioned") {
+        // SAFETY: the capsule has this name, so it holds a struct of this kind that is now ours.
+        let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
+        if managed.flags().contains(DlpackFlags::IS_COPIED) && copy == Some(false) {
+            let reason = "the producer has made a copy (flag IS_COPIED)".to_owned();
+            return Err(ExchangeError::NeedsCopy { reason }.into());
+        }
+        // SAFETY: as above; what the struct says is the producer's word.
+        return Ok(Some(Reading::Owned(unsafe { Tensor::from_managed::<DLManagedTensorVersioned>(managed) }?)));
+    }
+    if named(c"dltensor") {
+        let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
+        // SAFETY: as above, for the legacy struct.
+        let managed = unsafe { Managed::<dlpark::ffi::DLManagedTensor>::from_raw(held) };
+        let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
+        // SAFETY: as above.
+        return Ok(Some(Reading::Unsure(unsafe { Tensor::from_managed(managed) }?)));
+    }
+    if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
+        let got = "it was consumed already".to_owned();
+        let allowed = "a fresh capsule: a capsule can be taken over once";
+        return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
+    }
+    Ok(None)
+}
+
+/// Marks a capsule as consumed and returns its pointer.
+fn rename(
+    object: &Bound<'_, PyAny>,
+    from: &'static std::ffi::CStr,
+    to: &'static std::ffi::CStr,
+) -> PyResult<*mut c_void> {
+    // SAFETY: the caller has checked the name; both names live for the rest of the process.
+    unsafe {
+        let pointer = ffi::PyCapsule_GetPointer(object.as_ptr(), from.as_ptr());
+        if pointer.is_null() || ffi::PyCapsule_SetName(object.as_ptr(), to.as_ptr()) != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(pointer)
+    }
+}
+
+/// Takes a versioned managed tensor over; one of a foreign major version is released and refused.
+///
+/// # Safety
+/// - `raw` is NULL or a live managed tensor whose ownership the caller has.
+pub(in crate::py) unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLManagedTensorVersioned>> {
+    if raw.is_null() {
+        return Err(ExchangeError::NullPointer { field: "managed tensor" }.into());
+    }
+    // SAFETY: not NULL, and the version stands first in every major version.
+    let version = unsafe { (*raw).version };
+    // SAFETY: passed on from the caller. A foreign major version is released by this call, and nothing else touched.
+    let managed = unsafe { Managed::from_raw(raw) };
+    Ok(managed.map_err(|_| ExchangeError::Version { major: version.major, minor: version.minor })?)
+}

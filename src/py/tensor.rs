@@ -1,0 +1,411 @@
+//! `dlfield.Tensor`.
+
+#![allow(unsafe_code, reason = "the buffer protocol's slots are unsafe")]
+
+use std::ffi::c_int;
+
+use numpy::PyArrayDescr;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use super::device::{DlpackPair, PyDevice};
+use super::errors::Kind;
+use super::index::{self, Basic};
+use super::{args, dtype, export, pickle, read};
+use crate::descriptor::Descriptor;
+use crate::dims::Dims;
+use crate::protocol::ExchangeError;
+use crate::tensor::Tensor;
+
+/// A field: memory with the layout a stencil needs, shared without a copy with every array library.
+///
+/// Strides are in bytes. Carries dims, origin and halo through views, copies and pickles. Made by `empty`, `zeros`, `ones`,
+/// `full`, their `_like` forms, `from_array` and `from_dlpack`.
+///
+/// >>> import dlfield as dl, numpy as np
+/// >>> field = dl.zeros((6, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 0))
+/// >>> field.domain_view[...] = 1.0
+/// >>> float(np.asarray(field).sum())
+/// 64.0
+#[pyclass(name = "Tensor", module = "dlfield", frozen, weakref)]
+pub(super) struct PyTensor(pub(super) Tensor);
+
+/// Labels as the tuple of strings that Python sees.
+pub(super) fn labels_tuple<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, dims.iter().map(|dim| dim.to_string()).collect::<Vec<_>>())
+}
+
+/// `is_contiguous(order)` of tensors and descriptors.
+pub(super) fn contiguous(descriptor: &Descriptor, order: &str) -> PyResult<bool> {
+    match order {
+        "C" => Ok(descriptor.is_c_contiguous()),
+        "F" => Ok(descriptor.is_f_contiguous()),
+        "A" => Ok(descriptor.is_c_contiguous() || descriptor.is_f_contiguous()),
+        _ => Err(PyValueError::new_err(format!("order: {order:?}; allowed is 'C', 'F' or 'A' for either"))),
+    }
+}
+
+impl PyTensor {
+    fn descriptor(&self) -> &Descriptor {
+        self.0.descriptor()
+    }
+
+    /// Axes by number (negative ones from the end) or by label.
+    fn axes(&self, axes: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
+        let ndim = self.descriptor().ndim();
+        let nested = match axes.len() {
+            1 => axes.get_borrowed_item(0)?.cast::<PyTuple>().ok().map(|inner| inner.to_owned()),
+            _ => None,
+        };
+        let list = nested.as_ref().unwrap_or(axes);
+        if list.is_empty() {
+            return Ok((0..ndim).rev().collect());
+        }
+        let axis = |item: Bound<'_, PyAny>| -> PyResult<usize> {
+            if let Ok(label) = item.cast::<PyString>() {
+                return Ok(self.0.axis(&label.to_cow()?)?);
+            }
+            let got = args::int("axes", &item)?;
+            let counted = if got < 0 { got + i64::try_from(ndim).unwrap_or(0) } else { got };
+            let axis = usize::try_from(counted).ok().filter(|axis| *axis < ndim);
+            axis.ok_or_else(|| {
+                Kind::Dims
+                    .error(format!("axes: {got} for {ndim} dimensions; allowed is -{ndim} to {ndim} - 1, or a label"))
+            })
+        };
+        list.iter().map(axis).collect()
+    }
+
+    fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::view_of(slf)?.call_method0(name)
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Extents, in index order.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.descriptor().shape())
+    }
+
+    /// Bytes from one element to the next, in index order.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.descriptor().byte_strides().collect::<SmallVec<[i64; 6]>>())
+    }
+
+    /// Number of dimensions.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.descriptor().ndim()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> i64 {
+        self.descriptor().size()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.descriptor().itemsize()
+    }
+
+    /// Bytes of all elements, without padding.
+    #[getter]
+    fn nbytes(&self) -> i64 {
+        self.descriptor().nbytes()
+    }
+
+    /// Element type, as `numpy.dtype`.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        dtype::to_numpy(py, self.descriptor().dtype()).cloned()
+    }
+
+    /// Where the memory is.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.descriptor().device())
+    }
+
+    /// Labels of the dimensions, in index order.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        labels_tuple(py, &self.0.dims())
+    }
+
+    /// Index of the first compute point.
+    #[getter]
+    fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.origin())
+    }
+
+    /// (lower, upper) ghost widths per dimension.
+    #[getter]
+    fn halo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.halo())
+    }
+
+    /// Rank of each dimension's stride; 0 is the largest.
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.layout().iter().collect::<SmallVec<[u8; 8]>>())
+    }
+
+    /// Bytes that the address of the element at `aligned_index` is a multiple of.
+    #[getter]
+    fn alignment_size(&self) -> i64 {
+        self.0.alignment_size()
+    }
+
+    /// The index that is aligned.
+    #[getter]
+    fn aligned_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.aligned_index())
+    }
+
+    /// Address of the element at index 0.
+    #[getter]
+    fn ptr(&self) -> usize {
+        self.descriptor().ptr().addr()
+    }
+
+    /// Whether the memory must not be written through this tensor.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.descriptor().is_readonly()
+    }
+
+    /// The field with its dimensions, and their labels, in reverse order.
+    #[getter]
+    #[pyo3(name = "T")]
+    fn reversed(&self) -> PyResult<PyTensor> {
+        let axes: SmallVec<[usize; 6]> = (0..self.descriptor().ndim()).rev().collect();
+        Ok(PyTensor(self.0.transpose(&axes)?))
+    }
+
+    /// The field without its halo, on the same memory.
+    #[getter]
+    fn domain_view(&self) -> PyTensor {
+        PyTensor(self.0.domain_view())
+    }
+
+    /// The largest power of two that divides the address of the element at index 0.
+    fn alignment(&self) -> u64 {
+        self.descriptor().alignment()
+    }
+
+    /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
+    #[pyo3(signature = (order="C"))]
+    fn is_contiguous(&self, order: &str) -> PyResult<bool> {
+        contiguous(self.descriptor(), order)
+    }
+
+    /// A copy in memory of its own that may be written, with the same layout, padding, alignment and labels.
+    fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        Ok(PyTensor(py.detach(|| self.0.copy())?))
+    }
+
+    /// The field with its dimensions in another order, by number or label; reversed if none are given.
+    #[pyo3(signature = (*axes))]
+    fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        Ok(PyTensor(self.0.transpose(&self.axes(axes)?)?))
+    }
+
+    /// The field on the same memory, not to be written through this tensor or anything made from it.
+    fn as_readonly(&self) -> PyTensor {
+        PyTensor(self.0.clone().into_readonly())
+    }
+
+    /// The field on another device; itself if it is there already. `DeviceError` where that device cannot be had.
+    #[pyo3(signature = (device, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, PyTensor>,
+        device: &Bound<'py, PyAny>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let (wanted, found) = (args::device(device)?, slf.get().descriptor().device());
+        read::check_device(Some(wanted), found)?;
+        read::check_stream(stream, found)?;
+        Ok(slf.clone())
+    }
+
+    /// A NumPy array on the same memory. `NoSuchBufferError` where the host cannot read it.
+    fn to_numpy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::view_of(slf)
+    }
+
+    /// A CuPy array on the same memory. `NoSuchBufferError` where a GPU cannot read it.
+    fn to_cupy(&self) -> PyResult<Bound<'static, PyAny>> {
+        let message = format!(
+            "device: {} has no GPU buffer; allowed is memory on cuda or cuda_managed",
+            self.descriptor().device()
+        );
+        Err(Kind::NoSuchBuffer.error(message))
+    }
+
+    /// The array of the library that goes with the device, on the same memory: NumPy on the host.
+    fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::view_of(slf)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let extent = self.descriptor().shape().first();
+        let extent = extent.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dimensions"))?;
+        Ok(usize::try_from(*extent).unwrap_or(usize::MAX))
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, tensor) = (slf.py(), &slf.get().0);
+        let Some(Basic { index, element }) = index::parse(tensor.descriptor(), key)? else {
+            return export::numpy::view_of(slf)?.get_item(key);
+        };
+        let view = Bound::new(py, PyTensor(tensor.view(&index)?))?;
+        if element && tensor.descriptor().device().is_host_readable() {
+            return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
+        }
+        Ok(view.into_any())
+    }
+
+    fn __setitem__(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let tensor = &slf.get().0;
+        if tensor.descriptor().is_readonly() {
+            return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
+        }
+        // Whatever protocol the value has, NumPy gets to see an array or a scalar.
+        let value = match read::own(value) {
+            Ok(value) => export::numpy::view(slf.py(), &value)?,
+            Err(error) if Kind::NotAnArray.is(slf.py(), &error) || Kind::DType.is(slf.py(), &error) => value.clone(),
+            Err(error) => return Err(error),
+        };
+        match index::parse(tensor.descriptor(), key)? {
+            Some(Basic { index, .. }) => {
+                export::numpy::assign(&export::numpy::view(slf.py(), &tensor.view(&index)?)?, &value)
+            }
+            None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
+        }
+    }
+
+    fn __bool__(slf: &Bound<'_, PyTensor>) -> PyResult<bool> {
+        export::numpy::view_of(slf)?.is_truthy()
+    }
+
+    fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        PyTensor::scalar(slf, "__int__")
+    }
+
+    fn __float__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        PyTensor::scalar(slf, "__float__")
+    }
+
+    fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        PyTensor::scalar(slf, "__complex__")
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyDict>) -> PyResult<PyTensor> {
+        let _ = memo;
+        self.copy(py)
+    }
+
+    fn __reduce_ex__<'py>(&self, py: Python<'py>, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
+        pickle::reduce(py, &self.0, protocol)
+    }
+
+    unsafe fn __getbuffer__(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: the interpreter's own struct.
+        unsafe { export::buffer::fill(slf, view, flags) }
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: the interpreter releases what `__getbuffer__` filled, once.
+        unsafe { export::buffer::release(view) };
+    }
+
+    /// The NumPy array on the same memory; cast or copied as asked.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::array(slf, dtype, copy)
+    }
+
+    /// NumPy's array interface, version 3.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::array_interface::interface(py, &self.0)
+    }
+
+    /// Labels of the dimensions, as GT4Py looks for them.
+    #[getter]
+    fn __gt_dims__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.dims(py)
+    }
+
+    /// Index of the first compute point, as GT4Py looks for it.
+    #[getter]
+    fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.origin(py)
+    }
+
+    /// GT4Py's data interface: the array interface with dims and halo, by device.
+    #[getter]
+    fn __gt_data_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::array_interface::data_interface(py, &self.0)
+    }
+
+    /// A DLPack capsule on the same memory, or with copy=True on a copy.
+    ///
+    /// `max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None the legacy one, which is refused for
+    /// read-only memory. `stream` has to be None on the host. `dl_device` has to be the device the memory is on.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(i64, i64)>,
+        dl_device: Option<(i64, i64)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let request = export::dlpack::Request { stream, max_version, dl_device, copy };
+        export::dlpack::capsule(py, &self.0, &request)
+    }
+
+    /// DLPack's pair of device type and id.
+    fn __dlpack_device__(&self) -> (i64, i64) {
+        let DlpackPair(code, id) = DlpackPair::of(self.descriptor().device());
+        (code, id)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let descriptor = self.descriptor();
+        Ok(format!(
+            "Tensor(shape={}, dtype={}, dims={}, layout={}, device='{}', alignment={}{})",
+            self.shape(py)?.repr()?,
+            descriptor.dtype(),
+            self.dims(py)?.repr()?,
+            self.layout(py)?.repr()?,
+            descriptor.device(),
+            descriptor.alignment(),
+            if descriptor.is_readonly() { ", readonly" } else { "" },
+        ))
+    }
+
+    /// A drawing of the memory layout for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "dlfield._repr_html"))?;
+        module.call_method1(intern!(slf.py(), "repr_html"), (slf,))
+    }
+}

@@ -1,0 +1,98 @@
+//! Fresh tensors.
+
+#![allow(unsafe_code, reason = "fresh memory is reached through its address")]
+
+use super::{Owner, Tensor};
+use crate::copy;
+use crate::descriptor::Descriptor;
+use crate::error::Result;
+use crate::layout::Spec;
+use crate::memory::{Block, Contents};
+
+impl Tensor {
+    /// Allocates a field with whatever was in the memory.
+    ///
+    /// # Errors
+    /// What [`Spec::place`] says, [`crate::DeviceError`] for a device without support, [`crate::OutOfMemory`].
+    pub fn empty(spec: &Spec) -> Result<Tensor> {
+        Tensor::allocate(spec, Contents::Undefined)
+    }
+
+    /// Allocates a field of zeros; padding is zero too.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`].
+    pub fn zeros(spec: &Spec) -> Result<Tensor> {
+        Tensor::allocate(spec, Contents::Zeros)
+    }
+
+    /// Allocates a field with every element a copy of `element`, bit for bit.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`], and [`crate::DTypeError::ElementSize`] if `element` is not one element.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::full(&Spec::new(&[4], DType::F64), &2.5f64.to_ne_bytes()).unwrap();
+    /// assert_eq!(field.descriptor().size(), 4);
+    /// ```
+    pub fn full(spec: &Spec, element: &[u8]) -> Result<Tensor> {
+        let tensor = Tensor::allocate(spec, Contents::Undefined)?;
+        // SAFETY: the memory is fresh and nobody else has it.
+        unsafe { copy::fill(&tensor.descriptor, element) }?;
+        Ok(tensor)
+    }
+
+    /// Allocates a field and copies the elements of another one of the same shape and element type into it.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`], and [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit.
+    pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
+        let tensor = Tensor::allocate(spec, Contents::Undefined)?;
+        // SAFETY: a tensor's elements are readable while it lives; the destination is fresh, so nothing overlaps.
+        unsafe { copy::copy(&tensor.descriptor, &from.descriptor) }?;
+        Ok(tensor)
+    }
+
+    /// A copy with the same layout, padding, alignment and labels, in memory of its own that may be written.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`].
+    pub fn copy(&self) -> Result<Tensor> {
+        Tensor::copy_of(&self.spec(), self)
+    }
+
+    /// What to ask for to get a field like this one: same element type, shape, labels, layout, padding, alignment
+    /// and device.
+    pub fn spec(&self) -> Spec {
+        Spec::new(self.descriptor.shape(), self.descriptor.dtype())
+            .dims(self.dims())
+            .layout(self.layout.clone())
+            .alignment_size(self.alignment_size)
+            .aligned_index(&self.aligned_index)
+            .padding(self.padding)
+            .halo(&self.halo())
+            .origin(&self.origin())
+            .device(self.descriptor.device())
+    }
+
+    fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
+        let place = spec.place()?;
+        let block = Block::allocate(place.device, place.block_bytes, place.block_alignment, contents)?;
+        // The placement has counted `first_byte` into the block's bytes.
+        let start = block.as_ptr().wrapping_add(place.first_byte);
+        let descriptor = Descriptor::new(start, place.device, place.dtype, false, place.shape, place.strides)?
+            .with_dims(place.dims)?
+            .with_halo(place.halo)?
+            .with_origin(place.origin)?;
+        Ok(Tensor {
+            descriptor,
+            owner: Owner::block(block),
+            layout: place.layout,
+            padding: place.padding,
+            alignment_size: place.alignment_size,
+            aligned_index: place.aligned_index,
+        })
+    }
+}

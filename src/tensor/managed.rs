@@ -1,0 +1,118 @@
+//! Tensors to and from DLPack's managed tensors, both ABIs.
+
+#![allow(unsafe_code, reason = "managed tensors are C structs with obligations the compiler cannot see")]
+
+use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+use dlpark::metadata::{Copied, Dynamic};
+use dlpark::{DlpackFlags, Managed, ManagedTensorBase, allocation};
+
+use super::{Owner, Tensor};
+use crate::error::Result;
+use crate::protocol::{ExchangeError, dlpack};
+
+impl Tensor {
+    /// A fresh managed tensor of the versioned ABI, stamped 1.3, that shares the memory.
+    ///
+    /// `copied` is the producer's word that nobody else has this memory; the flag says so to the consumer.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] if the shape is beyond what DLPack can count.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let managed = field.to_versioned(false).unwrap();
+    /// drop(field);
+    /// assert_eq!(managed.validate().unwrap().shape(), [4, 5]);
+    /// ```
+    pub fn to_versioned(&self, copied: bool) -> Result<Managed<DLManagedTensorVersioned>> {
+        let mut flags = DlpackFlags::empty();
+        flags.set(DlpackFlags::READ_ONLY, self.descriptor.is_readonly());
+        flags.set(DlpackFlags::IS_COPIED, copied);
+        flags.set(DlpackFlags::IS_SUBBYTE_TYPE_PADDED, self.descriptor.dtype().is_sub_byte());
+        let mut prepared = self.prepare::<DLManagedTensorVersioned>()?;
+        prepared
+            .set_version(dlpack::VERSION)
+            .map_err(|_| ExchangeError::Version { major: dlpack::VERSION.major, minor: dlpack::VERSION.minor })?;
+        // SAFETY: read-only is never cleared, and the caller gives its word for the copy. The descriptor's addresses
+        // stay good for as long as the owner inside lives.
+        Ok(unsafe {
+            prepared.set_flags_unchecked(flags);
+            prepared.finish()
+        })
+    }
+
+    /// A fresh managed tensor of the legacy ABI that shares the memory.
+    ///
+    /// # Errors
+    /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for what the legacy struct has no flag for:
+    /// read-only memory and padded sub-byte elements.
+    pub fn to_legacy(&self) -> Result<Managed<DLManagedTensor>> {
+        if self.descriptor.is_readonly() {
+            let fix = "a legacy capsule cannot say so: pass max_version=(1, 0) or newer, or copy=True";
+            return Err(ExchangeError::ReadOnly { field: "max_version", fix }.into());
+        }
+        if self.descriptor.dtype().is_sub_byte() {
+            let protocol = "a legacy DLPack capsule (pass max_version=(1, 0) or newer)";
+            return Err(ExchangeError::NotExpressible { name: self.descriptor.dtype().name(), protocol }.into());
+        }
+        // SAFETY: the descriptor's addresses stay good for as long as the owner inside lives.
+        Ok(unsafe { self.prepare::<DLManagedTensor>()?.finish() })
+    }
+
+    /// Takes a managed tensor over, with what its ABI can say: a legacy one cannot say that it may be written, so it
+    /// is read-only.
+    ///
+    /// # Errors
+    /// [`crate::Error`] naming the field at fault; the managed tensor has been released then.
+    ///
+    /// # Safety
+    /// - What the struct says of the memory is true: the elements stay readable until the deleter is called, and
+    ///   writable unless it is flagged read-only.
+    pub unsafe fn from_managed<M: ManagedTensorBase>(managed: Managed<M>) -> Result<Tensor> {
+        // SAFETY: a `Managed` holds a live struct.
+        let header = unsafe { &*managed.as_ptr() };
+        // SAFETY: the metadata of a live managed tensor is readable.
+        let descriptor = unsafe { dlpack::read(header.tensor(), header.version(), header.flags()) }?;
+        let descriptor = if header.version().is_none() { descriptor.into_readonly() } else { descriptor };
+        // SAFETY: the caller's word for the memory is what this asks for.
+        Ok(unsafe { Tensor::from_parts(descriptor, Owner::managed(managed)) })
+    }
+
+    /// The tensor as a borrowed DLPack struct, good for as long as this value stays where it is.
+    pub fn as_dlpack(&self) -> DLTensor {
+        let descriptor = &self.descriptor;
+        let pointer =
+            |numbers: &[i64]| if numbers.is_empty() { std::ptr::null_mut() } else { numbers.as_ptr().cast_mut() };
+        DLTensor {
+            data: self.data(),
+            device: descriptor.device().to_dlpack(),
+            // At most MAX_NDIM.
+            ndim: i32::try_from(descriptor.ndim()).unwrap_or(i32::MAX),
+            dtype: descriptor.dtype().to_dlpack(),
+            shape: pointer(descriptor.shape()),
+            strides: pointer(descriptor.strides()),
+            byte_offset: 0,
+        }
+    }
+
+    /// DLPack wants no address for no elements.
+    fn data(&self) -> *mut std::ffi::c_void {
+        if self.descriptor.size() == 0 { std::ptr::null_mut() } else { self.descriptor.ptr().cast() }
+    }
+
+    fn prepare<M: ManagedTensorBase>(&self) -> Result<allocation::dynamic::Initialized<M>> {
+        let descriptor = &self.descriptor;
+        let metadata = Dynamic::with_storage(Copied(descriptor.shape()), Copied(descriptor.strides()));
+        let prepared = metadata.prepare_as::<M>().map_err(|_| ExchangeError::TooManyDims { got: descriptor.ndim() })?;
+        let mut prepared = prepared.initialize(self.owner.clone());
+        let tensor = prepared.tensor_mut();
+        let DLTensor { shape, strides, .. } = *tensor;
+        *tensor = DLTensor { shape, strides, ..self.as_dlpack() };
+        if descriptor.ndim() == 0 {
+            (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
+        }
+        Ok(prepared)
+    }
+}

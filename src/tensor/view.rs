@@ -1,0 +1,227 @@
+//! Views: other descriptors of the same memory.
+
+use super::Tensor;
+use crate::dims::DimsError;
+use crate::error::Result;
+use crate::layout::{Extents, Halo};
+
+/// What a view takes of one dimension.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Index {
+    /// One position; negative ones count from the end. The dimension and its label are dropped.
+    At(i64),
+    /// `len` positions from `start`, `step` apart; the dimension keeps its label.
+    Range {
+        /// First position.
+        start: i64,
+        /// Number of positions.
+        len: i64,
+        /// Distance, not 0; negative ones go backwards.
+        step: i64,
+    },
+    /// All positions.
+    All,
+}
+
+/// What is wrong with an index.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// More entries than dimensions.
+    #[error("index: {got} entries for {ndim} dimensions; allowed are at most {ndim}")]
+    TooMany {
+        /// Entries given.
+        got: usize,
+        /// Number of dimensions.
+        ndim: usize,
+    },
+    /// A position outside the field.
+    #[error("index: {got} at axis {axis} of extent {extent}; allowed is -{extent} to {extent} - 1")]
+    OutOfBounds {
+        /// The dimension.
+        axis: usize,
+        /// The position.
+        got: i64,
+        /// Its extent.
+        extent: i64,
+    },
+    /// A range that leaves the field or stands still.
+    #[error("index: range of {len} from {start} by {step} at axis {axis} of extent {extent} leaves the field")]
+    Range {
+        /// The dimension.
+        axis: usize,
+        /// First position.
+        start: i64,
+        /// Number of positions.
+        len: i64,
+        /// Distance.
+        step: i64,
+        /// Its extent.
+        extent: i64,
+    },
+    /// Axes that are no permutation of the dimensions.
+    #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
+    Axes {
+        /// The axes given.
+        got: Vec<usize>,
+        /// Number of dimensions.
+        ndim: usize,
+    },
+}
+
+impl Tensor {
+    /// The part of the field that an index selects; dimensions not mentioned are kept whole.
+    ///
+    /// A range with step 1 shifts origin and halo by what it cuts, never below 0; another step sets both to 0 there.
+    ///
+    /// # Errors
+    /// [`IndexError`] if there are too many entries, or one leaves the field.
+    pub fn view(&self, index: &[Index]) -> Result<Tensor> {
+        let from = &self.descriptor;
+        if index.len() > from.ndim() {
+            return Err(IndexError::TooMany { got: index.len(), ndim: from.ndim() }.into());
+        }
+        let (origin, halo) = (self.origin(), self.halo());
+        let itemsize = i64::try_from(from.itemsize()).unwrap_or(i64::MAX);
+        let mut kept = smallvec::SmallVec::<[usize; 6]>::new();
+        let (mut shape, mut strides, mut new_origin) = (Extents::new(), Extents::new(), Extents::new());
+        let (mut new_halo, mut aligned_index, mut offset) = (Halo::new(), Extents::new(), 0i64);
+        for axis in 0..from.ndim() {
+            let (extent, stride) = (from.shape()[axis], from.strides()[axis]);
+            let (start, len, step) = match index.get(axis).copied().unwrap_or(Index::All) {
+                Index::At(got) => {
+                    let position = if got < 0 { got.saturating_add(extent) } else { got };
+                    if !(0..extent).contains(&position) {
+                        return Err(IndexError::OutOfBounds { axis, got, extent }.into());
+                    }
+                    // Inside the field, whose span the descriptor has checked.
+                    offset += position * stride;
+                    continue;
+                }
+                Index::All => (0, extent, 1),
+                Index::Range { start, len, step } => {
+                    let last = len
+                        .checked_sub(1)
+                        .and_then(|steps| steps.checked_mul(step))
+                        .and_then(|way| way.checked_add(start));
+                    let inside =
+                        len > 0 && (0..extent).contains(&start) && last.is_some_and(|last| (0..extent).contains(&last));
+                    if step == 0 || (len != 0 && !inside) {
+                        return Err(IndexError::Range { axis, start, len, step, extent }.into());
+                    }
+                    (start, len, step)
+                }
+            };
+            kept.push(axis);
+            shape.push(len);
+            // A step that only one position takes may be any number, and then means nothing.
+            strides.push(stride.checked_mul(step).unwrap_or(1));
+            if len > 0 {
+                offset += start * stride;
+            }
+            if step == 1 {
+                let (lower, upper) = halo[axis];
+                let lower = (lower - start).clamp(0, len);
+                let cut_above = extent.saturating_sub(start).saturating_sub(len);
+                new_halo.push((lower, (upper - cut_above).clamp(0, len - lower)));
+                new_origin.push((origin[axis] - start).clamp(0, len));
+                aligned_index.push((self.aligned_index[axis] - start).max(0));
+            } else {
+                new_halo.push((0, 0));
+                new_origin.push(0);
+                aligned_index.push(0);
+            }
+        }
+        let ptr = from.ptr().wrapping_offset(isize::try_from(offset * itemsize).unwrap_or(0));
+        self.describe_again(ptr, &kept, shape, strides, new_origin, new_halo, aligned_index)
+    }
+
+    /// The field with its dimensions, and their labels, in another order.
+    ///
+    /// # Errors
+    /// [`IndexError::Axes`] if `axes` is not each dimension once.
+    pub fn transpose(&self, axes: &[usize]) -> Result<Tensor> {
+        let ndim = self.descriptor.ndim();
+        if axes.len() != ndim || !(0..ndim).all(|axis| axes.contains(&axis)) {
+            return Err(IndexError::Axes { got: axes.to_vec(), ndim }.into());
+        }
+        fn pick<T: Copy, C: FromIterator<T>>(axes: &[usize], all: &[T]) -> C {
+            axes.iter().map(|axis| all[*axis]).collect()
+        }
+        let from = &self.descriptor;
+        let (shape, strides) = (pick(axes, from.shape()), pick(axes, from.strides()));
+        let (origin, halo) = (pick(axes, &self.origin()), pick(axes, &self.halo()));
+        self.describe_again(from.ptr(), axes, shape, strides, origin, halo, pick(axes, &self.aligned_index))
+    }
+
+    /// The axis that carries a label.
+    ///
+    /// # Errors
+    /// [`DimsError::Unknown`] if none does.
+    pub fn axis(&self, label: &str) -> Result<usize> {
+        let dims = self.dims();
+        let unknown = || DimsError::Unknown { label: label.to_owned(), allowed: dims.to_string() };
+        Ok(dims.position(label).ok_or_else(unknown)?)
+    }
+
+    /// The field without its halo.
+    pub fn domain_view(&self) -> Tensor {
+        let inside = |((lower, upper), extent): (&(i64, i64), &i64)| {
+            let len = extent - lower - upper;
+            // A range of no positions starts anywhere; 0 is always a legal start.
+            Index::Range { start: if len == 0 { 0 } else { *lower }, len, step: 1 }
+        };
+        let halo = self.halo();
+        let index: smallvec::SmallVec<[Index; 6]> = halo.iter().zip(self.descriptor.shape()).map(inside).collect();
+        // The halo fits the shape, so the view always exists.
+        self.view(&index).unwrap_or_else(|_| self.clone())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one view has this many parts, and two callers")]
+    fn describe_again(
+        &self,
+        ptr: *mut u8,
+        axes: &[usize],
+        shape: Extents,
+        strides: Extents,
+        origin: Extents,
+        halo: Halo,
+        aligned_index: Extents,
+    ) -> Result<Tensor> {
+        let from = &self.descriptor;
+        let mut descriptor =
+            crate::Descriptor::new(ptr, from.device(), from.dtype(), from.is_readonly(), shape, strides)?;
+        if let Some(dims) = from.dims() {
+            descriptor = descriptor.with_dims(dims.select(axes))?;
+        } else if !axes.iter().enumerate().all(|(new, old)| new == *old) {
+            descriptor = descriptor.with_dims(self.dims().select(axes))?;
+        }
+        if from.halo().is_some() {
+            descriptor = descriptor.with_halo(halo)?;
+        }
+        if from.origin().is_some() {
+            descriptor = descriptor.with_origin(origin)?;
+        }
+        let alignment_size = self.remaining_alignment(&descriptor, &aligned_index);
+        Ok(Tensor {
+            descriptor,
+            owner: self.owner.clone(),
+            layout: self.layout.select(axes),
+            padding: self.padding,
+            alignment_size,
+            aligned_index,
+        })
+    }
+
+    /// What is left of the promised alignment at the view's aligned index: what divides both the promise and the
+    /// address there, so that the statement stays true whatever was cut.
+    fn remaining_alignment(&self, view: &crate::Descriptor, aligned_index: &[i64]) -> i64 {
+        let itemsize = i64::try_from(view.itemsize()).unwrap_or(i64::MAX);
+        let offset = crate::layout::offset(aligned_index, view.strides(), itemsize);
+        let start = i64::try_from(view.ptr().addr()).ok();
+        match offset.zip(start).and_then(|(offset, start)| start.checked_add(offset)) {
+            Some(address) => crate::layout::gcd(self.alignment_size, address.rem_euclid(self.alignment_size)),
+            None => 1,
+        }
+    }
+}
