@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::layout::{Extents, Halo, Layout, LayoutError, MAX_NDIM, byte_span, check_halo, check_origin, is_contiguous};
+use crate::layout::{Extents, Layout, LayoutError, MAX_NDIM, byte_span, check_halo, check_origin, is_contiguous};
 use crate::protocol::ExchangeError;
 
 /// Address, device, element type, shape and strides of a field, and what is known of its labels.
@@ -20,8 +20,9 @@ pub struct Descriptor {
     shape: Extents,
     strides: Extents,
     dims: Option<Dims>,
-    origin: Option<Extents>,
-    halo: Option<Halo>,
+    // Boxed: most arrays of other libraries have neither, and descriptors are moved a lot.
+    origin: Option<Box<[i64]>>,
+    halo: Option<Box<[(i64, i64)]>>,
 }
 
 // SAFETY: a descriptor holds an address and never follows it; whoever does answers for the access.
@@ -99,7 +100,7 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`LayoutError`] if there is not one entry per dimension, or one lies outside the field.
-    pub fn with_origin(mut self, origin: Extents) -> Result<Descriptor, LayoutError> {
+    pub fn with_origin(mut self, origin: Box<[i64]>) -> Result<Descriptor, LayoutError> {
         check_origin(&origin, &self.shape)?;
         self.origin = Some(origin);
         Ok(self)
@@ -109,7 +110,7 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`LayoutError`] otherwise.
-    pub fn with_halo(mut self, halo: Halo) -> Result<Descriptor, LayoutError> {
+    pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
         check_halo(&halo, &self.shape)?;
         self.halo = Some(halo);
         Ok(self)

@@ -22,7 +22,7 @@ pub(crate) use strides::gcd;
 pub type Extents = SmallVec<[i64; 6]>;
 
 /// `(lower, upper)` ghost widths, one pair per dimension.
-pub type Halo = SmallVec<[(i64, i64); 6]>;
+pub type Halo = SmallVec<[(i64, i64); 4]>;
 
 /// The most dimensions a field may have: NumPy's limit, so that every tensor has an array view.
 pub const MAX_NDIM: usize = 64;

@@ -1,7 +1,7 @@
 //! What a user wants allocated, and where that puts every element.
 
 use super::strides::{compute, lcm};
-use super::{Extents, Halo, Layout, LayoutError, MAX_NDIM, Padding, check_halo, check_len, check_origin};
+use super::{Extents, Layout, LayoutError, MAX_NDIM, Padding, check_halo, check_len, check_origin};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -27,10 +27,10 @@ pub struct Spec {
     dims: Option<Dims>,
     layout: Option<Layout>,
     alignment_size: Option<i64>,
-    aligned_index: Option<Extents>,
+    aligned_index: Option<Box<[i64]>>,
     padding: Option<Padding>,
-    halo: Option<Halo>,
-    origin: Option<Extents>,
+    halo: Option<Box<[(i64, i64)]>>,
+    origin: Option<Box<[i64]>>,
     device: Option<Device>,
 }
 
@@ -47,16 +47,16 @@ pub struct Placement {
     pub layout: Layout,
     /// What lies between rows.
     pub padding: Padding,
-    /// Labels.
-    pub dims: Dims,
-    /// Ghost widths.
-    pub halo: Halo,
-    /// First compute point.
-    pub origin: Extents,
+    /// Labels, if stated; the standard ones otherwise.
+    pub dims: Option<Dims>,
+    /// Ghost widths, if stated; none otherwise.
+    pub halo: Option<Box<[(i64, i64)]>>,
+    /// First compute point, if stated; the lower halo otherwise.
+    pub origin: Option<Box<[i64]>>,
     /// The address of the element at `aligned_index` is a multiple of this many bytes.
     pub alignment_size: i64,
-    /// The index that is aligned.
-    pub aligned_index: Extents,
+    /// The index that is aligned; all zeros if absent.
+    pub aligned_index: Option<Box<[i64]>>,
     /// Where the memory is.
     pub device: Device,
     /// Bytes to allocate, at least 1.
@@ -116,7 +116,7 @@ impl Spec {
     /// Chooses the element that is aligned; the first one behind the lower halo otherwise.
     #[must_use]
     pub fn aligned_index(mut self, index: &[i64]) -> Spec {
-        self.aligned_index = Some(Extents::from_slice(index));
+        self.aligned_index = Some(index.into());
         self
     }
 
@@ -130,14 +130,14 @@ impl Spec {
     /// States the ghost widths; none otherwise.
     #[must_use]
     pub fn halo(mut self, halo: &[(i64, i64)]) -> Spec {
-        self.halo = Some(Halo::from_slice(halo));
+        self.halo = Some(halo.into());
         self
     }
 
     /// States the first compute point; the lower halo otherwise.
     #[must_use]
     pub fn origin(mut self, origin: &[i64]) -> Spec {
-        self.origin = Some(Extents::from_slice(origin));
+        self.origin = Some(origin.into());
         self
     }
 
@@ -188,14 +188,19 @@ impl Spec {
         if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
             return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
         }
-        let dims = self.dims.clone().unwrap_or_else(|| Dims::standard(ndim));
-        dims.check_len(ndim)?;
-        let halo = self.checked_halo()?;
-        let origin = self.checked_origin(&halo)?;
-        let layout = self.checked_layout(&dims)?;
+        if let Some(dims) = &self.dims {
+            dims.check_len(ndim)?;
+        }
+        if let Some(halo) = &self.halo {
+            check_halo(halo, shape)?;
+        }
+        if let Some(origin) = &self.origin {
+            check_origin(origin, shape)?;
+        }
+        let layout = self.checked_layout()?;
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
         let alignment_size = self.checked_alignment(itemsize)?;
-        let aligned_index = self.checked_aligned_index(&halo)?;
+        let aligned_index = self.checked_aligned_index()?;
         let padding = self.padding.unwrap_or_else(|| match self.base_alignment() {
             Some(_) => Padding::None,
             None => Padding::default_for(alignment_size, itemsize),
@@ -206,7 +211,10 @@ impl Spec {
         let block_alignment = lcm(alignment, BLOCK_ALIGNMENT).ok_or_else(too_wide)?;
         let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
         let placed = compute(shape, &layout, padding, alignment / itemsize).ok_or_else(too_large)?;
-        let aligned_offset = offset(&aligned_index, &placed.strides, itemsize).ok_or_else(too_large)?;
+        let aligned_offset = match &aligned_index {
+            Some(index) => offset(index, &placed.strides, itemsize).ok_or_else(too_large)?,
+            None => 0,
+        };
         let first_byte = (-aligned_offset).rem_euclid(alignment);
         let bytes = placed.elements.checked_mul(itemsize).and_then(|bytes| bytes.checked_add(first_byte));
         // The block's alignment must be findable behind whatever address the allocator returns.
@@ -220,9 +228,9 @@ impl Spec {
             strides: placed.strides,
             layout,
             padding,
-            dims,
-            halo,
-            origin,
+            dims: self.dims.clone(),
+            halo: self.halo.clone(),
+            origin: self.origin.clone(),
             alignment_size,
             aligned_index,
             device: self.target(),
@@ -240,20 +248,13 @@ impl Spec {
         }
     }
 
-    fn checked_halo(&self) -> Result<Halo, LayoutError> {
-        let Some(halo) = &self.halo else { return Ok(Halo::from_elem((0, 0), self.ndim())) };
-        check_halo(halo, &self.shape).map(|()| halo.clone())
-    }
-
-    fn checked_origin(&self, halo: &Halo) -> Result<Extents, LayoutError> {
-        let Some(origin) = &self.origin else { return Ok(halo.iter().map(|(lower, _)| *lower).collect()) };
-        check_origin(origin, &self.shape).map(|()| origin.clone())
-    }
-
-    fn checked_layout(&self, dims: &Dims) -> Result<Layout, LayoutError> {
+    fn checked_layout(&self) -> Result<Layout, LayoutError> {
         match (&self.layout, &self.preset) {
             (Some(layout), _) => check_len("layout", layout.len(), self.ndim()).map(|()| layout.clone()),
-            (None, Some(preset)) => Ok(Layout::by_rule(preset.layout(), dims)),
+            (None, Some(preset)) => Ok(match &self.dims {
+                Some(dims) => Layout::by_rule(preset.layout(), dims),
+                None => Layout::by_rule(preset.layout(), &Dims::standard(self.ndim())),
+            }),
             (None, None) => Ok(Layout::c_order(self.ndim())),
         }
     }
@@ -269,18 +270,18 @@ impl Spec {
         }
     }
 
-    fn checked_aligned_index(&self, halo: &Halo) -> Result<Extents, LayoutError> {
+    fn checked_aligned_index(&self) -> Result<Option<Box<[i64]>>, LayoutError> {
         let Some(index) = &self.aligned_index else {
             // A preset that aligns the base would not, were the first point behind the halo aligned instead.
-            return Ok(match self.base_alignment() {
-                Some(_) => Extents::from_elem(0, self.ndim()),
-                None => halo.iter().map(|(lower, _)| *lower).collect(),
+            return Ok(match (&self.halo, self.base_alignment()) {
+                (Some(halo), None) => Some(halo.iter().map(|(lower, _)| *lower).collect()),
+                _ => None,
             });
         };
         check_len("aligned_index", index.len(), self.ndim())?;
         match index.iter().position(|entry| *entry < 0) {
             Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis] }),
-            None => Ok(index.clone()),
+            None => Ok(Some(index.clone())),
         }
     }
 }

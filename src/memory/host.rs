@@ -15,9 +15,11 @@ const MAPPED_FROM: usize = 4 << 20;
 /// Size and alignment of a huge page on the machines this runs on; harmless where it is another.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The largest alignment the allocator is asked for; beyond it, and for alignments that are no power of two, a
-/// mapping with room to spare is cut to measure.
-const ALLOCATOR_ALIGNMENT: usize = 4096;
+/// The largest alignment for which a small block gets room to spare; beyond it a mapping costs no more memory.
+const SPARED_FOR: usize = 4096;
+
+/// What the allocator aligns to of its own accord. Asking it for more takes a slower path than asking for more bytes.
+const ALLOCATOR_ALIGNMENT: usize = 16;
 
 /// An owned stretch of host memory.
 #[derive(Debug)]
@@ -28,7 +30,8 @@ pub(super) struct HostMemory {
 
 #[derive(Debug)]
 enum Backing {
-    Allocator(Layout),
+    /// Where the allocator's block starts, and what it was asked for.
+    Allocator(NonNull<u8>, Layout),
     /// Unmapped when dropped; never read through this field.
     Mapping(#[allow(dead_code, reason = "held for its drop")] MmapMut),
 }
@@ -41,22 +44,24 @@ unsafe impl Sync for HostMemory {}
 impl HostMemory {
     /// Allocates `bytes` (at least 1) at a multiple of `alignment`; `None` if there is not enough memory.
     pub(super) fn allocate(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
-        if bytes < MAPPED_FROM && alignment <= ALLOCATOR_ALIGNMENT && alignment.is_power_of_two() {
-            HostMemory::from_allocator(Layout::from_size_align(bytes.max(1), alignment).ok()?, contents)
+        if bytes < MAPPED_FROM && alignment <= SPARED_FOR {
+            HostMemory::from_allocator(bytes.max(1), alignment, contents)
         } else {
             HostMemory::from_mapping(bytes.max(1), alignment)
         }
     }
 
-    fn from_allocator(layout: Layout, contents: Contents) -> Option<HostMemory> {
+    fn from_allocator(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
+        let layout = Layout::from_size_align(bytes.checked_add(alignment)?, ALLOCATOR_ALIGNMENT).ok()?;
         // SAFETY: the layout's size is not zero.
-        let start = unsafe {
+        let base = NonNull::new(unsafe {
             match contents {
                 Contents::Undefined => alloc(layout),
                 Contents::Zeros => alloc_zeroed(layout),
             }
-        };
-        Some(HostMemory { start: NonNull::new(start)?, backing: Backing::Allocator(layout) })
+        })?;
+        // SAFETY: the block has `alignment` bytes more than are used.
+        Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Allocator(base, layout) })
     }
 
     /// Maps fresh zero pages. Untouched pages cost nothing, so the room to align in is address space only.
@@ -70,11 +75,9 @@ impl HostMemory {
             // Kernels without huge pages say no; the memory is good all the same.
             let _ = mapping.advise(memmap2::Advice::HugePage);
         }
-        let base = mapping.as_mut_ptr();
-        let skip = base.addr().next_multiple_of(alignment) - base.addr();
-        // SAFETY: skip < alignment, and the mapping has `alignment` bytes more than are used.
-        let start = unsafe { base.add(skip) };
-        Some(HostMemory { start: NonNull::new(start)?, backing: Backing::Mapping(mapping) })
+        let base = NonNull::new(mapping.as_mut_ptr())?;
+        // SAFETY: the mapping has `alignment` bytes more than are used.
+        Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Mapping(mapping) })
     }
 
     pub(super) fn as_ptr(&self) -> *mut u8 {
@@ -84,11 +87,21 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if let Backing::Allocator(layout) = self.backing {
-            // SAFETY: `start` came from the allocator with this layout and is freed here only.
-            unsafe { dealloc(self.start.as_ptr(), layout) };
+        if let Backing::Allocator(base, layout) = self.backing {
+            // SAFETY: `base` came from the allocator with this layout and is freed here only.
+            unsafe { dealloc(base.as_ptr(), layout) };
         }
     }
+}
+
+/// The first address from `base` on that is a multiple of `alignment`.
+///
+/// # Safety
+/// - `alignment` bytes from `base` on are part of one allocation.
+unsafe fn align_up(base: NonNull<u8>, alignment: usize) -> NonNull<u8> {
+    let address = base.addr().get();
+    // SAFETY: the step is smaller than `alignment`.
+    unsafe { base.add(address.next_multiple_of(alignment) - address) }
 }
 
 #[cfg(test)]

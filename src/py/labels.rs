@@ -123,7 +123,7 @@ pub(super) fn describe_found(object: &Bound<'_, PyAny>, mut descriptor: Descript
         descriptor = descriptor.with_dims(dims)?;
     }
     if let Some(origin) = stated_origin(object)? {
-        descriptor = descriptor.with_origin(origin)?;
+        descriptor = descriptor.with_origin(origin.as_slice().into())?;
     }
     Ok(descriptor)
 }

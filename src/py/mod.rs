@@ -9,6 +9,7 @@ mod errors;
 mod export;
 mod index;
 mod keep;
+mod keywords;
 mod labels;
 mod pickle;
 mod preset;
@@ -28,6 +29,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<preset::PyPreset>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<descriptor::PyDescriptor>()?;
+    export::dlpack::install(py)?;
     export::exchange::install(py)?;
     alloc::register(module)?;
     preset::register(module)?;

@@ -366,23 +366,6 @@ impl PyTensor {
         export::array_interface::data_interface(py, &self.0)
     }
 
-    /// A DLPack capsule on the same memory, or with copy=True on a copy.
-    ///
-    /// `max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None the legacy one, which is refused for
-    /// read-only memory. `stream` has to be None on the host. `dl_device` has to be the device the memory is on.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(i64, i64)>,
-        dl_device: Option<(i64, i64)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let request = export::dlpack::Request { stream, max_version, dl_device, copy };
-        export::dlpack::capsule(py, &self.0, &request)
-    }
-
     /// DLPack's pair of device type and id.
     fn __dlpack_device__(&self) -> (i64, i64) {
         let DlpackPair(code, id) = DlpackPair::of(self.descriptor().device());

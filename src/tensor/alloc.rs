@@ -66,15 +66,22 @@ impl Tensor {
     /// What to ask for to get a field like this one: same element type, shape, labels, layout, padding, alignment
     /// and device.
     pub fn spec(&self) -> Spec {
-        Spec::new(self.descriptor.shape(), self.descriptor.dtype())
-            .dims(self.dims())
+        let mut spec = Spec::new(self.descriptor.shape(), self.descriptor.dtype())
             .layout(self.layout.clone())
             .alignment_size(self.alignment_size)
-            .aligned_index(&self.aligned_index)
+            .aligned_index(&self.aligned_index())
             .padding(self.padding)
-            .halo(&self.halo())
-            .origin(&self.origin())
-            .device(self.descriptor.device())
+            .device(self.descriptor.device());
+        if let Some(dims) = self.descriptor.dims() {
+            spec = spec.dims(dims.clone());
+        }
+        if let Some(halo) = self.descriptor.halo() {
+            spec = spec.halo(halo);
+        }
+        if let Some(origin) = self.descriptor.origin() {
+            spec = spec.origin(origin);
+        }
+        spec
     }
 
     fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
@@ -82,10 +89,16 @@ impl Tensor {
         let block = Block::allocate(place.device, place.block_bytes, place.block_alignment, contents)?;
         // The placement has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);
-        let descriptor = Descriptor::new(start, place.device, place.dtype, false, place.shape, place.strides)?
-            .with_dims(place.dims)?
-            .with_halo(place.halo)?
-            .with_origin(place.origin)?;
+        let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, place.shape, place.strides)?;
+        if let Some(dims) = place.dims {
+            descriptor = descriptor.with_dims(dims)?;
+        }
+        if let Some(halo) = place.halo {
+            descriptor = descriptor.with_halo(halo)?;
+        }
+        if let Some(origin) = place.origin {
+            descriptor = descriptor.with_origin(origin)?;
+        }
         Ok(Tensor {
             descriptor,
             owner: Owner::block(block),

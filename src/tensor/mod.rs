@@ -31,7 +31,8 @@ pub struct Tensor {
     layout: Layout,
     padding: Padding,
     alignment_size: i64,
-    aligned_index: Extents,
+    /// Absent for all zeros.
+    aligned_index: Option<Box<[i64]>>,
 }
 
 impl Tensor {
@@ -48,7 +49,7 @@ impl Tensor {
             layout: descriptor.layout(),
             padding: Padding::None,
             alignment_size: 1,
-            aligned_index: Extents::from_elem(0, descriptor.ndim()),
+            aligned_index: None,
             descriptor,
             owner,
         }
@@ -101,8 +102,11 @@ impl Tensor {
     }
 
     /// The index that is aligned.
-    pub fn aligned_index(&self) -> &[i64] {
-        &self.aligned_index
+    pub fn aligned_index(&self) -> Extents {
+        match &self.aligned_index {
+            Some(index) => Extents::from_slice(index),
+            None => Extents::from_elem(0, self.descriptor.ndim()),
+        }
     }
 
     /// The same tensor with its labels, origin and ghost widths replaced by those given.
@@ -119,10 +123,10 @@ impl Tensor {
             self.descriptor = self.descriptor.with_dims(dims)?;
         }
         if let Some(halo) = halo {
-            self.descriptor = self.descriptor.with_halo(halo)?;
+            self.descriptor = self.descriptor.with_halo(halo.as_slice().into())?;
         }
         if let Some(origin) = origin {
-            self.descriptor = self.descriptor.with_origin(origin)?;
+            self.descriptor = self.descriptor.with_origin(origin.as_slice().into())?;
         }
         Ok(self)
     }

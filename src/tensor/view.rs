@@ -81,7 +81,7 @@ impl Tensor {
         if index.len() > from.ndim() {
             return Err(IndexError::TooMany { got: index.len(), ndim: from.ndim() }.into());
         }
-        let (origin, halo) = (self.origin(), self.halo());
+        let (origin, halo, old_aligned) = (self.origin(), self.halo(), self.aligned_index());
         let itemsize = i64::try_from(from.itemsize()).unwrap_or(i64::MAX);
         let mut kept = smallvec::SmallVec::<[usize; 6]>::new();
         let (mut shape, mut strides, mut new_origin) = (Extents::new(), Extents::new(), Extents::new());
@@ -125,7 +125,7 @@ impl Tensor {
                 let cut_above = extent.saturating_sub(start).saturating_sub(len);
                 new_halo.push((lower, (upper - cut_above).clamp(0, len - lower)));
                 new_origin.push((origin[axis] - start).clamp(0, len));
-                aligned_index.push((self.aligned_index[axis] - start).max(0));
+                aligned_index.push((old_aligned[axis] - start).max(0));
             } else {
                 new_halo.push((0, 0));
                 new_origin.push(0);
@@ -151,7 +151,7 @@ impl Tensor {
         let from = &self.descriptor;
         let (shape, strides) = (pick(axes, from.shape()), pick(axes, from.strides()));
         let (origin, halo) = (pick(axes, &self.origin()), pick(axes, &self.halo()));
-        self.describe_again(from.ptr(), axes, shape, strides, origin, halo, pick(axes, &self.aligned_index))
+        self.describe_again(from.ptr(), axes, shape, strides, origin, halo, pick(axes, &self.aligned_index()))
     }
 
     /// The axis that carries a label.
@@ -197,10 +197,10 @@ impl Tensor {
             descriptor = descriptor.with_dims(self.dims().select(axes))?;
         }
         if from.halo().is_some() {
-            descriptor = descriptor.with_halo(halo)?;
+            descriptor = descriptor.with_halo(halo.as_slice().into())?;
         }
         if from.origin().is_some() {
-            descriptor = descriptor.with_origin(origin)?;
+            descriptor = descriptor.with_origin(origin.as_slice().into())?;
         }
         let alignment_size = self.remaining_alignment(&descriptor, &aligned_index);
         Ok(Tensor {
@@ -209,7 +209,11 @@ impl Tensor {
             layout: self.layout.select(axes),
             padding: self.padding,
             alignment_size,
-            aligned_index,
+            aligned_index: if aligned_index.iter().all(|entry| *entry == 0) {
+                None
+            } else {
+                Some(aligned_index.as_slice().into())
+            },
         })
     }
 
