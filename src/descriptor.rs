@@ -74,14 +74,12 @@ impl Descriptor {
                     return Err(ExchangeError::Span { shape: shape.to_vec(), strides: strides.to_vec(), itemsize });
                 }
             }
-            // The number of elements in the non-empty dimensions still has to be countable.
-            None => {
-                let size = shape
-                    .iter()
-                    .filter(|extent| **extent != 0)
-                    .try_fold(byte_size, |size, extent| size.checked_mul(*extent));
-                size.ok_or_else(|| ExchangeError::Span { shape: shape.to_vec(), strides: strides.to_vec(), itemsize })?;
-            }
+            None => {}
+        }
+        // Whatever the strides, bytes have to be countable; without elements, those of the other dimensions.
+        let count = |bytes: i64, extent: &i64| bytes.checked_mul(*extent);
+        if shape.iter().filter(|extent| **extent != 0).try_fold(byte_size, count).is_none() {
+            return Err(ExchangeError::Size { shape: shape.to_vec(), itemsize });
         }
         Ok(Descriptor { ptr, device, dtype, readonly, shape, strides, dims: None, origin: None, halo: None })
     }

@@ -69,6 +69,14 @@ pub enum DeviceError {
         /// The device asked for.
         device: Device,
     },
+    /// Memory of a device this build cannot look after.
+    #[error(
+        "device: the memory is on {device}, and this build of dlfield can own memory on 'cpu' only; describe() it, or copy it to the host first"
+    )]
+    NotOwned {
+        /// Where the memory is.
+        device: Device,
+    },
     /// Memory on one device, wanted on another.
     #[error("device: the memory is on {found}, wanted on {wanted}, and this build of dlfield cannot move it there")]
     Mismatch {

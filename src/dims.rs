@@ -49,6 +49,14 @@ pub enum DimsError {
         /// Dimensions of the field.
         ndim: usize,
     },
+    /// Axes that are no permutation of the dimensions.
+    #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
+    Axes {
+        /// The axes given.
+        got: Vec<usize>,
+        /// Number of dimensions.
+        ndim: usize,
+    },
     /// A label that the tensor has not got.
     #[error("axes: {label:?} is not a dimension; allowed are {allowed}")]
     Unknown {
@@ -186,6 +194,21 @@ impl Dims {
         let first = next.max().unwrap_or(0);
         let added = (first..).take(count).map(Dim::Data);
         Dims(Repr::Named(self.iter().chain(added).collect()))
+    }
+
+    /// The axes in the order in which GT4Py sees a field: I, J, K, then data dimensions by number; users' labels last.
+    ///
+    /// Source: `_extract_array_infos` of GT4Py 1.1, which sorts a field's dimensions before it runs a stencil.
+    pub fn gt4py_order(&self) -> Vec<usize> {
+        let mut axes: Vec<usize> = (0..self.len()).collect();
+        axes.sort_by_key(|axis| match self.get(*axis) {
+            Dim::I => (0, 0),
+            Dim::J => (0, 1),
+            Dim::K => (0, 2),
+            Dim::Data(number) => (1, number),
+            Dim::Label(_) => (2, 0),
+        });
+        axes
     }
 
     /// Checks that there is one label per dimension.

@@ -21,7 +21,7 @@ def _calls_per_turn(case: Case, turn: float) -> int:
 
 
 def best_times(cases: Mapping[str, Case], rounds: int = 25, turn: float = 0.02) -> dict[str, float]:
-    """The best time per call of each case, in nanoseconds, over so many rounds of so many seconds a turn.
+    """Return the best time per call of each case, in nanoseconds, over so many rounds of so many seconds a turn.
 
     The best, not the mean: noise only ever adds.
     """

@@ -1,12 +1,44 @@
 """Types of the compiled module: everything in `dlfield` that is not plain Python."""
 
-import pickle
-import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import CapsuleType
+
+__all__ = [
+    "DTypeError",
+    "Descriptor",
+    "Device",
+    "DeviceError",
+    "DimsError",
+    "Error",
+    "ExchangeError",
+    "LayoutError",
+    "NoSuchBufferError",
+    "NotAnArrayError",
+    "Preset",
+    "Tensor",
+    "__version__",
+    "_rebuild",
+    "as_numpy",
+    "describe",
+    "empty",
+    "empty_like",
+    "from_array",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "get_dims",
+    "get_origin",
+    "ones",
+    "ones_like",
+    "presets",
+    "register_preset",
+    "zeros",
+    "zeros_like",
+]
 
 __version__: str
 
@@ -16,8 +48,6 @@ _Ints: TypeAlias = Sequence[SupportsIndex]
 _Halo: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
 _Padding: TypeAlias = Literal["none", "row"]
 _DeviceLike: TypeAlias = Device | str | tuple[int, int]
-_BasicIndex: TypeAlias = SupportsIndex | slice | types.EllipsisType
-_Index: TypeAlias = _BasicIndex | tuple[_BasicIndex, ...]
 
 class Error(Exception): ...
 class LayoutError(Error, ValueError): ...
@@ -48,12 +78,10 @@ class Preset:
     def alignment(self) -> int: ...
     @property
     def layout(self) -> str | tuple[int, int, int]: ...
-    @property
-    def padding(self) -> _Padding | None: ...
 
 @final
 class Tensor:
-    __dlpack_c_exchange_api__: types.CapsuleType
+    __dlpack_c_exchange_api__: CapsuleType
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -100,6 +128,7 @@ class Tensor:
     def to_cupy(self) -> Any: ...
     def to_ndarray(self) -> Any: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __bool__(self) -> bool: ...
@@ -126,7 +155,7 @@ class Tensor:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> types.CapsuleType: ...
+    ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def _repr_html_(self) -> str: ...
 
@@ -331,5 +360,5 @@ def register_preset(
     alignment: SupportsIndex = 1,
     layout: Literal["C", "F"] | Sequence[SupportsIndex] = (0, 1, 2),
     device: _DeviceLike = "cpu",
-    padding: _Padding | None = None,
 ) -> Preset: ...
+def _rebuild(data: Any, state: tuple[Any, ...]) -> Tensor: ...

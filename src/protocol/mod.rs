@@ -76,6 +76,14 @@ pub enum ExchangeError {
         /// Bytes of one element.
         itemsize: usize,
     },
+    /// More elements than can be counted.
+    #[error("shape: {shape:?} of {itemsize}-byte elements overflows; allowed are less than 2**63 bytes")]
+    Size {
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
     /// No address, yet elements.
     #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
     NullData,
@@ -120,6 +128,12 @@ pub enum ExchangeError {
     NotContiguous {
         /// `"C"`, `"F"` or `"C or F"`.
         wanted: &'static str,
+    },
+    /// A tensor whose memory holds other values than it has.
+    #[error("obj: conjugated or negated in name only, the memory holds other values; {fix}")]
+    Lazy {
+        /// What to do.
+        fix: &'static str,
     },
     /// A copy was forbidden and is needed.
     #[error("copy: False, but {reason}")]

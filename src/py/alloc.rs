@@ -33,10 +33,23 @@ fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '
     } else {
         data.spec().dtype(dtype)
     };
-    let (mut halo, mut origin) = (data.halo(), data.origin());
-    halo.resize(shape.len(), (0, 0));
-    origin.resize(shape.len(), 0);
-    keywords.apply(spec.halo(&halo).origin(&origin), sub_shape.len())
+    keywords.apply(with_ghosts_of(spec, &data), sub_shape.len())
+}
+
+/// States the halo and origin that `data` states, with none in the dimensions a sub-array type adds.
+fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
+    let ndim = spec.ndim();
+    if let Some(halo) = data.descriptor().halo() {
+        let mut halo = halo.to_vec();
+        halo.resize(ndim, (0, 0));
+        spec = spec.halo(&halo);
+    }
+    if let Some(origin) = data.descriptor().origin() {
+        let mut origin = origin.to_vec();
+        origin.resize(ndim, 0);
+        spec = spec.origin(&origin);
+    }
+    spec
 }
 
 /// An argument that may be any array, or what NumPy makes an array of.
@@ -299,7 +312,7 @@ allocation! {
         if !shape.ends_with(&sub_shape) {
             return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
         }
-        let mut spec = Spec::new(shape, element).halo(&data.halo()).origin(&data.origin());
+        let mut spec = with_ghosts_of(Spec::new(shape, element), &data);
         if sub_shape.is_empty() {
             spec = spec.dims(data.dims());
         }

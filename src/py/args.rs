@@ -37,10 +37,11 @@ pub(super) fn ints(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<Extents
 
 /// A shape: a sequence of whole numbers, or one number for one dimension.
 pub(super) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
-    if value.cast_exact::<PyTuple>().is_err() && value.hasattr(pyo3::intern!(value.py(), "__index__"))? {
-        return Ok(Extents::from_slice(&[int("shape", value)?]));
+    // Arrays have `__index__` too, so a sequence is one whatever else it is.
+    if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
+        return ints("shape", value);
     }
-    ints("shape", value)
+    Ok(Extents::from_slice(&[int("shape", value)?]))
 }
 
 /// Ghost widths: per dimension one number for both sides, or a pair `(lower, upper)`.
@@ -55,11 +56,14 @@ pub(super) fn halo(value: &Bound<'_, PyAny>) -> PyResult<Halo> {
     items
         .map(|item| {
             let item = item?;
-            if item.hasattr(pyo3::intern!(item.py(), "__index__"))? {
-                let both = int("halo", &item)?;
+            if item.try_iter().is_err() {
+                let both = int("halo", &item).map_err(|error| {
+                    if error.is_instance_of::<PyTypeError>(item.py()) { wrong(&item) } else { error }
+                })?;
                 return Ok((both, both));
             }
-            let pair = ints("halo", &item).map_err(|_| wrong(&item))?;
+            let pair = ints("halo", &item)
+                .map_err(|error| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(&item) } else { error })?;
             match pair.as_slice() {
                 [lower, upper] => Ok((*lower, *upper)),
                 _ => Err(wrong(&item)),

@@ -67,6 +67,7 @@ impl PyDevice {
 }
 
 /// `(device_type, device_id)` as `__dlpack_device__` returns it.
+#[derive(PartialEq)]
 pub(super) struct DlpackPair(pub(super) i64, pub(super) i64);
 
 impl DlpackPair {

@@ -1,6 +1,6 @@
 //! Python's index expressions.
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
@@ -46,7 +46,10 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
             let len = i64::try_from(range.slicelength).unwrap_or(i64::MAX);
             index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
         } else if !key.is_instance_of::<PyBool>() && key.hasattr(intern!(key.py(), "__index__"))? {
-            index.push(Index::At(position(key)?));
+            match position(key)? {
+                Some(position) => index.push(Index::At(position)),
+                None => return Ok(None),
+            }
         } else {
             return Ok(None);
         }
@@ -58,11 +61,14 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
     Ok(Some(Basic { index, element }))
 }
 
-fn position(key: &Bound<'_, PyAny>) -> PyResult<i64> {
-    key.extract().map_err(|error: PyErr| {
-        if error.is_instance_of::<PyOverflowError>(key.py()) {
-            return PyIndexError::new_err("index: the position does not fit in 64 bits");
+/// One position; `None` for arrays of positions, which have `__index__` too and refuse to be one.
+fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    match key.extract() {
+        Ok(position) => Ok(Some(position)),
+        Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyOverflowError>(key.py()) => {
+            Err(PyIndexError::new_err("index: the position does not fit in 64 bits"))
         }
-        error
-    })
+        Err(error) => Err(error),
+    }
 }

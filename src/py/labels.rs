@@ -99,6 +99,11 @@ fn stated_origin(object: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
     let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Extents>> {
         value.map(|value| Ok((source, args::ints(source, &value)?))).transpose()
     };
+    let dims = stated_dims(object)?;
+    // GT4Py takes these in its own order of dimensions.
+    let named = |source, value| {
+        Ok::<_, PyErr>(named(source, value)?.map(|(source, origin)| (source, in_index_order(origin, dims.as_ref()))))
+    };
     let halo = from_interface(object, "halo")?.map(|halo| args::halo(&halo)).transpose()?;
     let found = [
         named("__gt_origin__", value_or_call(object, intern!(py, "__gt_origin__"))?)?,
@@ -106,6 +111,16 @@ fn stated_origin(object: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
         halo.map(|halo| ("the data interface's halo", halo.iter().map(|(lower, _)| *lower).collect())),
     ];
     agree(found, Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()))
+}
+
+/// An origin in GT4Py's order of dimensions, in the order of the labels.
+fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
+    let Some(dims) = dims.filter(|dims| dims.len() == origin.len()) else { return origin };
+    let mut sorted = origin.clone();
+    for (position, axis) in dims.gt4py_order().into_iter().enumerate() {
+        sorted[axis] = origin[position];
+    }
+    sorted
 }
 
 /// Labels as objects state them: strings, or anything whose text is the label.

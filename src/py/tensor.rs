@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PySequence, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::device::{DlpackPair, PyDevice};
@@ -57,8 +57,15 @@ impl PyTensor {
     /// Axes by number (negative ones from the end) or by label.
     fn axes(&self, axes: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
         let ndim = self.descriptor().ndim();
+        // As in NumPy, the axes may come as one sequence.
         let nested = match axes.len() {
-            1 => axes.get_borrowed_item(0)?.cast::<PyTuple>().ok().map(|inner| inner.to_owned()),
+            1 => axes
+                .get_borrowed_item(0)?
+                .cast::<PySequence>()
+                .ok()
+                .filter(|only| !only.is_instance_of::<PyString>())
+                .map(|only| only.to_tuple())
+                .transpose()?,
             _ => None,
         };
         let list = nested.as_ref().unwrap_or(axes);
@@ -262,6 +269,14 @@ impl PyTensor {
         Ok(usize::try_from(*extent).unwrap_or(usize::MAX))
     }
 
+    /// The views along the first dimension, one after the other.
+    fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
+        slf.get().__len__()?;
+        // SAFETY: the call takes any object with `__getitem__` and returns a new iterator or sets an error.
+        let iterator = unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr()))? };
+        Ok(iterator.cast_into::<PyIterator>()?)
+    }
+
     fn __getitem__<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, tensor) = (slf.py(), &slf.get().0);
         let Some(Basic { index, element }) = index::parse(tensor.descriptor(), key)? else {
@@ -354,10 +369,12 @@ impl PyTensor {
         self.dims(py)
     }
 
-    /// Index of the first compute point, as GT4Py looks for it.
+    /// Index of the first compute point as GT4Py takes it: in the order I, J, K, data dimensions, whatever order the
+    /// dimensions have here. `origin` is in index order.
     #[getter]
     fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.origin(py)
+        let origin = self.0.origin();
+        PyTuple::new(py, self.0.dims().gt4py_order().into_iter().map(|axis| origin[axis]).collect::<Vec<_>>())
     }
 
     /// GT4Py's data interface: the array interface with dims and halo, by device.
@@ -375,13 +392,13 @@ impl PyTensor {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let descriptor = self.descriptor();
         Ok(format!(
-            "Tensor(shape={}, dtype={}, dims={}, layout={}, device='{}', alignment={}{})",
+            "Tensor(shape={}, dtype={}, dims={}, layout={}, device='{}', alignment_size={}{})",
             self.shape(py)?.repr()?,
             descriptor.dtype(),
             self.dims(py)?.repr()?,
             self.layout(py)?.repr()?,
             descriptor.device(),
-            descriptor.alignment(),
+            self.0.alignment_size(),
             if descriptor.is_readonly() { ", readonly" } else { "" },
         ))
     }

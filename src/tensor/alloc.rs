@@ -69,14 +69,16 @@ impl Tensor {
         let mut spec = Spec::new(self.descriptor.shape(), self.descriptor.dtype())
             .layout(self.layout.clone())
             .alignment_size(self.alignment_size)
-            .aligned_index(&self.aligned_index())
             .padding(self.padding)
             .device(self.descriptor.device());
         if let Some(dims) = self.descriptor.dims() {
             spec = spec.dims(dims.clone());
         }
         if let Some(halo) = self.descriptor.halo() {
-            spec = spec.halo(halo);
+            // Zeros have to be stated beside a halo, which would be the default.
+            spec = spec.halo(halo).aligned_index(&self.aligned_index());
+        } else if let Some(index) = &self.aligned_index {
+            spec = spec.aligned_index(index);
         }
         if let Some(origin) = self.descriptor.origin() {
             spec = spec.origin(origin);

@@ -49,16 +49,22 @@ impl Tensor {
     /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for what the legacy struct has no flag for:
     /// read-only memory and padded sub-byte elements.
     pub fn to_legacy(&self) -> Result<Managed<DLManagedTensor>> {
+        self.check_flagless()?;
+        // SAFETY: the descriptor's addresses stay good for as long as the owner inside lives.
+        Ok(unsafe { self.prepare::<DLManagedTensor>()?.finish() })
+    }
+
+    /// Refuses what a struct without flags cannot say.
+    fn check_flagless(&self) -> Result<()> {
         if self.descriptor.is_readonly() {
-            let fix = "a legacy capsule cannot say so: pass max_version=(1, 0) or newer, or copy=True";
+            let fix = "a DLPack struct without flags cannot say so: pass max_version=(1, 0) or newer, or copy=True";
             return Err(ExchangeError::ReadOnly { field: "max_version", fix }.into());
         }
         if self.descriptor.dtype().is_sub_byte() {
-            let protocol = "a legacy DLPack capsule (pass max_version=(1, 0) or newer)";
+            let protocol = "a DLPack struct without flags (pass max_version=(1, 0) or newer)";
             return Err(ExchangeError::NotExpressible { name: self.descriptor.dtype().name(), protocol }.into());
         }
-        // SAFETY: the descriptor's addresses stay good for as long as the owner inside lives.
-        Ok(unsafe { self.prepare::<DLManagedTensor>()?.finish() })
+        Ok(())
     }
 
     /// Takes a managed tensor over, with what its ABI can say: a legacy one cannot say that it may be written, so it
@@ -81,10 +87,18 @@ impl Tensor {
     }
 
     /// The tensor as a borrowed DLPack struct, good for as long as this value stays where it is.
-    pub fn as_dlpack(&self) -> DLTensor {
+    ///
+    /// # Errors
+    /// As for [`Tensor::to_legacy`]: a borrowed struct has no flags either.
+    pub fn as_dlpack(&self) -> Result<DLTensor> {
+        self.check_flagless().map(|()| self.borrowed())
+    }
+
+    fn borrowed(&self) -> DLTensor {
         let descriptor = &self.descriptor;
-        let pointer =
-            |numbers: &[i64]| if numbers.is_empty() { std::ptr::null_mut() } else { numbers.as_ptr().cast_mut() };
+        let pointer = |numbers: &[i64]| {
+            if numbers.is_empty() { std::ptr::null_mut() } else { numbers.as_ptr().cast_mut() }
+        };
         DLTensor {
             data: self.data(),
             device: descriptor.device().to_dlpack(),
@@ -109,7 +123,7 @@ impl Tensor {
         let mut prepared = prepared.initialize(self.owner.clone());
         let tensor = prepared.tensor_mut();
         let DLTensor { shape, strides, .. } = *tensor;
-        *tensor = DLTensor { shape, strides, ..self.as_dlpack() };
+        *tensor = DLTensor { shape, strides, ..self.borrowed() };
         if descriptor.ndim() == 0 {
             (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
         }

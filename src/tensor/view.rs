@@ -59,14 +59,6 @@ pub enum IndexError {
         /// Its extent.
         extent: i64,
     },
-    /// Axes that are no permutation of the dimensions.
-    #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
-    Axes {
-        /// The axes given.
-        got: Vec<usize>,
-        /// Number of dimensions.
-        ndim: usize,
-    },
 }
 
 impl Tensor {
@@ -139,11 +131,11 @@ impl Tensor {
     /// The field with its dimensions, and their labels, in another order.
     ///
     /// # Errors
-    /// [`IndexError::Axes`] if `axes` is not each dimension once.
+    /// [`DimsError::Axes`] if `axes` is not each dimension once.
     pub fn transpose(&self, axes: &[usize]) -> Result<Tensor> {
         let ndim = self.descriptor.ndim();
         if axes.len() != ndim || !(0..ndim).all(|axis| axes.contains(&axis)) {
-            return Err(IndexError::Axes { got: axes.to_vec(), ndim }.into());
+            return Err(DimsError::Axes { got: axes.to_vec(), ndim }.into());
         }
         fn pick<T: Copy, C: FromIterator<T>>(axes: &[usize], all: &[T]) -> C {
             axes.iter().map(|axis| all[*axis]).collect()

@@ -17,6 +17,7 @@ use pyo3::types::{PyBool, PyString, PyTuple};
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::py::args;
+use crate::py::device::DlpackPair;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
@@ -157,7 +158,7 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'py>) -> PyR
         return Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into());
     }
     if let Some(pair) = request.dl_device
-        && args::dlpack_device(pair).ok() != Some(tensor.descriptor().device())
+        && DlpackPair(pair.0, pair.1) != DlpackPair::of(tensor.descriptor().device())
     {
         let got = format!("{pair:?}");
         let allowed = "the device the memory is on, as __dlpack_device__ tells; this build cannot move it";

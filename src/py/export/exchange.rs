@@ -99,21 +99,24 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             return Err(null("out"));
         }
         // SAFETY: as above. The numbers lie in the object, which does not move or change while it lives.
-        unsafe { *out = tensor_of(py, object)?.get().0.as_dlpack() };
+        unsafe { *out = tensor_of(py, object)?.get().0.as_dlpack()? };
         Ok(())
     })
 }
 
 unsafe extern "C" fn to_object(managed: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int {
     guarded(|py| {
+        if !out.is_null() {
+            // SAFETY: the caller's place for the answer.
+            unsafe { *out = null_mut() };
+        }
         // SAFETY: the header hands the struct over to us, also when this fails.
         let managed: Managed<_> = unsafe { crate::py::read::take(managed) }?;
         if out.is_null() {
             return Err(null("out_py_object"));
         }
-        // SAFETY: as above; what the struct says is the producer's word, and `out` is the caller's to be written.
+        // SAFETY: as above; what the struct says is the producer's word.
         unsafe {
-            *out = null_mut();
             let tensor = Tensor::from_managed(managed)?;
             *out = Bound::new(py, PyTensor(tensor))?.into_any().into_ptr().cast();
         }

@@ -9,6 +9,7 @@ use std::ptr::null_mut;
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
 use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -23,13 +24,18 @@ pub(super) fn read(
     request: &Request<'_, '_>,
     purpose: Purpose,
 ) -> PyResult<Option<Reading>> {
+    let Some(table) = table(object)? else { return Ok(None) };
+    let torch = is_torch(object);
+    if torch && is_lazy(object)? {
+        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
+    }
     // The table hands memory over as it is: where another device or a copy is wanted, `__dlpack__` is asked for it.
     if request.copy.is_some() || request.stream.is_some_and(|stream| !stream.is_none()) || request.device.is_some() {
         return Ok(None);
     }
-    let Some(table) = table(object)? else { return Ok(None) };
     match (purpose, table.dltensor_from_py_object_no_sync) {
-        (Purpose::Describe, Some(borrow)) => {
+        // A borrowed struct has no flags. PyTorch has no read-only memory; of others only a managed tensor tells.
+        (Purpose::Describe, Some(borrow)) if torch => {
             let mut tensor = MaybeUninit::<DLTensor>::uninit();
             // SAFETY: the object's type offers the table; on success the struct is filled.
             let code = unsafe { borrow(object.as_ptr().cast::<c_void>(), tensor.as_mut_ptr()) };
@@ -52,6 +58,19 @@ pub(super) fn read(
             Ok(Some(Reading::Owned(tensor)))
         }
     }
+}
+
+fn is_torch(object: &Bound<'_, PyAny>) -> bool {
+    let module = object.get_type().module();
+    module.is_ok_and(|module| module.to_cow().is_ok_and(|module| module == "torch" || module.starts_with("torch.")))
+}
+
+/// Whether PyTorch has conjugated or negated the tensor in name only, which neither the table nor, for negation,
+/// `__dlpack__` looks at.
+fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
+        || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
 }
 
 /// The table of the object's type in a version that can be read; newer ones may keep an older one behind them.

@@ -150,8 +150,12 @@ fn from_dlpack(
     let request = Request { device: device.map(args::device).transpose()?, copy, stream };
     let (reading, reader) = read(obj, &request, Purpose::Own)?;
     let mut tensor = owned(obj, reading);
-    check_device(request.device, tensor.descriptor().device())?;
-    check_stream(stream, tensor.descriptor().device())?;
+    let found = tensor.descriptor().device();
+    check_device(request.device, found)?;
+    check_stream(stream, found)?;
+    if found != Device::CPU {
+        return Err(DeviceError::NotOwned { device: found }.into());
+    }
     if !reader.labelled && (dims.is_none() || origin.is_none()) {
         tensor = labels::attach_found(obj, tensor)?;
     }

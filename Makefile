@@ -1,0 +1,82 @@
+# make demo    a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
+# make test    every test, with the real frameworks
+# make check   what CI runs: formatting, lints, types, documentation, then the tests
+# make bench   measurements next to NumPy, GT4Py and others
+#
+# Each sets up .venv by itself. Needs Python 3.11 or newer (PYTHON=...), a Rust toolchain, a C++ compiler.
+
+PYTHON ?= python3
+WITH ?=
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find src -name '*.rs')
+PIP := "$(BIN)/python" -m pip install
+# An active conda environment would make maturin refuse to choose.
+DEVELOP := env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" "$(BIN)/maturin" develop --release
+
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The interpreter that PyO3 builds against, also where cargo is called directly.
+export PYO3_PYTHON := $(BIN)/python
+
+ifneq ($(filter-out torch,$(WITH)),)
+$(error WITH=$(WITH): the only extra of the demo is torch)
+endif
+
+.DELETE_ON_ERROR:
+.PHONY: demo test check bench
+
+demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
+	@"$(BIN)/python" -m dlfield demo
+
+test: $(VENV)/.test
+	cargo test
+	"$(BIN)/python" -m pytest
+
+check: $(VENV)/.check
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	cargo clippy --all-targets --features python -- -D warnings
+	"$(BIN)/ruff" check
+	"$(BIN)/ruff" format --check
+	"$(BIN)/mypy"
+	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
+	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+	$(MAKE) test
+
+bench: $(VENV)/.test
+	"$(BIN)/python" benches/py
+
+# One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.
+$(VENV)/.demo: $(SOURCES) | $(BIN)/maturin
+	@echo "Building dlfield and installing GT4Py, JAX and matplotlib (minutes the first time)"
+	@$(DEVELOP) --extras demo
+	@touch $@
+
+$(VENV)/.test: $(SOURCES) | $(BIN)/maturin
+	@echo "Building dlfield and installing every framework the tests use (PyTorch is gigabytes)"
+	@$(DEVELOP) --extras demo,test
+	@touch $(VENV)/.demo $@
+
+$(VENV)/.check: $(SOURCES) | $(BIN)/maturin
+	@echo "Building dlfield and installing every framework and the linters (PyTorch is gigabytes)"
+	@$(DEVELOP) --extras demo,test,dev
+	@touch $(VENV)/.demo $(VENV)/.test $@
+
+$(VENV)/.torch: | $(BIN)/maturin
+	@echo "Installing PyTorch (gigabytes)"
+	@$(PIP) torch
+	@touch $@
+
+$(BIN)/maturin: | $(BIN)/pip
+	@command -v cargo >/dev/null || { echo "cargo not found: install Rust with rustup, https://rustup.rs"; exit 1; }
+	@$(PIP) "maturin>=1.9,<2"
+
+$(BIN)/pip:
+	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) not found: name one with make PYTHON=..."; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$("$(PYTHON)" -V), dlfield needs 3.11 or newer: make PYTHON=python3.11"; exit 1; }
+	@"$(PYTHON)" -m venv "$(VENV)"

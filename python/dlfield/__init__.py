@@ -1,0 +1,84 @@
+"""Fields with the layout a stencil needs, shared without a copy with every array library.
+
+A `Tensor` owns memory that is laid out and aligned for a stencil backend and carries the labels of its dimensions, its
+halo and its origin. NumPy, PyTorch, JAX, GT4Py and every other library that speaks DLPack look at that same memory.
+
+Example
+-------
+>>> import dlfield as dl
+>>> import numpy as np
+>>> field = dl.zeros((8, 8, 5), backend="gt:cpu_ifirst", dims="IJK", halo=((1, 1), (1, 1), (0, 0)))
+>>> field.origin, field.layout, field.strides
+((1, 1, 0), (2, 1, 0), (8, 64, 512))
+>>> array = np.from_dlpack(field)
+>>> array[1, 1, 0] = 3.0
+>>> float(field[1, 1, 0])
+3.0
+"""
+
+from dlfield._native import (
+    Descriptor,
+    Device,
+    DeviceError,
+    DimsError,
+    DTypeError,
+    Error,
+    ExchangeError,
+    LayoutError,
+    NoSuchBufferError,
+    NotAnArrayError,
+    Preset,
+    Tensor,
+    __version__,
+    as_numpy,
+    describe,
+    empty,
+    empty_like,
+    from_array,
+    from_dlpack,
+    full,
+    full_like,
+    get_dims,
+    get_origin,
+    ones,
+    ones_like,
+    presets,
+    register_preset,
+    zeros,
+    zeros_like,
+)
+from dlfield.frameworks import as_jax, as_torch
+
+__all__ = [
+    "DTypeError",
+    "Descriptor",
+    "Device",
+    "DeviceError",
+    "DimsError",
+    "Error",
+    "ExchangeError",
+    "LayoutError",
+    "NoSuchBufferError",
+    "NotAnArrayError",
+    "Preset",
+    "Tensor",
+    "__version__",
+    "as_jax",
+    "as_numpy",
+    "as_torch",
+    "describe",
+    "empty",
+    "empty_like",
+    "from_array",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "get_dims",
+    "get_origin",
+    "ones",
+    "ones_like",
+    "presets",
+    "register_preset",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,225 @@
+"""Allocation against SPEC's tables: presets, layouts, alignment, padding, dims, halo, origin."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+import oracle
+from catalog import CPU_PRESETS, CUDA_PRESETS, LAYOUTS, PRESETS, RULES, digits, permutations_of_subsets, spec_layout
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset_has_the_device_and_alignment_of_the_table(name: str) -> None:
+    row = PRESETS[name]
+    preset = dl.presets()[name]
+    assert preset.name == name
+    assert preset.device == row.device
+    assert row.alignment is None or preset.alignment == row.alignment
+    assert preset.layout == (row.rule if row.rule in "CF" else digits(row.rule))
+
+
+@pytest.mark.parametrize("dims", LAYOUTS)
+@pytest.mark.parametrize("name", PRESETS)
+def test_layout_of_each_preset_for_each_order_of_dims(name: str, dims: str) -> None:
+    shape = tuple(range(2, 2 + len(dims)))
+    field = dl.empty(shape, backend=name, dims=dims, device="cpu")
+    assert field.layout == spec_layout(PRESETS[name].rule, dims)
+    assert oracle.is_ordered_by(field.layout, field.strides)
+    assert min(field.strides) == field.itemsize
+    assert field.shape == shape
+    assert field.dims == tuple(dims)
+
+
+def test_layout_table_is_whole() -> None:
+    assert set(permutations_of_subsets("IJK")) <= set(LAYOUTS)
+    assert {row.rule for row in PRESETS.values()} == set(RULES)
+
+
+@pytest.mark.parametrize("name", CPU_PRESETS)
+def test_data_dimensions_sort_by_number_and_user_labels_follow(name: str) -> None:
+    field = dl.empty((2, 3, 4, 5, 6), backend=name, dims=("x", "10", "K", "2", "a"))
+    by_meaning = {"C": (0, 1, 2, 3, 4), "F": (4, 3, 2, 1, 0)}.get(name, (2, 1, 4, 0, 3))
+    assert field.layout == by_meaning
+
+
+@pytest.mark.parametrize("name", CUDA_PRESETS)
+def test_cuda_presets_need_a_device(name: str) -> None:
+    with pytest.raises(dl.DeviceError):
+        dl.zeros((2, 3, 4), backend=name)
+
+
+@pytest.mark.parametrize("dims", ["IJK", "KJI", "1K0", "0JI"])
+def test_without_a_preset_the_layout_is_c_by_index(dims: str) -> None:
+    field = dl.empty((3, 4, 5), "f4", dims=dims)
+    assert field.layout == (0, 1, 2)
+    assert field.strides == (80, 20, 4)
+
+
+@pytest.mark.parametrize("name", ["gtmc", "gtcuda", "gt:gpu"])
+@pytest.mark.parametrize("dtype", ["i1", "f4", "f8", "c16"])
+def test_preset_alignment_counts_elements_and_pads_rows(name: str, dtype: str) -> None:
+    elements = PRESETS[name].alignment
+    assert elements is not None
+    field = dl.zeros((5, 6, 7), dtype, backend=name, device="cpu", halo=(1, 2, 3))
+    assert field.alignment_size == elements * field.itemsize
+    assert field.aligned_index == (1, 2, 3)
+    assert all(address % field.alignment_size == 0 for address in oracle.row_starts(field))
+
+
+@pytest.mark.parametrize("name", ["jax", "torch", "cupy"])
+def test_array_library_presets_align_the_base_and_stay_compact(name: str) -> None:
+    field = dl.zeros((5, 6, 7), "f4", backend=name, device="cpu", halo=(1, 2, 3))
+    assert field.alignment_size == 64
+    assert field.aligned_index == (0, 0, 0)
+    assert field.ptr % 64 == 0
+    assert field.strides == (168, 28, 4)
+    assert field.origin == (1, 2, 3)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"backend": "numpy"}, {"alignment_size": 8}, {"padding": "none"}])
+@pytest.mark.parametrize("halo", [None, (1, 0, 3)])
+def test_ordinary_blocks_start_at_a_cache_line(keywords: dict[str, Any], halo: tuple[int, ...] | None) -> None:
+    for _ in range(8):
+        field = dl.empty((3, 5, 7), halo=halo, **keywords)
+        assert field.ptr % 64 == 0
+        assert field.strides == (280, 56, 8)
+
+
+def test_alignment_size_without_preset_is_one() -> None:
+    field = dl.empty((3, 4))
+    assert field.alignment_size == 1
+    assert field.alignment() >= 64
+    assert field.ptr % field.alignment() == 0
+
+
+@pytest.mark.parametrize("alignment_size", [16, 64, 128, 4096])
+@pytest.mark.parametrize("aligned_index", [(0, 0), (0, 3), (2, 1)])
+def test_aligned_index_moves_the_base(alignment_size: int, aligned_index: tuple[int, int]) -> None:
+    field = dl.empty((4, 9), "f8", alignment_size=alignment_size, aligned_index=aligned_index)
+    assert field.aligned_index == aligned_index
+    assert oracle.aligned_address(field) % alignment_size == 0
+    assert field.origin == (0, 0), "aligned_index does not set the origin"
+
+
+def test_padding_is_none_up_to_the_itemsize_and_row_beyond() -> None:
+    assert dl.empty((3, 5), "f8", alignment_size=8).strides == (40, 8)
+    assert dl.empty((3, 5), "f8", alignment_size=4).strides == (40, 8)
+    assert dl.empty((3, 5), "f8", alignment_size=16).strides == (48, 8)
+    assert dl.empty((3, 5), "f4", alignment_size=8).strides == (24, 4)
+    assert dl.empty((3, 5), "c16", alignment_size=16).strides == (80, 16)
+
+
+def test_padding_given_wins_over_the_default() -> None:
+    assert dl.empty((3, 5), "f8", alignment_size=64, padding="none").strides == (40, 8)
+    assert dl.empty((3, 5), "f8", alignment_size=64, padding="row").strides == (64, 8)
+    assert dl.empty((3, 5), "f8", padding="row").strides == (40, 8)
+
+
+def test_padding_goes_along_the_contiguous_dimension_of_the_layout() -> None:
+    field = dl.empty((5, 3, 2), "f8", layout=(2, 0, 1), alignment_size=64)
+    assert field.strides == (8, 128, 64)
+    assert field.layout == (2, 0, 1)
+
+
+def test_alignment_that_is_no_power_of_two() -> None:
+    field = dl.empty((4, 5), "f8", alignment_size=48, aligned_index=(0, 1))
+    assert [address % 48 for address in oracle.row_starts(field)] == [0, 0, 0, 0]
+
+
+def test_explicit_keywords_override_the_preset() -> None:
+    assert dl.empty((2, 3, 4), backend="gt:cpu_ifirst", layout=(1, 0, 2)).layout == (1, 0, 2)
+    assert dl.empty((2, 3, 5), backend="gtmc", padding="none").strides == (120, 8, 24)
+    assert dl.empty((2, 3, 5), backend="gtmc", alignment_size=16).alignment_size == 16
+    assert dl.empty((2, 3, 5), backend="torch", aligned_index=(0, 0, 1), alignment_size=256).aligned_index == (0, 0, 1)
+    assert dl.empty((2, 3, 4), backend="gt:gpu", device="cpu").device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("ndim", "dims"), list(enumerate([(), ("I",), ("I", "J"), tuple("IJK"), tuple("IJK0"), tuple("IJK01")]))
+)
+def test_default_dims(ndim: int, dims: tuple[str, ...]) -> None:
+    assert dl.empty((2,) * ndim).dims == dims
+
+
+def test_dims_are_any_labels_given_as_a_string_or_a_sequence() -> None:
+    assert dl.empty((2, 3), dims="KI").dims == ("K", "I")
+    assert dl.empty((2, 3), dims=["Cell", "K"]).dims == ("Cell", "K")
+    assert dl.empty((2, 3), dims=("Cell", "11")).dims == ("Cell", "11")
+
+
+def test_halo_forms_and_the_origin_they_give() -> None:
+    field = dl.zeros((8, 9, 10), halo=(1, (2, 3), 0))
+    assert field.halo == ((1, 1), (2, 3), (0, 0))
+    assert field.origin == (1, 2, 0)
+    assert field.aligned_index == (1, 2, 0)
+    given = dl.zeros((8, 9, 10), halo=(1, 1, 1), origin=(3, 0, 10), aligned_index=(0, 0, 0))
+    assert given.origin == (3, 0, 10)
+    assert given.halo == ((1, 1), (1, 1), (1, 1))
+    assert given.aligned_index == (0, 0, 0)
+    assert dl.zeros((2, 2)).halo == ((0, 0), (0, 0))
+    assert dl.zeros((2, 2)).origin == (0, 0)
+
+
+def test_shape_takes_what_numpy_takes() -> None:
+    assert dl.zeros(3).shape == (3,)
+    assert dl.zeros(np.int16(3)).shape == (3,)
+    assert dl.zeros([2, 3]).shape == (2, 3)
+    assert dl.zeros((np.int8(100), np.uint64(3))).shape == (100, 3)
+    assert dl.zeros(np.array([2, 3])).shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0, 2), (0, 0), ()])
+@pytest.mark.parametrize("name", [None, *CPU_PRESETS])
+def test_empty_and_scalar_tensors_are_ordinary(shape: tuple[int, ...], name: str | None) -> None:
+    field = dl.full(shape, 7, backend=name)
+    assert field.shape == shape
+    assert field.size == math.prod(shape)
+    assert field.nbytes == field.size * 8
+    assert field.to_numpy().tolist() == np.full(shape, 7.0).tolist()
+    assert len(field.strides) == len(field.layout) == len(field.dims) == len(shape)
+
+
+def test_attributes_of_an_ordinary_field() -> None:
+    field = dl.zeros((2, 3, 4), "f4", backend="gt:cpu_ifirst")
+    assert (field.ndim, field.size, field.itemsize, field.nbytes) == (3, 24, 4, 96)
+    assert field.dtype == np.float32
+    assert field.strides == (4, 8, 24)
+    assert field.is_contiguous("F")
+    assert not field.is_contiguous()
+    assert field.is_contiguous("A")
+    assert not field.readonly
+    assert len(field) == 2
+    assert all(part in repr(field) for part in ("(2, 3, 4)", "float32", "I", "(2, 1, 0)", "cpu"))
+
+
+def test_sizes_are_64_bit() -> None:
+    """GT4Py computes this shape in 32 bits and hands out 63 bytes."""
+    field = dl.empty((1024, 1024, 512))
+    assert field.nbytes == 1 << 32
+    assert field.strides == (4 << 20, 4096, 8)
+    field[1023, 1023, 511] = 2.5
+    field[0, 0, 0] = 1.5
+    assert (field[1023, 1023, 511], field[0, 0, 0]) == (2.5, 1.5)
+
+
+def test_registered_preset_is_a_preset(scratch_preset: str) -> None:
+    made = dl.register_preset(scratch_preset, alignment=4, layout=(1, 0, 2))
+    assert dl.presets()[scratch_preset].name == made.name == scratch_preset
+    field = dl.zeros((3, 5, 7), "f8", backend=scratch_preset, dims="KIJ")
+    assert field.layout == (2, 1, 0)
+    assert field.alignment_size == 32
+    assert all(address % 32 == 0 for address in oracle.row_starts(field))
+
+
+@pytest.mark.parametrize(("layout", "expected"), [("C", (40, 8)), ("F", (8, 24))])
+def test_registered_preset_by_index(scratch_preset: str, layout: Any, expected: tuple[int, int]) -> None:
+    dl.register_preset(scratch_preset, layout=layout)
+    assert dl.zeros((3, 5), backend=scratch_preset, dims="JI").strides == expected
+
+
+def test_presets_hands_out_a_copy() -> None:
+    dl.presets().clear()
+    assert set(PRESETS) <= set(dl.presets())

@@ -1,0 +1,281 @@
+"""`describe` and `from_dlpack` of DLPack producers: the order of calls, and every defect of `fakes`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import CODES, SUBBYTE_CODES, dtype_named
+from dlpack_structs import IS_COPIED, READ_ONLY, SUBBYTE_PADDED, USED, capsule_name
+from fakes import (
+    DevicelessProducer,
+    FakeTensor,
+    OldProducer,
+    Producer,
+    RaisingProducer,
+    ReturningProducer,
+    int_matrix,
+)
+from oracle import values
+
+ROWS = [[0, 1, 2], [3, 4, 5]]
+READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
+VERSIONS = [None, (1, 0), (1, 3)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("read", READERS)
+def test_both_abis_are_read(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
+    fake = FakeTensor(int_matrix(), version=version)
+    found = read(Producer(fake))
+    assert (found.ptr, found.shape, found.strides, found.dtype) == (fake.data.ctypes.data, (2, 3), (12, 4), np.int32)
+    assert found.device == "cpu"
+    assert found.layout == (0, 1)
+    assert found.readonly == (version is None), "a legacy capsule can't say that writing is allowed"
+    assert fake.deleted == 0
+    del found
+    assert fake.deleted == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("read", READERS)
+def test_raw_capsules_are_read(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
+    fake = FakeTensor(int_matrix(), version=version)
+    capsule = fake.capsule()
+    found = read(capsule)
+    assert found.ptr == fake.data.ctypes.data
+    if isinstance(found, dl.Tensor):
+        assert found.to_numpy().tolist() == ROWS
+        assert capsule_name(capsule) == USED[fake.name]
+    del found, capsule
+    assert fake.settled()
+
+
+def test_keywords_are_asked_for_only_when_wanted() -> None:
+    producer = Producer(FakeTensor(int_matrix()))
+    dl.from_dlpack(producer)
+    [call] = producer.calls
+    assert call["max_version"] == (1, 3)
+    assert call.get("stream") is None
+    assert set(call) <= {"max_version", "stream"}
+
+
+def test_copy_and_device_are_passed_on_or_done_here() -> None:
+    producer = Producer(FakeTensor(int_matrix()))
+    found = dl.from_dlpack(producer, copy=True, device="cpu")
+    found[...] = 9
+    assert producer.tensor.data.tolist() == ROWS, "independent memory, whoever copied"
+    assert not found.readonly
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_producers_before_dlpack_1_are_asked_again_without_keywords(read: Callable[..., Any]) -> None:
+    producer = OldProducer(FakeTensor(int_matrix(), version=None))
+    found = read(producer)
+    assert values(found) == ROWS
+    assert producer.calls == [None]
+    assert found.readonly
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_capsules_name_counts_not_what_was_asked(read: Callable[..., Any]) -> None:
+    """JAX takes max_version and returns a legacy capsule all the same."""
+    producer = Producer(FakeTensor(int_matrix(), version=None))
+    found = read(producer)
+    assert values(found) == ROWS
+    assert producer.calls[0]["max_version"] == (1, 3)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_foreign_major_version_is_released_untouched(read: Callable[..., Any]) -> None:
+    fake = FakeTensor(int_matrix(), version=(2, 0))
+    with pytest.raises(dl.ExchangeError, match=r"version.*2"):
+        read(Producer(fake))
+    assert fake.deleted == 1
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_null_deleter_is_legal(read: Callable[..., Any]) -> None:
+    found = read(Producer(FakeTensor(int_matrix(), null_deleter=True)))
+    assert values(found) == ROWS
+    del found
+
+
+@pytest.mark.parametrize("version", [None, (1, 0), (1, 1)])
+@pytest.mark.parametrize("read", READERS)
+def test_null_strides_mean_row_major_before_1_2(read: Callable[..., Any], version: tuple[int, int] | None) -> None:
+    found = read(Producer(FakeTensor(int_matrix(), version=version, null_strides=True)))
+    assert found.strides == (12, 4)
+    assert values(found) == ROWS
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_byte_offset_is_added(read: Callable[..., Any]) -> None:
+    fake = FakeTensor(int_matrix(), byte_offset=64)
+    assert read(Producer(fake)).ptr == fake.data.ctypes.data
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_strides_of_single_and_missing_elements_are_ignored(read: Callable[..., Any]) -> None:
+    single = read(Producer(FakeTensor(np.arange(3, dtype="i4"), shape=(1, 3), strides=(-(1 << 60), 1))))
+    assert values(single) == [[0, 1, 2]]
+    empty = read(Producer(FakeTensor(np.arange(3, dtype="i4"), shape=(0, 3), strides=(1 << 60, 7), null_data=True)))
+    assert (empty.shape, empty.size) == ((0, 3), 0)
+    assert values(empty) == []
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_negative_strides(read: Callable[..., Any]) -> None:
+    found = read(Producer(FakeTensor(int_matrix()[::-1, ::-1])))
+    assert found.strides == (-12, -4)
+    assert values(found) == [[5, 4, 3], [2, 1, 0]]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_scalar_without_shape_and_strides(read: Callable[..., Any]) -> None:
+    found = read(Producer(FakeTensor(np.array(7, "i4"), null_shape=True, null_strides=True)))
+    assert (found.shape, found.strides, values(found)) == ((), (), 7)
+
+
+@pytest.mark.parametrize("flags", [0, READ_ONLY])
+@pytest.mark.parametrize("read", READERS)
+def test_readonly_flag_is_kept(read: Callable[..., Any], flags: int) -> None:
+    assert read(Producer(FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags)
+
+
+@pytest.mark.parametrize("flags", [IS_COPIED, READ_ONLY | IS_COPIED])
+def test_a_producers_copy_is_taken_but_never_described(flags: int) -> None:
+    """A descriptor of a copy would say nothing about the object it was asked for."""
+    assert dl.from_dlpack(Producer(FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags & READ_ONLY)
+    for refuse in (dl.describe, lambda producer: dl.from_dlpack(producer, copy=False)):
+        fake = FakeTensor(int_matrix(), flags=flags)
+        with pytest.raises(dl.ExchangeError, match="copy"):
+            refuse(Producer(fake))
+        assert fake.settled()
+
+
+DEFECTS: dict[str, tuple[dict[str, Any], str]] = {
+    "device code unknown": ({"device": (99, 0)}, "device"),
+    "dtype code unknown": ({"dtype": (99, 32, 1)}, "dtype|code"),
+    "dtype bits unknown": ({"dtype": (2, 33, 1)}, "dtype|bits"),
+    "dtype opaque": ({"dtype": (3, 64, 1)}, "dtype|code"),
+    "lanes": ({"dtype": (0, 32, 2)}, "lanes"),
+    "lanes zero": ({"dtype": (0, 32, 0)}, "lanes"),
+    "ndim negative": ({"ndim": -1}, "ndim"),
+    "shape negative": ({"shape": (2, -3)}, "shape"),
+    "shape overflows": ({"shape": (1 << 40, 1 << 40), "strides": (1, 1)}, "shape|size|overflow|span"),
+    "strides overflow": ({"strides": (1 << 62, 1)}, "stride|overflow|span"),
+    "shape NULL": ({"null_shape": True}, "shape"),
+    "strides NULL in 1.2": ({"version": (1, 2), "null_strides": True}, "strides"),
+    "data NULL": ({"null_data": True}, "data"),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("raw", [False, True])
+def test_defects_are_refused_by_name_and_released(read: Callable[..., Any], name: str, raw: bool) -> None:
+    keywords, named = DEFECTS[name]
+    fake = FakeTensor(int_matrix(), **keywords)
+    with pytest.raises(dl.Error, match=named):
+        read(fake.capsule() if raw else Producer(fake))
+    assert fake.settled()
+
+
+@pytest.mark.parametrize("device", [(2, 0), (3, 0), (13, 0), (10, 0)])
+def test_memory_of_other_devices_is_refused(device: tuple[int, int]) -> None:
+    fake = FakeTensor(int_matrix(), device=device)
+    with pytest.raises(dl.DeviceError):
+        dl.from_dlpack(Producer(fake, device))
+    assert fake.settled()
+
+
+@pytest.mark.parametrize("wanted", ["cuda:0", (2, 0), "gpu"])
+@pytest.mark.parametrize("read", READERS)
+def test_a_device_that_is_not_there_is_refused(read: Callable[..., Any], wanted: Any) -> None:
+    with pytest.raises(dl.DeviceError, match="cuda"):
+        read(Producer(FakeTensor(int_matrix())), device=wanted)
+    assert values(read(Producer(FakeTensor(int_matrix())), device="cpu")) == ROWS
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_stream_on_the_host_is_refused(read: Callable[..., Any]) -> None:
+    with pytest.raises(dl.ExchangeError, match="stream"):
+        read(Producer(FakeTensor(int_matrix())), stream=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [(b"used_dltensor", "consumed"), (b"used_dltensor_versioned", "consumed"), (b"something", "something|no protocol")],
+)
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("read", READERS)
+def test_capsules_of_other_names_are_refused(read: Callable[..., Any], raw: bool, name: bytes, named: str) -> None:
+    fake = FakeTensor(int_matrix())
+    capsule = fake.capsule(name)
+    with pytest.raises(dl.Error, match=named):
+        read(capsule if raw else ReturningProducer(capsule))
+    assert capsule_name(capsule) == name
+    assert fake.deleted == 0
+
+
+@pytest.mark.parametrize("value", [None, 3, "dltensor"])
+def test_no_capsule_at_all(value: object) -> None:
+    with pytest.raises((dl.ExchangeError, TypeError), match="__dlpack__"):
+        dl.from_dlpack(ReturningProducer(value))
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("mine"), RuntimeError("mine"), BufferError("mine"), KeyboardInterrupt("mine")]
+)
+@pytest.mark.parametrize("where", ["__dlpack__", "__dlpack_device__"])
+@pytest.mark.parametrize("read", READERS)
+def test_the_producers_exception_is_the_callers(read: Callable[..., Any], where: str, error: BaseException) -> None:
+    producer = RaisingProducer(error, where)
+    with pytest.raises(type(error)) as caught:
+        read(producer)
+    assert caught.value is error
+    assert producer.calls == (1 if where == "__dlpack__" else 0)
+
+
+def test_a_type_error_is_the_callers_after_one_retry() -> None:
+    producer = RaisingProducer(TypeError("mine"))
+    with pytest.raises(TypeError, match="mine"):
+        dl.from_dlpack(producer)
+    assert producer.calls == 2
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_producers_without_dlpack_device_are_read(read: Callable[..., Any]) -> None:
+    """The struct says where the memory is."""
+    assert values(read(DevicelessProducer(FakeTensor(int_matrix())))) == ROWS
+    fake = FakeTensor(int_matrix(), device=(2, 0))
+    with pytest.raises(dl.DeviceError, match="cuda"):
+        read(DevicelessProducer(fake), device="cpu")
+    assert fake.settled()
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_code_is_read(name: str) -> None:
+    dtype = dtype_named(name)
+    flags = SUBBYTE_PADDED if name in SUBBYTE_CODES else 0
+    data = np.arange(3 * dtype.itemsize, dtype="u1")
+    fake = FakeTensor(data, dtype=(*CODES[name], 1), flags=flags, shape=(3,), strides=(1,))
+    assert dl.from_dlpack(Producer(fake)).dtype == dtype
+
+
+@pytest.mark.parametrize("name", SUBBYTE_CODES)
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_packed_subbyte_is_not_taken_for_padded(name: str, version: tuple[int, int] | None) -> None:
+    fake = FakeTensor(np.zeros(8, "u1"), version=version, dtype=(*CODES[name], 1), shape=(3,), strides=(1,))
+    with pytest.raises(dl.Error, match=r"(?i)packed|padded|sub.?byte"):
+        dl.from_dlpack(Producer(fake))
+    assert fake.settled()
+
+
+def test_object_without_a_protocol() -> None:
+    for read in READERS:
+        with pytest.raises(dl.NotAnArrayError, match="object"):
+            read(object())

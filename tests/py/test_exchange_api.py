@@ -1,0 +1,291 @@
+"""`Tensor.__dlpack_c_exchange_api__`: its five C functions, called as a C consumer calls them."""
+
+import ctypes
+import re
+import threading
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_void_p, py_object
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import CODES, SUBBYTE_CODES, dtype_named
+from dlpack_structs import (
+    READ_ONLY,
+    SUBBYTE_PADDED,
+    DLDataType,
+    DLDevice,
+    DLManagedTensorVersioned,
+    DLTensor,
+    ExchangeAPI,
+    bytes_at,
+    capsule_pointer,
+    release,
+    shape_of,
+    strides_of,
+)
+from fakes import FakeTensor, int_matrix
+
+SENTINEL = 0xDEAD
+
+# Functions that may set a Python error are called with the GIL held, and ctypes raises what they set.
+SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+ALLOCATE = ctypes.CFUNCTYPE(c_int, POINTER(DLTensor), POINTER(c_void_p), c_void_p, SET_ERROR)
+FROM_OBJECT = ctypes.PYFUNCTYPE(c_int, py_object, POINTER(c_void_p))
+BORROW = ctypes.PYFUNCTYPE(c_int, py_object, POINTER(DLTensor))
+WORK_STREAM = ctypes.PYFUNCTYPE(c_int, c_int32, c_int32, POINTER(c_void_p))
+TO_OBJECT = ctypes.PYFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))
+
+
+def api() -> ExchangeAPI:
+    return ExchangeAPI.from_address(capsule_pointer(dl.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
+
+
+def export(value: object) -> DLManagedTensorVersioned:
+    """The managed tensor of `value`, through the C function."""
+    out = c_void_p(SENTINEL)
+    assert FROM_OBJECT(api().managed_tensor_from_py_object_no_sync)(value, byref(out)) == 0
+    assert out.value is not None
+    return DLManagedTensorVersioned.from_address(out.value)
+
+
+def adopt(address: int) -> Any:
+    """The Python object that the C function makes of the managed tensor at `address`."""
+    out = c_void_p(SENTINEL)
+    assert TO_OBJECT(api().managed_tensor_to_py_object_no_sync)(address, byref(out)) == 0
+    made = ctypes.cast(out, py_object).value
+    # `made` is a second reference: the one that the function gave is the caller's to drop.
+    ctypes.pythonapi.Py_DecRef(out)
+    return made
+
+
+def borrow(value: object) -> DLTensor:
+    out = DLTensor()
+    assert BORROW(api().dltensor_from_py_object_no_sync)(value, byref(out)) == 0
+    return out
+
+
+class Allocation:
+    """One call of the allocator; `errors` holds what it set, `address` what it gave."""
+
+    def __init__(
+        self, shape: tuple[int, ...], *, dtype: tuple[int, int, int] = (2, 32, 1), device: tuple[int, int] = (1, 0)
+    ) -> None:
+        self.errors: list[tuple[int | None, str, str]] = []
+        extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+        prototype = DLTensor(device=DLDevice(*device), ndim=len(shape), dtype=DLDataType(*dtype))
+        prototype.shape = ctypes.cast(extents, POINTER(ctypes.c_int64))
+        out = c_void_p(SENTINEL)
+        allocate = ALLOCATE(api().managed_tensor_allocator)
+        self.status = allocate(byref(prototype), byref(out), SENTINEL, SET_ERROR(self._error))
+        self.address = out.value
+
+    def _error(self, context: int | None, kind: bytes, message: bytes) -> None:
+        self.errors.append((context, kind.decode(), message.decode()))
+
+    @property
+    def managed(self) -> DLManagedTensorVersioned:
+        assert self.address is not None
+        return DLManagedTensorVersioned.from_address(self.address)
+
+
+@pytest.fixture
+def field() -> dl.Tensor:
+    """3 x 4, its first dimension contiguous and padded to 64 bytes."""
+    made = dl.zeros((3, 4), "f4", backend="gt:cpu_ifirst", alignment_size=64)
+    made[...] = np.arange(12).reshape(3, 4)
+    return made
+
+
+def test_table_is_on_the_type_with_our_version() -> None:
+    table = api()
+    assert (table.version.major, table.version.minor) == (1, 3)
+    assert table.prev_api is None
+    assert "__dlpack_c_exchange_api__" in vars(dl.Tensor)
+    functions = [name for name, _kind in ExchangeAPI._fields_[2:]]  # type: ignore[misc]
+    assert len(functions) == 5
+    assert all(getattr(table, name) for name in functions)
+
+
+def test_table_is_one_for_the_process() -> None:
+    name = b"dlpack_exchange_api"
+    addresses = {capsule_pointer(dl.Tensor.__dlpack_c_exchange_api__, name) for _ in range(3)}
+    assert addresses == {capsule_pointer(dl.zeros(2).__dlpack_c_exchange_api__, name)}
+
+
+def test_export_fills_every_field(field: dl.Tensor) -> None:
+    managed = export(field)
+    tensor = managed.dl_tensor
+    assert (managed.version.major, managed.version.minor, managed.flags) == (1, 3, 0)
+    assert (tensor.data, tensor.byte_offset) == (field.ptr, 0)
+    assert shape_of(tensor) == (3, 4)
+    assert strides_of(tensor) == (1, 16)
+    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (2, 32, 1)
+    assert (tensor.device.device_type, tensor.device.device_id) == (1, 0)
+    release(managed)
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_export_knows_every_dtype(name: str) -> None:
+    managed = export(dl.zeros(3, dtype_named(name)))
+    assert (managed.dl_tensor.dtype.code, managed.dl_tensor.dtype.bits) == CODES[name]
+    assert managed.flags == (SUBBYTE_PADDED if name in SUBBYTE_CODES else 0)
+    release(managed)
+
+
+def test_export_says_readonly(field: dl.Tensor) -> None:
+    managed = export(field.as_readonly())
+    assert managed.flags == READ_ONLY
+    release(managed)
+
+
+def test_export_outlives_the_tensor_and_is_deleted_on_any_thread() -> None:
+    managed = export(dl.full((500,), 2.5))
+    assert bytes_at(managed.dl_tensor, 4000) == np.full(500, 2.5).tobytes()
+    thread = threading.Thread(target=release, args=(managed,))
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0)])
+def test_export_of_scalars_and_empties(shape: tuple[int, ...]) -> None:
+    managed = export(dl.zeros(shape))
+    assert (managed.dl_tensor.data is None) == (0 in shape)
+    assert bool(managed.dl_tensor.strides) == bool(shape)
+    release(managed)
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), 3, None])
+def test_export_of_another_type_is_an_error(value: object) -> None:
+    out = c_void_p(SENTINEL)
+    with pytest.raises((TypeError, BufferError)):
+        FROM_OBJECT(api().managed_tensor_from_py_object_no_sync)(value, byref(out))
+    assert out.value is None
+    with pytest.raises((TypeError, BufferError)):
+        borrow(value)
+
+
+def test_borrowed_tensor_has_every_field(field: dl.Tensor) -> None:
+    tensor = borrow(field)
+    assert (tensor.data, tensor.byte_offset) == (field.ptr, 0)
+    assert (shape_of(tensor), strides_of(tensor)) == ((3, 4), (1, 16))
+    assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (2, 32, 1)
+    assert (tensor.device.device_type, tensor.device.device_id) == (1, 0)
+
+
+def test_borrowed_scalars_and_empties() -> None:
+    scalar, empty = dl.full((), 1.5), dl.zeros((2, 0))
+    tensor = borrow(scalar)
+    assert (tensor.ndim, bool(tensor.strides)) == (0, False)
+    assert bytes_at(tensor, 8) == np.float64(1.5).tobytes()
+    tensor = borrow(empty)
+    assert (tensor.data, shape_of(tensor), bool(tensor.strides)) == (None, (2, 0), True)
+
+
+def test_readonly_memory_is_not_lent_without_flags(field: dl.Tensor) -> None:
+    """A DLTensor has no flags: like a legacy capsule, it can't say read-only or padded."""
+    with pytest.raises(BufferError, match=r"(?i)read.?only"):
+        borrow(field.as_readonly())
+    with pytest.raises(BufferError, match="int4"):
+        borrow(dl.zeros(3, dtype_named("int4")))
+
+
+def test_work_stream_of_the_host_is_null() -> None:
+    out = c_void_p(SENTINEL)
+    assert WORK_STREAM(api().current_work_stream)(1, 0, byref(out)) == 0
+    assert out.value is None
+
+
+def test_work_stream_of_a_missing_device_is_an_error() -> None:
+    out = c_void_p(SENTINEL)
+    with pytest.raises(dl.DeviceError, match="cuda"):
+        WORK_STREAM(api().current_work_stream)(2, 0, byref(out))
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 0, 3)])
+def test_allocator_makes_what_the_prototype_says(shape: tuple[int, ...]) -> None:
+    allocation = Allocation(shape, dtype=(5, 128, 1))
+    assert (allocation.status, allocation.errors) == (0, [])
+    managed = allocation.managed
+    assert (managed.version.major, managed.version.minor, managed.flags) == (1, 3, 0)
+    assert (managed.dl_tensor.ndim, shape_of(managed.dl_tensor)) == (len(shape), shape)
+    made = adopt(ctypes.addressof(managed))
+    assert isinstance(made, dl.Tensor)
+    assert (made.shape, made.dtype.name, made.readonly) == (shape, "complex128", False)
+    made[...] = 1j
+    assert (made.to_numpy() == 1j).all()
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_allocator_knows_every_dtype_it_exports(name: str) -> None:
+    allocation = Allocation((3,), dtype=(*CODES[name], 1))
+    assert allocation.status == 0, allocation.errors
+    assert (allocation.managed.dl_tensor.dtype.code, allocation.managed.dl_tensor.dtype.bits) == CODES[name]
+    release(allocation.managed)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "named"),
+    [
+        ({"shape": (3, -1)}, "-1"),
+        ({"shape": (1 << 40, 1 << 40)}, "size|overflow|shape"),
+        ({"shape": (1 << 45,)}, "memory|allocate|bytes"),
+        ({"shape": (3,), "dtype": (2, 32, 4)}, "lanes"),
+        ({"shape": (3,), "dtype": (99, 32, 1)}, "99"),
+        ({"shape": (3,), "dtype": (2, 33, 1)}, "33"),
+        ({"shape": (3,), "device": (2, 0)}, "cuda"),
+        ({"shape": (3,), "device": (99, 0)}, "99"),
+    ],
+)
+def test_allocator_sets_its_error_exactly_when_it_fails(keywords: dict[str, Any], named: str) -> None:
+    allocation = Allocation(**keywords)
+    assert allocation.status != 0
+    assert allocation.address is None
+    [(context, kind, message)] = allocation.errors
+    assert context == SENTINEL
+    assert kind.isidentifier()
+    assert re.search(named, message)
+
+
+def test_import_makes_a_tensor_on_the_same_memory(field: dl.Tensor) -> None:
+    made = adopt(ctypes.addressof(export(field)))
+    assert isinstance(made, dl.Tensor)
+    assert (made.ptr, made.shape, made.strides, made.dtype) == (field.ptr, field.shape, field.strides, field.dtype)
+    assert not made.readonly
+    assert adopt(ctypes.addressof(export(field.as_readonly()))).readonly
+
+
+def test_import_steals_and_releases_once() -> None:
+    fake = FakeTensor(int_matrix())
+    made = adopt(fake.address)
+    assert made.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    view = made[1:]
+    del made
+    assert fake.deleted == 0
+    del view
+    assert fake.deleted == 1
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"version": (2, 0)},
+        {"dtype": (99, 32, 1)},
+        {"dtype": (0, 32, 2)},
+        {"dtype": (3, 64, 1)},
+        {"shape": (2, -3)},
+        {"null_data": True},
+        {"null_shape": True},
+        {"device": (99, 0)},
+        {"ndim": -1},
+    ],
+)
+def test_import_releases_what_it_refuses(keywords: dict[str, Any]) -> None:
+    """The tensor is stolen also by a call that fails: its deleter has run by then, once."""
+    fake = FakeTensor(int_matrix(), **keywords)
+    out = c_void_p(SENTINEL)
+    with pytest.raises((BufferError, ValueError, TypeError, RuntimeError)):
+        TO_OBJECT(api().managed_tensor_to_py_object_no_sync)(fake.address, byref(out))
+    assert fake.deleted == 1
+    assert out.value is None

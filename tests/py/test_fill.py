@@ -1,0 +1,149 @@
+"""What the allocation functions put into memory, for every element type and every way of naming one."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dlfield as dl
+from catalog import CODES, CPU_PRESETS, dtype_named
+
+BITS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "V16"}
+
+
+def bits(tensor: dl.Tensor) -> npt.NDArray[Any]:
+    """The elements of `tensor` as raw bits."""
+    return tensor.to_numpy().view(BITS[tensor.itemsize])
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_dtype_is_allocated_and_filled(name: str) -> None:
+    dtype = dtype_named(name)
+    for field, value in ((dl.zeros((2, 3), dtype), 0), (dl.ones((2, 3), dtype), 1), (dl.full((2, 3), 1, dtype), 1)):
+        assert field.dtype == dtype
+        assert field.itemsize == dtype.itemsize
+        if (name, value) != ("float8_e8m0fnu", 0):  # has no zero
+            assert field.to_numpy().tolist() == np.full((2, 3), value, dtype).tolist()
+    assert dl.empty((2, 3), dtype).dtype == dtype
+
+
+@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("preset", CPU_PRESETS)
+def test_zeros_are_zero_bits_however_laid_out(name: str, preset: str) -> None:
+    for _ in range(3):
+        dirty = dl.empty((3, 4, 5), dtype_named(name), backend=preset)
+        dirty.to_numpy().view(f"V{dirty.itemsize}")[...] = b"\xff" * dirty.itemsize
+        del dirty
+        assert set(dl.zeros((3, 4, 5), dtype_named(name), backend=preset).to_numpy().tobytes()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (float, "f8"),
+        (int, "i8"),
+        (bool, "?"),
+        (complex, "c16"),
+        ("f4", "f4"),
+        ("float16", "f2"),
+        ("=i4", "i4"),
+        ("<u8", "u8"),
+        (np.int16, "i2"),
+        (np.dtype("c8"), "c8"),
+        (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
+        (np.dtype(ml_dtypes.float8_e5m2), ml_dtypes.float8_e5m2),
+        ("bfloat16", ml_dtypes.bfloat16),
+    ],
+)
+def test_dtypes_by_any_name_numpy_knows(given: Any, expected: Any) -> None:
+    assert dl.zeros(2, given).dtype == np.dtype(expected)
+
+
+def test_dtype_defaults_to_float64() -> None:
+    assert dl.empty(2).dtype == dl.ones(2).dtype == dl.full(2, 1).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("float64", "f8"),
+        ("float32", "f4"),
+        ("half", "f2"),
+        ("bfloat16", ml_dtypes.bfloat16),
+        ("float8_e4m3fn", ml_dtypes.float8_e4m3fn),
+        ("uint8", "u1"),
+        ("int64", "i8"),
+        ("bool", "?"),
+        ("complex64", "c8"),
+    ],
+)
+def test_torch_dtypes(torch: Any, given: str, expected: Any) -> None:
+    assert dl.zeros(2, getattr(torch, given)).dtype == np.dtype(expected)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int32", "bool_", "float8_e4m3fn", "int4"])
+def test_jax_dtypes(jnp: Any, name: str) -> None:
+    assert dl.zeros(2, getattr(jnp, name)).dtype == jnp.dtype(name)
+
+
+@pytest.mark.parametrize("dims", [None, "JI"])
+def test_subarray_dtype_adds_data_dimensions(dims: str | None) -> None:
+    vector = np.dtype((np.float32, (5, 2)))
+    field = dl.full((3, 4), 2.5, vector, dims=dims, backend="gt:cpu_kfirst", aligned_index=(1, 1))
+    assert field.dtype == np.float32
+    assert field.shape == (3, 4, 5, 2)
+    assert field.dims == (*(dims or "IJ"), "0", "1")
+    assert field.aligned_index == (1, 1, 0, 0)
+    assert field.layout == ((3, 2, 0, 1) if dims else (2, 3, 0, 1))
+    assert (field.to_numpy() == 2.5).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "pattern"),
+    [
+        ("f2", 0x7C01),
+        ("f4", 0x7FA00001),
+        ("f4", 0xFFC12345),
+        ("f4", 0x80000000),
+        ("f8", 0x7FF0DEADBEEF0001),
+        ("f8", 0xFFF8000000000123),
+        ("f8", 0x8000000000000000),
+        (ml_dtypes.bfloat16, 0xFFA1),
+        (ml_dtypes.bfloat16, 0x8000),
+        (ml_dtypes.float8_e5m2, 0x7D),
+    ],
+)
+@pytest.mark.parametrize("layout", [(0, 1), (1, 0)])
+def test_fill_values_keep_every_bit(dtype: Any, pattern: int, layout: tuple[int, int]) -> None:
+    value = np.array(pattern, BITS[np.dtype(dtype).itemsize]).view(dtype)[()]
+    for field in (
+        dl.full((3, 5), value, dtype, layout=layout, alignment_size=64),
+        dl.full_like(dl.empty((3, 5), dtype, layout=layout), value),
+        dl.full((3, 5), np.array(value), dtype, layout=layout),
+    ):
+        assert (bits(field) == pattern).all()
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_fill_values_keep_signs_and_payloads(dtype: str) -> None:
+    value = np.array([-0.0, np.nan], f"f{np.dtype(dtype).itemsize // 2}").view(dtype)[0]
+    assert dl.full((2, 2), value, dtype).to_numpy().tobytes() == value.tobytes() * 4
+    zeros = dl.full(2, complex(-0.0, -0.0), dtype).to_numpy()
+    assert np.signbit(zeros.real).all()
+    assert np.signbit(zeros.imag).all()
+
+
+def test_python_fill_values_convert_as_in_numpy() -> None:
+    assert dl.full(2, 300.7, "f4").to_numpy().tolist() == np.full(2, 300.7, "f4").tolist()
+    assert dl.full(2, 2**63, "u8").to_numpy().tolist() == [2**63] * 2
+    assert dl.full(2, True, "i4").to_numpy().tolist() == [1, 1]
+    assert dl.full(2, np.float32(1.5)).to_numpy().tolist() == [1.5, 1.5]
+    assert dl.full(2, 1.5, "bfloat16").to_numpy().astype("f8").tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize(("value", "dtype"), [("nonsense", "f8"), (object(), "f8"), (300, "u1"), (None, "i4")])
+def test_fill_value_that_does_not_fit_is_an_error(value: Any, dtype: str) -> None:
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        dl.full((2, 2), value, dtype)

@@ -1,0 +1,186 @@
+"""`*_like` and `from_array`: what they take from the data, what a keyword changes, what foreign arrays tell."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dlfield as dl
+import oracle
+
+ATTRIBUTES = (
+    "shape",
+    "dtype",
+    "dims",
+    "layout",
+    "strides",
+    "halo",
+    "origin",
+    "device",
+    "alignment_size",
+    "aligned_index",
+)
+
+
+@pytest.fixture
+def field() -> dl.Tensor:
+    """A field with nothing at its default."""
+    made = dl.zeros(
+        (4, 5, 6),
+        "f4",
+        backend="gtmc",
+        dims="KIJ",
+        halo=((1, 0), (0, 1), (1, 1)),
+        origin=(2, 2, 2),
+        alignment_size=128,
+        aligned_index=(0, 1, 2),
+    )
+    made[...] = np.arange(120, dtype="f4").reshape(4, 5, 6)
+    return made
+
+
+@pytest.mark.parametrize("make", [dl.empty_like, dl.zeros_like, dl.ones_like, lambda data: dl.full_like(data, 3)])
+def test_like_takes_everything_from_a_tensor(field: dl.Tensor, make: Any) -> None:
+    twin = make(field)
+    for name in ATTRIBUTES:
+        assert getattr(twin, name) == getattr(field, name), name
+    assert oracle.aligned_address(twin) % 128 == 0
+    assert not twin.readonly
+
+
+def test_like_fills_with_its_own_value(field: dl.Tensor) -> None:
+    assert not dl.zeros_like(field).to_numpy().any()
+    assert (dl.ones_like(field).to_numpy() == 1).all()
+    assert (dl.full_like(field, -7).to_numpy() == -7).all()
+    assert (field.to_numpy() == np.arange(120).reshape(4, 5, 6)).all(), "the data is only looked at"
+
+
+def test_each_keyword_of_like_overrides_one_thing(field: dl.Tensor) -> None:
+    assert dl.zeros_like(field, "i2").dtype == np.int16
+    assert dl.zeros_like(field, dims="JKI").dims == ("J", "K", "I")
+    assert dl.zeros_like(field, layout=(0, 1, 2)).layout == (0, 1, 2)
+    assert dl.zeros_like(field, padding="none").strides == oracle.compact_strides((4, 5, 6), field.layout, 4)
+    assert dl.zeros_like(field, alignment_size=256).alignment_size == 256
+    assert dl.zeros_like(field, aligned_index=(0, 0, 0)).aligned_index == (0, 0, 0)
+    assert dl.zeros_like(field, origin=(0, 0, 0)).origin == (0, 0, 0)
+    assert dl.zeros_like(field, halo=(1, 1, 1)).halo == ((1, 1),) * 3
+    assert dl.zeros_like(field, halo=(1, 1, 1)).origin == (2, 2, 2)
+    assert dl.zeros_like(field, backend="gt:cpu_kfirst").layout == (2, 0, 1)
+    with pytest.raises(dl.DeviceError):
+        dl.zeros_like(field, device="gpu")
+
+
+def test_like_has_no_shape(field: dl.Tensor) -> None:
+    with pytest.raises(TypeError, match="shape"):
+        dl.zeros_like(field, shape=(2, 2, 2))  # type: ignore[call-arg]
+
+
+def test_like_of_a_readonly_tensor_is_writable(field: dl.Tensor) -> None:
+    assert not dl.zeros_like(field.as_readonly()).readonly
+
+
+@pytest.mark.parametrize(
+    ("array", "layout"),
+    [
+        (np.zeros((2, 3, 4), "i2"), (0, 1, 2)),
+        (np.zeros((2, 3, 4), "i2", order="F"), (2, 1, 0)),
+        (np.zeros((2, 3, 4), "i2").transpose(1, 2, 0), (1, 2, 0)),
+        (np.zeros((4, 6, 8), "i2")[::2, ::-2, 1:5], (0, 1, 2)),
+    ],
+)
+def test_like_reads_the_layout_of_a_foreign_array_off_its_strides(
+    array: npt.NDArray[Any], layout: tuple[int, ...]
+) -> None:
+    twin = dl.ones_like(array)
+    assert twin.layout == layout
+    assert twin.strides == oracle.compact_strides(array.shape, layout, 2)
+    assert twin.dtype == np.int16
+    assert twin.dims == ("I", "J", "K")
+    assert twin.halo == ((0, 0),) * 3
+    assert (twin.to_numpy() == 1).all()
+
+
+def test_like_of_a_broadcast_array_has_memory_for_every_element() -> None:
+    twin = dl.zeros_like(np.broadcast_to(np.float32(1), (3, 4)))
+    assert len(set(oracle.addresses(twin))) == 12
+    assert sorted(twin.layout) == [0, 1]
+
+
+def test_like_of_a_torch_tensor(torch: Any) -> None:
+    twin = dl.zeros_like(torch.zeros((2, 3), dtype=torch.bfloat16).T)
+    assert (twin.shape, twin.layout, twin.dtype.name) == ((3, 2), (1, 0), "bfloat16")
+
+
+def test_like_of_no_array_is_an_error() -> None:
+    with pytest.raises(dl.NotAnArrayError, match="object"):
+        dl.zeros_like(object())
+
+
+@pytest.mark.parametrize("backend", [None, "gt:cpu_ifirst", "gtmc", "F"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_from_array_copies_values_into_the_best_layout(backend: str | None, order: Any) -> None:
+    data = np.asarray(np.arange(60, dtype="i4").reshape(3, 4, 5), order=order)
+    made = dl.from_array(data, backend=backend)
+    assert made.dtype == np.int32, "the data's dtype is kept"
+    assert (made.to_numpy() == data).all()
+    if backend is not None:
+        assert made.layout == dl.empty((3, 4, 5), backend=backend).layout
+    made[...] = 0
+    assert data[2, 3, 4] == 59, "always a copy"
+
+
+def test_from_array_converts_to_the_dtype_given() -> None:
+    data = np.array([[1.25, -2.75]])
+    assert dl.from_array(data, "f2").to_numpy().tolist() == [[1.25, -2.75]]
+    assert dl.from_array(data, "i4").to_numpy().tolist() == data.astype("i4").tolist()
+    assert dl.from_array(data, "bfloat16").to_numpy().astype("f8").tolist() == [[1.25, -2.75]]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.arange(24, dtype="f8").reshape(4, 6)[::-1, ::2],
+        np.arange(24, dtype="f8").reshape(4, 6)[:0],
+        np.broadcast_to(np.arange(3, dtype="f8"), (4, 3)),
+        np.array(3.5),
+    ],
+)
+def test_from_array_of_any_strides(data: npt.NDArray[Any]) -> None:
+    for backend in ("gt:cpu_kfirst", "gt:cpu_ifirst", "gtmc"):
+        assert dl.from_array(data, backend=backend).to_numpy().tolist() == data.tolist()
+
+
+@pytest.mark.parametrize("make", [dl.zeros_like, dl.from_array])
+def test_what_foreign_data_does_not_carry_has_its_default(make: Any) -> None:
+    """A NumPy array has neither origin nor aligned index: both are the lower halo, as in `zeros`."""
+    made = make(np.zeros((4, 5)), halo=(1, 2))
+    assert (made.origin, made.aligned_index) == ((1, 2), (1, 2))
+
+
+def test_from_array_labels_and_origin(field: dl.Tensor) -> None:
+    made = dl.from_array(np.zeros((4, 5)), dims="KI", halo=(1, 2))
+    assert (made.dims, made.origin, made.halo) == (("K", "I"), (1, 2), ((1, 1), (2, 2)))
+    again = dl.from_array(field)
+    assert again.dims == field.dims
+    assert (again.to_numpy() == field.to_numpy()).all()
+    assert again.ptr != field.ptr
+
+
+def test_from_array_keeps_nan_payloads() -> None:
+    data = np.array([0x7FA00001, 0x80000000], "u4").view("f4")
+    assert dl.from_array(data).to_numpy().tobytes() == data.tobytes()
+
+
+def test_from_array_of_readonly_data_is_writable() -> None:
+    data = np.arange(3.0)
+    data.flags.writeable = False
+    made = dl.from_array(data)
+    made[0] = 5.0
+    assert made.to_numpy().tolist() == [5.0, 1.0, 2.0]
+
+
+def test_from_array_of_a_torch_tensor(torch: Any) -> None:
+    made = dl.from_array(torch.arange(6, dtype=torch.int16).reshape(2, 3), backend="gt:cpu_ifirst")
+    assert made.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert made.layout == (1, 0)

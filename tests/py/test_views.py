@@ -1,0 +1,301 @@
+"""Views against NumPy's: indexing, transposition, the domain; what labels, origin, halo and alignment become."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlfield as dl
+import oracle
+
+SHAPES = st.lists(st.integers(0, 5), min_size=0, max_size=4).map(tuple)
+
+
+def filled(shape: tuple[int, ...], **keywords: Any) -> dl.Tensor:
+    field = dl.zeros(shape, "i4", **keywords)
+    field[...] = np.arange(field.size).reshape(shape)
+    return field
+
+
+@st.composite
+def slices(draw: st.DrawFn, extent: int) -> slice:
+    bound = st.none() | st.integers(-extent - 2, extent + 2)
+    step = draw(st.sampled_from([None, 1, 1, 2, 3, -1, -2]))
+    return slice(draw(bound), draw(bound), step)
+
+
+@st.composite
+def basic_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """A legal basic index of `shape`, an ellipsis in some place or none."""
+    count = draw(st.integers(0, len(shape)))
+    front = draw(st.integers(0, count)) if draw(st.booleans()) else None
+    axes = list(range(count)) if front is None else [*range(front), *range(len(shape) - (count - front), len(shape))]
+    index: list[Any] = []
+    for axis in axes:
+        choices: list[st.SearchStrategy[Any]] = [slices(shape[axis])]
+        if shape[axis]:
+            choices.append(st.integers(-shape[axis], shape[axis] - 1))
+        index.append(draw(st.one_of(choices)))
+    if front is not None:
+        index.insert(front, ...)
+    return tuple(index)
+
+
+@given(st.data(), SHAPES, st.sampled_from(["numpy", "gt:cpu_ifirst", "gtmc"]))
+def test_basic_indexing_is_numpys(data: st.DataObject, shape: tuple[int, ...], preset: str) -> None:
+    field = filled(shape, backend=preset)
+    index = data.draw(basic_indices(shape))
+    expected = field.to_numpy()[index]
+    found = field[index]
+    assert isinstance(found, dl.Tensor) == isinstance(expected, np.ndarray)
+    if not isinstance(found, dl.Tensor):
+        assert type(found) is np.int32
+        assert found == expected
+        return
+    assert (found.shape, found.dtype) == (expected.shape, field.dtype)
+    assert found.to_numpy().tolist() == expected.tolist()
+    if found.size:
+        assert found.ptr == field.ptr + oracle.offset(field.strides, first_index(shape, index))
+
+
+def first_index(shape: tuple[int, ...], index: tuple[Any, ...]) -> list[int]:
+    """The index in the whole of the first element of what `index` selects."""
+    grids = np.indices(shape)
+    return [int(np.asarray(grid[index]).flat[0]) for grid in grids]
+
+
+@given(st.data(), SHAPES, st.sampled_from(["numpy", "gtmc"]))
+def test_labels_halo_and_origin_follow_the_index(data: st.DataObject, shape: tuple[int, ...], preset: str) -> None:
+    lower = [data.draw(st.integers(0, extent)) for extent in shape]
+    halo = [(low, data.draw(st.integers(0, extent - low))) for low, extent in zip(lower, shape, strict=True)]
+    origin = [data.draw(st.integers(0, extent)) for extent in shape]
+    field = dl.zeros(shape, "i4", backend=preset, halo=halo, origin=origin)
+    index = data.draw(basic_indices(shape))
+    found = field[index]
+    if not isinstance(found, dl.Tensor):
+        return
+    whole = complete(index, len(shape))
+    kept = [axis for axis, part in enumerate(whole) if isinstance(part, slice)]
+    assert found.dims == tuple(field.dims[axis] for axis in kept)
+    for axis, at in zip(kept, range(found.ndim), strict=True):
+        start, stop, step = whole[axis].indices(shape[axis])
+        length = found.shape[at]
+        if step != 1:
+            assert (found.origin[at], found.halo[at]) == (0, (0, 0))
+            continue
+        stop = max(start, stop)
+        assert found.origin[at] == min(max(origin[axis] - start, 0), length)
+        low = min(max(halo[axis][0] - start, 0), length)
+        high = max(halo[axis][1] - (shape[axis] - stop), 0)
+        assert found.halo[at] == (low, min(high, length - low))
+
+
+def complete(index: tuple[Any, ...], ndim: int) -> list[Any]:
+    """`index` with a part for every dimension."""
+    parts = list(index) if ... in index else [*index, ...]
+    at = parts.index(...)
+    parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
+    return parts
+
+
+@given(st.data(), SHAPES, st.sampled_from([8, 64, 256]))
+def test_views_state_a_true_alignment(data: st.DataObject, shape: tuple[int, ...], size: int) -> None:
+    aligned = [data.draw(st.integers(0, max(extent - 1, 0))) for extent in shape]
+    field = dl.zeros(shape, "i4", alignment_size=size, aligned_index=aligned)
+    found = field[data.draw(basic_indices(shape))]
+    if isinstance(found, dl.Tensor) and found.size:
+        assert oracle.aligned_address(found) % found.alignment_size == 0
+        assert len(found.aligned_index) == found.ndim
+        assert found.ptr % found.alignment() == 0
+
+
+def test_a_slice_that_keeps_the_aligned_index_keeps_the_alignment() -> None:
+    field = dl.zeros((8, 16), "f8", alignment_size=64, aligned_index=(2, 2))
+    view = field[1:, 1:]
+    assert (view.alignment_size, view.aligned_index) == (64, (1, 1))
+
+
+def test_alignment_is_what_the_pointer_has() -> None:
+    field = dl.zeros(64, "f8", alignment_size=4096)
+    assert field.alignment() >= 4096
+    assert [field[offset:].alignment() for offset in (1, 2, 4, 8, 16)] == [8, 16, 32, 64, 128]
+
+
+def test_integer_index_drops_dimension_and_label() -> None:
+    view = dl.zeros((4, 5, 6), dims="KIJ", halo=(1, 2, 0))[:, 3]
+    assert (view.shape, view.dims, view.origin, view.halo) == ((4, 6), ("K", "J"), (1, 0), ((1, 1), (0, 0)))
+    assert dl.zeros((4, 5), dims="KI")[np.int64(-1)].dims == ("I",)
+
+
+def test_full_index_gives_a_numpy_scalar() -> None:
+    field = filled((2, 3))
+    assert type(field[1, 2]) is np.int32
+    assert type(dl.ones(3, "bfloat16")[0]).__name__ == "bfloat16"
+    assert type(dl.full((), 2.5)[()]) is np.float64
+    assert isinstance(field[1, 2, ...], dl.Tensor)
+    assert (field[1, 2, ...].shape, field[1, 2, ...].dims) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, 1],
+        ([0, 1], [1, 2]),
+        (slice(None), [0, 2]),
+        [],
+        True,
+        np.True_,
+        np.array([1]),
+        np.array([], int),
+        np.array([True, False]),
+        np.array([[True, False, True]] * 2),
+        (np.array([1, 0]), 2),
+    ],
+)
+def test_advanced_indexing_gives_a_numpy_array(index: Any) -> None:
+    field = filled((2, 3), backend="gtmc")
+    found = field[index]
+    assert isinstance(found, np.ndarray)
+    assert found.tolist() == field.to_numpy()[index].tolist()
+    found[...] = -1
+    assert field.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]], "a copy, as in NumPy"
+
+
+VALUES: list[Any] = [7, np.float32(2), [9, 8, 7], np.arange(6).reshape(2, 3), np.array([[5], [6]]), True]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("preset", ["numpy", "gt:cpu_ifirst", "gtmc"])
+def test_setitem_broadcasts_as_numpy(value: Any, preset: str) -> None:
+    field, expected = dl.zeros((2, 3), backend=preset), np.zeros((2, 3))
+    field[...] = value
+    expected[...] = value
+    assert field.to_numpy().tolist() == expected.tolist()
+
+
+@given(st.data(), SHAPES)
+def test_setitem_of_any_basic_index(data: st.DataObject, shape: tuple[int, ...]) -> None:
+    field = filled(shape, backend="gtmc")
+    expected = field.to_numpy().copy()
+    index = data.draw(basic_indices(shape))
+    field[index] = -5
+    expected[index] = -5
+    assert field.to_numpy().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "index", [[0, 1], np.array([True, False]), (slice(None), [2, 0]), np.array([[True, False, True]] * 2)]
+)
+def test_setitem_of_advanced_indices(index: Any) -> None:
+    field = filled((2, 3))
+    expected = field.to_numpy().copy()
+    field[index] = -1
+    expected[index] = -1
+    assert field.to_numpy().tolist() == expected.tolist()
+
+
+def test_setitem_takes_tensors_and_overlapping_views() -> None:
+    field = filled((6,))
+    field[1:] = field[:-1]
+    assert field.to_numpy().tolist() == [0, 0, 1, 2, 3, 4]
+    other = dl.zeros((2, 3), layout=(1, 0))
+    other[...] = filled((2, 3))
+    assert other.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_setitem_refuses_what_numpy_refuses() -> None:
+    field = dl.zeros((2, 3))
+    for value in (np.zeros((3, 2)), np.zeros(4), [1, 2]):
+        with pytest.raises(ValueError, match=r"shape|broadcast"):
+            field[...] = value
+    with pytest.raises((TypeError, ValueError)):
+        field[...] = "text"
+    with pytest.raises(TypeError):
+        field[...] = np.full((2, 3), 1j)
+
+
+def test_setitem_into_readonly_memory() -> None:
+    field = dl.zeros(3)
+    for index in (0, slice(None), ..., [0]):
+        with pytest.raises(dl.ExchangeError, match=r"(?i)read.?only"):
+            field.as_readonly()[index] = 1
+    with pytest.raises(ValueError, match=r"(?i)read.?only"):
+        field.as_readonly()[1:][0] = 1
+    assert not field.to_numpy().any()
+
+
+@given(st.permutations(range(4)))
+def test_transpose_by_axes_is_numpys(axes: list[int]) -> None:
+    field = filled((2, 3, 4, 5), backend="gt:cpu_ifirst", halo=(0, 1, 1, 2))
+    for view in (field.transpose(*axes), field.transpose(axes)):
+        expected = field.to_numpy().transpose(axes)
+        assert view.to_numpy().tolist() == expected.tolist()
+        assert view.strides == expected.strides
+        for name in ("dims", "halo", "origin", "aligned_index", "layout"):
+            assert getattr(view, name) == tuple(getattr(field, name)[axis] for axis in axes), name
+        assert view.ptr == field.ptr
+
+
+def test_transpose_by_labels_and_without_arguments() -> None:
+    field = dl.zeros((2, 3, 4), dims="KIJ")
+    assert field.transpose("I", "J", "K").shape == (3, 4, 2)
+    assert field.transpose(("I", "J", "K")).dims == ("I", "J", "K")
+    assert field.transpose().shape == field.T.shape == (4, 3, 2)
+    assert field.T.dims == ("J", "I", "K")
+    assert field.transpose(-1, 0, 1).shape == (4, 2, 3)
+
+
+def test_domain_view_is_without_halo() -> None:
+    field = filled((5, 6), halo=((1, 2), (0, 3)), alignment_size=64)
+    view = field.domain_view
+    assert view.to_numpy().tolist() == field.to_numpy()[1:3, 0:3].tolist()
+    assert (view.halo, view.origin, view.aligned_index) == (((0, 0), (0, 0)), (0, 0), (0, 0))
+    assert view.ptr == field.ptr + field.strides[0]
+    view[...] = -1
+    assert field[1, 0] == -1
+    assert field[0, 0] == 0
+    assert dl.zeros((2, 2), halo=(1, 1)).domain_view.shape == (0, 0)
+
+
+def test_views_stay_readonly() -> None:
+    field = filled((3, 4)).as_readonly()
+    for view in (field[1:], field.T, field.domain_view, field.as_readonly()):
+        assert view.readonly
+        assert not view.to_numpy().flags.writeable
+
+
+def test_as_readonly_is_a_view_and_the_tensor_stays_writable() -> None:
+    field = filled((3,))
+    view = field.as_readonly()
+    field[0] = 9
+    assert (view[0], view.ptr, field.readonly) == (9, field.ptr, False)
+
+
+def test_iteration_and_length() -> None:
+    field = filled((2, 3))
+    assert [row.to_numpy().tolist() for row in field] == [[0, 1, 2], [3, 4, 5]]
+    assert list(filled((3,))) == [0, 1, 2]
+    assert len(field) == 2
+    with pytest.raises(TypeError):
+        list(dl.zeros(()))
+
+
+@pytest.mark.parametrize(("value", "kind"), [(2.5, float), (3, int), (1 - 2j, complex), (0, bool), (1, bool)])
+def test_single_elements_convert(value: Any, kind: Any) -> None:
+    assert kind(dl.full((), value, np.asarray(value).dtype)) == kind(value)
+
+
+def is_contiguous_by_numpy(array: npt.NDArray[Any], order: str) -> bool:
+    by_order = {"C": array.flags.c_contiguous, "F": array.flags.f_contiguous}
+    return by_order.get(order, any(by_order.values()))
+
+
+@given(st.data(), SHAPES, st.sampled_from(["C", "F", "A"]))
+def test_is_contiguous_is_numpys(data: st.DataObject, shape: tuple[int, ...], order: Any) -> None:
+    field = filled(shape, layout=tuple(data.draw(st.permutations(range(len(shape))))))
+    found = field[data.draw(basic_indices(shape))]
+    if isinstance(found, dl.Tensor):
+        assert found.is_contiguous(order) == is_contiguous_by_numpy(found.to_numpy(), order)
