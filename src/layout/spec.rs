@@ -59,7 +59,7 @@ pub struct Placement {
     pub aligned_index: Option<Box<[i64]>>,
     /// Where the memory is.
     pub device: Device,
-    /// Bytes to allocate, at least 1.
+    /// Bytes to allocate; may be 0.
     pub block_bytes: usize,
     /// What the start of the block has to be a multiple of.
     pub block_alignment: usize,
@@ -216,7 +216,9 @@ impl Spec {
             None => 0,
         };
         let first_byte = (-aligned_offset).rem_euclid(alignment);
-        let bytes = placed.elements.checked_mul(itemsize).and_then(|bytes| bytes.checked_add(first_byte));
+        // The strides of a field without elements are those of one with some; the memory is not.
+        let elements = if shape.contains(&0) { 0 } else { placed.elements };
+        let bytes = elements.checked_mul(itemsize).and_then(|bytes| bytes.checked_add(first_byte));
         // The block's alignment must be findable behind whatever address the allocator returns.
         let slack = bytes.and_then(|bytes| bytes.checked_add(block_alignment));
         slack.and_then(|bytes| isize::try_from(bytes).ok()).ok_or_else(too_large)?;

@@ -55,18 +55,19 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
 /// An argument that may be any array, or what NumPy makes an array of.
 fn source(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = data.py();
-    match read::own(data) {
-        Err(error) if Kind::NotAnArray.is(py, &error) => {
-            let array = py.import("numpy")?.call_method1("asarray", (data,))?;
-            let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
-            if holds_objects && array.getattr("ndim")?.extract::<usize>()? == 0 {
-                Err(error)
-            } else {
-                read::own(&array)
-            }
-        }
-        other => other,
+    if let Some(tensor) = read::own(data)? {
+        return Ok(tensor);
     }
+    let array = py.import("numpy")?.call_method1("asarray", (data,))?;
+    // NumPy makes an array of one object of what it does not understand.
+    let not_an_array =
+        || Kind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
+    if array.getattr("ndim")?.extract::<usize>()? == 0
+        && array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O'
+    {
+        return Err(not_an_array());
+    }
+    read::own(&array)?.ok_or_else(not_an_array)
 }
 
 /// One element with `value`, cast as NumPy's `full` casts it.

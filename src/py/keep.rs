@@ -14,12 +14,9 @@ impl Keep {
 
 impl Drop for Keep {
     fn drop(&mut self) {
-        let object = self.0.take();
+        let mut object = self.0.take();
         // Attaching first makes the release immediate; without, it would wait for the next call into this module.
-        if Python::try_attach(|_| ()).is_some() {
-            Python::try_attach(|_| drop(object));
-        } else {
-            std::mem::forget(object);
-        }
+        Python::try_attach(|_| drop(object.take()));
+        std::mem::forget(object);
     }
 }

@@ -1,6 +1,5 @@
 //! Labels that objects carry: dims and origin, whatever protocol their memory comes through.
 
-use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyList, PyString, PyTuple};
@@ -17,11 +16,7 @@ use crate::tensor::Tensor;
 type Found<T> = Option<(&'static str, T)>;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match object.getattr(name) {
-        Ok(value) => Ok(if value.is_none() { None } else { Some(value) }),
-        Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(object.getattr_opt(name)?.filter(|value| !value.is_none()))
 }
 
 /// An attribute that may be a value or a method that returns it.

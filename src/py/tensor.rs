@@ -296,8 +296,9 @@ impl PyTensor {
         }
         // Whatever protocol the value has, NumPy gets to see an array or a scalar.
         let value = match read::own(value) {
-            Ok(value) => export::numpy::view(slf.py(), &value)?,
-            Err(error) if Kind::NotAnArray.is(slf.py(), &error) || Kind::DType.is(slf.py(), &error) => value.clone(),
+            Ok(Some(value)) => export::numpy::view(slf.py(), &value)?,
+            Ok(None) => value.clone(),
+            Err(error) if Kind::DType.is(slf.py(), &error) => value.clone(),
             Err(error) => return Err(error),
         };
         match index::parse(tensor.descriptor(), key)? {

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+import dlfield as dl
+
 
 class PresetRow(NamedTuple):
     """A line of SPEC's table: `alignment` in elements (None: 64-byte base), `rule` the ranks of I, J, K, or C or F."""
@@ -123,3 +125,10 @@ CODES = {**NUMPY_CODES, **ML_CODES, **SUBBYTE_CODES}
 def dtype_named(name: str) -> np.dtype[Any]:
     """The NumPy dtype of a key of CODES."""
     return np.dtype(name if name in NUMPY_CODES else getattr(ml_dtypes, name))
+
+
+def count_up(preset: str, dtype: str = "float32") -> dl.Tensor:
+    """3 x 4 of 0 to 11, laid out by `preset`."""
+    field = dl.zeros((3, 4), dtype_named(dtype), backend=preset, dims="JI")
+    field[...] = np.arange(12).reshape(3, 4)
+    return field

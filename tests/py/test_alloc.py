@@ -79,6 +79,17 @@ def test_array_library_presets_align_the_base_and_stay_compact(name: str) -> Non
     assert field.origin == (1, 2, 3)
 
 
+@pytest.mark.parametrize("name", ["jax", "torch", "cupy"])
+def test_array_library_presets_stay_compact_whatever_the_alignment(name: str) -> None:
+    """A larger alignment_size must not take away what the preset is for: JAX takes no padded rows, no shifted base."""
+    field = dl.zeros((5, 6, 7), "f4", backend=name, device="cpu", halo=(1, 2, 3), alignment_size=256)
+    assert (field.alignment_size, field.aligned_index) == (256, (0, 0, 0))
+    assert field.strides == (168, 28, 4)
+    assert field.ptr % 256 == 0
+    padded = dl.zeros((5, 6, 7), "f4", backend=name, device="cpu", padding="row", aligned_index=(0, 0, 1))
+    assert all(address % 64 == 0 for address in oracle.row_starts(padded))
+
+
 @pytest.mark.parametrize("keywords", [{}, {"backend": "numpy"}, {"alignment_size": 8}, {"padding": "none"}])
 @pytest.mark.parametrize("halo", [None, (1, 0, 3)])
 def test_ordinary_blocks_start_at_a_cache_line(keywords: dict[str, Any], halo: tuple[int, ...] | None) -> None:

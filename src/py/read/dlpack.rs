@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use dlpark::ffi::DLManagedTensorVersioned;
 use dlpark::{DlpackFlags, Managed};
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -24,10 +24,10 @@ pub(super) fn read(
     purpose: Purpose,
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
-    let Some(method) = attribute(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
+    let Some(method) = object.getattr_opt(intern!(py, "__dlpack__"))? else { return Ok(None) };
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "max_version"), (dlpack::VERSION.major, dlpack::VERSION.minor))?;
-    let found = match attribute(object, intern!(py, "__dlpack_device__"))? {
+    let found = match object.getattr_opt(intern!(py, "__dlpack_device__"))? {
         Some(ask) => Some(args::dlpack_device(ask.call0()?.extract()?)?),
         None => None,
     };
@@ -69,17 +69,6 @@ pub(super) fn read(
     match reading {
         Reading::Unsure(tensor) if immutable => Ok(Some(Reading::Owned(tensor))),
         reading => Ok(Some(reading)),
-    }
-}
-
-fn attribute<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, pyo3::types::PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match object.getattr(name) {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

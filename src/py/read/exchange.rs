@@ -8,7 +8,6 @@ use std::ptr::null_mut;
 
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
-use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -75,12 +74,8 @@ fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The table of the object's type in a version that can be read; newer ones may keep an older one behind them.
 fn table<'a>(object: &Bound<'_, PyAny>) -> PyResult<Option<&'a DLPackExchangeAPI>> {
-    let name = pyo3::intern!(object.py(), "__dlpack_c_exchange_api__");
-    let capsule = match object.get_type().getattr(name) {
-        Ok(capsule) => capsule,
-        Err(error) if error.is_instance_of::<PyAttributeError>(object.py()) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let name = intern!(object.py(), "__dlpack_c_exchange_api__");
+    let Some(capsule) = object.get_type().getattr_opt(name)? else { return Ok(None) };
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {
         PyErr::from(ExchangeError::Argument {
             argument: "__dlpack_c_exchange_api__",

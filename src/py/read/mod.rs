@@ -66,29 +66,32 @@ static READERS: [Reader; 5] = [
     Reader { protocol: "dlpack", read: capsule::read, labelled: true },
 ];
 
-fn read<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    purpose: Purpose,
-) -> PyResult<(Reading, &'static Reader)> {
+type Found = (Reading, &'static Reader);
+
+fn probe<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>, purpose: Purpose) -> PyResult<Option<Found>> {
     for reader in &READERS {
         if let Some(reading) = (reader.read)(object, request, purpose)? {
-            return Ok((reading, reader));
+            return Ok(Some((reading, reader)));
         }
     }
+    Ok(None)
+}
+
+fn read<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>, purpose: Purpose) -> PyResult<Found> {
+    if let Some(found) = probe(object, request, purpose)? {
+        return Ok(found);
+    }
     Err(Kind::NotAnArray.error(format!(
-        "obj: {} of type {} has no protocol of an array; allowed are NumPy arrays, objects with __dlpack__, and DLPack \
-         capsules",
-        args::shown(object),
+        "obj: {} has no protocol of an array; allowed are NumPy arrays, objects with __dlpack__, and DLPack capsules",
         object.get_type()
     )))
 }
 
-/// The object as a tensor that owns its memory, as it is.
-pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let (reading, reader) = read(object, &Request::default(), Purpose::Own)?;
+/// The object as a tensor that owns its memory, as it is; `None` for an object with no protocol.
+pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    let Some((reading, reader)) = probe(object, &Request::default(), Purpose::Own)? else { return Ok(None) };
     let tensor = owned(object, reading);
-    if reader.labelled { Ok(tensor) } else { labels::attach_found(object, tensor) }
+    Ok(Some(if reader.labelled { tensor } else { labels::attach_found(object, tensor)? }))
 }
 
 fn owned(object: &Bound<'_, PyAny>, reading: Reading) -> Tensor {

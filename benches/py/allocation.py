@@ -1,0 +1,60 @@
+"""Allocation next to NumPy's and GT4Py's."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gt4py import storage
+
+import dlfield as dl
+from interleaved import best_measured, best_times
+from report import Line
+
+SMALL = (8, 8, 8)
+LARGE = (20_000_000,)  # 160 MB of float64
+
+
+def _first_write(allocate: Callable[[], Any]) -> Callable[[], float]:
+    """Measure how long the first full write to fresh memory takes, through the same NumPy call for all."""
+
+    def measure() -> float:
+        memory = allocate()
+        array = np.asarray(memory)
+        start = time.perf_counter()
+        array.fill(1.0)
+        return time.perf_counter() - start
+
+    return measure
+
+
+def lines() -> list[Line]:
+    small = best_times(
+        {
+            "np.empty": lambda: np.empty(SMALL),
+            "dlfield.empty": lambda: dl.empty(SMALL),
+            "dlfield.empty, backend": lambda: dl.empty(SMALL, backend="gt:cpu_ifirst"),
+            "gt4py.storage.empty": lambda: storage.empty(SMALL, backend="gt:cpu_ifirst"),
+        }
+    )
+    large = best_times({"np.zeros": lambda: np.zeros(LARGE), "dlfield.zeros": lambda: dl.zeros(LARGE)})
+    write = best_measured(
+        {
+            "np.zeros": _first_write(lambda: np.zeros(LARGE)),
+            "dlfield.zeros": _first_write(lambda: dl.zeros(LARGE)),
+        }
+    )
+    ours, backend = small["dlfield.empty"], small["dlfield.empty, backend"]
+    return [
+        Line("`empty((8, 8, 8))`", ours, "`np.empty`", small["np.empty"], "at most 3"),
+        Line("`empty((8, 8, 8))`", ours, "`gt4py.storage.empty`", small["gt4py.storage.empty"], "at most 0.01"),
+        Line(
+            '`empty((8, 8, 8), backend="gt:cpu_ifirst")`',
+            backend,
+            "`gt4py.storage.empty`, same backend",
+            small["gt4py.storage.empty"],
+            "",
+        ),
+        Line("`zeros` of 160 MB", large["dlfield.zeros"], "`np.zeros`", large["np.zeros"], "at most 1.5"),
+        Line("first full write to it", write["dlfield.zeros"], "to `np.zeros`'", write["np.zeros"], "at most 1.1"),
+    ]
