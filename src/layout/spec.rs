@@ -201,9 +201,8 @@ impl Spec {
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
         let alignment_size = self.checked_alignment(itemsize)?;
         let aligned_index = self.checked_aligned_index()?;
-        let padding = self.padding.unwrap_or_else(|| match self.base_alignment() {
-            Some(_) => Padding::None,
-            None => Padding::default_for(alignment_size, itemsize),
+        let padding = self.padding.unwrap_or_else(|| {
+            if self.aligns_base() { Padding::None } else { Padding::default_for(alignment_size, itemsize) }
         });
 
         let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
@@ -242,12 +241,10 @@ impl Spec {
         })
     }
 
-    /// The preset's alignment of the start of the memory, if it is of that kind and nothing else is stated.
-    fn base_alignment(&self) -> Option<u32> {
-        match self.preset.as_ref().map(Preset::alignment) {
-            Some(Alignment::Base(bytes)) if self.alignment_size.is_none() => Some(bytes),
-            _ => None,
-        }
+    /// Whether the preset is of the kind that aligns the start of the memory and keeps rows compact. A stated
+    /// alignment replaces the number of bytes, not the kind.
+    fn aligns_base(&self) -> bool {
+        matches!(self.preset.as_ref().map(Preset::alignment), Some(Alignment::Base(_)))
     }
 
     fn checked_layout(&self) -> Result<Layout, LayoutError> {
@@ -275,10 +272,8 @@ impl Spec {
     fn checked_aligned_index(&self) -> Result<Option<Box<[i64]>>, LayoutError> {
         let Some(index) = &self.aligned_index else {
             // A preset that aligns the base would not, were the first point behind the halo aligned instead.
-            return Ok(match (&self.halo, self.base_alignment()) {
-                (Some(halo), None) => Some(halo.iter().map(|(lower, _)| *lower).collect()),
-                _ => None,
-            });
+            let halo = self.halo.as_ref().filter(|_| !self.aligns_base());
+            return Ok(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()));
         };
         check_len("aligned_index", index.len(), self.ndim())?;
         match index.iter().position(|entry| *entry < 0) {

@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,12 @@ def consumed(max_version: tuple[int, int] | None) -> Callable[[dl.Tensor], objec
 
 
 def failed_setitem(field: dl.Tensor) -> None:
-    with pytest.raises(ValueError, match=r"shape|broadcast"):
+    with suppress(ValueError):  # pytest.raises would leave cycles behind for the garbage collector
         field[...] = np.zeros(7)
 
 
 def failed_export(field: dl.Tensor) -> None:
-    with pytest.raises(BufferError):
+    with suppress(BufferError):
         field.__dlpack__(max_version=(1, 3), dl_device=(2, 0), copy=True)
 
 
