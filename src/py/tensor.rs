@@ -17,7 +17,7 @@ use super::errors::Kind;
 use super::index::{self, Basic};
 use super::{args, dtype, export, pickle, read};
 use crate::descriptor::Descriptor;
-use crate::dims::Dims;
+use crate::dims::{Dim, Dims};
 use crate::protocol::ExchangeError;
 use crate::tensor::Tensor;
 
@@ -36,7 +36,13 @@ pub(super) struct PyTensor(pub(super) Tensor);
 
 /// Labels as the tuple of strings that Python sees.
 pub(super) fn labels_tuple<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, dims.iter().map(|dim| dim.to_string()).collect::<Vec<_>>())
+    let label = |dim| match dim {
+        Dim::I => intern!(py, "I").clone(),
+        Dim::J => intern!(py, "J").clone(),
+        Dim::K => intern!(py, "K").clone(),
+        other => PyString::new(py, &other.to_string()),
+    };
+    PyTuple::new(py, dims.iter().map(label).collect::<SmallVec<[_; 6]>>())
 }
 
 /// `is_contiguous(order)` of tensors and descriptors.
