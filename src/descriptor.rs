@@ -70,7 +70,10 @@ impl Descriptor {
             Some((low, high)) => {
                 let address = i128::try_from(ptr.addr()).unwrap_or(i128::MAX);
                 let end = i128::from(u64::MAX);
-                if address + low < 0 || address + high > end || high - low > i128::from(i64::MAX) {
+                if address.saturating_add(low) < 0
+                    || address.saturating_add(high) > end
+                    || high.saturating_sub(low) > i128::from(i64::MAX)
+                {
                     return Err(ExchangeError::Span { shape: shape.to_vec(), strides: strides.to_vec(), itemsize });
                 }
             }

@@ -190,10 +190,13 @@ impl Dims {
 
     /// The labels followed by `count` data dimensions, numbered from the first number not in use.
     pub fn with_data(&self, count: usize) -> Dims {
-        let next = self.iter().filter_map(|dim| if let Dim::Data(number) = dim { Some(number + 1) } else { None });
-        let first = next.max().unwrap_or(0);
-        let added = (first..).take(count).map(Dim::Data);
-        Dims(Repr::Named(self.iter().chain(added).collect()))
+        let used: Vec<Dim> = self.iter().collect();
+        let number = |dim: &Dim| if let Dim::Data(number) = dim { Some(number.saturating_add(1)) } else { None };
+        let first = used.iter().filter_map(number).max().unwrap_or(0);
+        // Behind the last number there is is the first again.
+        let numbers = (first..=u32::MAX).chain(0..first).map(Dim::Data);
+        let added = numbers.filter(|dim| !used.contains(dim)).take(count);
+        Dims(Repr::Named(used.iter().cloned().chain(added).collect()))
     }
 
     /// The axes in the order in which GT4Py sees a field: I, J, K, then data dimensions by number; users' labels last.

@@ -40,6 +40,9 @@ impl Layout {
         let wrong = || LayoutError::NotPermutation { got: ranks.to_vec(), ndim };
         let taken: SmallVec<[u8; 16]> =
             ranks.iter().map(|rank| u8::try_from(*rank)).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        if ndim > super::MAX_NDIM {
+            return Err(wrong());
+        }
         let complete = (0u8..).take(ndim).all(|rank| taken.contains(&rank));
         if taken.len() == ndim && complete { Ok(Layout(taken)) } else { Err(wrong()) }
     }

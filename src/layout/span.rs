@@ -2,8 +2,8 @@
 
 /// The bytes that the elements of a field touch, relative to element 0: lowest, and one past the highest.
 ///
-/// `strides` count elements. `None` for a field without elements. The sums are taken in 128 bits, which no 64
-/// dimensions of 64-bit numbers overflow.
+/// `strides` count elements. `None` for a field without elements. The sums are taken in 128 bits and
+/// saturate, so that nonsense stays far outside any address space.
 pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i128, i128)> {
     let (mut low, mut high) = (0i128, 0i128);
     for (extent, stride) in shape.iter().zip(strides) {
@@ -11,10 +11,10 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
             return None;
         }
         let reach = (i128::from(*extent) - 1) * i128::from(*stride);
-        if reach < 0 { low += reach } else { high += reach }
+        if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
     }
     let itemsize = i128::try_from(itemsize).unwrap_or(i128::MAX);
-    Some((low.saturating_mul(itemsize), (high + 1).saturating_mul(itemsize)))
+    Some((low.saturating_mul(itemsize), high.saturating_add(1).saturating_mul(itemsize)))
 }
 
 /// Whether the elements lie next to each other without gaps, in the order of the given axes (largest stride first).

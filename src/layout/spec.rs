@@ -216,8 +216,9 @@ impl Spec {
         };
         let first_byte = (-aligned_offset).rem_euclid(alignment);
         // The strides of a field without elements are those of one with some; the memory is not.
-        let elements = if shape.contains(&0) { 0 } else { placed.elements };
-        let bytes = elements.checked_mul(itemsize).and_then(|bytes| bytes.checked_add(first_byte));
+        let all = placed.elements.checked_mul(itemsize);
+        let bytes =
+            all.map(|all| if shape.contains(&0) { 0 } else { all }).and_then(|bytes| bytes.checked_add(first_byte));
         // The block's alignment must be findable behind whatever address the allocator returns.
         let slack = bytes.and_then(|bytes| bytes.checked_add(block_alignment));
         slack.and_then(|bytes| isize::try_from(bytes).ok()).ok_or_else(too_large)?;

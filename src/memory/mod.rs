@@ -32,7 +32,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Allocates `bytes` at a multiple of `alignment`.
+    /// Allocates `bytes`, or one if there are none, at a multiple of `alignment` (0 is as good as 1).
     ///
     /// # Errors
     /// [`DeviceError::NotSupported`] for a device other than the host, [`OutOfMemory`] if there is not enough.
@@ -40,7 +40,8 @@ impl Block {
         if device != Device::CPU {
             return Err(DeviceError::NotSupported { device }.into());
         }
-        let memory = host::HostMemory::allocate(bytes, alignment, contents).ok_or(OutOfMemory { bytes, device })?;
+        let memory =
+            host::HostMemory::allocate(bytes, alignment.max(1), contents).ok_or(OutOfMemory { bytes, device })?;
         Ok(Block { memory, bytes })
     }
 
@@ -49,12 +50,12 @@ impl Block {
         self.memory.as_ptr()
     }
 
-    /// Number of bytes.
+    /// Number of bytes asked for.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there are no bytes; a block has at least one.
+    /// Whether no bytes were asked for.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

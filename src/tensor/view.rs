@@ -86,8 +86,9 @@ impl Tensor {
                     if !(0..extent).contains(&position) {
                         return Err(IndexError::OutOfBounds { axis, got, extent }.into());
                     }
-                    // Inside the field, whose span the descriptor has checked.
-                    offset += position * stride;
+                    // Inside the field, whose span the descriptor has checked; a field without elements has no span,
+                    // and wherever its views point, nothing is there.
+                    offset = offset.wrapping_add(position.wrapping_mul(stride));
                     continue;
                 }
                 Index::All => (0, extent, 1),
@@ -109,22 +110,22 @@ impl Tensor {
             // A step that only one position takes may be any number, and then means nothing.
             strides.push(stride.checked_mul(step).unwrap_or(1));
             if len > 0 {
-                offset += start * stride;
+                offset = offset.wrapping_add(start.wrapping_mul(stride));
             }
             if step == 1 {
                 let (lower, upper) = halo[axis];
-                let lower = (lower - start).clamp(0, len);
+                let lower = lower.saturating_sub(start).clamp(0, len);
                 let cut_above = extent.saturating_sub(start).saturating_sub(len);
                 new_halo.push((lower, (upper - cut_above).clamp(0, len - lower)));
-                new_origin.push((origin[axis] - start).clamp(0, len));
-                aligned_index.push((old_aligned[axis] - start).max(0));
+                new_origin.push(origin[axis].saturating_sub(start).clamp(0, len));
+                aligned_index.push(old_aligned[axis].saturating_sub(start).max(0));
             } else {
                 new_halo.push((0, 0));
                 new_origin.push(0);
                 aligned_index.push(0);
             }
         }
-        let ptr = from.ptr().wrapping_offset(isize::try_from(offset * itemsize).unwrap_or(0));
+        let ptr = from.ptr().wrapping_offset(isize::try_from(offset.wrapping_mul(itemsize)).unwrap_or(0));
         self.describe_again(ptr, &kept, shape, strides, new_origin, new_halo, aligned_index)
     }
 

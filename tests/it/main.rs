@@ -1,1 +1,21 @@
-//! Tests of the crate without Python.
+//! Tests of the crate without Python: a runner, a naive oracle, and properties.
+//!
+//! [`naive`] says what should be, the slow and obvious way; [`runner`] holds one placement or tensor against it;
+//! the other files bring the cases: tables of seeds, and what proptest thinks of.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod alloc;
+mod elements;
+mod handmade;
+mod imports;
+mod layout;
+mod managed;
+mod naive;
+mod overflow;
+mod owners;
+mod read;
+mod runner;
+mod seeds;
+mod strategies;
+mod views;

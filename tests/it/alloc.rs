@@ -1,0 +1,137 @@
+//! What fresh tensors hold: zeros, fills and copies.
+
+use dlfield::{DType, DTypeError, Dims, Error, Layout, LayoutError, Padding, Spec, Tensor};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::elements::{all, number_all, numbered, numbers, read, write};
+use crate::naive::indices;
+use crate::runner::{alignment_statement_is_true, check_memory};
+use crate::strategies::{config, dtype, permutation, spec};
+
+/// Two specs of the same shape and element type.
+fn pair() -> impl Strategy<Value = (Spec, Spec)> {
+    (spec(dtype()), 1i64..=256, any::<bool>()).prop_flat_map(|(first, alignment, row)| {
+        let place = first.place().unwrap();
+        permutation(place.shape.len()).prop_map(move |ranks| {
+            let second = Spec::new(&place.shape, place.dtype)
+                .layout(Layout::new(&ranks, ranks.len()).unwrap())
+                .alignment_size(alignment)
+                .padding(if row { Padding::Row } else { Padding::None });
+            (first.clone(), second)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(config(2))]
+
+    #[test]
+    fn full_writes_every_element(spec in spec(dtype()), bytes in vec(any::<u8>(), 16)) {
+        let element = &bytes[..spec.element().itemsize()];
+        let tensor = Tensor::full(&spec, element).unwrap();
+        prop_assert!(all(&tensor).iter().all(|found| found == element));
+    }
+
+    #[test]
+    fn copies_between_layouts_keep_every_element((from, to) in pair()) {
+        let source = check_memory(&from);
+        number_all(&source);
+        let copy = Tensor::copy_of(&to, &source).unwrap();
+        prop_assert_eq!(all(&copy), numbers(&source));
+        let back = Tensor::copy_of(&from, &copy).unwrap();
+        prop_assert_eq!(all(&back), numbers(&source));
+        prop_assert_eq!(back.descriptor().strides(), source.descriptor().strides());
+    }
+
+    #[test]
+    fn a_copy_is_alike_and_apart(spec in spec(dtype())) {
+        let source = check_memory(&spec);
+        number_all(&source);
+        let copy = source.clone().into_readonly().copy().unwrap();
+        prop_assert!(!copy.descriptor().is_readonly());
+        let parts = |tensor: &Tensor| {
+            let field = tensor.descriptor();
+            (field.strides().to_vec(), tensor.dims(), tensor.origin(), tensor.halo(), tensor.layout().clone())
+        };
+        prop_assert_eq!(parts(&copy), parts(&source));
+        prop_assert_eq!((copy.padding(), copy.alignment_size()), (source.padding(), source.alignment_size()));
+        prop_assert_eq!(copy.aligned_index(), source.aligned_index());
+        alignment_statement_is_true(&copy);
+        for index in indices(copy.descriptor().shape()) {
+            write(&copy, &index, &numbered(250, copy.descriptor().itemsize()));
+        }
+        prop_assert_eq!(all(&source), numbers(&source));
+    }
+
+    #[test]
+    fn spec_round_trips(spec in spec(dtype())) {
+        let again = Tensor::empty(&spec).unwrap().spec();
+        let (place, again) = (spec.place().unwrap(), again.place().unwrap());
+        // An aligned index of zeros is the same as none.
+        let index = |place: &dlfield::Placement| {
+            place.aligned_index.as_deref().filter(|index| index.iter().any(|at| *at != 0)).map(<[i64]>::to_vec)
+        };
+        prop_assert_eq!(index(&place), index(&again));
+        let plain = |place| format!("{:?}", dlfield::Placement { aligned_index: None, ..place });
+        prop_assert_eq!(plain(place), plain(again));
+    }
+}
+
+#[test]
+fn bits_are_kept() {
+    let spec = |dtype| Spec::new(&[3, 5], dtype).layout(Layout::f_order(2)).alignment_size(64);
+    for bits in [0x7ff4_dead_beef_0001u64, (-0.0f64).to_bits(), f64::NEG_INFINITY.to_bits(), 1] {
+        let tensor = Tensor::full(&spec(DType::F64), &bits.to_ne_bytes()).unwrap();
+        assert!(all(&tensor).iter().all(|element| *element == bits.to_ne_bytes()));
+        assert_eq!(all(&tensor.copy().unwrap()), all(&tensor));
+    }
+    let complex = [(-0.0f64).to_ne_bytes(), f64::NAN.to_ne_bytes()].concat();
+    assert_eq!(read(&Tensor::full(&spec(DType::C128), &complex).unwrap(), &[2, 4]), complex);
+}
+
+/// Large blocks come from another source than small ones.
+#[test]
+fn large_fields_are_zero_aligned_and_filled() {
+    let spec = Spec::new(&[64, 65, 66], DType::C128).layout(Layout::f_order(3)).alignment_size(256);
+    let tensor = check_memory(&spec.clone().halo(&[(3, 3), (0, 0), (1, 1)]));
+    assert!(tensor.descriptor().nbytes() > 4 << 20);
+    let ones = Tensor::full(&spec, &numbered(1, 16)).unwrap();
+    let corners = [[0, 0, 0], [63, 64, 65], [63, 0, 65], [32, 33, 1]];
+    assert!(corners.iter().all(|index| read(&ones, index) == numbered(1, 16)));
+    let odd = check_memory(&spec.alignment_size(3 << 12).padding(Padding::None));
+    assert_eq!(odd.descriptor().ptr().addr() % (3 << 12), 0);
+}
+
+#[test]
+fn fields_without_dimensions_or_elements_are_ordinary() {
+    let scalar = Tensor::full(&Spec::new(&[], DType::I32).alignment_size(128), &7i32.to_ne_bytes()).unwrap();
+    assert_eq!((scalar.descriptor().size(), read(&scalar, &[])), (1, 7i32.to_ne_bytes().to_vec()));
+    assert_eq!(read(&scalar.copy().unwrap(), &[]), 7i32.to_ne_bytes());
+    for shape in [&[0][..], &[3, 0, 4], &[0, 0]] {
+        let spec = Spec::new(shape, DType::F64).alignment_size(64).halo(&vec![(0, 0); shape.len()]);
+        let empty = check_memory(&spec);
+        assert_eq!((empty.descriptor().size(), empty.descriptor().nbytes()), (0, 0));
+        assert!(empty.descriptor().is_c_contiguous() && empty.descriptor().is_f_contiguous());
+        assert_eq!(empty.copy().unwrap().descriptor().shape(), shape);
+        assert!(Tensor::full(&spec, &[0; 8]).is_ok());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let spec = Spec::new(&[2, 3], DType::F64);
+    for bytes in [&[][..], &[0; 4], &[0; 16]] {
+        let wanted = DTypeError::ElementSize { name: "float64", got: bytes.len(), wanted: 8 };
+        assert!(matches!(Tensor::full(&spec, bytes), Err(Error::DType(error)) if error == wanted));
+    }
+    let tensor = Tensor::zeros(&spec).unwrap();
+    let shapes = Tensor::copy_of(&Spec::new(&[3, 2], DType::F64), &tensor);
+    assert!(matches!(shapes, Err(Error::Layout(LayoutError::Shapes { .. }))), "{shapes:?}");
+    let dtypes = Tensor::copy_of(&Spec::new(&[2, 3], DType::I64), &tensor);
+    assert!(matches!(dtypes, Err(Error::DType(DTypeError::Different { .. }))), "{dtypes:?}");
+    let device = Tensor::zeros(&Spec::new(&[2], DType::F64).device(dlfield::Device::cuda(0)));
+    assert!(matches!(device, Err(Error::Device(_))), "{device:?}");
+    let dims = Tensor::zeros(&Spec::new(&[2], DType::F64).dims(Dims::standard(2)));
+    assert!(matches!(dims, Err(Error::Dims(_))), "{dims:?}");
+}

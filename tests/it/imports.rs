@@ -1,0 +1,245 @@
+//! Handmade managed tensors, sound and broken: each defect is its error, each deleter is called exactly once.
+
+#![allow(unsafe_code, reason = "imports rest on the producer's word")]
+
+use std::ptr::null_mut;
+
+use dlfield::protocol::dlpack::VERSION;
+use dlfield::{DTypeError, DeviceError, Error, ExchangeError, Tensor};
+use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
+use dlpark::{DlpackFlags, Managed};
+
+use crate::elements::all;
+use crate::handmade::{Drops, make, owned, set_shape, set_strides, versioned};
+
+/// A change to a sound struct, and whether an error is the one it deserves.
+type Defect = (&'static str, fn(&mut DLTensor), fn(&Error) -> bool);
+
+fn exchange(error: &Error, wanted: &ExchangeError) -> bool {
+    matches!(error, Error::Exchange(found) if found == wanted)
+}
+
+const DEFECTS: [Defect; 18] = [
+    ("ndim below 0", |t| t.ndim = -1, |e| exchange(e, &ExchangeError::NegativeNdim { got: -1 })),
+    ("ndim lowest", |t| t.ndim = i32::MIN, |e| exchange(e, &ExchangeError::NegativeNdim { got: i32::MIN.into() })),
+    ("ndim 65", |t| t.ndim = 65, |e| exchange(e, &ExchangeError::TooManyDims { got: 65 })),
+    ("ndim huge", |t| t.ndim = i32::MAX, |e| matches!(e, Error::Exchange(ExchangeError::TooManyDims { .. }))),
+    ("no shape", |t| t.shape = null_mut(), |e| exchange(e, &ExchangeError::NullShape { ndim: 2 })),
+    (
+        "negative extent",
+        |t| set_shape(t, [2, -3]),
+        |e| exchange(e, &ExchangeError::NegativeExtent { axis: 1, got: -3 }),
+    ),
+    ("no data", |t| t.data = null_mut(), |e| exchange(e, &ExchangeError::NullData)),
+    (
+        "no data but an offset",
+        |t| (t.data, t.byte_offset) = (null_mut(), 64),
+        |e| exchange(e, &ExchangeError::NullData),
+    ),
+    (
+        "offset beyond memory",
+        |t| t.byte_offset = u64::MAX,
+        |e| exchange(e, &ExchangeError::ByteOffset { got: u64::MAX }),
+    ),
+    (
+        "strides beyond memory",
+        |t| set_strides(t, [i64::MAX, 1]),
+        |e| matches!(e, Error::Exchange(ExchangeError::Span { .. })),
+    ),
+    (
+        "strides below memory",
+        |t| set_strides(t, [i64::MIN, 1]),
+        |e| matches!(e, Error::Exchange(ExchangeError::Span { .. })),
+    ),
+    (
+        "more elements than can be counted",
+        |t| {
+            set_shape(t, [i64::MAX, i64::MAX]);
+            set_strides(t, [0, 0]);
+        },
+        |e| matches!(e, Error::Exchange(ExchangeError::Size { .. })),
+    ),
+    (
+        "vector elements",
+        |t| t.dtype.lanes = 4,
+        |e| matches!(e, Error::DType(DTypeError::UnknownDlpack { lanes: 4, .. })),
+    ),
+    ("no lanes", |t| t.dtype.lanes = 0, |e| matches!(e, Error::DType(DTypeError::UnknownDlpack { .. }))),
+    (
+        "handles",
+        |t| t.dtype.code = DLDataTypeCode::OPAQUEHANDLE,
+        |e| matches!(e, Error::DType(DTypeError::UnknownDlpack { code: 3, .. })),
+    ),
+    (
+        "packed elements",
+        |t| (t.dtype.code, t.dtype.bits) = (DLDataTypeCode::INT, 4),
+        |e| matches!(e, Error::DType(DTypeError::Packed { name: "int4" })),
+    ),
+    (
+        "unknown device",
+        |t| t.device.device_type = DLDeviceType(99),
+        |e| matches!(e, Error::Device(DeviceError::UnknownCode { code: 99, .. })),
+    ),
+    (
+        "device below 0",
+        |t| t.device.device_id = -1,
+        |e| matches!(e, Error::Device(DeviceError::UnknownCode { id: -1, .. })),
+    ),
+];
+
+fn import<M: dlpark::ManagedTensorBase>(managed: Managed<M>) -> dlfield::Result<Tensor> {
+    // SAFETY: `handmade` keeps readable and writable elements until the deleter; broken structs are refused unread.
+    unsafe { Tensor::from_managed(managed) }
+}
+
+fn import_raw(raw: *mut DLManagedTensorVersioned) -> dlfield::Result<Tensor> {
+    // SAFETY: `handmade` returns a live struct.
+    import(unsafe { Managed::from_raw(raw) }.expect("major version 1"))
+}
+
+/// The numbers from `first` to before `end`, as bytes.
+fn numbers(numbers: impl IntoIterator<Item = i64>) -> Vec<Vec<u8>> {
+    numbers.into_iter().map(|number| number.to_ne_bytes().to_vec()).collect()
+}
+
+#[test]
+fn defects_are_refused_and_released_once() {
+    for (name, change, is_right) in DEFECTS {
+        let drops = Drops::default();
+        let legacy = import(owned::<DLManagedTensor>(&drops, change)).expect_err(name);
+        assert!(is_right(&legacy), "{name}: {legacy}");
+        assert_eq!(drops.count(), 1, "{name}");
+        for minor in 0..5 {
+            let error = import_raw(versioned(&drops, (1, minor), DlpackFlags::empty(), change)).expect_err(name);
+            assert!(is_right(&error), "{name}: {error}");
+        }
+        assert_eq!(drops.count(), 6, "{name}");
+    }
+}
+
+#[test]
+fn strides_may_be_missing_below_1_2_only() {
+    let drops = Drops::default();
+    let without = |tensor: &mut DLTensor| tensor.strides = null_mut();
+    let legacy = import(owned::<DLManagedTensor>(&drops, without)).unwrap();
+    assert_eq!((legacy.descriptor().strides(), all(&legacy)), (&[3, 1][..], numbers(0..6)));
+    for minor in 0..5 {
+        let tensor = import_raw(versioned(&drops, (1, minor), DlpackFlags::empty(), without));
+        match tensor {
+            Ok(tensor) if minor < 2 => assert_eq!(tensor.descriptor().strides(), [3, 1]),
+            Err(Error::Exchange(ExchangeError::NullStrides { ndim: 2, major: 1, minor: found })) if minor >= 2 => {
+                assert_eq!(found, minor);
+            }
+            other => panic!("1.{minor}: {other:?}"),
+        }
+    }
+    assert_eq!(drops.count(), 5);
+    drop(legacy);
+    assert_eq!(drops.count(), 6);
+}
+
+#[test]
+fn foreign_versions_are_released_untouched() {
+    for version in [(0, 8), (2, 0), (u32::MAX, u32::MAX)] {
+        let drops = Drops::default();
+        // Whatever the other fields are, a foreign version's lie elsewhere.
+        let raw = versioned(&drops, version, DlpackFlags::empty(), |t| (t.shape, t.ndim) = (null_mut(), 7));
+        // SAFETY: a live struct, whose deleter frees it.
+        let managed = unsafe { Managed::from_raw(raw) };
+        assert!(managed.is_err(), "{version:?}");
+        assert_eq!(drops.count(), 1, "{version:?}");
+    }
+    // SAFETY: null is refused.
+    assert!(unsafe { Managed::<DLManagedTensorVersioned>::from_raw(null_mut()) }.is_err());
+    assert_eq!((VERSION.major, VERSION.minor), (1, 3));
+}
+
+#[test]
+fn sound_structs_keep_their_elements_until_the_last_owner() {
+    let drops = Drops::default();
+    let tensor = import(owned::<DLManagedTensorVersioned>(&drops, |_| ())).unwrap();
+    assert_eq!((tensor.descriptor().shape(), all(&tensor)), (&[2, 3][..], numbers(0..6)));
+    assert!(!tensor.descriptor().is_readonly());
+    assert_eq!(tensor.alignment_size(), 1);
+    let row = tensor.view(&[dlfield::Index::At(1)]).unwrap();
+    drop(tensor);
+    assert_eq!((all(&row), drops.count()), (numbers(3..6), 0));
+    let export = row.to_versioned(false).unwrap();
+    drop(row);
+    assert_eq!(drops.count(), 0);
+    let again = import(export).unwrap();
+    assert_eq!((all(&again), drops.count()), (numbers(3..6), 0));
+    std::thread::spawn(move || drop(again)).join().unwrap();
+    assert_eq!(drops.count(), 1);
+}
+
+#[test]
+fn addresses_are_data_plus_offset_and_strides_go_both_ways() {
+    let drops = Drops::default();
+    let shifted = import(owned::<DLManagedTensor>(&drops, |t| t.byte_offset = 16)).unwrap();
+    assert_eq!(all(&shifted), numbers(2..8));
+    let backwards = import(owned::<DLManagedTensor>(&drops, |t| set_strides(t, [-3, -1]))).unwrap();
+    assert_eq!(all(&backwards), numbers([0, -1, -2, -3, -4, -5]));
+    assert_eq!(all(&backwards.copy().unwrap()), all(&backwards));
+    let spread = import(owned::<DLManagedTensor>(&drops, |t| set_strides(t, [0, 2]))).unwrap();
+    assert_eq!(all(&spread), numbers([0, 2, 4, 0, 2, 4]));
+    assert_eq!(all(&spread.copy().unwrap()), all(&spread));
+}
+
+#[test]
+fn meaningless_fields_are_not_looked_at() {
+    let drops = Drops::default();
+    let empty = |t: &mut DLTensor| {
+        set_shape(t, [0, 3]);
+        set_strides(t, [i64::MIN, i64::MAX]);
+        t.data = null_mut();
+    };
+    let tensor = import(owned::<DLManagedTensor>(&drops, empty)).unwrap();
+    assert_eq!((tensor.descriptor().size(), all(&tensor).len()), (0, 0));
+    let one = |t: &mut DLTensor| {
+        set_shape(t, [1, 3]);
+        set_strides(t, [i64::MAX, 1]);
+    };
+    assert_eq!(all(&import(owned::<DLManagedTensor>(&drops, one)).unwrap()), numbers(0..3));
+    let scalar = |t: &mut DLTensor| (t.ndim, t.shape, t.strides) = (0, null_mut(), null_mut());
+    let raw = versioned(&drops, (1, 3), DlpackFlags::empty(), scalar);
+    assert_eq!(all(&import_raw(raw).unwrap()), numbers([0]));
+    // The header has no number for pinned memory; some producers write one.
+    let pinned = |t: &mut DLTensor| (t.device.device_type, t.device.device_id) = (DLDeviceType::CUDAHOST, 3);
+    assert_eq!(
+        import(owned::<DLManagedTensor>(&drops, pinned)).unwrap().descriptor().device().to_string(),
+        "cuda_host"
+    );
+    drop(tensor);
+    assert_eq!(drops.count(), 4);
+}
+
+#[test]
+fn flags_are_believed_and_their_absence_too() {
+    let drops = Drops::default();
+    let import_flagged = |flags, change: fn(&mut DLTensor)| import_raw(versioned(&drops, (1, 0), flags, change));
+    assert!(import_flagged(DlpackFlags::READ_ONLY, |_| ()).unwrap().descriptor().is_readonly());
+    assert!(!import_flagged(DlpackFlags::IS_COPIED, |_| ()).unwrap().descriptor().is_readonly());
+    let legacy = import(owned::<DLManagedTensor>(&drops, |_| ())).unwrap();
+    assert!(legacy.descriptor().is_readonly(), "a legacy struct cannot say that it may be written");
+    assert!(legacy.to_legacy().is_err() && legacy.to_versioned(false).unwrap().flags() == DlpackFlags::READ_ONLY);
+    let small = |t: &mut DLTensor| (t.dtype.code, t.dtype.bits) = (DLDataTypeCode::FLOAT6_E2M3FN, 6);
+    let padded = import_flagged(DlpackFlags::IS_SUBBYTE_TYPE_PADDED, small).unwrap();
+    assert_eq!((padded.descriptor().dtype().name(), padded.descriptor().itemsize()), ("float6_e2m3fn", 1));
+}
+
+#[test]
+fn a_missing_deleter_means_the_producer_keeps_it() {
+    let drops = Drops::default();
+    let raw = make::<DLManagedTensor>(&drops, |_| ());
+    // SAFETY: a live struct that nobody else has.
+    let deleter = unsafe { (*raw).deleter.take() }.unwrap();
+    // SAFETY: a live struct.
+    let tensor = import(unsafe { Managed::from_raw(raw) }.unwrap()).unwrap();
+    assert_eq!(all(&tensor), numbers(0..6));
+    drop(tensor);
+    assert_eq!(drops.count(), 0);
+    // SAFETY: nobody has called it.
+    unsafe { deleter(raw) };
+    assert_eq!(drops.count(), 1);
+}

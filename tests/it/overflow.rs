@@ -1,0 +1,153 @@
+//! Sizes that 64 bits cannot count are errors, all others are right; nothing panics.
+
+use dlfield::layout::MAX_NDIM;
+use dlfield::memory::{Block, Contents};
+use dlfield::{DType, Device, Error, Layout, LayoutError, Padding, Spec, Tensor};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use crate::naive::{Bytes, wide};
+use crate::strategies::{config, dtype, edgy, permutation, preset};
+
+/// Surely more than any machine maps.
+const TOO_MUCH: usize = 1 << 52;
+
+/// Surely what any machine has.
+const LITTLE: usize = 1 << 20;
+
+/// Mostly as many numbers as dimensions.
+fn about(ndim: usize) -> impl Strategy<Value = Vec<i64>> {
+    let other = ndim.saturating_sub(1)..=ndim + 1;
+    prop_oneof![9 => vec(edgy(), ndim), 1 => vec(edgy(), other)]
+}
+
+fn pairs(ndim: usize) -> impl Strategy<Value = Vec<(i64, i64)>> {
+    vec((edgy(), edgy()), ndim.saturating_sub(1)..=ndim + 1)
+}
+
+/// Shape, layout and aligned index for the same number of dimensions.
+fn large() -> impl Strategy<Value = (Vec<i64>, Vec<i64>, Option<Vec<i64>>)> {
+    let extent = edgy().prop_map(|extent| extent.saturating_abs());
+    (0usize..=7).prop_flat_map(move |ndim| {
+        let extents = prop_oneof![vec(extent.clone(), ndim), vec(0i64..1 << 12, ndim)];
+        let index = vec(prop_oneof![3 => 0i64..9, 1 => edgy().prop_map(|at| at.saturating_abs())], ndim);
+        (extents, permutation(ndim), option::of(index))
+    })
+}
+
+proptest! {
+    #![proptest_config(config(16))]
+
+    #[test]
+    fn nothing_panics_whatever_is_asked_for(
+        (shape, index, halo, origin) in prop_oneof![4 => 0usize..7, 1 => 60usize..70]
+            .prop_flat_map(|ndim| (vec(edgy(), ndim), about(ndim), option::of(pairs(ndim)), option::of(about(ndim)))),
+        dtype in dtype(),
+        preset in option::of(preset()),
+        alignment in option::of(edgy()),
+        row in any::<bool>(),
+    ) {
+        let mut spec = Spec::new(&shape, dtype).aligned_index(&index);
+        spec = preset.into_iter().fold(spec, Spec::preset);
+        spec = alignment.into_iter().fold(spec, Spec::alignment_size);
+        spec = halo.iter().fold(spec, |spec, halo| spec.halo(halo));
+        spec = origin.iter().fold(spec, |spec, origin| spec.origin(origin));
+        spec = if row { spec.padding(Padding::Row) } else { spec };
+        if let Ok(place) = spec.place() {
+            prop_assert!(shape.len() <= MAX_NDIM && index.len() == shape.len());
+            prop_assert!(shape.iter().chain(&index).chain(origin.iter().flatten()).all(|number| *number >= 0));
+            prop_assert!(i64::try_from(place.block_bytes + place.block_alignment).is_ok());
+            let tensor = || Tensor::zeros(&spec.clone().device(Device::CPU));
+            match place.block_bytes + place.block_alignment {
+                TOO_MUCH.. => prop_assert!(matches!(tensor(), Err(Error::Memory(_))), "{:?}", tensor()),
+                0..LITTLE => assert_eq!(tensor().unwrap().descriptor().strides(), &place.strides[..]),
+                LITTLE..TOO_MUCH => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_64_bits_can_count_is_placed_and_nothing_else(
+        (shape, ranks, index) in large(),
+        dtype in dtype(),
+        alignment in prop_oneof![1i64..5000, edgy().prop_map(|bytes| bytes.saturating_abs().max(1))],
+        padding in prop_oneof![Just(Padding::None), Just(Padding::Row)],
+    ) {
+        let layout = Layout::new(&ranks, shape.len()).unwrap();
+        let mut spec = Spec::new(&shape, dtype).layout(layout.clone()).alignment_size(alignment).padding(padding);
+        spec = index.iter().fold(spec, |spec, index| spec.aligned_index(index));
+        let zeros = vec![0; shape.len()];
+        let index = index.as_ref().unwrap_or(&zeros);
+        let padded = padding == Padding::Row;
+        let bytes = Bytes::of(&shape, &layout.axes(), dtype.itemsize(), alignment, index, padded).filter(Bytes::fits);
+        match (spec.place(), bytes) {
+            (Ok(place), Some(bytes)) => {
+                prop_assert!(place.strides.iter().map(|stride| i128::from(*stride)).eq(bytes.strides.iter().copied()));
+                prop_assert_eq!(wide(place.block_bytes - place.first_byte), bytes.held);
+                prop_assert_eq!((wide(place.first_byte) + bytes.aligned) % bytes.alignment, 0);
+                prop_assert!(wide(place.first_byte) < bytes.alignment);
+                prop_assert_eq!(wide(place.block_alignment), bytes.block_alignment);
+            }
+            (Err(Error::Layout(LayoutError::Overflow { .. } | LayoutError::AlignmentOverflow { .. })), None) => {}
+            (found, bytes) => prop_assert!(false, "{:?}, yet 64 bits suffice: {}", found, bytes.is_some()),
+        }
+    }
+}
+
+fn refused(spec: Spec) -> LayoutError {
+    match spec.place() {
+        Err(Error::Layout(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn errors_name_the_argument() {
+    let spec = |shape: &[i64]| Spec::new(shape, DType::F64);
+    assert_eq!(refused(spec(&[1; 65])), LayoutError::TooManyDims { got: 65 });
+    assert_eq!(refused(spec(&[2, -1])), LayoutError::NegativeExtent { axis: 1, got: -1 });
+    assert_eq!(refused(spec(&[2]).alignment_size(0)), LayoutError::AlignmentSize { got: 0 });
+    assert_eq!(refused(spec(&[2]).alignment_size(-8)), LayoutError::AlignmentSize { got: -8 });
+    let far = LayoutError::AlignmentOverflow { got: i64::MAX, itemsize: 8 };
+    assert_eq!(refused(spec(&[2]).alignment_size(i64::MAX)), far);
+    assert_eq!(refused(spec(&[2, 2]).aligned_index(&[0, -1])), LayoutError::AlignedIndex { axis: 1, got: -1 });
+    let length = |argument| LayoutError::Length { argument, got: 1, ndim: 2 };
+    assert_eq!(refused(spec(&[2, 2]).aligned_index(&[0])), length("aligned_index"));
+    assert_eq!(refused(spec(&[2, 2]).origin(&[0])), length("origin"));
+    assert_eq!(refused(spec(&[2, 2]).halo(&[(0, 0)])), length("halo"));
+    assert_eq!(refused(spec(&[2, 2]).layout(Layout::c_order(1))), length("layout"));
+    let wide_halo = LayoutError::Halo { axis: 0, lower: i64::MAX, upper: 1, extent: 2 };
+    assert_eq!(refused(spec(&[2]).halo(&[(i64::MAX, 1)])), wide_halo);
+    assert_eq!(refused(spec(&[2]).origin(&[3])), LayoutError::Origin { axis: 0, got: 3, extent: 2 });
+    for huge in [vec![i64::MAX], vec![1 << 31, 1 << 32], vec![0, i64::MAX], vec![i64::MAX; 64]] {
+        assert_eq!(refused(spec(&huge)), LayoutError::Overflow { shape: huge, itemsize: 8 });
+    }
+    let far = refused(spec(&[2, 2]).aligned_index(&[i64::MAX, 0]));
+    assert!(matches!(far, LayoutError::Overflow { .. }), "{far}");
+}
+
+/// Without elements there is nothing to hold, but strides have to be told in bytes all the same.
+#[test]
+fn fields_without_elements_overflow_like_others() {
+    for shape in [[0, 1 << 60], [1 << 60, 0], [0, i64::MAX / 8]] {
+        let spec = Spec::new(&shape, DType::F64);
+        match (spec.place(), Tensor::zeros(&spec)) {
+            (Ok(place), Ok(tensor)) => assert_eq!(tensor.descriptor().strides(), &place.strides[..]),
+            (Err(Error::Layout(_)), Err(Error::Layout(LayoutError::Overflow { .. }))) => {}
+            other => panic!("{shape:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    for bytes in [TOO_MUCH, 1 << 62, usize::MAX / 2, usize::MAX] {
+        for alignment in [1, 64, 4096, 1 << 21, 1 << 62] {
+            for contents in [Contents::Zeros, Contents::Undefined] {
+                assert!(matches!(Block::allocate(Device::CPU, bytes, alignment, contents), Err(Error::Memory(_))));
+            }
+        }
+    }
+    assert!(matches!(Block::allocate(Device::cuda(0), 8, 64, Contents::Zeros), Err(Error::Device(_))));
+}

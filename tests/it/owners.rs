@@ -1,0 +1,140 @@
+//! One owner, released once, after the last user, from whichever thread that is.
+
+#![allow(unsafe_code, reason = "memory is joined with owners here")]
+
+use std::sync::Barrier;
+use std::thread;
+
+use dlfield::layout::Extents;
+use dlfield::{DType, Descriptor, Device, Index, Owner, Spec, Tensor};
+
+use crate::elements::{all, number_all, numbers};
+use crate::handmade::{Counted, Drops, owned};
+
+/// Memory of a Rust vector, with a counter of its release.
+fn foreign(drops: &Drops) -> Tensor {
+    let mut data: Vec<u32> = (0..24).collect();
+    let start = data.as_mut_ptr().cast();
+    let (shape, strides) = (Extents::from_slice(&[4, 6]), Extents::from_slice(&[6, 1]));
+    let field = Descriptor::new(start, Device::CPU, DType::U32, false, shape, strides).unwrap();
+    let owner = Owner::foreign((data, Counted(drops.clone())));
+    // SAFETY: the vector is moved into the owner, its elements stay where they are.
+    unsafe { Tensor::from_parts(field, owner) }
+}
+
+fn sum(tensor: &Tensor) -> u32 {
+    all(tensor).iter().map(|bytes| u32::from_ne_bytes(bytes[..].try_into().unwrap())).sum()
+}
+
+#[test]
+fn every_kind_of_user_keeps_the_owner() {
+    let drops = Drops::default();
+    let tensor = foreign(&drops);
+    type Keep = Box<dyn std::any::Any + Send>;
+    let users: Vec<Keep> = vec![
+        Box::new(tensor.clone()),
+        Box::new(tensor.owner().clone()),
+        Box::new(tensor.view(&[Index::At(0)]).unwrap()),
+        Box::new(tensor.transpose(&[1, 0]).unwrap()),
+        Box::new(tensor.domain_view()),
+        Box::new(tensor.clone().into_readonly()),
+        Box::new(tensor.to_versioned(false).unwrap()),
+        Box::new(tensor.to_legacy().unwrap()),
+    ];
+    let copy = tensor.copy().unwrap();
+    drop(tensor);
+    for user in users {
+        assert_eq!(drops.count(), 0);
+        drop(user);
+    }
+    assert_eq!(drops.count(), 1);
+    assert_eq!(sum(&copy), 276);
+}
+
+#[test]
+fn exports_outlive_the_tensor_and_die_elsewhere() {
+    for _ in 0..50 {
+        let drops = Drops::default();
+        let tensor = foreign(&drops);
+        let (versioned, legacy) = (tensor.to_versioned(false).unwrap(), tensor.to_legacy().unwrap());
+        drop(tensor);
+        thread::spawn(move || drop(legacy)).join().unwrap();
+        assert_eq!(drops.count(), 0);
+        thread::spawn(move || drop(versioned)).join().unwrap();
+        assert_eq!(drops.count(), 1);
+    }
+}
+
+/// What a C consumer does: no Rust type knows of the export, and the deleter is called through the struct.
+#[test]
+fn the_deleter_of_an_export_releases_struct_and_owner() {
+    let drops = Drops::default();
+    let tensor = foreign(&drops);
+    let (versioned, legacy) = (tensor.to_versioned(true).unwrap().into_raw(), tensor.to_legacy().unwrap().into_raw());
+    drop(tensor);
+    // SAFETY: both structs are live, each deleter is called once and nothing is used afterwards.
+    unsafe {
+        (*versioned).deleter.unwrap()(versioned);
+        assert_eq!(drops.count(), 0);
+        (*legacy).deleter.unwrap()(legacy);
+    }
+    assert_eq!(drops.count(), 1);
+}
+
+/// All threads view, export, import and drop at once; the main one lets go in the middle of it.
+#[test]
+fn many_threads_share_one_owner() {
+    const THREADS: usize = 8;
+    let drops = Drops::default();
+    let imported = owned::<dlpark::ffi::DLManagedTensorVersioned>(&drops, |_| ());
+    // SAFETY: a handmade struct with elements that live until its deleter.
+    let imported = unsafe { Tensor::from_managed(imported) }.unwrap();
+    let block = Tensor::empty(&Spec::new(&[4, 6], DType::U32).alignment_size(64)).unwrap();
+    number_all(&block);
+    let started = Barrier::new(THREADS + 1);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (tensor, imported, block) = (foreign(&drops), imported.clone(), block.clone());
+            let started = &started;
+            scope.spawn(move || {
+                started.wait();
+                for turn in 0..50 {
+                    let row = tensor.view(&[Index::At(turn % 4)]).unwrap();
+                    // SAFETY: our own exports tell the truth.
+                    let again = unsafe { Tensor::from_managed(row.to_versioned(false).unwrap()) }.unwrap();
+                    drop(row);
+                    assert_eq!(all(&again).len(), 6);
+                    let export = imported.transpose(&[1, 0]).unwrap().to_versioned(false).unwrap();
+                    assert_eq!(all(&block), numbers(&block));
+                    drop(export);
+                }
+            });
+        }
+        started.wait();
+        drop((imported, block));
+    });
+    assert_eq!(drops.count(), THREADS + 1);
+}
+
+/// Clones of one owner, each dropped by another thread at the same moment.
+#[test]
+fn racing_drops_release_once() {
+    for _ in 0..40 {
+        let drops = Drops::default();
+        let tensor = foreign(&drops);
+        let gate = Barrier::new(6);
+        thread::scope(|scope| {
+            for turn in 0..6 {
+                let (tensor, gate) = (tensor.clone(), &gate);
+                let export = if turn % 2 == 0 { Some(tensor.to_versioned(false).unwrap()) } else { None };
+                scope.spawn(move || {
+                    gate.wait();
+                    drop(tensor);
+                    drop(export);
+                });
+            }
+            drop(tensor);
+        });
+        assert_eq!(drops.count(), 1);
+    }
+}

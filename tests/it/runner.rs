@@ -1,0 +1,122 @@
+//! Holds one placement, and the memory it leads to, against the oracle.
+
+#![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
+
+use dlfield::layout::is_contiguous;
+use dlfield::{Padding, Placement, Spec, Tensor};
+
+use crate::naive::{indices, offset, offsets, size, wide};
+
+/// Places a spec and checks every element's address against what the placement promises.
+pub fn check(spec: &Spec) -> Placement {
+    let place = spec.place().unwrap_or_else(|error| panic!("{spec:?}: {error}"));
+    elements_are_apart_and_inside(&place);
+    alignment_is_kept(&place);
+    strides_follow_the_layout(&place);
+    padding_is_what_it_says(&place);
+    place
+}
+
+/// Allocates a spec in zeros and checks that the memory is as placed.
+pub fn check_memory(spec: &Spec) -> Tensor {
+    let place = check(spec);
+    let tensor = Tensor::zeros(spec).unwrap_or_else(|error| panic!("{spec:?}: {error}"));
+    let field = tensor.descriptor();
+    assert_eq!((field.shape(), field.strides()), (&place.shape[..], &place.strides[..]));
+    assert_eq!((field.dtype(), field.device()), (place.dtype, place.device));
+    assert!(!field.is_readonly());
+    assert_eq!((tensor.layout(), tensor.padding()), (&place.layout, place.padding));
+    assert_eq!(tensor.alignment_size(), place.alignment_size);
+
+    let block = field.ptr().wrapping_sub(place.first_byte);
+    assert_eq!(block.addr() % place.block_alignment, 0, "{place:?}");
+    alignment_statement_is_true(&tensor);
+    // SAFETY: the block starts `first_byte` bytes before element 0, has `block_bytes` bytes and is all zeros.
+    let bytes = unsafe { std::slice::from_raw_parts(block, place.block_bytes) };
+    assert!(bytes.iter().all(|byte| *byte == 0), "{place:?}");
+    tensor
+}
+
+/// The address of the element at the aligned index is a multiple of what the tensor says.
+pub fn alignment_statement_is_true(tensor: &Tensor) {
+    let field = tensor.descriptor();
+    let aligned = offset(&tensor.aligned_index(), field.strides(), field.itemsize());
+    let address = wide(field.ptr().addr()) + aligned;
+    assert!(tensor.alignment_size() >= 1);
+    assert_eq!(address.rem_euclid(i128::from(tensor.alignment_size())), 0, "{tensor:?}");
+}
+
+fn elements_are_apart_and_inside(place: &Placement) {
+    let itemsize = place.dtype.itemsize();
+    let all = offsets(&place.shape, &place.strides, itemsize);
+    assert!(all.windows(2).all(|pair| pair[1] - pair[0] >= wide(itemsize)), "elements overlap: {place:?}");
+    if let (Some(low), Some(high)) = (all.first(), all.last()) {
+        let first = wide(place.first_byte);
+        assert!(first + low >= 0 && first + high + wide(itemsize) <= wide(place.block_bytes), "{place:?}");
+    }
+}
+
+/// Addresses are told modulo the block's alignment, so that of the block itself counts as 0.
+fn alignment_is_kept(place: &Placement) {
+    let (itemsize, alignment) = (place.dtype.itemsize(), i128::from(place.alignment_size));
+    assert_eq!(place.block_alignment % 64, 0);
+    assert_eq!(wide(place.block_alignment) % alignment, 0);
+    assert_eq!((place.block_alignment % itemsize, place.first_byte % itemsize), (0, 0));
+    let zeros = vec![0; place.shape.len()];
+    let aligned_index = place.aligned_index.as_deref().unwrap_or(&zeros);
+    let address = |index: &[i64]| wide(place.first_byte) + offset(index, &place.strides, itemsize);
+    assert_eq!(address(aligned_index) % alignment, 0, "{place:?}");
+    if aligned_index.iter().all(|at| *at == 0) {
+        assert_eq!(place.first_byte, 0, "the base is to be aligned: {place:?}");
+    }
+    // No more is skipped than alignment needs: no earlier start would do.
+    let earlier = (1..).map(|steps| wide(place.first_byte) - steps * wide(itemsize)).take_while(|start| *start >= 0);
+    let ahead = address(aligned_index) - wide(place.first_byte);
+    assert!(earlier.take(5000).all(|start| (start + ahead) % alignment != 0), "{place:?}");
+
+    let (Padding::Row, Some(row)) = (place.padding, place.layout.axes().last().copied()) else {
+        return;
+    };
+    for mut index in indices(&place.shape).into_iter().filter(|index| index[row] == 0) {
+        index[row] = aligned_index[row];
+        assert_eq!(address(&index) % alignment, 0, "row at {index:?}: {place:?}");
+    }
+}
+
+fn strides_follow_the_layout(place: &Placement) {
+    let axes = place.layout.axes();
+    let mut ranks: Vec<u8> = place.layout.to_vec();
+    assert!(axes.iter().enumerate().all(|(rank, axis)| usize::from(ranks[*axis]) == rank));
+    ranks.sort_unstable();
+    assert!(ranks.iter().enumerate().all(|(rank, found)| usize::from(*found) == rank));
+    for pair in axes.windows(2) {
+        let (outer, inner) = (pair[0], pair[1]);
+        assert!(place.strides[outer] >= place.strides[inner] * place.shape[inner].max(1), "{place:?}");
+    }
+    if let Some(row) = axes.last() {
+        assert_eq!(place.strides[*row], 1, "{place:?}");
+    }
+}
+
+fn padding_is_what_it_says(place: &Placement) {
+    let itemsize = place.dtype.itemsize();
+    let axes = place.layout.axes();
+    let length = place.block_bytes - place.first_byte;
+    // Strides of a field without elements are as if there were some; memory there is none.
+    let some = if place.shape.contains(&0) { 0 } else { 1 };
+    let extents: Vec<usize> = axes.iter().map(|axis| size(place.shape[*axis].max(1))).collect();
+    match (place.padding, extents.split_last()) {
+        (Padding::None, _) | (_, None) => {
+            assert!(is_contiguous(&place.shape, &place.strides, axes.iter().copied()), "{place:?}");
+            let all = offsets(&place.shape, &place.strides, itemsize);
+            assert!(all.iter().enumerate().all(|(nth, at)| *at == wide(nth * itemsize)), "{place:?}");
+            assert_eq!(length, some * extents.iter().product::<usize>() * itemsize, "{place:?}");
+        }
+        (Padding::Row, Some((row, others))) => {
+            let fits =
+                |bytes: &usize| bytes.is_multiple_of(itemsize) && wide(*bytes) % wide(size(place.alignment_size)) == 0;
+            let row = (row * itemsize..).find(fits).unwrap();
+            assert_eq!(length, some * others.iter().product::<usize>() * row, "{place:?}");
+        }
+    }
+}

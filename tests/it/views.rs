@@ -1,0 +1,271 @@
+//! Views against index arithmetic done one position at a time.
+
+#![allow(unsafe_code, reason = "views of memory that does not exist are made to see that they don't panic")]
+
+use dlfield::layout::{Extents, Halo};
+use dlfield::{DType, Descriptor, Device, Dims, Index, Owner, Spec, Tensor};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::elements::{all, number_all, numbered};
+use crate::naive::{count, indices, position, size, wide};
+use crate::runner::{alignment_statement_is_true, check_memory};
+use crate::strategies::{config, edgy, spec};
+
+/// A field as lists: which of the first field's elements stands where, and what the dimensions are.
+#[derive(Clone, Debug)]
+struct Model {
+    shape: Vec<i64>,
+    numbers: Vec<usize>,
+    dims: Vec<String>,
+    origin: Vec<i64>,
+    halo: Vec<(i64, i64)>,
+}
+
+impl Model {
+    fn of(tensor: &Tensor) -> Model {
+        let shape = tensor.descriptor().shape().to_vec();
+        Model {
+            numbers: (0..size(count(&shape))).collect(),
+            shape,
+            dims: tensor.dims().iter().map(|dim| dim.to_string()).collect(),
+            origin: tensor.origin().to_vec(),
+            halo: tensor.halo().to_vec(),
+        }
+    }
+
+    /// The positions an entry selects, and whether the dimension stays; `None` for what leaves the field.
+    fn positions(entry: Index, extent: i64) -> Option<(Vec<i64>, bool)> {
+        match entry {
+            Index::All => Some(((0..extent).collect(), true)),
+            Index::At(at) => {
+                let at = if at < 0 { i128::from(at) + i128::from(extent) } else { i128::from(at) };
+                let at = i64::try_from(at).ok().filter(|at| (0..extent).contains(at))?;
+                Some((vec![at], false))
+            }
+            Index::Range { step: 0, .. } => None,
+            Index::Range { len: 0, .. } => Some((Vec::new(), true)),
+            Index::Range { start, len, step } => {
+                let last = i128::from(start) + i128::from(step) * (i128::from(len) - 1);
+                let inside = |at: i128| (0..i128::from(extent)).contains(&at);
+                let legal = len > 0 && inside(start.into()) && inside(last);
+                legal.then(|| ((0..len).map(|nth| start + nth * step).collect(), true))
+            }
+        }
+    }
+
+    fn view(&self, index: &[Index]) -> Option<Model> {
+        if index.len() > self.shape.len() {
+            return None;
+        }
+        let mut view = Model { shape: vec![], numbers: vec![], dims: vec![], origin: vec![], halo: vec![] };
+        let mut selected = Vec::new();
+        for (axis, extent) in self.shape.iter().enumerate() {
+            let entry = index.get(axis).copied().unwrap_or(Index::All);
+            let (positions, stays) = Model::positions(entry, *extent)?;
+            if stays {
+                let counted = |wanted: &dyn Fn(i64) -> bool| wide(positions.iter().filter(|at| wanted(**at)).count());
+                let counted = |wanted: &dyn Fn(i64) -> bool| i64::try_from(counted(wanted)).unwrap();
+                let (lower, upper) = self.halo[axis];
+                let whole = !matches!(entry, Index::Range { step, .. } if step != 1);
+                view.shape.push(counted(&|_| true));
+                view.dims.push(self.dims[axis].clone());
+                // What is left of a halo are its points that are left.
+                view.origin.push(if whole { counted(&|at| at < self.origin[axis]) } else { 0 });
+                let left = (counted(&|at| at < lower), counted(&|at| at >= *extent - upper));
+                view.halo.push(if whole { left } else { (0, 0) });
+            }
+            selected.push(positions);
+        }
+        let extents: Vec<i64> = selected.iter().map(|positions| i64::try_from(positions.len()).unwrap()).collect();
+        for index in indices(&extents) {
+            let source: Vec<i64> = index.iter().zip(&selected).map(|(at, positions)| positions[size(*at)]).collect();
+            view.numbers.push(self.numbers[position(&source, &self.shape)]);
+        }
+        Some(view)
+    }
+
+    fn transpose(&self, axes: &[usize]) -> Model {
+        fn pick<T: Clone>(axes: &[usize], all: &[T]) -> Vec<T> {
+            axes.iter().map(|axis| all[*axis].clone()).collect()
+        }
+        let shape = pick(axes, &self.shape);
+        let number = |index: &Vec<i64>| {
+            let mut source = vec![0; index.len()];
+            index.iter().zip(axes).for_each(|(at, axis)| source[*axis] = *at);
+            self.numbers[position(&source, &self.shape)]
+        };
+        Model {
+            numbers: indices(&shape).iter().map(number).collect(),
+            shape,
+            dims: pick(axes, &self.dims),
+            origin: pick(axes, &self.origin),
+            halo: pick(axes, &self.halo),
+        }
+    }
+
+    fn domain(&self) -> Model {
+        let inside = |((lower, upper), extent): (&(i64, i64), &i64)| {
+            let len = extent - lower - upper;
+            Index::Range { start: if len == 0 { 0 } else { *lower }, len, step: 1 }
+        };
+        self.view(&self.halo.iter().zip(&self.shape).map(inside).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn check(&self, tensor: &Tensor) {
+        let field = tensor.descriptor();
+        let wanted: Vec<Vec<u8>> = self.numbers.iter().map(|number| numbered(*number, field.itemsize())).collect();
+        assert_eq!(field.shape(), self.shape);
+        assert_eq!(all(tensor), wanted);
+        assert_eq!(tensor.dims().iter().map(|dim| dim.to_string()).collect::<Vec<_>>(), self.dims);
+        assert_eq!((tensor.origin().to_vec(), tensor.halo().to_vec()), (self.origin.clone(), self.halo.clone()));
+        alignment_statement_is_true(tensor);
+        let steps = tensor.layout().axes().into_iter().filter(|axis| field.shape()[*axis] > 1);
+        let steps: Vec<u64> = steps.map(|axis| field.strides()[axis].unsigned_abs()).collect();
+        assert!(steps.is_sorted_by(|left, right| left >= right), "{tensor:?}");
+    }
+}
+
+/// Raw numbers that [`entry`] makes an index of once the shape is known.
+type Raw = (u8, u16, u16, i64);
+
+#[derive(Clone, Debug)]
+enum Op {
+    View(Vec<Raw>),
+    Transpose(Vec<u8>),
+    Domain,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => vec((0u8..5, any::<u16>(), any::<u16>(), -3i64..=3), 0..5).prop_map(Op::View),
+        1 => vec(any::<u8>(), 4).prop_map(Op::Transpose),
+        1 => Just(Op::Domain),
+    ]
+}
+
+/// A legal entry for a dimension.
+fn entry((kind, first, second, step): Raw, extent: i64) -> Index {
+    let (first, second) = (i64::from(first), i64::from(second));
+    match kind {
+        0 => Index::All,
+        _ if extent == 0 => Index::Range { start: first, len: 0, step: if step == 0 { 1 } else { step } },
+        1 => Index::At(first % (2 * extent) - extent),
+        _ => {
+            let step = if step == 0 || kind == 2 { 1 } else { step };
+            let start = first % extent;
+            let room = if step > 0 { (extent - 1 - start) / step } else { start / -step } + 1;
+            Index::Range { start, len: second % (room + 1), step }
+        }
+    }
+}
+
+fn apply(op: &Op, tensor: &Tensor, model: &Model) -> (Tensor, Model) {
+    match op {
+        Op::Domain => (tensor.domain_view(), model.domain()),
+        Op::View(raw) => {
+            let index: Vec<Index> = raw.iter().zip(&model.shape).map(|(raw, extent)| entry(*raw, *extent)).collect();
+            (tensor.view(&index).unwrap(), model.view(&index).unwrap())
+        }
+        Op::Transpose(keys) => {
+            let mut axes: Vec<usize> = (0..model.shape.len()).collect();
+            axes.sort_by_key(|axis| keys[*axis]);
+            (tensor.transpose(&axes).unwrap(), model.transpose(&axes))
+        }
+    }
+}
+
+fn wild() -> impl Strategy<Value = Index> {
+    prop_oneof![
+        Just(Index::All),
+        edgy().prop_map(Index::At),
+        (edgy(), edgy(), edgy()).prop_map(|(start, len, step)| Index::Range { start, len, step }),
+        (edgy(), edgy()).prop_map(|(start, step)| Index::Range { start, len: 0, step }),
+        (0i64..4, edgy()).prop_map(|(start, step)| Index::Range { start, len: 1, step }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config(6))]
+
+    #[test]
+    fn views_of_views_are_index_arithmetic(spec in spec(Just(DType::U32)), ops in vec(op(), 1..5)) {
+        let mut tensor = check_memory(&spec);
+        number_all(&tensor);
+        let mut model = Model::of(&tensor);
+        for op in &ops {
+            (tensor, model) = apply(op, &tensor, &model);
+            model.check(&tensor);
+        }
+        let copy = tensor.copy().unwrap();
+        model.check(&copy);
+        prop_assert_eq!(copy.padding(), tensor.padding());
+        prop_assert_eq!(copy.layout(), tensor.layout());
+    }
+
+    #[test]
+    fn any_index_is_a_view_or_an_error(spec in spec(Just(DType::U16)), index in vec(wild(), 0..6)) {
+        let tensor = check_memory(&spec);
+        number_all(&tensor);
+        let model = Model::of(&tensor).view(&index);
+        let view = tensor.view(&index);
+        prop_assert_eq!(view.is_ok(), model.is_some(), "{:?}", index);
+        if let (Ok(view), Some(model)) = (view, model) {
+            model.check(&view);
+        }
+    }
+
+    /// Strides of fields without elements may be anything: nobody follows them, but they are calculated with.
+    #[test]
+    fn views_of_what_others_made_do_not_panic(
+        shape in vec(prop_oneof![Just(0i64), Just(1), Just(2), edgy()], 0..4),
+        strides in vec(edgy(), 4),
+        index in vec(wild(), 0..4),
+    ) {
+        let strides = Extents::from_slice(&strides[..shape.len()]);
+        let start = std::ptr::without_provenance_mut(1 << 40);
+        let field = Descriptor::new(start, Device::CPU, DType::F64, false, Extents::from_slice(&shape), strides);
+        if let Ok(field) = field {
+            // SAFETY: no element is ever read or written here.
+            let tensor = unsafe { Tensor::from_parts(field, Owner::foreign(())) };
+            if let Ok(view) = tensor.view(&index) {
+                alignment_statement_is_true(&view);
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_that_are_no_permutation_are_no_axes() {
+    let tensor = Tensor::zeros(&Spec::new(&[2, 3, 4], DType::F64)).unwrap();
+    for axes in [&[0, 1][..], &[0, 1, 1], &[0, 1, 3], &[0, 1, 2, 2], &[]] {
+        assert!(tensor.transpose(axes).is_err(), "{axes:?}");
+    }
+    assert_eq!(tensor.axis("K").unwrap(), 2);
+    assert!(tensor.axis("0").is_err() && tensor.axis("").is_err());
+}
+
+#[test]
+fn ranges_of_nothing_may_start_anywhere() {
+    let tensor = Tensor::zeros(&Spec::new(&[4], DType::F64).halo(&[(1, 2)]).origin(&[3])).unwrap();
+    for start in [0, 4, 5, -1, i64::MAX, i64::MIN] {
+        let view = tensor.view(&[Index::Range { start, len: 0, step: 1 }]).unwrap();
+        assert_eq!(
+            (view.descriptor().shape(), view.halo().to_vec(), view.origin().to_vec()),
+            (&[0][..], vec![(0, 0)], vec![0])
+        );
+    }
+}
+
+#[test]
+fn labels_and_halos_can_be_replaced() {
+    let tensor = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    let (dims, halo) = (Dims::parse(["K", "cell"]).unwrap(), Halo::from_slice(&[(1, 1), (0, 2)]));
+    let other = tensor.clone().relabelled(Some(dims.clone()), None, Some(halo.clone())).unwrap();
+    assert_eq!((other.dims(), other.halo(), other.origin().to_vec()), (dims, halo, vec![1, 0]));
+    assert_eq!(other.domain_view().descriptor().shape(), [2, 3]);
+    assert_eq!(other.domain_view().dims().to_string(), "K, cell");
+    assert!(tensor.clone().relabelled(Some(Dims::standard(3)), None, None).is_err());
+    assert!(tensor.clone().relabelled(None, Some(Extents::from_slice(&[5, 0])), None).is_err());
+    assert!(tensor.relabelled(None, None, Some(Halo::from_slice(&[(3, 2), (0, 0)]))).is_err());
+}
