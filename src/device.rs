@@ -55,7 +55,7 @@ pub enum DeviceError {
     },
     /// A DLPack device type outside the header.
     #[error(
-        "device: DLPack device ({code}, {id}) is not a device; allowed are the device types of DLPack 1.3, id >= 0"
+        "device: DLPack device ({code}, {id}) is not a device; allowed are the device types of DLPack 1.3 with an id of 0 or more, 0 for memory of the host"
     )]
     UnknownCode {
         /// `DLDevice.device_type`.

@@ -121,9 +121,10 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
 
 def _torch_obstacle(tensor: Tensor) -> str | None:
     """Return why PyTorch can't use the memory of `tensor`, None if it can."""
-    if tensor.readonly:
+    if tensor.readonly and tensor.size:
         return "the memory is read-only and PyTorch would write into it"
-    if any(stride < 0 for stride in tensor.strides):
+    steps = zip(tensor.strides, tensor.shape, strict=True)
+    if tensor.size and any(stride < 0 and size > 1 for stride, size in steps):
         return f"PyTorch has no negative strides, found {tensor.strides} bytes"
     return None
 

@@ -96,6 +96,12 @@ pub enum LayoutError {
         /// The index.
         got: i64,
     },
+    /// An index to align that is so far away that bytes cannot be counted to it.
+    #[error("aligned_index: {got:?} is more bytes away from index 0 than 64-bit sizes can count")]
+    AlignedIndexOverflow {
+        /// The index.
+        got: Vec<i64>,
+    },
     /// Ghost widths that are negative or wider than the field.
     #[error(
         "halo: ({lower}, {upper}) at axis {axis} of extent {extent}; allowed is 0 or more each, together at most the extent"

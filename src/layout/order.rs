@@ -104,9 +104,10 @@ impl Layout {
         Layout::ranked(axes.len(), |axis| self.0[axes[*axis]])
     }
 
-    /// Whether the ranks ascend: C order by index.
-    pub fn is_c_order(&self) -> bool {
-        self.0.is_sorted()
+    /// The layout with `count` data dimensions behind the others, which get the largest strides, the first of all.
+    pub fn with_data(&self, count: u8) -> Layout {
+        let others = self.0.iter().map(|rank| rank.saturating_add(count));
+        Layout(others.chain(0..count).collect())
     }
 
     /// The ranks, in index order.
@@ -173,6 +174,7 @@ mod tests {
     fn views_rank_what_is_left() {
         let layout = Layout::new(&[2, 0, 1], 3).expect("valid");
         assert_eq!(layout.axes().to_vec(), [1, 2, 0]);
+        assert_eq!(layout.with_data(2).to_vec(), [4, 2, 3, 0, 1]);
         assert_eq!(layout.select(&[0, 2]).to_vec(), [1, 0]);
         assert_eq!(layout.select(&[2, 1, 0]).to_vec(), [1, 0, 2]);
     }

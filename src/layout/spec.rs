@@ -160,6 +160,11 @@ impl Spec {
         self.dtype
     }
 
+    /// The index to align, if it is stated.
+    pub fn stated_aligned_index(&self) -> Option<&[i64]> {
+        self.aligned_index.as_deref()
+    }
+
     /// Whether labels are stated.
     pub fn has_dims(&self) -> bool {
         self.dims.is_some()
@@ -211,7 +216,8 @@ impl Spec {
         let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
         let placed = compute(shape, &layout, padding, alignment / itemsize).ok_or_else(too_large)?;
         let aligned_offset = match &aligned_index {
-            Some(index) => offset(index, &placed.strides, itemsize).ok_or_else(too_large)?,
+            Some(index) => offset(index, &placed.strides, itemsize)
+                .ok_or_else(|| LayoutError::AlignedIndexOverflow { got: index.to_vec() })?,
             None => 0,
         };
         let first_byte = (-aligned_offset).rem_euclid(alignment);
@@ -219,10 +225,10 @@ impl Spec {
         let all = placed.elements.checked_mul(itemsize);
         let bytes =
             all.map(|all| if shape.contains(&0) { 0 } else { all }).and_then(|bytes| bytes.checked_add(first_byte));
+        let bytes = bytes.ok_or_else(too_large)?;
         // The block's alignment must be findable behind whatever address the allocator returns.
-        let slack = bytes.and_then(|bytes| bytes.checked_add(block_alignment));
-        slack.and_then(|bytes| isize::try_from(bytes).ok()).ok_or_else(too_large)?;
-        let as_size = |bytes: Option<i64>| bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(too_large);
+        bytes.checked_add(block_alignment).ok_or_else(too_wide)?;
+        let as_size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large());
 
         Ok(Placement {
             shape: shape.clone(),
@@ -237,8 +243,8 @@ impl Spec {
             aligned_index,
             device: self.target(),
             block_bytes: as_size(bytes)?,
-            block_alignment: as_size(Some(block_alignment))?,
-            first_byte: as_size(Some(first_byte))?,
+            block_alignment: as_size(block_alignment)?,
+            first_byte: as_size(first_byte)?,
         })
     }
 

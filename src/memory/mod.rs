@@ -16,10 +16,14 @@ pub enum Contents {
 
 /// Memory that cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("shape: {bytes} bytes on {device} cannot be allocated, the system is out of memory")]
+#[error(
+    "shape: {bytes} bytes at a multiple of {alignment} on {device} cannot be allocated, the system has not got them"
+)]
 pub struct OutOfMemory {
     /// Bytes asked for.
     pub bytes: usize,
+    /// Bytes whose multiple the start has to be.
+    pub alignment: usize,
     /// Where.
     pub device: Device,
 }
@@ -40,8 +44,11 @@ impl Block {
         if device != Device::CPU {
             return Err(DeviceError::NotSupported { device }.into());
         }
-        let memory =
-            host::HostMemory::allocate(bytes, alignment.max(1), contents).ok_or(OutOfMemory { bytes, device })?;
+        let memory = host::HostMemory::allocate(bytes, alignment.max(1), contents).ok_or(OutOfMemory {
+            bytes,
+            alignment,
+            device,
+        })?;
         Ok(Block { memory, bytes })
     }
 

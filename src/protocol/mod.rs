@@ -12,7 +12,7 @@ use crate::layout::MAX_NDIM;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// A negative number of dimensions, or more than anybody takes.
+    /// More dimensions than anybody takes.
     #[error("ndim: {got} dimensions; allowed are at most {MAX_NDIM}")]
     TooManyDims {
         /// Dimensions found.

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 use super::errors::Kind;
 use super::keywords::{Given, Keywords};
+use super::labels::Labels;
 use super::tensor::PyTensor;
 use super::{args, dtype, export, read};
 use crate::dtype::DType;
@@ -28,11 +29,21 @@ fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '
     };
     let mut shape = Extents::from_slice(data.descriptor().shape());
     shape.extend_from_slice(&sub_shape);
-    let spec = if keywords.backend.is_some() || !sub_shape.is_empty() {
-        Spec::new(&shape, dtype).dims(data.dims().with_data(sub_shape.len()))
-    } else {
-        data.spec().dtype(dtype)
-    };
+    let added = sub_shape.len();
+    let mut spec = Spec::new(&shape, dtype);
+    if let Some(dims) = data.descriptor().dims() {
+        spec = spec.dims(dims.with_data(added));
+    }
+    if keywords.backend.is_none() {
+        // More dimensions than there may be are refused when the field is placed.
+        let layout = data.layout().with_data(u8::try_from(added).unwrap_or(u8::MAX));
+        let kept = spec.layout(layout).padding(data.padding()).device(data.descriptor().device());
+        spec = kept.alignment_size(data.alignment_size());
+        if let Some(index) = data.spec().stated_aligned_index() {
+            let index: Extents = index.iter().copied().chain(std::iter::repeat_n(0, added)).collect();
+            spec = spec.aligned_index(&index);
+        }
+    }
     keywords.apply(with_ghosts_of(spec, &data), sub_shape.len())
 }
 
@@ -67,7 +78,9 @@ fn source(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     {
         return Err(not_an_array());
     }
-    read::own(&array)?.ok_or_else(not_an_array)
+    let tensor = read::own(&array)?.ok_or_else(not_an_array)?;
+    // What NumPy makes of an object forgets its labels.
+    Labels::find(data, None, None)?.attach(tensor)
 }
 
 /// One element with `value`, cast as NumPy's `full` casts it.
@@ -79,7 +92,7 @@ fn element(spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
             let what = format!("fill_value: {} is not a {}", args::shown(value), spec.element());
             return dtype::wrapped(py, error, &what);
         }
-        error
+        dtype::named(py, error, "fill_value")
     })?;
     array.call_method0("tobytes")?.extract()
 }
@@ -96,11 +109,22 @@ fn one(py: Python<'_>) -> Bound<'_, PyAny> {
 /// An allocation function: what all have in common is the keywords.
 macro_rules! allocation {
     (
-        $(#[$meta:meta])*
+        $(#[$summary:meta])*
+        example $(#[$example:meta])*
         $text:literal
         fn $name:ident($py:ident, $first:ident $(, $value:ident)?; $dtype:ident, $keywords:ident) $body:block
     ) => {
-        $(#[$meta])*
+        $(#[$summary])*
+        ///
+        /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
+        /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
+        /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
+        /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where.
+        ///
+        /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
+        /// cannot be had.
+        ///
+        $(#[$example])*
         #[pyfunction]
         #[pyo3(
             signature = (
@@ -137,15 +161,7 @@ macro_rules! allocation {
 
 allocation! {
     /// Allocates a field of the given shape (elements per dimension) with undefined values.
-    ///
-    /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
-    /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
-    /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
-    /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where.
-    ///
-    /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
-    /// cannot be had.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
     /// (8, 80, 800)
@@ -158,15 +174,7 @@ allocation! {
 
 allocation! {
     /// Allocates a field of zeros of the given shape (elements per dimension).
-    ///
-    /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
-    /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
-    /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
-    /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where.
-    ///
-    /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
-    /// cannot be had.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> dl.zeros((4, 3), halo=(1, 0)).origin
     /// (1, 0)
@@ -179,15 +187,7 @@ allocation! {
 
 allocation! {
     /// Allocates a field of ones of the given shape (elements per dimension).
-    ///
-    /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
-    /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
-    /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
-    /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where.
-    ///
-    /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
-    /// cannot be had.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> float(dl.ones((2, 2), "float32")[1, 1])
     /// 1.0
@@ -200,15 +200,7 @@ allocation! {
 
 allocation! {
     /// Allocates a field of the given shape with every element `fill_value`, cast as `numpy.full` does, bits kept.
-    ///
-    /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
-    /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
-    /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
-    /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where.
-    ///
-    /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
-    /// cannot be had.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> float(dl.full((2, 2), -0.0)[0, 0])
     /// -0.0
@@ -225,7 +217,7 @@ allocation! {
     /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
     /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
     /// (1, 0)
@@ -242,7 +234,7 @@ allocation! {
     /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
     /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
-    ///
+    example
     /// >>> import dlfield as dl, numpy as np
     /// >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
     /// (1, 0)
@@ -259,7 +251,7 @@ allocation! {
     /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
     /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
     /// ('K', 'I')
@@ -276,7 +268,7 @@ allocation! {
     /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
     /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
     /// 7
@@ -292,7 +284,7 @@ allocation! {
     ///
     /// `data` is any array, or what NumPy makes one of. Its element type is kept unless `dtype` is given, to which it is cast
     /// by NumPy's "same_kind" rule; dims, halo and origin come from it unless given. Keywords and errors as for `empty`.
-    ///
+    example
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
     /// (8, 16)
@@ -314,8 +306,8 @@ allocation! {
             return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
         }
         let mut spec = with_ghosts_of(Spec::new(shape, element), &data);
-        if sub_shape.is_empty() {
-            spec = spec.dims(data.dims());
+        if let Some(dims) = data.descriptor().dims() {
+            spec = spec.dims(dims.clone());
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
         if element == data.descriptor().dtype() {

@@ -4,11 +4,12 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use super::device::PyDevice;
+use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use crate::device::Device;
 use crate::dims::Dims;
-use crate::layout::{Extents, Halo};
+use crate::layout::{Extents, Halo, MAX_NDIM};
+use crate::protocol::ExchangeError;
 
 /// A whole number; anything with `__index__`.
 pub(super) fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
@@ -24,15 +25,42 @@ pub(super) fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// A sequence of whole numbers.
-pub(super) fn ints(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
-    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
-        return tuple.iter_borrowed().map(|item| int(argument, &item)).collect();
+/// The entries of a sequence with one entry per dimension. There are at most [`MAX_NDIM`]; what goes on after that, perhaps
+/// without end, is not read.
+fn entries<'py, T>(
+    argument: &'static str,
+    value: &Bound<'py, PyAny>,
+    wrong: impl Fn(&Bound<'py, PyAny>) -> PyErr,
+    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let mut found = Vec::new();
+    for item in value.try_iter().map_err(|_| wrong(value))? {
+        if found.len() == MAX_NDIM {
+            let message = format!("{argument}: more than {MAX_NDIM} entries; allowed is one for each dimension");
+            return Err(if argument == "dims" { Kind::Dims.error(message) } else { Kind::Layout.error(message) });
+        }
+        found.push(read(&item?)?);
     }
-    let items = value
-        .try_iter()
-        .map_err(|_| PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value))))?;
-    items.map(|item| int(argument, &item?)).collect()
+    Ok(found)
+}
+
+/// A sequence of whole numbers.
+pub(super) fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    if argument == "layout" && value.is_instance_of::<PyString>() {
+        let what = shown(value);
+        return Err(Kind::Layout.error(format!(
+            "layout: {what}; allowed is the rank of each dimension's stride; C and F order are presets, backend='C'"
+        )));
+    }
+    match value.cast_exact::<PyTuple>() {
+        Ok(tuple) if tuple.len() <= MAX_NDIM => tuple.iter_borrowed().map(|item| int(argument, &item)).collect(),
+        _ => {
+            let wrong = |value: &Bound<'_, PyAny>| {
+                PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value)))
+            };
+            Ok(Extents::from_vec(entries(argument, value, wrong, |item| int(argument, item))?))
+        }
+    }
 }
 
 /// A shape: a sequence of whole numbers, or one number for one dimension.
@@ -52,41 +80,28 @@ pub(super) fn halo(value: &Bound<'_, PyAny>) -> PyResult<Halo> {
             shown(what)
         ))
     };
-    let items = value.try_iter().map_err(|_| wrong(value))?;
-    items
-        .map(|item| {
-            let item = item?;
-            if item.try_iter().is_err() {
-                let both = int("halo", &item).map_err(|error| {
-                    if error.is_instance_of::<PyTypeError>(item.py()) { wrong(&item) } else { error }
-                })?;
-                return Ok((both, both));
-            }
-            let pair = ints("halo", &item)
-                .map_err(|error| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(&item) } else { error })?;
-            match pair.as_slice() {
-                [lower, upper] => Ok((*lower, *upper)),
-                _ => Err(wrong(&item)),
-            }
-        })
-        .collect()
+    let width = |item: &Bound<'_, PyAny>| {
+        let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(item) } else { error };
+        if item.try_iter().is_err() {
+            let both = int("halo", item).map_err(named)?;
+            return Ok((both, both));
+        }
+        match ints("halo", item).map_err(named)?.as_slice() {
+            [lower, upper] => Ok((*lower, *upper)),
+            _ => Err(wrong(item)),
+        }
+    };
+    Ok(Halo::from_vec(entries("halo", value, wrong, width)?))
 }
 
 /// Labels: a string of one-letter labels, or a sequence of strings.
 pub(super) fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
-    if let Ok(text) = value.cast::<PyString>() {
-        let text = text.to_string();
-        return Ok(Dims::parse(text.chars().map(String::from))?);
-    }
     let wrong = |what: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!("dims: {} is not a string or a sequence of strings", shown(what)))
+        Kind::Dims.error(format!("dims: {} is not a string or a sequence of strings", shown(what)))
     };
-    let items = value.try_iter().map_err(|_| wrong(value))?;
-    let labels = items.map(|item| {
-        let item = item?;
-        Ok(item.cast::<PyString>().map_err(|_| wrong(&item))?.to_string())
-    });
-    Ok(Dims::parse(labels.collect::<PyResult<Vec<_>>>()?)?)
+    // The letters of a string are strings too.
+    let label = |item: &Bound<'_, PyAny>| Ok(item.cast::<PyString>().map_err(|_| wrong(item))?.to_cow()?.into_owned());
+    Ok(Dims::parse(entries("dims", value, wrong, label)?)?)
 }
 
 /// A device: a `Device`, its name, or DLPack's pair.
@@ -103,7 +118,23 @@ pub(super) fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
             "device: {what} is not a Device, a name such as 'cpu', or DLPack's pair of integers"
         ))
     })?;
-    dlpack_device(pair)
+    let device = dlpack_device(pair)?;
+    if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
+        Ok(device)
+    } else {
+        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
+    }
+}
+
+/// Refuses a stream for memory of the host.
+pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
+    match stream {
+        Some(stream) if !stream.is_none() && device == Device::CPU => {
+            let allowed = "None on the host, which has no streams";
+            Err(ExchangeError::Argument { argument: "stream", got: shown(stream), allowed }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// DLPack's pair of device type and id.

@@ -1,12 +1,12 @@
 //! `dlfield.Descriptor`.
 
 use numpy::PyArrayDescr;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::device::PyDevice;
-use super::tensor::{contiguous, labels_tuple};
-use super::{args, dtype};
+use super::{args, attributes, dtype};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
@@ -39,6 +39,11 @@ impl PyDescriptor {
 
 #[pymethods]
 impl PyDescriptor {
+    /// A described object may hold its description; the object's own clearing breaks the cycle.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.object)
+    }
+
     /// Extents, in index order.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -48,7 +53,7 @@ impl PyDescriptor {
     /// Bytes from one element to the next, in index order.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.descriptor.byte_strides().collect::<Vec<_>>())
+        attributes::strides(py, &self.descriptor)
     }
 
     /// Number of dimensions.
@@ -90,7 +95,7 @@ impl PyDescriptor {
     /// Labels of the dimensions, None if nothing says.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.descriptor.dims().map(|dims| labels_tuple(py, dims)).transpose()
+        self.descriptor.dims().map(|dims| attributes::labels(py, dims)).transpose()
     }
 
     /// Index of the first compute point, None if nothing says.
@@ -108,7 +113,7 @@ impl PyDescriptor {
     /// Rank of each dimension's stride; 0 is the largest.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.descriptor.layout().iter().collect::<Vec<_>>())
+        attributes::layout(py, &self.descriptor.layout())
     }
 
     /// Address of the element at index 0.
@@ -143,7 +148,7 @@ impl PyDescriptor {
     /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
-        contiguous(&self.descriptor, order)
+        attributes::contiguous(&self.descriptor, order)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

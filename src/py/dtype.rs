@@ -165,6 +165,13 @@ pub(super) fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyAr
     Ok(descriptor.bind(py))
 }
 
+/// Another library's error, of the same kind, with the argument it is about.
+pub(super) fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
+    let error = PyErr::from_type(cause.get_type(py), format!("{argument}: {}", cause.value(py)));
+    error.set_cause(py, Some(cause));
+    error
+}
+
 /// A `DTypeError` with the reason another library gave as its cause.
 pub(super) fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
     let error = Kind::DType.error(format!("{message} ({})", cause.value(py)));

@@ -22,47 +22,49 @@ pub(super) enum Kind {
     NotAnArray,
 }
 
-const NAMES: [&str; 7] =
-    ["LayoutError", "DTypeError", "DimsError", "DeviceError", "ExchangeError", "NoSuchBufferError", "NotAnArrayError"];
+impl Kind {
+    /// Every kind, in the order of the enumeration.
+    const ALL: [Kind; 7] =
+        [Kind::Layout, Kind::DType, Kind::Dims, Kind::Device, Kind::Exchange, Kind::NoSuchBuffer, Kind::NotAnArray];
 
-const DOCS: [&str; 7] = [
-    "A shape, layout, padding, alignment or preset that cannot be.",
-    "An element type that cannot be shared, or does not fit.",
-    "Labels that are wrong, or contradict each other.",
-    "A device that is not there, or not the one wanted.",
-    "Something another library handed over, or asked for, that the protocol does not allow.",
-    "A buffer on a side where the object has none.",
-    "An object that no protocol describes as an array.",
-];
+    /// Name, docstring and builtin bases.
+    fn definition(self, py: Python<'_>) -> (&'static str, &'static str, Vec<Bound<'_, PyType>>) {
+        let (value, ty) = (py.get_type::<PyValueError>(), py.get_type::<PyTypeError>());
+        match self {
+            Kind::Layout => {
+                ("LayoutError", "A shape, layout, padding, alignment or preset that cannot be.", vec![value])
+            }
+            Kind::DType => ("DTypeError", "An element type that cannot be shared, or does not fit.", vec![ty]),
+            Kind::Dims => ("DimsError", "Labels that are wrong, or contradict each other.", vec![value]),
+            Kind::Device => {
+                let runtime = py.get_type::<PyRuntimeError>();
+                ("DeviceError", "A device that is not there, or not the one wanted.", vec![runtime])
+            }
+            Kind::Exchange => {
+                let doc = "Something another library handed over, or asked for, that the protocol does not allow.";
+                ("ExchangeError", doc, vec![py.get_type::<PyBufferError>(), value])
+            }
+            Kind::NoSuchBuffer => {
+                let lookup = py.get_type::<PyLookupError>();
+                ("NoSuchBufferError", "A buffer on a side where the object has none.", vec![lookup])
+            }
+            Kind::NotAnArray => ("NotAnArrayError", "An object that no protocol describes as an array.", vec![ty]),
+        }
+    }
+}
 
-static TYPES: PyOnceLock<(Py<PyType>, [Py<PyType>; 7])> = PyOnceLock::new();
+static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
 
-fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, [Py<PyType>; 7])> {
+fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
     TYPES.get_or_try_init(py, || {
         let exception = py.get_type::<PyException>();
         let root =
             subclass("Error", "The base of every error that dlfield raises on its own account.", vec![exception])?;
-        let make = |kind: Kind| {
-            let (value, ty) = (py.get_type::<PyValueError>(), py.get_type::<PyTypeError>());
-            let builtin = match kind {
-                Kind::Layout | Kind::Dims => vec![value],
-                Kind::DType | Kind::NotAnArray => vec![ty],
-                Kind::Device => vec![py.get_type::<PyRuntimeError>()],
-                Kind::Exchange => vec![py.get_type::<PyBufferError>(), value],
-                Kind::NoSuchBuffer => vec![py.get_type::<PyLookupError>()],
-            };
-            let bases = std::iter::once(root.bind(py).clone()).chain(builtin).collect();
-            subclass(NAMES[kind as usize], DOCS[kind as usize], bases)
-        };
-        let all = [
-            make(Kind::Layout)?,
-            make(Kind::DType)?,
-            make(Kind::Dims)?,
-            make(Kind::Device)?,
-            make(Kind::Exchange)?,
-            make(Kind::NoSuchBuffer)?,
-            make(Kind::NotAnArray)?,
-        ];
+        let mut all = Vec::with_capacity(Kind::ALL.len());
+        for kind in Kind::ALL {
+            let (name, doc, builtin) = kind.definition(py);
+            all.push(subclass(name, doc, std::iter::once(root.bind(py).clone()).chain(builtin).collect())?);
+        }
         Ok((root, all))
     })
 }

@@ -3,11 +3,13 @@
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use super::args;
+use super::errors::Kind;
 use crate::descriptor::Descriptor;
-use crate::tensor::{Index, IndexError};
+use crate::tensor::{Index, IndexError, Tensor};
 
 /// Basic indexing: a view.
 pub(super) struct Basic {
@@ -18,7 +20,7 @@ pub(super) struct Basic {
 
 /// Reads an index expression; `None` for lists, masks and arrays of positions, which are NumPy's business.
 pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Option<Basic>> {
-    match key.cast_exact::<PyTuple>() {
+    match key.cast::<PyTuple>() {
         Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
         Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
     }
@@ -27,13 +29,14 @@ pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult
 fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Option<Basic>> {
     let ndim = descriptor.ndim();
     let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>()).count();
+    if keys.iter().any(|key| key.is_none()) {
+        let message = "index: None has no label; allowed are integers, slices, Ellipsis and arrays of positions";
+        return Err(PyIndexError::new_err(message));
+    }
     let mut index = SmallVec::<[Index; 6]>::new();
     let mut ellipsis = false;
     for key in &keys {
-        if key.is_none() {
-            let message = "index: None has no label; allowed are integers, slices, Ellipsis and arrays of positions";
-            return Err(PyIndexError::new_err(message));
-        } else if key.is_instance_of::<PyEllipsis>() {
+        if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
                 return Err(PyIndexError::new_err("index: Ellipsis stands twice; allowed is once"));
             }
@@ -70,5 +73,31 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
             Err(PyIndexError::new_err("index: the position does not fit in 64 bits"))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Axes of `transpose`, by number (negative ones from the end) or by label, one after the other or as one sequence; none
+/// or None reverses them.
+pub(super) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
+    let ndim = tensor.descriptor().ndim();
+    let only = if given.len() == 1 { Some(given.get_item(0)?) } else { None };
+    if given.is_empty() || only.as_ref().is_some_and(|only| only.is_none()) {
+        return Ok((0..ndim).rev().collect());
+    }
+    let axis = |item: &Bound<'_, PyAny>| -> PyResult<usize> {
+        if let Ok(label) = item.cast::<PyString>() {
+            return Ok(tensor.axis(&label.to_cow()?)?);
+        }
+        let wrong = |got: String| {
+            Kind::Dims.error(format!("axes: {got} for {ndim} dimensions; allowed is -{ndim} to {ndim} - 1, or a label"))
+        };
+        let got: i64 = item.extract().map_err(|_| wrong(args::shown(item)))?;
+        let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };
+        usize::try_from(counted).ok().filter(|axis| *axis < ndim).ok_or_else(|| wrong(got.to_string()))
+    };
+    match only.filter(|only| !only.is_instance_of::<PyString>()).map(|only| only.try_iter()) {
+        // One more than there can be is enough to be refused.
+        Some(Ok(items)) => items.take(ndim + 1).map(|item| axis(&item?)).collect(),
+        _ => given.iter_borrowed().map(|item| axis(&item)).collect(),
     }
 }

@@ -5,11 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::args;
-use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Layout, Spec, check_len};
 use crate::preset::Preset;
-use crate::protocol::ExchangeError;
 
 /// One keyword as given; absent and None are the same.
 pub(super) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -70,13 +68,8 @@ impl Keywords<'_, '_> {
         if let Some(device) = self.device {
             spec = spec.device(args::device(device)?);
         }
-        match self.stream {
-            Some(stream) if spec.target() == Device::CPU => {
-                let allowed = "None on the host, which has no streams";
-                Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
-            }
-            _ => Ok(spec),
-        }
+        args::check_stream(self.stream, spec.target())?;
+        Ok(spec)
     }
 }
 

@@ -5,11 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyList, PyString, PyTuple};
 
 use super::args;
+use super::attributes;
+use super::descriptor::PyDescriptor;
 use super::errors::Kind;
-use super::tensor::{PyTensor, labels_tuple};
+use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
-use crate::layout::Extents;
+use crate::layout::{Extents, Halo};
 use crate::tensor::Tensor;
 
 /// A source of labels by name, and what it says.
@@ -88,24 +90,24 @@ fn stated_dims(object: &Bound<'_, PyAny>) -> PyResult<Option<Dims>> {
     agree(found, Kind::Dims, |dims| format!("({dims})"))
 }
 
-/// The first compute point that an object states, in any of the ways there are.
-fn stated_origin(object: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
+/// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
+fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
     let py = object.py();
-    let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Extents>> {
-        value.map(|value| Ok((source, args::ints(source, &value)?))).transpose()
-    };
-    let dims = stated_dims(object)?;
     // GT4Py takes these in its own order of dimensions.
-    let named = |source, value| {
-        Ok::<_, PyErr>(named(source, value)?.map(|(source, origin)| (source, in_index_order(origin, dims.as_ref()))))
+    let named = |source: &'static str, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Extents>> {
+        value.map(|value| Ok((source, in_index_order(args::ints(source, &value)?, dims)))).transpose()
     };
-    let halo = from_interface(object, "halo")?.map(|halo| args::halo(&halo)).transpose()?;
     let found = [
         named("__gt_origin__", value_or_call(object, intern!(py, "__gt_origin__"))?)?,
         named("default_origin", value_or_call(object, intern!(py, "default_origin"))?)?,
-        halo.map(|halo| ("the data interface's halo", halo.iter().map(|(lower, _)| *lower).collect())),
+        None,
     ];
     agree(found, Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()))
+}
+
+/// The ghost widths that an object's data interface states.
+fn stated_halo(object: &Bound<'_, PyAny>) -> PyResult<Option<Halo>> {
+    from_interface(object, "halo")?.map(|halo| args::halo(&halo)).transpose()
 }
 
 /// An origin in GT4Py's order of dimensions, in the order of the labels.
@@ -123,24 +125,53 @@ fn strings(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     if value.is_instance_of::<PyString>() {
         return args::dims(value);
     }
-    let labels: Vec<String> = value.try_iter()?.map(|item| Ok(item?.str()?.to_string())).collect::<PyResult<_>>()?;
+    let wrong = || Kind::Dims.error(format!("dims: {} is not a sequence of labels", args::shown(value)));
+    let labels: Vec<String> =
+        value.try_iter().map_err(|_| wrong())?.map(|item| Ok(item?.str()?.to_string())).collect::<PyResult<_>>()?;
     Ok(Dims::parse(labels)?)
 }
 
-/// Adds what the object states to its descriptor.
-pub(super) fn describe_found(object: &Bound<'_, PyAny>, mut descriptor: Descriptor) -> PyResult<Descriptor> {
-    if let Some(dims) = stated_dims(object)? {
-        descriptor = descriptor.with_dims(dims)?;
-    }
-    if let Some(origin) = stated_origin(object)? {
-        descriptor = descriptor.with_origin(origin.as_slice().into())?;
-    }
-    Ok(descriptor)
+/// Labels to give a field: what the caller gave, else what the object states.
+pub(super) struct Labels {
+    dims: Option<Dims>,
+    origin: Option<Extents>,
+    halo: Option<Halo>,
 }
 
-/// Adds what the object states to its tensor.
-pub(super) fn attach_found(object: &Bound<'_, PyAny>, tensor: Tensor) -> PyResult<Tensor> {
-    Ok(tensor.relabelled(stated_dims(object)?, stated_origin(object)?, None)?)
+impl Labels {
+    /// Only what was given.
+    pub(super) fn given(dims: Option<Dims>, origin: Option<Extents>) -> Labels {
+        Labels { dims, origin, halo: None }
+    }
+
+    /// Looks at the object for what was not given.
+    pub(super) fn find(object: &Bound<'_, PyAny>, dims: Option<Dims>, origin: Option<Extents>) -> PyResult<Labels> {
+        let dims = if dims.is_some() { dims } else { stated_dims(object)? };
+        let origin = if origin.is_some() { origin } else { stated_origin(object, dims.as_ref())? };
+        Ok(Labels { dims, origin, halo: stated_halo(object)? })
+    }
+
+    /// Puts them on a descriptor.
+    pub(super) fn describe(self, mut descriptor: Descriptor) -> PyResult<Descriptor> {
+        if let Some(dims) = self.dims {
+            descriptor = descriptor.with_dims(dims)?;
+        }
+        if let Some(halo) = self.halo {
+            // Where nobody states an origin, it is the lower halo.
+            let lower = || halo.iter().map(|(lower, _)| *lower).collect();
+            let origin = self.origin.unwrap_or_else(lower);
+            return Ok(descriptor.with_halo(halo.as_slice().into())?.with_origin(origin.as_slice().into())?);
+        }
+        match self.origin {
+            Some(origin) => Ok(descriptor.with_origin(origin.as_slice().into())?),
+            None => Ok(descriptor),
+        }
+    }
+
+    /// Puts them on a tensor.
+    pub(super) fn attach(self, tensor: Tensor) -> PyResult<Tensor> {
+        Ok(tensor.relabelled(self.dims, self.origin, self.halo)?)
+    }
 }
 
 /// The labels of an array's dimensions in index order, from wherever the object states them, else `annotation`.
@@ -159,19 +190,19 @@ fn get_dims<'py>(
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let py = obj.py();
     if let Ok(tensor) = obj.cast::<PyTensor>() {
-        return labels_tuple(py, &tensor.get().0.dims()).map(Some);
+        return attributes::labels(py, &tensor.get().0.dims()).map(Some);
     }
     let dims = match stated_dims(obj)? {
         Some(dims) => Some(dims),
         None => annotation.map(args::dims).transpose()?,
     };
-    dims.map(|dims| labels_tuple(py, &dims)).transpose()
+    dims.map(|dims| attributes::labels(py, &dims)).transpose()
 }
 
 /// The index of an array's first compute point, from wherever the object states it, else `default`.
 ///
-/// Looked at are `__gt_origin__`, `default_origin`, and the data interface's lower halo. `LayoutError` if two of them
-/// disagree. `None` if nothing says.
+/// Looked at are `__gt_origin__` and `default_origin` (`LayoutError` if they disagree), then the data interface's lower
+/// halo. `None` if nothing says.
 ///
 /// >>> import dlfield as dl, numpy as np
 /// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
@@ -186,7 +217,15 @@ fn get_origin<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return PyTuple::new(py, tensor.get().0.origin()).map(Some);
     }
-    let origin = match stated_origin(obj)? {
+    if let Ok(descriptor) = obj.cast::<PyDescriptor>() {
+        let origin = descriptor.get().descriptor().origin();
+        return origin.map(|origin| PyTuple::new(py, origin)).transpose();
+    }
+    let origin = match stated_origin(obj, stated_dims(obj)?.as_ref())? {
+        Some(origin) => Some(origin),
+        None => stated_halo(obj)?.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()),
+    };
+    let origin = match origin {
         Some(origin) => Some(origin),
         None => default.map(|default| args::ints("default", default)).transpose()?,
     };

@@ -2,6 +2,7 @@
 
 mod alloc;
 mod args;
+mod attributes;
 mod descriptor;
 mod device;
 mod dtype;

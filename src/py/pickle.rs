@@ -13,17 +13,29 @@ use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::{Extents, Layout, Spec};
+use crate::layout::{Extents, Layout, Spec, is_contiguous};
 use crate::tensor::Tensor;
 
 /// Everything but the bytes: shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device,
-/// readonly.
-type State = (Vec<i64>, String, Vec<String>, Vec<i64>, i64, Vec<i64>, String, Vec<(i64, i64)>, Vec<i64>, String, bool);
+/// readonly. What nobody stated is absent, so that it is a default again.
+type State = (
+    Vec<i64>,
+    String,
+    Option<Vec<String>>,
+    Vec<i64>,
+    i64,
+    Option<Vec<i64>>,
+    String,
+    Option<Vec<(i64, i64)>>,
+    Option<Vec<i64>>,
+    String,
+    bool,
+);
 
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
-    // A view into a larger field is packed first, so that the pickle holds no bytes of others.
-    let packed = if is_packed(tensor)? { tensor.clone() } else { py.detach(|| tensor.copy())? };
+    // Between rows there may be bytes of others, or whatever was in the memory: those are left out as zeros.
+    let packed = if is_packed(tensor) { tensor.clone() } else { py.detach(|| tensor.copy_zero_padded())? };
     let bytes = Bound::new(py, PyTensor(bytes_of(&packed)?))?;
     let data = if protocol >= 5 {
         py.import(intern!(py, "pickle"))?.getattr(intern!(py, "PickleBuffer"))?.call1((bytes,))?
@@ -34,13 +46,13 @@ pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     let state: State = (
         descriptor.shape().to_vec(),
         descriptor.dtype().name().to_owned(),
-        tensor.dims().iter().map(|dim| dim.to_string()).collect(),
+        descriptor.dims().map(|dims| dims.iter().map(|dim| dim.to_string()).collect()),
         tensor.layout().iter().map(i64::from).collect(),
         tensor.alignment_size(),
-        tensor.aligned_index().to_vec(),
+        tensor.spec().stated_aligned_index().map(<[i64]>::to_vec),
         tensor.padding().to_string(),
-        tensor.halo().to_vec(),
-        tensor.origin().to_vec(),
+        descriptor.halo().map(<[(i64, i64)]>::to_vec),
+        descriptor.origin().map(<[i64]>::to_vec),
         descriptor.device().to_string(),
         descriptor.is_readonly(),
     );
@@ -48,12 +60,10 @@ pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     PyTuple::new(py, [rebuild, PyTuple::new(py, [data, state.into_pyobject(py)?.into_any()])?.into_any()])
 }
 
-/// Whether the memory is laid out as a fresh allocation of the same kind would be.
-fn is_packed(tensor: &Tensor) -> Result<bool> {
+/// Whether the elements fill the memory between the first and the last, in the order of the layout.
+fn is_packed(tensor: &Tensor) -> bool {
     let descriptor = tensor.descriptor();
-    let fresh = tensor.spec().place()?.strides;
-    let mut pairs = descriptor.shape().iter().zip(descriptor.strides()).zip(&fresh);
-    Ok(pairs.all(|((extent, stride), fresh)| *extent <= 1 || stride == fresh))
+    is_contiguous(descriptor.shape(), descriptor.strides(), tensor.layout().axes().into_iter())
 }
 
 /// The bytes from the first element to the last as a field of their own.
@@ -75,15 +85,23 @@ fn rebuild(data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
     let (shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, readonly) = state;
     let wrong = |what: String| PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"));
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
-    let spec = Spec::new(&shape, dtype)
-        .dims(Dims::parse(dims)?)
+    let mut spec = Spec::new(&shape, dtype)
         .layout(Layout::new(&layout, shape.len())?)
         .alignment_size(alignment_size)
-        .aligned_index(&aligned_index)
         .padding(padding.parse()?)
-        .halo(&halo)
-        .origin(&origin)
         .device(device.parse()?);
+    if let Some(dims) = dims {
+        spec = spec.dims(Dims::parse(dims)?);
+    }
+    if let Some(index) = aligned_index {
+        spec = spec.aligned_index(&index);
+    }
+    if let Some(halo) = halo {
+        spec = spec.halo(&halo);
+    }
+    if let Some(origin) = origin {
+        spec = spec.origin(&origin);
+    }
     let tensor = Tensor::zeros(&spec)?;
     let bytes = PyBuffer::<u8>::get(data)?;
     let wanted = tensor.descriptor().byte_span().map_or(0, |(_, high)| high);

@@ -5,19 +5,18 @@
 use std::ffi::c_int;
 
 use numpy::PyArrayDescr;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PySequence, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyTuple};
 use smallvec::SmallVec;
 
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index::{self, Basic};
-use super::{args, dtype, export, pickle, read};
+use super::{args, attributes, dtype, export, pickle, read};
 use crate::descriptor::Descriptor;
-use crate::dims::{Dim, Dims};
 use crate::protocol::ExchangeError;
 use crate::tensor::Tensor;
 
@@ -34,63 +33,9 @@ use crate::tensor::Tensor;
 #[pyclass(name = "Tensor", module = "dlfield", frozen, weakref)]
 pub(super) struct PyTensor(pub(super) Tensor);
 
-/// Labels as the tuple of strings that Python sees.
-pub(super) fn labels_tuple<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
-    let label = |dim| match dim {
-        Dim::I => intern!(py, "I").clone(),
-        Dim::J => intern!(py, "J").clone(),
-        Dim::K => intern!(py, "K").clone(),
-        other => PyString::new(py, &other.to_string()),
-    };
-    PyTuple::new(py, dims.iter().map(label).collect::<SmallVec<[_; 6]>>())
-}
-
-/// `is_contiguous(order)` of tensors and descriptors.
-pub(super) fn contiguous(descriptor: &Descriptor, order: &str) -> PyResult<bool> {
-    match order {
-        "C" => Ok(descriptor.is_c_contiguous()),
-        "F" => Ok(descriptor.is_f_contiguous()),
-        "A" => Ok(descriptor.is_c_contiguous() || descriptor.is_f_contiguous()),
-        _ => Err(PyValueError::new_err(format!("order: {order:?}; allowed is 'C', 'F' or 'A' for either"))),
-    }
-}
-
 impl PyTensor {
     fn descriptor(&self) -> &Descriptor {
         self.0.descriptor()
-    }
-
-    /// Axes by number (negative ones from the end) or by label.
-    fn axes(&self, axes: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
-        let ndim = self.descriptor().ndim();
-        // As in NumPy, the axes may come as one sequence.
-        let nested = match axes.len() {
-            1 => axes
-                .get_borrowed_item(0)?
-                .cast::<PySequence>()
-                .ok()
-                .filter(|only| !only.is_instance_of::<PyString>())
-                .map(|only| only.to_tuple())
-                .transpose()?,
-            _ => None,
-        };
-        let list = nested.as_ref().unwrap_or(axes);
-        if list.is_empty() {
-            return Ok((0..ndim).rev().collect());
-        }
-        let axis = |item: Bound<'_, PyAny>| -> PyResult<usize> {
-            if let Ok(label) = item.cast::<PyString>() {
-                return Ok(self.0.axis(&label.to_cow()?)?);
-            }
-            let got = args::int("axes", &item)?;
-            let counted = if got < 0 { got + i64::try_from(ndim).unwrap_or(0) } else { got };
-            let axis = usize::try_from(counted).ok().filter(|axis| *axis < ndim);
-            axis.ok_or_else(|| {
-                Kind::Dims
-                    .error(format!("axes: {got} for {ndim} dimensions; allowed is -{ndim} to {ndim} - 1, or a label"))
-            })
-        };
-        list.iter().map(axis).collect()
     }
 
     fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -109,7 +54,7 @@ impl PyTensor {
     /// Bytes from one element to the next, in index order.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.descriptor().byte_strides().collect::<SmallVec<[i64; 6]>>())
+        attributes::strides(py, self.descriptor())
     }
 
     /// Number of dimensions.
@@ -151,7 +96,7 @@ impl PyTensor {
     /// Labels of the dimensions, in index order.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        labels_tuple(py, &self.0.dims())
+        attributes::labels(py, &self.0.dims())
     }
 
     /// Index of the first compute point.
@@ -169,7 +114,7 @@ impl PyTensor {
     /// Rank of each dimension's stride; 0 is the largest.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.layout().iter().collect::<SmallVec<[u8; 8]>>())
+        attributes::layout(py, self.0.layout())
     }
 
     /// Bytes that the address of the element at `aligned_index` is a multiple of.
@@ -218,7 +163,7 @@ impl PyTensor {
     /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
-        contiguous(self.descriptor(), order)
+        attributes::contiguous(self.descriptor(), order)
     }
 
     /// A copy in memory of its own that may be written, with the same layout, padding, alignment and labels.
@@ -229,7 +174,7 @@ impl PyTensor {
     /// The field with its dimensions in another order, by number or label; reversed if none are given.
     #[pyo3(signature = (*axes))]
     fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        Ok(PyTensor(self.0.transpose(&self.axes(axes)?)?))
+        Ok(PyTensor(self.0.transpose(&index::axes(&self.0, axes)?)?))
     }
 
     /// The field on the same memory, not to be written through this tensor or anything made from it.
@@ -246,7 +191,7 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyTensor>> {
         let (wanted, found) = (args::device(device)?, slf.get().descriptor().device());
         read::check_device(Some(wanted), found)?;
-        read::check_stream(stream, found)?;
+        args::check_stream(stream, found)?;
         Ok(slf.clone())
     }
 
@@ -317,6 +262,10 @@ impl PyTensor {
 
     fn __bool__(slf: &Bound<'_, PyTensor>) -> PyResult<bool> {
         export::numpy::view_of(slf)?.is_truthy()
+    }
+
+    fn __index__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        PyTensor::scalar(slf, "__index__")
     }
 
     fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {

@@ -49,10 +49,22 @@ impl Tensor {
     /// # Errors
     /// As for [`Tensor::empty`], and [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit.
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        let tensor = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: a tensor's elements are readable while it lives; the destination is fresh, so nothing overlaps.
-        unsafe { copy::copy(&tensor.descriptor, &from.descriptor) }?;
-        Ok(tensor)
+        Tensor::allocate(spec, Contents::Undefined)?.filled_from(from)
+    }
+
+    /// As [`Tensor::copy`], with zeros for padding, so that equal fields have equal memory.
+    ///
+    /// # Errors
+    /// As for [`Tensor::empty`].
+    pub fn copy_zero_padded(&self) -> Result<Tensor> {
+        Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self)
+    }
+
+    /// A fresh tensor with the elements of another.
+    fn filled_from(self, from: &Tensor) -> Result<Tensor> {
+        // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.
+        unsafe { copy::copy(&self.descriptor, &from.descriptor) }?;
+        Ok(self)
     }
 
     /// A copy with the same layout, padding, alignment and labels, in memory of its own that may be written.

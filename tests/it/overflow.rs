@@ -89,7 +89,14 @@ proptest! {
                 prop_assert!(wide(place.first_byte) < bytes.alignment);
                 prop_assert_eq!(wide(place.block_alignment), bytes.block_alignment);
             }
-            (Err(Error::Layout(LayoutError::Overflow { .. } | LayoutError::AlignmentOverflow { .. })), None) => {}
+            (
+                Err(Error::Layout(
+                    LayoutError::Overflow { .. }
+                    | LayoutError::AlignmentOverflow { .. }
+                    | LayoutError::AlignedIndexOverflow { .. },
+                )),
+                None,
+            ) => {}
             (found, bytes) => prop_assert!(false, "{:?}, yet 64 bits suffice: {}", found, bytes.is_some()),
         }
     }
@@ -124,7 +131,7 @@ fn errors_name_the_argument() {
         assert_eq!(refused(spec(&huge)), LayoutError::Overflow { shape: huge, itemsize: 8 });
     }
     let far = refused(spec(&[2, 2]).aligned_index(&[i64::MAX, 0]));
-    assert!(matches!(far, LayoutError::Overflow { .. }), "{far}");
+    assert!(matches!(far, LayoutError::AlignedIndexOverflow { .. }), "{far}");
 }
 
 /// Without elements there is nothing to hold, but strides have to be told in bytes all the same.

@@ -279,3 +279,50 @@ def test_object_without_a_protocol() -> None:
     for read in READERS:
         with pytest.raises(dl.NotAnArrayError, match="object"):
             read(object())
+
+
+def test_copy_false_is_not_dropped_on_the_way() -> None:
+    """A producer that does not know the keyword may have copied."""
+    with pytest.raises(TypeError):
+        dl.from_dlpack(OldProducer(FakeTensor(int_matrix())), copy=False)
+
+
+class Labelled(Producer):
+    """Has labels of its own, right or wrong."""
+
+    def __init__(self, fake: FakeTensor, **labels: Any) -> None:
+        super().__init__(fake)
+        for name, value in labels.items():
+            setattr(self, name, value)
+
+
+def test_labels_given_replace_labels_stated() -> None:
+    wrong = Labelled(FakeTensor(int_matrix()), __gt_dims__=("K",))
+    assert dl.from_dlpack(wrong, dims="IJ").dims == ("I", "J")
+    wrong = Labelled(FakeTensor(int_matrix()), __gt_dims__=("K",))
+    assert dl.describe(wrong, dims="IJ").dims == ("I", "J")
+    with pytest.raises(dl.DimsError, match="dims"):
+        dl.describe(Labelled(FakeTensor(int_matrix()), __gt_dims__=5))
+
+
+def test_the_halo_is_an_origin_only_where_nothing_else_is() -> None:
+    field = dl.zeros((6, 6), halo=(1, 1), origin=(2, 2))
+    interface = field.__gt_data_interface__
+    both = Labelled(FakeTensor(np.zeros((6, 6))), __gt_origin__=(2, 2), __gt_data_interface__=interface)
+    made = dl.from_dlpack(both)
+    assert (made.origin, made.halo) == ((2, 2), ((1, 1), (1, 1)))
+    halo = Labelled(FakeTensor(np.zeros((6, 6))), __gt_data_interface__=interface)
+    assert dl.get_origin(halo) == (1, 1)
+    found = dl.describe(halo)
+    assert (found.origin, found.halo, dl.get_origin(found)) == ((1, 1), ((1, 1), (1, 1)), (1, 1))
+    differing = Labelled(FakeTensor(np.zeros((6, 6))), __gt_origin__=(2, 2), default_origin=(1, 1))
+    with pytest.raises(dl.LayoutError, match="default_origin"):
+        dl.describe(differing)
+
+
+@pytest.mark.parametrize("device", [None, 5, (1,), "cpu"])
+def test_a_device_that_is_no_pair_is_named(device: Any) -> None:
+    producer = Producer(FakeTensor(int_matrix()))
+    producer.__dict__["__dlpack_device__"] = lambda: device
+    with pytest.raises(dl.ExchangeError, match="__dlpack_device__"):
+        dl.describe(producer)

@@ -1,7 +1,7 @@
 """Bad input: the error of SPEC 9, and a message that names the argument and what was found."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,3 +158,31 @@ def test_memory_error_leaves_the_process_well() -> None:
         with pytest.raises(MemoryError):
             dl.empty((1 << 45,))
     assert dl.ones(3).to_numpy().tolist() == [1.0, 1.0, 1.0]
+
+
+def endless() -> Iterator[int]:
+    while True:
+        yield 1
+
+
+@pytest.mark.parametrize("keyword", ["shape", "layout", "aligned_index", "halo", "origin"])
+def test_sequences_without_end_are_refused(keyword: str) -> None:
+    arguments: dict[str, Any] = {"shape": (2, 2), keyword: endless()}
+    with pytest.raises(dl.LayoutError, match=f"{keyword}: more than 64"):
+        dl.zeros(**arguments)
+
+
+def test_labels_without_end_are_refused() -> None:
+    for dims in (map(str, endless()), "I" * 100_000):
+        with pytest.raises(dl.DimsError, match="dims"):
+            dl.zeros((2, 2), dims=dims)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [(300, OverflowError), ("abc", (ValueError, TypeError)), ([1, 2, 3], ValueError)]
+)
+def test_values_that_do_not_fit_are_named(value: Any, error: Any) -> None:
+    with pytest.raises(error, match="fill_value"):
+        dl.full((2, 2), value, "int8")
+    with pytest.raises(error, match="value"):
+        dl.zeros((2, 2), "int8")[...] = value

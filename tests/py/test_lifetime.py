@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import gc
 import pickle
 import sys
 import threading
@@ -289,3 +290,13 @@ def test_struct_is_freed_with_its_shape() -> None:
         seen.add(ctypes.addressof(managed))
         release(managed)
     assert len(seen) < 100
+
+
+def test_an_object_may_hold_its_own_description(torch: Any) -> None:
+    """The pattern of a wrapper that describes each array once; the cycle is the collector's to break."""
+    tensor = torch.zeros(3)
+    tensor.described = dl.describe(tensor)
+    gone = weakref.ref(tensor)
+    del tensor
+    gc.collect()
+    assert gone() is None

@@ -185,3 +185,20 @@ def test_from_array_of_a_torch_tensor(torch: Any) -> None:
     made = dl.from_array(torch.arange(6, dtype=torch.int16).reshape(2, 3), backend="gt:cpu_ifirst")
     assert made.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
     assert made.layout == (1, 0)
+
+
+def test_labels_of_what_numpy_makes_an_array_of() -> None:
+    xarray = pytest.importorskip("xarray")
+    data = xarray.DataArray(np.zeros((2, 3, 4)), dims=("K", "J", "I"))
+    made = dl.from_array(data, backend="gt:cpu_kfirst")
+    assert (made.dims, made.layout) == (("K", "J", "I"), (2, 1, 0))
+    assert dl.zeros_like(data).dims == ("K", "J", "I")
+
+
+def test_sub_arrays_add_to_what_the_data_has() -> None:
+    data = dl.zeros((4, 5), dims="KI", layout=(1, 0), alignment_size=64, halo=(1, 0))
+    made = dl.zeros_like(data, np.dtype((np.float64, (3,))))
+    assert (made.shape, made.dims, made.layout) == ((4, 5, 3), ("K", "I", "0"), (2, 1, 0))
+    assert (made.alignment_size, made.halo) == (64, ((1, 1), (0, 0), (0, 0)))
+    field = dl.zeros((2, 3, 4, 3), dims="KJI0")
+    assert dl.from_array(field, np.dtype((np.float64, (3,)))).dims == ("K", "J", "I", "0")

@@ -130,14 +130,47 @@ def test_owner_and_protocol() -> None:
     assert dl.describe(dl.describe(array)).protocol == "dlfield"
 
 
-def test_a_subclass_is_no_exact_numpy_array() -> None:
-    class Mine(np.ndarray[Any, np.dtype[Any]]):
-        pass
+class Plain(np.ndarray[Any, np.dtype[Any]]):
+    """Exports as its base does."""
 
-    array = np.arange(3).view(Mine)
+
+class Own(np.ndarray[Any, np.dtype[Any]]):
+    """Has an export of its own, and labels."""
+
+    __gt_dims__ = ("K",)
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return np.asarray(self).__dlpack__(**keywords)
+
+
+@pytest.mark.parametrize(("kind", "protocol", "dims"), [(Plain, "numpy", None), (Own, "dlpack", ("K",))])
+def test_subclasses_are_read_by_what_they_export(kind: Any, protocol: str, dims: Any) -> None:
+    array = np.arange(3).view(kind)
     found = dl.describe(array)
-    assert found.ptr == array.ctypes.data
-    assert found.protocol == "dlpack"
+    assert (found.ptr, found.protocol, found.dims) == (array.ctypes.data, protocol, dims)
+
+
+def test_memory_mapped_files_are_arrays_like_others(tmp_path: Any) -> None:
+    mapped = np.memmap(tmp_path / "field", ">f8", "w+", shape=(2, 3))
+    mapped[...] = 1.5
+    with pytest.raises(dl.DTypeError, match="byte order"):
+        dl.describe(mapped)
+    assert dl.from_array(mapped, "f8").to_numpy().tolist() == [[1.5] * 3] * 2
+    field = dl.zeros((2, 3))
+    field[...] = mapped
+    assert field.to_numpy().tolist() == [[1.5] * 3] * 2
+
+
+@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack, dl.from_array])
+def test_masks_are_not_lost_silently(read: Any) -> None:
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        read(np.ma.masked_equal(np.arange(3), 1))
+
+
+def test_readonly_arrays_without_elements_stay_readonly() -> None:
+    torch = pytest.importorskip("torch")
+    array = dl.from_dlpack(torch.empty(0, 3)).as_readonly().to_numpy()
+    assert (array.shape, array.flags.writeable, array.flags.owndata) == ((0, 3), False, False)
 
 
 def test_descriptor_says_what_nothing_else_says() -> None:

@@ -146,3 +146,24 @@ def test_pickle_is_read_by_another_process(tmp_path: Any) -> None:
     """)
     field = labelled("gtmc")
     assert output.strip() == f"{field.dims} {field.layout} {field.strides} 128 1770.0"
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_pickles_hold_no_bytes_of_others(protocol: int) -> None:
+    """The cut column lies in the row padding of what is left."""
+    whole = dl.full((4, 8), 1.0, alignment_size=64)
+    whole[:, 7] = 12345.0
+    pickled = pickle.dumps(whole[:, :7], protocol)
+    assert np.float64(12345.0).tobytes() not in pickled
+    assert pickle.loads(pickled).to_numpy().tolist() == [[1.0] * 7] * 4
+
+
+def test_equal_fields_have_equal_pickles() -> None:
+    fields = [dl.full((5, 5), 2.0, alignment_size=64) for _ in range(3)]
+    assert len({pickle.dumps(field, 5) for field in fields}) == 1
+
+
+def test_defaults_are_defaults_again() -> None:
+    for field in (dl.zeros((4, 4)), pickle.loads(pickle.dumps(dl.zeros((4, 4))))):
+        made = dl.zeros_like(field, halo=(1, 1))
+        assert (made.origin, made.aligned_index) == ((1, 1), (1, 1))

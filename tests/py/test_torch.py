@@ -114,3 +114,27 @@ def test_as_torch_copies(torch: Any) -> None:
     assert dl.as_torch(tensor) is tensor
     assert dl.as_torch(tensor, copy=True).data_ptr() != tensor.data_ptr()
     assert dl.as_torch(np.ones((2, 3), "f4")).shape == (2, 3)
+
+
+def test_lazy_values_of_subclasses_are_refused(torch: Any) -> None:
+    class Mine(torch.Tensor):  # type: ignore[misc]
+        pass
+
+    lazy = torch.tensor([1 + 2j]).as_subclass(Mine).conj()
+    for read in (dl.describe, dl.from_dlpack, dl.from_array):
+        with pytest.raises(dl.ExchangeError, match="resolve_conj"):
+            read(lazy)
+    assert dl.from_dlpack(lazy.resolve_conj()).to_numpy().tolist() == [1 - 2j]
+
+
+def test_strides_that_mean_nothing_are_no_obstacle() -> None:
+    flipped = dl.zeros((1, 4))[::-1]
+    assert dl.as_torch(flipped, copy=False).data_ptr() == flipped.ptr
+    assert dl.as_torch(dl.zeros((0, 3)).as_readonly(), copy=False).shape == (0, 3)
+
+
+def test_keywords_do_not_change_what_is_accepted(torch: Any) -> None:
+    tensor = torch.zeros(3, requires_grad=True)
+    for keywords in ({}, {"device": "cpu"}, {"copy": False}, {"copy": True}):
+        assert dl.from_dlpack(tensor, **keywords).shape == (3,)
+    assert dl.describe(tensor, device="cpu").protocol == "dlpack-c"

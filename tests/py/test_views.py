@@ -1,6 +1,6 @@
 """Views against NumPy's: indexing, transposition, the domain; what labels, origin, halo and alignment become."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -299,3 +299,37 @@ def test_is_contiguous_is_numpys(data: st.DataObject, shape: tuple[int, ...], or
     found = field[data.draw(basic_indices(shape))]
     if isinstance(found, dl.Tensor):
         assert found.is_contiguous(order) == is_contiguous_by_numpy(found.to_numpy(), order)
+
+
+class Point(NamedTuple):
+    """A tuple that is not exactly one."""
+
+    i: Any
+    j: Any
+
+
+def test_tuples_of_any_kind_are_basic_indices() -> None:
+    field = dl.zeros((3, 4))
+    field[Point(1, 2)] = 5.0
+    assert field[1, 2] == field[Point(1, 2)] == 5.0
+    assert isinstance(field[Point(slice(0, 2), slice(None))], dl.Tensor)
+    with pytest.raises(IndexError, match="None"):
+        field[[0, 1], None]
+
+
+def test_transpose_takes_what_numpy_takes() -> None:
+    field = dl.zeros((2, 3))
+    for view in (field.transpose(), field.transpose(None), field.transpose(np.array([1, 0])), field.transpose(-1, 0)):
+        assert view.dims == ("J", "I")
+    assert dl.zeros(()).transpose(()).shape == ()
+    for wrong in ((), (2**70, 0), (0, 0.5)):
+        with pytest.raises(dl.DimsError, match="axes"):
+            field.transpose(wrong)
+
+
+def test_a_whole_number_is_an_index() -> None:
+    number = dl.full((), 2, "int64")
+    assert range(5)[number] == 2
+    assert dl.from_array([1.0, 2.0, 3.0])[number] == 3.0
+    with pytest.raises(TypeError):
+        range(5)[dl.zeros((2,))]

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::protocol::typestr;
-use crate::py::tensor::labels_tuple;
+use crate::py::attributes;
 use crate::tensor::Tensor;
 
 /// The dictionary of the array interface. `AttributeError`, which means that there is none, for memory that the host
@@ -25,14 +25,14 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
     dict.set_item("shape", PyTuple::new(py, descriptor.shape())?)?;
     dict.set_item("typestr", typestr)?;
     dict.set_item("data", (descriptor.ptr().addr(), descriptor.is_readonly()))?;
-    dict.set_item("strides", PyTuple::new(py, descriptor.byte_strides().collect::<Vec<_>>())?)?;
+    dict.set_item("strides", attributes::strides(py, descriptor)?)?;
     Ok(dict)
 }
 
 /// The data interface: one host buffer, with dims and halo.
 pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
     let buffer = interface(py, tensor)?;
-    buffer.set_item("dims", labels_tuple(py, &tensor.dims())?)?;
+    buffer.set_item("dims", attributes::labels(py, &tensor.dims())?)?;
     buffer.set_item("halo", PyTuple::new(py, tensor.halo())?)?;
     let devices = PyDict::new(py);
     devices.set_item(py.None(), buffer)?;

@@ -14,7 +14,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
-use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::device::DlpackPair;
@@ -151,12 +150,7 @@ impl<'py> Request<'py> {
 
 /// A fresh capsule.
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'py>) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(stream) = &request.stream
-        && tensor.descriptor().device() == Device::CPU
-    {
-        let allowed = "None on the host, which has no streams";
-        return Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into());
-    }
+    args::check_stream(request.stream.as_ref(), tensor.descriptor().device())?;
     if let Some(pair) = request.dl_device
         && DlpackPair(pair.0, pair.1) != DlpackPair::of(tensor.descriptor().device())
     {

@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code, reason = "arrays are made through NumPy's C API")]
 
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 
-use numpy::PyArrayDescrMethods;
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
+use numpy::{PyArrayDescrMethods, PyUntypedArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -37,6 +37,9 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
     let mut strides: Extents = descriptor.byte_strides().collect();
     let flags = if descriptor.is_readonly() { 0 } else { NPY_ARRAY_WRITEABLE };
     let ndim = i32::try_from(shape.len()).unwrap_or(i32::MAX);
+    // Given no address NumPy would allocate, and forget whose memory this is and whether it may be written.
+    let nowhere = NonNull::<u128>::dangling().as_ptr().cast::<u8>();
+    let data = if descriptor.ptr().is_null() { nowhere } else { descriptor.ptr() };
     // SAFETY: shape and strides have `ndim` entries; the dtype's reference is handed over; the memory is the tensor's,
     // which becomes the array's base below before anybody sees the array.
     unsafe {
@@ -47,7 +50,7 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
             ndim,
             shape.as_mut_ptr().cast(),
             strides.as_mut_ptr().cast(),
-            descriptor.ptr().cast(),
+            data.cast(),
             flags,
             null_mut(),
         );
@@ -71,7 +74,7 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>)
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
             Err(dtype::wrapped(py, error, "value: its element type does not fit; cast it first"))
         }
-        Err(error) => Err(error),
+        Err(error) => Err(dtype::named(py, error, "value")),
     }
 }
 
@@ -82,6 +85,9 @@ pub(crate) fn assign_at<'py>(
     value: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
     let selected = target.get_item(key)?;
+    if selected.cast::<PyUntypedArray>().is_err() {
+        return target.set_item(key, value);
+    }
     assign(&selected, value)?;
     target.set_item(key, selected)
 }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{Purpose, Reading, Request};
+use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
 use crate::py::device::DlpackPair;
@@ -28,7 +29,7 @@ pub(super) fn read(
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "max_version"), (dlpack::VERSION.major, dlpack::VERSION.minor))?;
     let found = match object.getattr_opt(intern!(py, "__dlpack_device__"))? {
-        Some(ask) => Some(args::dlpack_device(ask.call0()?.extract()?)?),
+        Some(ask) => Some(device_of(&ask.call0()?)?),
         None => None,
     };
     if let Some(wanted) = request.device
@@ -40,12 +41,13 @@ pub(super) fn read(
     if let Some(copy) = request.copy.filter(|copy| !copy) {
         keywords.set_item(intern!(py, "copy"), copy)?;
     }
+    let demanding = keywords.len() > 1;
     if let Some(stream) = request.stream.filter(|stream| !stream.is_none()) {
         keywords.set_item(intern!(py, "stream"), stream)?;
     }
     let capsule = match method.call((), Some(&keywords)) {
-        // Producers of the old protocol know at most the stream.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+        // Producers of the old protocol know at most the stream. What they don't know and has to be obeyed, they refuse.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && !demanding => {
             match request.stream.filter(|stream| !stream.is_none()) {
                 Some(stream) => {
                     let old = PyDict::new(py);
@@ -57,8 +59,7 @@ pub(super) fn read(
         }
         other => other?,
     };
-    let no_copy = if purpose == Purpose::Describe { Some(false) } else { request.copy };
-    let reading = consume(&capsule, no_copy)?.ok_or_else(|| ExchangeError::Argument {
+    let reading = consume(&capsule, purpose, request.copy)?.ok_or_else(|| ExchangeError::Argument {
         argument: "__dlpack__",
         got: args::shown(&capsule),
         allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
@@ -74,7 +75,7 @@ pub(super) fn read(
 
 /// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule
 /// of DLPack's; one that was taken already is an error, and so is a copy where `copy` forbids it.
-pub(super) fn consume(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Option<Reading>> {
+pub(super) fn consume(object: &Bound<'_, PyAny>, purpose: Purpose, copy: Option<bool>) -> PyResult<Option<Reading>> {
     let raw = object.as_ptr();
     let named = |name: &std::ffi::CStr| {
         // SAFETY: the call takes any object and a C string.
@@ -83,10 +84,7 @@ pub(super) fn consume(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult
     if named(c"dltensor_versioned") {
         // SAFETY: the capsule has this name, so it holds a struct of this kind that is now ours.
         let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
-        if managed.flags().contains(DlpackFlags::IS_COPIED) && copy == Some(false) {
-            let reason = "the producer has made a copy (flag IS_COPIED)".to_owned();
-            return Err(ExchangeError::NeedsCopy { reason }.into());
-        }
+        check_copied(managed.flags(), purpose, copy)?;
         // SAFETY: as above; what the struct says is the producer's word.
         return Ok(Some(Reading::Owned(unsafe { Tensor::from_managed::<DLManagedTensorVersioned>(managed) }?)));
     }
@@ -104,6 +102,25 @@ pub(super) fn consume(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult
         return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
     }
     Ok(None)
+}
+
+/// Refuses a producer's copy where the memory itself is wanted: a description of a copy says nothing about the object.
+pub(super) fn check_copied(flags: DlpackFlags, purpose: Purpose, copy: Option<bool>) -> Result<(), ExchangeError> {
+    if flags.contains(DlpackFlags::IS_COPIED) && (purpose == Purpose::Describe || copy == Some(false)) {
+        let reason = "the producer has made a copy (flag IS_COPIED)".to_owned();
+        return Err(ExchangeError::NeedsCopy { reason });
+    }
+    Ok(())
+}
+
+/// What `__dlpack_device__` returned.
+fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
+    let pair: (i64, i64) = pair.extract().map_err(|_| ExchangeError::Argument {
+        argument: "__dlpack_device__",
+        got: args::shown(pair),
+        allowed: "a pair of integers",
+    })?;
+    args::dlpack_device(pair)
 }
 
 /// Marks a capsule as consumed and returns its pointer.

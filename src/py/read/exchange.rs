@@ -10,9 +10,11 @@ use dlpark::DlpackFlags;
 use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
 
 use super::{Purpose, Reading, Request};
+use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::tensor::Tensor;
 
@@ -24,14 +26,15 @@ pub(super) fn read(
     purpose: Purpose,
 ) -> PyResult<Option<Reading>> {
     let Some(table) = table(object)? else { return Ok(None) };
-    let torch = is_torch(object);
+    let torch = is_torch(object)?;
     if torch && is_lazy(object)? {
         return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
-    // The table hands memory over as it is: where another device or a copy is wanted, `__dlpack__` is asked for it.
-    if request.copy.is_some() || request.stream.is_some_and(|stream| !stream.is_none()) || request.device.is_some() {
+    // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device.
+    if request.stream.is_some_and(|stream| !stream.is_none()) {
         return Ok(None);
     }
+    let elsewhere = |device: Device| request.device.is_some_and(|wanted| wanted != device);
     match (purpose, table.dltensor_from_py_object_no_sync) {
         // A borrowed struct has no flags. PyTorch has no read-only memory; of others only a managed tensor tells.
         (Purpose::Describe, Some(borrow)) if torch => {
@@ -42,7 +45,7 @@ pub(super) fn read(
             // SAFETY: as above; shape and strides live until control returns to the producer, and are copied here.
             let descriptor =
                 unsafe { dlpack::read(tensor.assume_init_ref(), Some(table.header.version), DlpackFlags::empty()) }?;
-            Ok(Some(Reading::Borrowed(descriptor)))
+            Ok(if elsewhere(descriptor.device()) { None } else { Some(Reading::Borrowed(descriptor)) })
         }
         _ => {
             let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
@@ -52,16 +55,28 @@ pub(super) fn read(
             // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
             let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
             check(object.py(), code)?;
+            // SAFETY: as above.
+            let managed = unsafe { super::dlpack::take(managed) }?;
+            super::dlpack::check_copied(managed.flags(), purpose, request.copy)?;
             // SAFETY: as above; what the struct says is the producer's word.
-            let tensor = unsafe { Tensor::from_managed(super::dlpack::take(managed)?) }?;
-            Ok(Some(Reading::Owned(tensor)))
+            let tensor = unsafe { Tensor::from_managed(managed) }?;
+            Ok(if elsewhere(tensor.descriptor().device()) { None } else { Some(Reading::Owned(tensor)) })
         }
     }
 }
 
-fn is_torch(object: &Bound<'_, PyAny>) -> bool {
-    let module = object.get_type().module();
-    module.is_ok_and(|module| module.to_cow().is_ok_and(|module| module == "torch" || module.starts_with("torch.")))
+/// Whether the object is a PyTorch tensor, of whatever subclass. Nobody has one before PyTorch is imported.
+fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static TENSOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = object.py();
+    if TENSOR.get(py).is_none() {
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        let Ok(torch) = modules.get_item(intern!(py, "torch")) else { return Ok(false) };
+        // While PyTorch is still being imported there is no type yet.
+        let Some(tensor) = torch.getattr_opt(intern!(py, "Tensor"))? else { return Ok(false) };
+        let _ = TENSOR.set(py, tensor.unbind());
+    }
+    TENSOR.get(py).map_or(Ok(false), |tensor| object.is_instance(tensor.bind(py)))
 }
 
 /// Whether PyTorch has conjugated or negated the tensor in name only, which neither the table nor, for negation,

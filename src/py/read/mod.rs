@@ -16,7 +16,7 @@ use super::args;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
 use super::keep::Keep;
-use super::labels;
+use super::labels::Labels;
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -58,9 +58,10 @@ enum Purpose {
 }
 
 /// The order of protocols.
-static READERS: [Reader; 5] = [
+static READERS: [Reader; 6] = [
     Reader { protocol: "dlfield", read: ours::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read, labelled: true },
+    Reader { protocol: "numpy", read: numpy::read_subclass, labelled: false },
     Reader { protocol: "dlpack-c", read: exchange::read, labelled: false },
     Reader { protocol: "dlpack", read: dlpack::read, labelled: false },
     Reader { protocol: "dlpack", read: capsule::read, labelled: true },
@@ -91,7 +92,7 @@ fn read<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>, purpose: Pu
 pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let Some((reading, reader)) = probe(object, &Request::default(), Purpose::Own)? else { return Ok(None) };
     let tensor = owned(object, reading);
-    Ok(Some(if reader.labelled { tensor } else { labels::attach_found(object, tensor)? }))
+    Ok(Some(if reader.labelled { tensor } else { Labels::find(object, None, None)?.attach(tensor)? }))
 }
 
 fn owned(object: &Bound<'_, PyAny>, reading: Reading) -> Tensor {
@@ -110,16 +111,6 @@ fn owned(object: &Bound<'_, PyAny>, reading: Reading) -> Tensor {
 pub(super) fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
     match wanted {
         Some(wanted) if wanted != found => Err(DeviceError::Mismatch { found, wanted }.into()),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
-    match stream {
-        Some(stream) if !stream.is_none() && device == Device::CPU => {
-            let allowed = "None on the host, which has no streams";
-            Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
-        }
         _ => Ok(()),
     }
 }
@@ -155,16 +146,14 @@ fn from_dlpack(
     let mut tensor = owned(obj, reading);
     let found = tensor.descriptor().device();
     check_device(request.device, found)?;
-    check_stream(stream, found)?;
+    args::check_stream(stream, found)?;
     if found != Device::CPU {
         return Err(DeviceError::NotOwned { device: found }.into());
     }
-    if !reader.labelled && (dims.is_none() || origin.is_none()) {
-        tensor = labels::attach_found(obj, tensor)?;
-    }
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
-    let tensor = tensor.relabelled(dims, origin, None)?;
+    let labels = if reader.labelled { Labels::given(dims, origin) } else { Labels::find(obj, dims, origin)? };
+    tensor = labels.attach(tensor)?;
     Ok(PyTensor(if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor }))
 }
 
@@ -200,13 +189,10 @@ fn describe(
         Reading::Owned(tensor) | Reading::Unsure(tensor) => (tensor.descriptor().clone(), Some(tensor.owner().clone())),
     };
     check_device(request.device, descriptor.device())?;
-    check_stream(stream, descriptor.device())?;
-    if !reader.labelled {
-        descriptor = labels::describe_found(obj, descriptor)?;
-    }
-    if let Some(dims) = dims {
-        descriptor = descriptor.with_dims(args::dims(dims)?)?;
-    }
+    args::check_stream(stream, descriptor.device())?;
+    let dims = dims.map(args::dims).transpose()?;
+    let labels = if reader.labelled { Labels::given(dims, None) } else { Labels::find(obj, dims, None)? };
+    descriptor = labels.describe(descriptor)?;
     if writable && descriptor.is_readonly() {
         let fix = "describe it without writable=True, or pass a copy";
         return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
@@ -226,8 +212,9 @@ fn describe(
 #[pyfunction]
 #[pyo3(signature = (obj, *, copy=None))]
 fn as_numpy<'py>(py: Python<'py>, obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
-    if copy != Some(true) && numpy::is_exact(obj) {
-        return Ok(obj.clone());
+    if numpy::is_exact(obj) {
+        let keep = pyo3::intern!(py, "K");
+        return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
     }
     let tensor = owned(obj, read(obj, &Request { copy, ..Request::default() }, Purpose::Own)?.0);
     let tensor = if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor };

@@ -1,11 +1,11 @@
-//! Exact NumPy arrays, read as the C struct they are.
-//!
-//! Subclasses may mean something else by their memory (masks, units), so they go through the protocols they offer.
+//! NumPy arrays, read as the C struct they are: exact ones, and subclasses that export just as their base does.
 
 #![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
 
-use numpy::PyArrayDescr;
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object};
+use numpy::{PyArrayDescr, PyUntypedArray};
+use pyo3::PyTypeInfo;
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::{Purpose, Reading, Request};
@@ -23,10 +23,29 @@ pub(super) fn is_exact(object: &Bound<'_, PyAny>) -> bool {
 }
 
 pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
-    if !is_exact(object) {
+    if is_exact(object) { read_struct(object).map(Some) } else { Ok(None) }
+}
+
+/// Subclasses such as `numpy.memmap`, unless they have a `__dlpack__` of their own. Masked arrays are refused: the mask
+/// would be lost.
+pub(super) fn read_subclass(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
+    let py = object.py();
+    if object.cast::<PyUntypedArray>().is_err() {
         return Ok(None);
     }
-    // SAFETY: the type was checked; the struct lives as long as the object, and `nd` numbers stand behind both pointers.
+    if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
+        let got = "a masked array, whose mask no protocol can tell".to_owned();
+        let allowed = "an ordinary array: pass .data, or .filled() where masked elements matter";
+        return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+    }
+    let export = intern!(py, "__dlpack__");
+    let base = PyUntypedArray::type_object(py).getattr(export)?;
+    if object.get_type().getattr(export)?.is(&base) { read_struct(object).map(Some) } else { Ok(None) }
+}
+
+/// Reads the struct of an object that is an array.
+fn read_struct(object: &Bound<'_, PyAny>) -> PyResult<Reading> {
+    // SAFETY: the callers have checked the type; the struct lives as long as the object, and `nd` numbers stand behind both pointers.
     let (fields, shape, byte_strides) = unsafe {
         let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
         let ndim = usize::try_from(fields.nd).unwrap_or(0);
@@ -42,7 +61,7 @@ pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -
     };
     let strides = in_elements(&shape, byte_strides, dtype.itemsize())?;
     let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
-    Ok(Some(Reading::Borrowed(Descriptor::new(fields.data.cast(), Device::CPU, dtype, readonly, shape, strides)?)))
+    Ok(Reading::Borrowed(Descriptor::new(fields.data.cast(), Device::CPU, dtype, readonly, shape, strides)?))
 }
 
 /// Copies `ndim` numbers of the array struct.
