@@ -69,12 +69,10 @@ def test_tvm_ffi_round_trip(tvm_ffi: Any, preset: str) -> None:
     assert back.to_numpy().ravel().tolist() == list(range(12))
 
 
-def test_readonly_numpy_that_tvm_ffi_and_jax_refuse(jnp: Any, tvm_ffi: Any) -> None:
+def test_readonly_numpy_is_taken_readonly() -> None:
+    """Where tvm-ffi, and JAX before 0.12, refuse it."""
     array = np.arange(3.0)
     array.flags.writeable = False
-    for refuse in (jnp.from_dlpack, tvm_ffi.from_dlpack):
-        with pytest.raises((BufferError, ValueError, RuntimeError)):
-            refuse(array)
     assert dl.describe(array).readonly
     assert dl.from_dlpack(array).readonly
 
