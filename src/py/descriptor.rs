@@ -13,6 +13,11 @@ use crate::tensor::Owner;
 /// An array of any library, described in place and checked: what `describe` returns.
 ///
 /// Strides are in bytes. `dims`, `origin` and `halo` are None where nothing says. Keeps the array alive.
+///
+/// >>> import dlfield as dl, numpy as np
+/// >>> seen = dl.describe(np.ones((2, 3), "int16"), dims="JI")
+/// >>> seen.strides, seen.dims, seen.readonly, str(seen.device)
+/// ((6, 2), ('J', 'I'), False, 'cpu')
 #[pyclass(name = "Descriptor", module = "dlfield", frozen, weakref)]
 pub(super) struct PyDescriptor {
     descriptor: Descriptor,

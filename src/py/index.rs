@@ -1,4 +1,4 @@
-//! Python's index expressions.
+//! Python's index expressions, and the axes of `transpose`.
 
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -6,20 +6,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use super::args;
 use super::errors::Kind;
+use super::tensor::PyTensor;
+use super::{args, export, read};
 use crate::descriptor::Descriptor;
+use crate::protocol::ExchangeError;
 use crate::tensor::{Index, IndexError, Tensor};
 
 /// Basic indexing: a view.
-pub(super) struct Basic {
-    pub(super) index: SmallVec<[Index; 6]>,
+struct Basic {
+    index: SmallVec<[Index; 6]>,
     /// Whether every dimension is taken at one position, so that NumPy would give a scalar.
-    pub(super) element: bool,
+    element: bool,
 }
 
 /// Reads an index expression; `None` for lists, masks and arrays of positions, which are NumPy's business.
-pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Option<Basic>> {
+fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Option<Basic>> {
     match key.cast::<PyTuple>() {
         Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
         Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
@@ -73,6 +75,40 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
             Err(PyIndexError::new_err("index: the position does not fit in 64 bits"))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// `t[key]`: a view, an element, or for positions that only NumPy understands an array.
+pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, tensor) = (slf.py(), &slf.get().0);
+    let Some(Basic { index, element }) = parse(tensor.descriptor(), key)? else {
+        return export::numpy::view_of(slf)?.get_item(key);
+    };
+    let view = Bound::new(py, PyTensor(tensor.view(&index)?))?;
+    if element && tensor.descriptor().device().is_host_readable() {
+        return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
+    }
+    Ok(view.into_any())
+}
+
+/// `t[key] = value` with NumPy's broadcasting and its "same_kind" rule for casts.
+pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let tensor = &slf.get().0;
+    if tensor.descriptor().is_readonly() {
+        return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
+    }
+    // Whatever protocol the value has, NumPy gets to see an array or a scalar.
+    let value = match read::own(value) {
+        Ok(Some(value)) => export::numpy::view(slf.py(), &value)?,
+        Ok(None) => value.clone(),
+        Err(error) if Kind::DType.is(slf.py(), &error) => value.clone(),
+        Err(error) => return Err(error),
+    };
+    match parse(tensor.descriptor(), key)? {
+        Some(Basic { index, .. }) => {
+            export::numpy::assign(&export::numpy::view(slf.py(), &tensor.view(&index)?)?, &value)
+        }
+        None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
     }
 }
 

@@ -9,6 +9,10 @@ use super::errors::Kind;
 use crate::preset::{Alignment, LayoutRule, Preset, PresetError};
 
 /// A named set of alignment, layout rule and device, chosen with `backend=`.
+///
+/// >>> import dlfield as dl
+/// >>> dl.presets()["gtmc"]
+/// Preset('gtmc', alignment=8, layout=(0, 2, 1), device='cpu')
 #[pyclass(name = "Preset", module = "dlfield", frozen, eq)]
 #[derive(PartialEq)]
 pub(super) struct PyPreset(Preset);

@@ -14,10 +14,9 @@ use smallvec::SmallVec;
 
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
-use super::index::{self, Basic};
+use super::index;
 use super::{args, attributes, dtype, export, pickle, read};
 use crate::descriptor::Descriptor;
-use crate::protocol::ExchangeError;
 use crate::tensor::Tensor;
 
 /// A field: memory with the layout a stencil needs, shared without a copy with every array library.
@@ -141,7 +140,11 @@ impl PyTensor {
         self.descriptor().is_readonly()
     }
 
-    /// The field with its dimensions, and their labels, in reverse order.
+    /// The field with its dimensions, and their labels, in reverse order, on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3)).T.dims
+    /// ('J', 'I')
     #[getter]
     #[pyo3(name = "T")]
     fn reversed(&self) -> PyResult<PyTensor> {
@@ -150,39 +153,74 @@ impl PyTensor {
     }
 
     /// The field without its halo, on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((6, 6), halo=(1, (2, 0))).domain_view.shape
+    /// (4, 4)
     #[getter]
     fn domain_view(&self) -> PyTensor {
         PyTensor(self.0.domain_view())
     }
 
-    /// The largest power of two that divides the address of the element at index 0.
+    /// The largest power of two that divides the address of the element at index 0, in bytes: what the pointer really has.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).alignment() >= 64
+    /// True
     fn alignment(&self) -> u64 {
         self.descriptor().alignment()
     }
 
-    /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
+    /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either. `ValueError` for
+    /// another order.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), backend="F")
+    /// >>> field.is_contiguous(), field.is_contiguous("F")
+    /// (False, True)
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
         attributes::contiguous(self.descriptor(), order)
     }
 
-    /// A copy in memory of its own that may be written, with the same layout, padding, alignment and labels.
+    /// A copy in memory of its own that may be written, with the same layout, padding, alignment and labels. `MemoryError`
+    /// when that cannot be had.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
+    /// >>> field.copy().readonly, field.copy().dims
+    /// (False, ('K', 'I'))
     fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
         Ok(PyTensor(py.detach(|| self.0.copy())?))
     }
 
-    /// The field with its dimensions in another order, by number or label; reversed if none are given.
+    /// The field with its dimensions in another order, by number or label, on the same memory; reversed if none are given.
+    ///
+    /// `DimsError` unless each dimension is named once.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3, 4)).transpose("K", "I", "J").shape
+    /// (4, 2, 3)
     #[pyo3(signature = (*axes))]
     fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         Ok(PyTensor(self.0.transpose(&index::axes(&self.0, axes)?)?))
     }
 
     /// The field on the same memory, not to be written through this tensor or anything made from it.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
+    /// False
     fn as_readonly(&self) -> PyTensor {
         PyTensor(self.0.clone().into_readonly())
     }
 
     /// The field on another device; itself if it is there already. `DeviceError` where that device cannot be had.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros(3)
+    /// >>> field.to_device("cpu") is field
+    /// True
     #[pyo3(signature = (device, *, stream=None))]
     fn to_device<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -196,11 +234,22 @@ impl PyTensor {
     }
 
     /// A NumPy array on the same memory. `NoSuchBufferError` where the host cannot read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), backend="F")
+    /// >>> field.to_numpy().strides == field.strides
+    /// True
     fn to_numpy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         export::numpy::view_of(slf)
     }
 
     /// A CuPy array on the same memory. `NoSuchBufferError` where a GPU cannot read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).to_cupy()
+    /// Traceback (most recent call last):
+    ///     ...
+    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed
     fn to_cupy(&self) -> PyResult<Bound<'static, PyAny>> {
         let message = format!(
             "device: {} has no GPU buffer; allowed is memory on cuda or cuda_managed",
@@ -210,6 +259,10 @@ impl PyTensor {
     }
 
     /// The array of the library that goes with the device, on the same memory: NumPy on the host.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.ones(2).to_ndarray()
+    /// array([1., 1.])
     fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         export::numpy::view_of(slf)
     }
@@ -229,35 +282,11 @@ impl PyTensor {
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, tensor) = (slf.py(), &slf.get().0);
-        let Some(Basic { index, element }) = index::parse(tensor.descriptor(), key)? else {
-            return export::numpy::view_of(slf)?.get_item(key);
-        };
-        let view = Bound::new(py, PyTensor(tensor.view(&index)?))?;
-        if element && tensor.descriptor().device().is_host_readable() {
-            return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
-        }
-        Ok(view.into_any())
+        index::get(slf, key)
     }
 
     fn __setitem__(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let tensor = &slf.get().0;
-        if tensor.descriptor().is_readonly() {
-            return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
-        }
-        // Whatever protocol the value has, NumPy gets to see an array or a scalar.
-        let value = match read::own(value) {
-            Ok(Some(value)) => export::numpy::view(slf.py(), &value)?,
-            Ok(None) => value.clone(),
-            Err(error) if Kind::DType.is(slf.py(), &error) => value.clone(),
-            Err(error) => return Err(error),
-        };
-        match index::parse(tensor.descriptor(), key)? {
-            Some(Basic { index, .. }) => {
-                export::numpy::assign(&export::numpy::view(slf.py(), &tensor.view(&index)?)?, &value)
-            }
-            None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
-        }
+        index::set(slf, key, value)
     }
 
     fn __bool__(slf: &Bound<'_, PyTensor>) -> PyResult<bool> {

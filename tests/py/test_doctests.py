@@ -1,13 +1,26 @@
 """The examples in the compiled module's docstrings, which pytest's own collection does not see."""
 
 import doctest
+from collections.abc import Iterator
 
 import pytest
 
 import dlfield as dl
 from dlfield import _native
 
-DOCUMENTED = [name for name in _native.__all__ if ">>>" in (getattr(_native, name).__doc__ or "")]
+
+def documented() -> Iterator[tuple[str, str]]:
+    """Yield name and docstring of everything public that shows an example."""
+    for name in _native.__all__:
+        found = getattr(_native, name)
+        members = vars(found).items() if isinstance(found, type) else ()
+        for full, owner in ((name, found), *((f"{name}.{member}", value) for member, value in members)):
+            text = getattr(owner, "__doc__", None) or ""
+            if ">>>" in text:
+                yield full, text
+
+
+DOCUMENTED = dict(documented())
 
 
 def test_every_function_has_an_example() -> None:
@@ -15,7 +28,12 @@ def test_every_function_has_an_example() -> None:
     assert functions <= set(DOCUMENTED)
 
 
+def test_every_method_of_a_tensor_has_an_example() -> None:
+    methods = {name for name, value in vars(dl.Tensor).items() if callable(value) and not name.startswith("_")}
+    assert {f"Tensor.{name}" for name in methods} <= set(DOCUMENTED)
+
+
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_examples_run(name: str) -> None:
-    example = doctest.DocTestParser().get_doctest(getattr(_native, name).__doc__, {}, name, None, None)
+    example = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {}, name, None, None)
     assert doctest.DocTestRunner().run(example).failed == 0
