@@ -33,7 +33,7 @@ struct Request<'py> {
 }
 
 /// Puts `__dlpack__` on the type. It is the one method that every exchange calls, always with keywords: as a plain C
-/// method that compares interned names it costs half of what the generated argument parsing does.
+/// method that compares interned names it takes a quarter less time than with generated argument parsing (DESIGN.md).
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     let ty = py.get_type::<PyTensor>();
     // SAFETY: the definition is static, and its flags fit the function.
