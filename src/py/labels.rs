@@ -31,26 +31,47 @@ fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -
     }
 }
 
-/// The first buffer that a data interface describes which has the given key.
-fn from_interface<'py>(object: &Bound<'py, PyAny>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = object.py();
-    for name in [intern!(py, "__gt_data_interface__"), intern!(py, "__gt_interface__")] {
-        let Some(interface) = attribute(object, name)? else { continue };
-        let Ok(devices) = interface.cast_into::<PyDict>() else { continue };
-        for (_, buffer) in devices.iter() {
-            let buffer = if buffer.is_callable() { buffer.call0()? } else { buffer };
-            if let Ok(buffer) = buffer.cast_into::<PyDict>()
-                && let Some(value) = buffer.get_item(key)?
-                && !value.is_none()
-            {
+/// The buffers that an object's data interface describes, whatever their device; none without an interface.
+struct Interface<'py>(Vec<Bound<'py, PyDict>>);
+
+impl<'py> Interface<'py> {
+    /// Reads either spelling, with values that are dictionaries or callables that return one.
+    fn of(object: &Bound<'py, PyAny>) -> PyResult<Interface<'py>> {
+        let py = object.py();
+        let mut buffers = Vec::new();
+        for name in [intern!(py, "__gt_data_interface__"), intern!(py, "__gt_interface__")] {
+            let Some(interface) = attribute(object, name)? else { continue };
+            let Ok(devices) = interface.cast_into::<PyDict>() else { continue };
+            for (_, buffer) in devices.iter() {
+                let buffer = if buffer.is_callable() { buffer.call0()? } else { buffer };
+                buffers.extend(buffer.cast_into::<PyDict>());
+            }
+        }
+        Ok(Interface(buffers))
+    }
+
+    /// What the first buffer that has the key says there.
+    fn get(&self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        for buffer in &self.0 {
+            if let Some(value) = buffer.get_item(key)?.filter(|value| !value.is_none()) {
                 return Ok(Some(value));
             }
         }
+        Ok(None)
     }
-    Ok(None)
+
+    /// Ghost widths.
+    fn halo(&self) -> PyResult<Option<Halo>> {
+        self.get("halo")?.map(|halo| args::halo(&halo)).transpose()
+    }
 }
 
-fn agree<T: PartialEq>(found: [Found<T>; 3], kind: Kind, shown: impl Fn(&T) -> String) -> PyResult<Option<T>> {
+/// The one answer of all sources that have one.
+fn agree<T: PartialEq, const N: usize>(
+    found: [Found<T>; N],
+    kind: Kind,
+    shown: impl Fn(&T) -> String,
+) -> PyResult<Option<T>> {
     let mut first: Found<T> = None;
     for (source, value) in found.into_iter().flatten() {
         match &first {
@@ -69,7 +90,7 @@ fn agree<T: PartialEq>(found: [Found<T>; 3], kind: Kind, shown: impl Fn(&T) -> S
 }
 
 /// The labels that an object states, in any of the ways there are.
-fn stated_dims(object: &Bound<'_, PyAny>) -> PyResult<Option<Dims>> {
+fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
     let py = object.py();
     let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Dims>> {
         value.map(|value| Ok((source, strings(&value)?))).transpose()
@@ -84,7 +105,7 @@ fn stated_dims(object: &Bound<'_, PyAny>) -> PyResult<Option<Dims>> {
         });
     let found = [
         named("__gt_dims__", value_or_call(object, intern!(py, "__gt_dims__"))?)?,
-        named("the data interface", from_interface(object, "dims")?)?,
+        named("the data interface", interface.get("dims")?)?,
         named("dims", plain)?,
     ];
     agree(found, Kind::Dims, |dims| format!("({dims})"))
@@ -100,14 +121,8 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
     let found = [
         named("__gt_origin__", value_or_call(object, intern!(py, "__gt_origin__"))?)?,
         named("default_origin", value_or_call(object, intern!(py, "default_origin"))?)?,
-        None,
     ];
     agree(found, Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()))
-}
-
-/// The ghost widths that an object's data interface states.
-fn stated_halo(object: &Bound<'_, PyAny>) -> PyResult<Option<Halo>> {
-    from_interface(object, "halo")?.map(|halo| args::halo(&halo)).transpose()
 }
 
 /// An origin in GT4Py's order of dimensions, in the order of the labels.
@@ -146,9 +161,10 @@ impl Labels {
 
     /// Looks at the object for what was not given.
     pub(super) fn find(object: &Bound<'_, PyAny>, dims: Option<Dims>, origin: Option<Extents>) -> PyResult<Labels> {
-        let dims = if dims.is_some() { dims } else { stated_dims(object)? };
+        let interface = Interface::of(object)?;
+        let dims = if dims.is_some() { dims } else { stated_dims(object, &interface)? };
         let origin = if origin.is_some() { origin } else { stated_origin(object, dims.as_ref())? };
-        Ok(Labels { dims, origin, halo: stated_halo(object)? })
+        Ok(Labels { dims, origin, halo: interface.halo()? })
     }
 
     /// Puts them on a descriptor.
@@ -192,7 +208,7 @@ fn get_dims<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return attributes::labels(py, &tensor.get().0.dims()).map(Some);
     }
-    let dims = match stated_dims(obj)? {
+    let dims = match stated_dims(obj, &Interface::of(obj)?)? {
         Some(dims) => Some(dims),
         None => annotation.map(args::dims).transpose()?,
     };
@@ -221,11 +237,9 @@ fn get_origin<'py>(
         let origin = descriptor.get().descriptor().origin();
         return origin.map(|origin| PyTuple::new(py, origin)).transpose();
     }
-    let origin = match stated_origin(obj, stated_dims(obj)?.as_ref())? {
-        Some(origin) => Some(origin),
-        None => stated_halo(obj)?.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()),
-    };
-    let origin = match origin {
+    let Labels { origin, halo, .. } = Labels::find(obj, None, None)?;
+    let lower = |halo: Halo| halo.iter().map(|(lower, _)| *lower).collect();
+    let origin = match origin.or(halo.map(lower)) {
         Some(origin) => Some(origin),
         None => default.map(|default| args::ints("default", default)).transpose()?,
     };
