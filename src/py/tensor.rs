@@ -314,6 +314,7 @@ impl PyTensor {
     }
 
     fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyDict>) -> PyResult<PyTensor> {
+        // Nothing below the tensor is copied deeply, and the copy module itself remembers what this returns.
         let _ = memo;
         self.copy(py)
     }

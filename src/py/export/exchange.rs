@@ -59,7 +59,9 @@ fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
         })
     }));
     outcome.unwrap_or_else(|_| {
-        Python::attach(|py| PyRuntimeError::new_err("dlfield: internal error in the C exchange API").restore(py));
+        // Attaching may be what failed, and must not fail again on the way out.
+        let internal = "dlfield: internal error in the C exchange API";
+        Python::try_attach(|py| PyRuntimeError::new_err(internal).restore(py));
         -1
     })
 }

@@ -64,13 +64,15 @@ pub(super) fn read(
         got: args::shown(&capsule),
         allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
     })?;
-    // JAX arrays never change, whatever a caller promises.
-    let immutable =
-        object.get_type().module().is_ok_and(|module| module.to_cow().is_ok_and(|name| name.starts_with("jax")));
     match reading {
-        Reading::Unsure(tensor) if immutable => Ok(Some(Reading::Owned(tensor))),
+        Reading::Unsure(tensor) if is_jax(object) => Ok(Some(Reading::Owned(tensor))),
         reading => Ok(Some(reading)),
     }
+}
+
+/// Whether the object is a JAX array, which never changes, whatever a caller promises.
+fn is_jax(object: &Bound<'_, PyAny>) -> bool {
+    object.get_type().module().is_ok_and(|module| module.to_cow().is_ok_and(|name| name.starts_with("jax")))
 }
 
 /// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule
