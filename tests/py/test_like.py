@@ -187,8 +187,7 @@ def test_from_array_of_a_torch_tensor(torch: Any) -> None:
     assert made.layout == (1, 0)
 
 
-def test_labels_of_what_numpy_makes_an_array_of() -> None:
-    xarray = pytest.importorskip("xarray")
+def test_labels_of_what_numpy_makes_an_array_of(xarray: Any) -> None:
     data = xarray.DataArray(np.zeros((2, 3, 4)), dims=("K", "J", "I"))
     made = dl.from_array(data, backend="gt:cpu_kfirst")
     assert (made.dims, made.layout) == (("K", "J", "I"), (2, 1, 0))

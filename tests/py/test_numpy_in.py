@@ -167,8 +167,7 @@ def test_masks_are_not_lost_silently(read: Any) -> None:
         read(np.ma.masked_equal(np.arange(3), 1))
 
 
-def test_readonly_arrays_without_elements_stay_readonly() -> None:
-    torch = pytest.importorskip("torch")
+def test_readonly_arrays_without_elements_stay_readonly(torch: Any) -> None:
     array = dl.from_dlpack(torch.empty(0, 3)).as_readonly().to_numpy()
     assert (array.shape, array.flags.writeable, array.flags.owndata) == ((0, 3), False, False)
 
