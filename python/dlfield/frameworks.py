@@ -242,8 +242,8 @@ def _inspect(module: str, distribution: str, make: Callable[[ModuleType], Any] |
 
 
 def offered_protocols(array: Any) -> tuple[str, ...]:
-    """Return the names of the exchange protocols that the type of `array` offers."""
-    found = [name for name in _PROTOCOLS if hasattr(type(array), name)]
+    """Return the names of the exchange protocols that `array` offers, where it is."""
+    found = [name for name in _PROTOCOLS if hasattr(array, name)]
     try:
         memoryview(array)
     except (TypeError, BufferError, ValueError):
