@@ -107,6 +107,9 @@ impl Device {
     /// # Errors
     /// [`DeviceError::UnknownCode`] for a type outside the DLPack header or a negative id.
     pub fn from_dlpack(device: DLDevice) -> Result<Device, DeviceError> {
+        if device.device_type == DLDeviceType::CPU && device.device_id == 0 {
+            return Ok(Device::CPU);
+        }
         let known = KINDS.iter().any(|(kind, _)| *kind == device.device_type);
         if !known || device.device_id < 0 {
             return Err(DeviceError::UnknownCode { code: device.device_type.0.into(), id: device.device_id.into() });

@@ -165,9 +165,17 @@ impl DType {
     /// # Errors
     /// [`DTypeError::UnknownDlpack`] for codes, widths and lanes outside the table.
     pub fn from_dlpack(dtype: DLDataType) -> Result<DType, DTypeError> {
-        DType::all()
-            .find(|known| dtype.lanes == 1 && known.code() == dtype.code && known.bits() == dtype.bits)
-            .ok_or(DTypeError::UnknownDlpack { code: dtype.code.0, bits: dtype.bits, lanes: dtype.lanes })
+        // Those that nearly everything has, without a walk through the table.
+        let found = match (dtype.code, dtype.bits) {
+            (DLDataTypeCode::FLOAT, 64) => Some(DType::F64),
+            (DLDataTypeCode::FLOAT, 32) => Some(DType::F32),
+            (code, bits) => DType::all().find(|known| known.code() == code && known.bits() == bits),
+        };
+        found.filter(|_| dtype.lanes == 1).ok_or(DTypeError::UnknownDlpack {
+            code: dtype.code.0,
+            bits: dtype.bits,
+            lanes: dtype.lanes,
+        })
     }
 
     /// The type as DLPack writes it, with one lane.

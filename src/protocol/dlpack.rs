@@ -31,6 +31,22 @@ const STRIDES_REQUIRED: (u32, u32) = (1, 2);
 /// # Safety
 /// - `tensor.shape` is NULL or points to `ndim` readable numbers, and so is `tensor.strides`.
 pub unsafe fn read(tensor: &DLTensor, version: Option<DLPackVersion>, flags: DlpackFlags) -> Result<Descriptor> {
+    let mut descriptor = Descriptor::BLANK;
+    // SAFETY: passed on from the caller.
+    unsafe { read_into(&mut descriptor, tensor, version, flags) }?;
+    Ok(descriptor)
+}
+
+/// As [`read`], in place.
+///
+/// # Safety
+/// - As for [`read`].
+pub(crate) unsafe fn read_into(
+    descriptor: &mut Descriptor,
+    tensor: &DLTensor,
+    version: Option<DLPackVersion>,
+    flags: DlpackFlags,
+) -> Result<()> {
     let device = Device::from_dlpack(tensor.device)?;
     let dtype = DType::from_dlpack(tensor.dtype)?;
     if dtype.is_sub_byte() && !flags.contains(DlpackFlags::IS_SUBBYTE_TYPE_PADDED) {
@@ -41,14 +57,18 @@ pub unsafe fn read(tensor: &DLTensor, version: Option<DLPackVersion>, flags: Dlp
         return Err(ExchangeError::TooManyDims { got: ndim }.into());
     }
     // SAFETY: passed on from the caller.
-    let (shape, strides) = unsafe { (extents(tensor.shape, ndim), extents(tensor.strides, ndim)) };
+    let (shape, strides) = unsafe { (numbers(tensor.shape, ndim), numbers(tensor.strides, ndim)) };
     let shape = shape.ok_or(ExchangeError::NullShape { ndim })?;
+    let compact;
     let strides = match (strides, version) {
         (Some(strides), _) => strides,
         (None, Some(version)) if (version.major, version.minor) >= STRIDES_REQUIRED => {
             return Err(ExchangeError::NullStrides { ndim, major: version.major, minor: version.minor }.into());
         }
-        (None, _) => row_major(&shape),
+        (None, _) => {
+            compact = row_major(shape);
+            &compact[..]
+        }
     };
     let start = tensor.data.cast::<u8>();
     let offset = usize::try_from(tensor.byte_offset).ok();
@@ -58,19 +78,19 @@ pub unsafe fn read(tensor: &DLTensor, version: Option<DLPackVersion>, flags: Dlp
         Some(address) => start.with_addr(address),
         None => return Err(ExchangeError::ByteOffset { got: tensor.byte_offset }.into()),
     };
-    Ok(Descriptor::new(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)?)
+    Ok(descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)?)
 }
 
-/// Copies `ndim` numbers; `None` for NULL unless there are none to copy.
+/// The `ndim` numbers at `start`; `None` for NULL unless there are none.
 ///
 /// # Safety
-/// - `start` is NULL or points to `ndim` readable numbers.
-unsafe fn extents(start: *const i64, ndim: usize) -> Option<Extents> {
+/// - `start` is NULL or points to `ndim` numbers that stay readable for the lifetime.
+unsafe fn numbers<'a>(start: *const i64, ndim: usize) -> Option<&'a [i64]> {
     match (start.is_null(), ndim) {
-        (_, 0) => Some(Extents::new()),
+        (_, 0) => Some(&[]),
         (true, _) => None,
         // SAFETY: not NULL, so readable by the caller's word.
-        (false, _) => Some(Extents::from_slice(unsafe { std::slice::from_raw_parts(start, ndim) })),
+        (false, _) => Some(unsafe { std::slice::from_raw_parts(start, ndim) }),
     }
 }
 

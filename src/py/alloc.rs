@@ -78,9 +78,10 @@ fn source(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     {
         return Err(not_an_array());
     }
-    let tensor = read::own(&array)?.ok_or_else(not_an_array)?;
+    let mut tensor = read::own(&array)?.ok_or_else(not_an_array)?;
     // What NumPy makes of an object forgets its labels.
-    Labels::find(data, None, None)?.attach(tensor)
+    Labels::find(data, None, None)?.attach(&mut tensor)?;
+    Ok(tensor)
 }
 
 /// One element with `value`, cast as NumPy's `full` casts it.

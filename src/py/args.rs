@@ -25,6 +25,12 @@ pub(super) fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
+/// True or False.
+pub(super) fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
 /// The entries of a sequence with one entry per dimension. There are at most [`MAX_NDIM`]; what goes on after that, perhaps
 /// without end, is not read.
 fn entries<'py, T>(

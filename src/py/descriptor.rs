@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::device::PyDevice;
+use super::recycle::{self, Pool, Recycled};
 use super::{args, attributes, dtype};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
@@ -21,24 +22,57 @@ use crate::tensor::Owner;
 #[pyclass(name = "Descriptor", module = "dlfield", frozen, weakref)]
 pub(super) struct PyDescriptor {
     descriptor: Descriptor,
-    object: Py<PyAny>,
+    /// Absent only before the description is complete.
+    object: Option<Py<PyAny>>,
     /// What the producer handed over for this description, if it did.
-    _owner: Option<Owner>,
+    owner: Option<Owner>,
     protocol: &'static str,
 }
 
 impl PyDescriptor {
-    pub(super) fn new(
-        descriptor: Descriptor,
-        object: &Bound<'_, PyAny>,
-        owner: Option<Owner>,
-        protocol: &'static str,
-    ) -> PyDescriptor {
-        PyDescriptor { descriptor, object: object.clone().unbind(), _owner: owner, protocol }
+    /// Says what was described, how, and who keeps it besides the object.
+    pub(super) fn set(&mut self, object: Bound<'_, PyAny>, owner: Option<Owner>, protocol: &'static str) {
+        (self.object, self.owner, self.protocol) = (Some(object.unbind()), owner, protocol);
+    }
+
+    pub(super) fn descriptor_mut(&mut self) -> &mut Descriptor {
+        &mut self.descriptor
     }
 
     pub(super) fn descriptor(&self) -> &Descriptor {
         &self.descriptor
+    }
+
+    pub(super) fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.object.as_ref().map_or_else(|| py.None(), |object| object.clone_ref(py)).into_bound(py)
+    }
+
+    pub(super) fn keeper(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+}
+
+/// Recycles the objects of the class.
+pub(super) fn install(py: Python<'_>) -> PyResult<()> {
+    recycle::install(&Bound::new(py, PyDescriptor::blank())?);
+    Ok(())
+}
+
+static POOL: Pool = Pool::new();
+
+impl Recycled for PyDescriptor {
+    fn pool() -> &'static Pool {
+        &POOL
+    }
+
+    fn blank() -> PyDescriptor {
+        PyDescriptor { descriptor: Descriptor::BLANK, object: None, owner: None, protocol: "" }
+    }
+
+    fn release(&mut self, py: Python<'_>) {
+        self.owner = None;
+        self.descriptor.clear();
+        drop(self.object.take().map(|object| object.into_bound(py)));
     }
 }
 
@@ -135,8 +169,8 @@ impl PyDescriptor {
 
     /// The object that was described.
     #[getter]
-    fn owner(&self, py: Python<'_>) -> Py<PyAny> {
-        self.object.clone_ref(py)
+    fn owner<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.object(py)
     }
 
     /// The protocol it was described by.
@@ -166,7 +200,7 @@ impl PyDescriptor {
             descriptor.device(),
             if descriptor.is_readonly() { ", readonly" } else { "" },
             self.protocol,
-            args::shown(self.object.bind(py).get_type().as_any())
+            args::shown(self.object(py).get_type().as_any())
         ))
     }
 }

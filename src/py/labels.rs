@@ -2,12 +2,13 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyDictMethods, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyDictMethods, PyList, PyString, PyTuple, PyType};
 
 use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
+use super::lookup;
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -18,7 +19,26 @@ use crate::tensor::Tensor;
 type Found<T> = Option<(&'static str, T)>;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(object.getattr_opt(name)?.filter(|value| !value.is_none()))
+    Ok(lookup::optional(object, name)?.filter(|value| !value.is_none()))
+}
+
+/// Whether a type has any attribute in which its instances would state labels.
+pub(super) fn on_type(ty: &Bound<'_, PyType>) -> PyResult<bool> {
+    let py = ty.py();
+    let names = [
+        intern!(py, "__gt_data_interface__"),
+        intern!(py, "__gt_interface__"),
+        intern!(py, "__gt_dims__"),
+        intern!(py, "dims"),
+        intern!(py, "__gt_origin__"),
+        intern!(py, "default_origin"),
+    ];
+    for name in names {
+        if lookup::optional(ty, name)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// An attribute that may be a value or a method that returns it.
@@ -168,25 +188,24 @@ impl Labels {
     }
 
     /// Puts them on a descriptor.
-    pub(super) fn describe(self, mut descriptor: Descriptor) -> PyResult<Descriptor> {
+    pub(super) fn describe(self, descriptor: &mut Descriptor) -> PyResult<()> {
         if let Some(dims) = self.dims {
-            descriptor = descriptor.with_dims(dims)?;
+            descriptor.set_dims(dims)?;
+        }
+        // Where nobody states an origin, it is the lower halo.
+        let lower = self.halo.as_ref().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
+        if let Some(origin) = self.origin.or(lower) {
+            descriptor.set_origin(origin.as_slice().into())?;
         }
         if let Some(halo) = self.halo {
-            // Where nobody states an origin, it is the lower halo.
-            let lower = || halo.iter().map(|(lower, _)| *lower).collect();
-            let origin = self.origin.unwrap_or_else(lower);
-            return Ok(descriptor.with_halo(halo.as_slice().into())?.with_origin(origin.as_slice().into())?);
+            descriptor.set_halo(halo.as_slice().into())?;
         }
-        match self.origin {
-            Some(origin) => Ok(descriptor.with_origin(origin.as_slice().into())?),
-            None => Ok(descriptor),
-        }
+        Ok(())
     }
 
     /// Puts them on a tensor.
-    pub(super) fn attach(self, tensor: Tensor) -> PyResult<Tensor> {
-        Ok(tensor.relabelled(self.dims, self.origin, self.halo)?)
+    pub(super) fn attach(self, tensor: &mut Tensor) -> PyResult<()> {
+        Ok(tensor.relabel(self.dims, self.origin, self.halo)?)
     }
 }
 

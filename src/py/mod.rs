@@ -8,13 +8,16 @@ mod device;
 mod dtype;
 mod errors;
 mod export;
+mod fastcall;
 mod index;
 mod keep;
 mod keywords;
 mod labels;
+mod lookup;
 mod pickle;
 mod preset;
 mod read;
+mod recycle;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -30,6 +33,8 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<preset::PyPreset>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<descriptor::PyDescriptor>()?;
+    tensor::install(py)?;
+    descriptor::install(py)?;
     export::dlpack::install(py)?;
     export::exchange::install(py)?;
     alloc::register(module)?;

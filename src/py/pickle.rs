@@ -13,7 +13,7 @@ use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::{Extents, Layout, Spec, is_contiguous};
+use crate::layout::{Layout, Spec, is_contiguous};
 use crate::tensor::Tensor;
 
 /// Everything but the bytes: shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device,
@@ -71,9 +71,8 @@ fn bytes_of(tensor: &Tensor) -> Result<Tensor> {
     let descriptor = tensor.descriptor();
     // A packed field has positive strides: element 0 is its lowest.
     let len = descriptor.byte_span().map_or(0, |(_, high)| i64::try_from(high).unwrap_or(0));
-    let (shape, strides) = (Extents::from_slice(&[len]), Extents::from_slice(&[1]));
     let (ptr, device, readonly) = (descriptor.ptr(), descriptor.device(), descriptor.is_readonly());
-    let bytes = Descriptor::new(ptr, device, DType::U8, readonly, shape, strides)?;
+    let bytes = Descriptor::new(ptr, device, DType::U8, readonly, &[len], &[1])?;
     // SAFETY: the bytes lie between the first and the last element of one allocation, which the owner keeps.
     Ok(unsafe { Tensor::from_parts(bytes, tensor.owner().clone()) })
 }

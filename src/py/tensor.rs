@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
+use super::recycle::{self, Pool, Recycled};
 use super::{args, attributes, dtype, export, pickle, read};
 use crate::descriptor::Descriptor;
 use crate::tensor::Tensor;
@@ -39,6 +40,28 @@ impl PyTensor {
 
     fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         export::numpy::view_of(slf)?.call_method0(name)
+    }
+}
+
+/// Recycles the objects of the class.
+pub(super) fn install(py: Python<'_>) -> PyResult<()> {
+    recycle::install(&Bound::new(py, PyTensor::blank())?);
+    Ok(())
+}
+
+static POOL: Pool = Pool::new();
+
+impl Recycled for PyTensor {
+    fn pool() -> &'static Pool {
+        &POOL
+    }
+
+    fn blank() -> PyTensor {
+        PyTensor(Tensor::BLANK)
+    }
+
+    fn release(&mut self, _: Python<'_>) {
+        self.0.clear();
     }
 }
 
@@ -113,7 +136,7 @@ impl PyTensor {
     /// Rank of each dimension's stride; 0 is the largest.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        attributes::layout(py, self.0.layout())
+        attributes::layout(py, &self.0.layout())
     }
 
     /// Bytes that the address of the element at `aligned_index` is a multiple of.

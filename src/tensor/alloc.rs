@@ -79,7 +79,7 @@ impl Tensor {
     /// and device.
     pub fn spec(&self) -> Spec {
         let mut spec = Spec::new(self.descriptor.shape(), self.descriptor.dtype())
-            .layout(self.layout.clone())
+            .layout(self.layout())
             .alignment_size(self.alignment_size)
             .padding(self.padding)
             .device(self.descriptor.device());
@@ -103,7 +103,7 @@ impl Tensor {
         let block = Block::allocate(place.device, place.block_bytes, place.block_alignment, contents)?;
         // The placement has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);
-        let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, place.shape, place.strides)?;
+        let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, &place.shape, &place.strides)?;
         if let Some(dims) = place.dims {
             descriptor = descriptor.with_dims(dims)?;
         }
@@ -116,7 +116,7 @@ impl Tensor {
         Ok(Tensor {
             descriptor,
             owner: Owner::block(block),
-            layout: place.layout,
+            layout: Some(place.layout),
             padding: place.padding,
             alignment_size: place.alignment_size,
             aligned_index: place.aligned_index,

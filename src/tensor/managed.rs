@@ -7,8 +7,28 @@ use dlpark::metadata::{Copied, Dynamic};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase, allocation};
 
 use super::{Owner, Tensor};
+use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::protocol::{ExchangeError, dlpack};
+
+/// As [`Tensor::from_managed`], in place: describes what the managed tensor says and returns the owner that will
+/// release it.
+///
+/// # Safety
+/// - As for [`Tensor::from_managed`].
+pub(crate) unsafe fn take_over<M: ManagedTensorBase>(
+    managed: Managed<M>,
+    descriptor: &mut Descriptor,
+) -> Result<Owner> {
+    // SAFETY: a `Managed` holds a live struct.
+    let header = unsafe { &*managed.as_ptr() };
+    // SAFETY: the metadata of a live managed tensor is readable.
+    unsafe { dlpack::read_into(descriptor, header.tensor(), header.version(), header.flags()) }?;
+    if header.version().is_none() {
+        descriptor.set_readonly(true);
+    }
+    Ok(Owner::managed(managed))
+}
 
 impl Tensor {
     /// A fresh managed tensor of the versioned ABI, stamped 1.3, that shares the memory.
@@ -77,13 +97,11 @@ impl Tensor {
     /// - What the struct says of the memory is true: the elements stay readable until the deleter is called, and
     ///   writable unless it is flagged read-only.
     pub unsafe fn from_managed<M: ManagedTensorBase>(managed: Managed<M>) -> Result<Tensor> {
-        // SAFETY: a `Managed` holds a live struct.
-        let header = unsafe { &*managed.as_ptr() };
-        // SAFETY: the metadata of a live managed tensor is readable.
-        let descriptor = unsafe { dlpack::read(header.tensor(), header.version(), header.flags()) }?;
-        let descriptor = if header.version().is_none() { descriptor.into_readonly() } else { descriptor };
+        let mut descriptor = Descriptor::BLANK;
+        // SAFETY: passed on from the caller.
+        let owner = unsafe { take_over(managed, &mut descriptor) }?;
         // SAFETY: the caller's word for the memory is what this asks for.
-        Ok(unsafe { Tensor::from_parts(descriptor, Owner::managed(managed)) })
+        Ok(unsafe { Tensor::from_parts(descriptor, owner) })
     }
 
     /// The tensor as a borrowed DLPack struct, good for as long as this value stays where it is.

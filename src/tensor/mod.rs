@@ -5,6 +5,8 @@ mod managed;
 mod owner;
 mod view;
 
+#[cfg(feature = "python")]
+pub(crate) use managed::take_over;
 pub use owner::Owner;
 pub use view::{Index, IndexError};
 
@@ -28,7 +30,8 @@ use crate::layout::{Extents, Halo, Layout, Padding};
 pub struct Tensor {
     descriptor: Descriptor,
     owner: Owner,
-    layout: Layout,
+    /// Absent where it is read off the strides.
+    layout: Option<Layout>,
     padding: Padding,
     alignment_size: i64,
     /// Absent for all zeros.
@@ -45,14 +48,42 @@ impl Tensor {
     ///   descriptor is read-only.
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub unsafe fn from_parts(descriptor: Descriptor, owner: Owner) -> Tensor {
-        Tensor {
-            layout: descriptor.layout(),
-            padding: Padding::None,
-            alignment_size: 1,
-            aligned_index: None,
-            descriptor,
-            owner,
-        }
+        Tensor { descriptor, owner, layout: None, padding: Padding::None, alignment_size: 1, aligned_index: None }
+    }
+
+    /// No field: what a binding fills in place.
+    #[cfg(feature = "python")]
+    pub(crate) const BLANK: Tensor = Tensor {
+        descriptor: Descriptor::BLANK,
+        owner: Owner::NOBODY,
+        layout: None,
+        padding: Padding::None,
+        alignment_size: 1,
+        aligned_index: None,
+    };
+
+    /// Lets go of everything: in place what [`Tensor::BLANK`] is, but for numbers that mean nothing without an address.
+    #[cfg(feature = "python")]
+    pub(crate) fn clear(&mut self) {
+        self.owner = Owner::NOBODY;
+        (self.layout, self.aligned_index) = (None, None);
+        (self.padding, self.alignment_size) = (Padding::None, 1);
+        self.descriptor.clear();
+    }
+
+    /// The description and the owner, to be filled in place.
+    ///
+    /// # Safety
+    /// - What they become holds as for [`Tensor::from_parts`].
+    #[cfg(feature = "python")]
+    #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
+    pub(crate) unsafe fn parts_mut(&mut self) -> (&mut Descriptor, &mut Owner) {
+        (&mut self.descriptor, &mut self.owner)
+    }
+
+    /// The description and the owner, which keeps what it describes.
+    pub fn into_parts(self) -> (Descriptor, Owner) {
+        (self.descriptor, self.owner)
     }
 
     /// Address, device, element type, shape and strides.
@@ -87,8 +118,8 @@ impl Tensor {
     }
 
     /// Order of the strides.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    pub fn layout(&self) -> Layout {
+        self.layout.clone().unwrap_or_else(|| self.descriptor.layout())
     }
 
     /// What lies between rows.
@@ -109,26 +140,21 @@ impl Tensor {
         }
     }
 
-    /// The same tensor with its labels, origin and ghost widths replaced by those given.
+    /// Replaces the labels, origin and ghost widths by those given.
     ///
     /// # Errors
     /// [`crate::DimsError`] or [`crate::LayoutError`] if a length or an entry does not fit the shape.
-    pub fn relabelled(
-        mut self,
-        dims: Option<Dims>,
-        origin: Option<Extents>,
-        halo: Option<Halo>,
-    ) -> crate::Result<Tensor> {
+    pub fn relabel(&mut self, dims: Option<Dims>, origin: Option<Extents>, halo: Option<Halo>) -> crate::Result<()> {
         if let Some(dims) = dims {
-            self.descriptor = self.descriptor.with_dims(dims)?;
+            self.descriptor.set_dims(dims)?;
         }
         if let Some(halo) = halo {
-            self.descriptor = self.descriptor.with_halo(halo.as_slice().into())?;
+            self.descriptor.set_halo(halo.as_slice().into())?;
         }
         if let Some(origin) = origin {
-            self.descriptor = self.descriptor.with_origin(origin.as_slice().into())?;
+            self.descriptor.set_origin(origin.as_slice().into())?;
         }
-        Ok(self)
+        Ok(())
     }
 
     /// The same memory, not to be written through this tensor or anything made from it.

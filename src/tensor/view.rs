@@ -183,7 +183,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let from = &self.descriptor;
         let mut descriptor =
-            crate::Descriptor::new(ptr, from.device(), from.dtype(), from.is_readonly(), shape, strides)?;
+            crate::Descriptor::new(ptr, from.device(), from.dtype(), from.is_readonly(), &shape, &strides)?;
         if let Some(dims) = from.dims() {
             descriptor = descriptor.with_dims(dims.select(axes))?;
         } else if !axes.iter().enumerate().all(|(new, old)| new == *old) {
@@ -199,7 +199,7 @@ impl Tensor {
         Ok(Tensor {
             descriptor,
             owner: self.owner.clone(),
-            layout: self.layout.select(axes),
+            layout: self.layout.as_ref().map(|layout| layout.select(axes)),
             padding: self.padding,
             alignment_size,
             aligned_index: if aligned_index.iter().all(|entry| *entry == 0) {

@@ -68,7 +68,7 @@ proptest! {
         // Somewhere in the middle, so that negative strides stay in the address space.
         let start = std::ptr::without_provenance_mut(1 << 20);
         let (extents, steps) = (Extents::from_slice(&shape), Extents::from_slice(&strides));
-        let field = Descriptor::new(start, Device::CPU, DType::F32, false, extents, steps).unwrap();
+        let field = Descriptor::new(start, Device::CPU, DType::F32, false, &extents, &steps).unwrap();
         let forth: Vec<usize> = (0..shape.len()).collect();
         let back: Vec<usize> = (0..shape.len()).rev().collect();
         prop_assert_eq!(field.is_c_contiguous(), is_run(&shape, &strides, &forth));

@@ -16,7 +16,7 @@ fn foreign(drops: &Drops) -> Tensor {
     let mut data: Vec<u32> = (0..24).collect();
     let start = data.as_mut_ptr().cast();
     let (shape, strides) = (Extents::from_slice(&[4, 6]), Extents::from_slice(&[6, 1]));
-    let field = Descriptor::new(start, Device::CPU, DType::U32, false, shape, strides).unwrap();
+    let field = Descriptor::new(start, Device::CPU, DType::U32, false, &shape, &strides).unwrap();
     let owner = Owner::foreign((data, Counted(drops.clone())));
     // SAFETY: the vector is moved into the owner, its elements stay where they are.
     unsafe { Tensor::from_parts(field, owner) }

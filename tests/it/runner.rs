@@ -25,7 +25,7 @@ pub fn check_memory(spec: &Spec) -> Tensor {
     assert_eq!((field.shape(), field.strides()), (&place.shape[..], &place.strides[..]));
     assert_eq!((field.dtype(), field.device()), (place.dtype, place.device));
     assert!(!field.is_readonly());
-    assert_eq!((tensor.layout(), tensor.padding()), (&place.layout, place.padding));
+    assert_eq!((tensor.layout(), tensor.padding()), (place.layout.clone(), place.padding));
     assert_eq!(tensor.alignment_size(), place.alignment_size);
 
     let block = field.ptr().wrapping_sub(place.first_byte);

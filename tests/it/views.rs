@@ -224,7 +224,7 @@ proptest! {
     ) {
         let strides = Extents::from_slice(&strides[..shape.len()]);
         let start = std::ptr::without_provenance_mut(1 << 40);
-        let field = Descriptor::new(start, Device::CPU, DType::F64, false, Extents::from_slice(&shape), strides);
+        let field = Descriptor::new(start, Device::CPU, DType::F64, false, &shape, &strides);
         if let Ok(field) = field {
             // SAFETY: no element is ever read or written here.
             let tensor = unsafe { Tensor::from_parts(field, Owner::foreign(())) };
@@ -261,11 +261,12 @@ fn ranges_of_nothing_may_start_anywhere() {
 fn labels_and_halos_can_be_replaced() {
     let tensor = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
     let (dims, halo) = (Dims::parse(["K", "cell"]).unwrap(), Halo::from_slice(&[(1, 1), (0, 2)]));
-    let other = tensor.clone().relabelled(Some(dims.clone()), None, Some(halo.clone())).unwrap();
+    let mut other = tensor.clone();
+    other.relabel(Some(dims.clone()), None, Some(halo.clone())).unwrap();
     assert_eq!((other.dims(), other.halo(), other.origin().to_vec()), (dims, halo, vec![1, 0]));
     assert_eq!(other.domain_view().descriptor().shape(), [2, 3]);
     assert_eq!(other.domain_view().dims().to_string(), "K, cell");
-    assert!(tensor.clone().relabelled(Some(Dims::standard(3)), None, None).is_err());
-    assert!(tensor.clone().relabelled(None, Some(Extents::from_slice(&[5, 0])), None).is_err());
-    assert!(tensor.relabelled(None, None, Some(Halo::from_slice(&[(3, 2), (0, 0)]))).is_err());
+    assert!(tensor.clone().relabel(Some(Dims::standard(3)), None, None).is_err());
+    assert!(tensor.clone().relabel(None, Some(Extents::from_slice(&[5, 0])), None).is_err());
+    assert!(tensor.clone().relabel(None, None, Some(Halo::from_slice(&[(3, 2), (0, 0)]))).is_err());
 }

@@ -3,20 +3,17 @@
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
 use std::ffi::{CStr, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null_mut;
 
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{Managed, ManagedTensorBase};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString, PyTuple};
 
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::device::DlpackPair;
+use crate::py::fastcall::{self, Definition, Parameters};
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
@@ -24,9 +21,8 @@ const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
 /// What a consumer asks of `__dlpack__`, each argument obeyed or refused.
-#[derive(Default)]
-struct Request<'py> {
-    stream: Option<Bound<'py, PyAny>>,
+struct Request<'a, 'py> {
+    stream: Option<&'a Bound<'py, PyAny>>,
     max_version: Option<(i64, i64)>,
     dl_device: Option<(i64, i64)>,
     copy: Option<bool>,
@@ -35,122 +31,59 @@ struct Request<'py> {
 /// Puts `__dlpack__` on the type. It is the one method that every exchange calls, always with keywords: as a plain C
 /// method that compares interned names it takes a quarter less time than with generated argument parsing (DESIGN.md).
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
-    let ty = py.get_type::<PyTensor>();
-    // SAFETY: the definition is static, and its flags fit the function.
-    let method = unsafe {
-        let definition = (&raw const METHOD.0).cast_mut();
-        Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(ty.as_type_ptr(), definition))?
-    };
-    ty.setattr(intern!(py, "__dlpack__"), method)
+    METHOD.set_on(&py.get_type::<PyTensor>())
 }
 
-/// The method's definition, which never changes.
-struct Method(ffi::PyMethodDef);
-
-// SAFETY: the pointers in it are to constants.
-unsafe impl Sync for Method {}
-
-static METHOD: Method = Method(ffi::PyMethodDef {
-    ml_name: c"__dlpack__".as_ptr(),
-    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: method },
-    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-    ml_doc: c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
+static METHOD: Definition = Definition::new(
+    c"__dlpack__",
+    c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
 --
 
 A DLPack capsule on the same memory, or with copy=True on a copy.
 
 `max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None the legacy one, which is refused for
-read-only memory. `stream` has to be None on the host. `dl_device` has to be the device the memory is on."
-        .as_ptr(),
-});
+read-only memory. `stream` has to be None on the host. `dl_device` has to be the device the memory is on.",
+    method,
+);
+
+static PARAMETERS: Parameters<4> = Parameters::new("__dlpack__", ["max_version", "dl_device", "copy", "stream"], 0);
 
 /// `Tensor.__dlpack__`.
 unsafe extern "C" fn method(
     slf: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
+    keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     // SAFETY: the interpreter calls methods attached, with an instance of the type they stand on.
     let (py, slf) = unsafe {
         let py = Python::assume_attached();
         (py, Bound::from_borrowed_ptr(py, slf))
     };
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        if nargs != 0 {
-            return Err(PyTypeError::new_err(format!("__dlpack__() takes keyword arguments only, {nargs} were given")));
-        }
-        let mut request = Request::default();
-        if !names.is_null() {
-            // SAFETY: `names` is a tuple of strings, and as many values stand behind `args`.
-            let names = unsafe { Bound::from_borrowed_ptr(py, names).cast_into_unchecked::<PyTuple>() };
-            for (position, name) in names.iter_borrowed().enumerate() {
-                // SAFETY: as above.
-                let value = unsafe { Bound::from_borrowed_ptr(py, *args.add(position)) };
-                request.take(&name, value)?;
-            }
-        }
-        let tensor = slf.cast::<PyTensor>()?;
-        capsule(py, &tensor.get().0, &request)
-    }));
-    let error = match outcome {
-        Ok(Ok(capsule)) => return capsule.into_ptr(),
-        Ok(Err(error)) => error,
-        Err(_) => PyRuntimeError::new_err("dlfield: internal error in __dlpack__"),
-    };
-    error.restore(py);
-    null_mut()
+    fastcall::run(py, || {
+        let mut arguments = [None; 4];
+        // SAFETY: the interpreter's own arguments.
+        unsafe { PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
+        let [max_version, dl_device, copy, stream] = arguments.each_ref().map(fastcall::given);
+        let request = Request {
+            stream,
+            max_version: max_version.map(|version| pair("max_version", version)).transpose()?,
+            dl_device: dl_device.map(|device| pair("dl_device", device)).transpose()?,
+            copy: copy.map(|copy| args::flag("copy", copy)).transpose()?,
+        };
+        capsule(py, &slf.cast::<PyTensor>()?.get().0, &request)
+    })
 }
 
-impl<'py> Request<'py> {
-    /// Takes one keyword; None is as good as absent.
-    fn take(&mut self, name: &Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<()> {
-        let py = name.py();
-        let pair = |argument: &str| {
-            value.extract().map_err(|_| {
-                let what = args::shown(&value);
-                PyTypeError::new_err(format!("{argument}: {what}; allowed is None or a pair of integers"))
-            })
-        };
-        // Names from calls are interned, so that comparing addresses settles it; others are compared as text.
-        let is = |known: &Bound<'py, PyString>| name.is(known);
-        let text;
-        let known = if is(intern!(py, "max_version")) {
-            "max_version"
-        } else if is(intern!(py, "dl_device")) {
-            "dl_device"
-        } else if is(intern!(py, "copy")) {
-            "copy"
-        } else if is(intern!(py, "stream")) {
-            "stream"
-        } else {
-            text = name.str()?.to_string();
-            &text
-        };
-        let given = !value.is_none();
-        match known {
-            "max_version" if given => self.max_version = Some(pair(known)?),
-            "dl_device" if given => self.dl_device = Some(pair(known)?),
-            "copy" if given => {
-                let flag = value.cast::<PyBool>().map_err(|_| {
-                    PyTypeError::new_err(format!("copy: {}; allowed is True, False or None", args::shown(&value)))
-                })?;
-                self.copy = Some(flag.is_true());
-            }
-            "stream" if given => self.stream = Some(value),
-            "max_version" | "dl_device" | "copy" | "stream" => {}
-            _ => {
-                let message = format!("__dlpack__() got an unexpected keyword argument '{known}'");
-                return Err(PyTypeError::new_err(message));
-            }
-        }
-        Ok(())
-    }
+fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
+    value.extract().map_err(|_| {
+        PyTypeError::new_err(format!("{argument}: {}; allowed is None or a pair of integers", args::shown(value)))
+    })
 }
 
 /// A fresh capsule.
-fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'py>) -> PyResult<Bound<'py, PyAny>> {
-    args::check_stream(request.stream.as_ref(), tensor.descriptor().device())?;
+fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+    args::check_stream(request.stream, tensor.descriptor().device())?;
     if let Some(pair) = request.dl_device
         && DlpackPair(pair.0, pair.1) != DlpackPair::of(tensor.descriptor().device())
     {

@@ -4,14 +4,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::{Purpose, Reading, Request};
+use crate::descriptor::Descriptor;
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
     purpose: Purpose,
+    descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     if !object.is_instance_of::<PyCapsule>() {
         return Ok(None);
     }
-    super::dlpack::consume(object, purpose, request.copy)
+    super::dlpack::consume(object, purpose, request.copy, descriptor)
 }

@@ -12,23 +12,27 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::facts::{Facts, Library};
 use super::{Purpose, Reading, Request};
+use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
 use crate::py::device::DlpackPair;
-use crate::tensor::Tensor;
+use crate::py::lookup;
+use crate::tensor::take_over;
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
     purpose: Purpose,
+    descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
-    let Some(method) = object.getattr_opt(intern!(py, "__dlpack__"))? else { return Ok(None) };
+    let Some(method) = lookup::optional(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "max_version"), (dlpack::VERSION.major, dlpack::VERSION.minor))?;
-    let found = match object.getattr_opt(intern!(py, "__dlpack_device__"))? {
+    let found = match lookup::optional(object, intern!(py, "__dlpack_device__"))? {
         Some(ask) => Some(device_of(&ask.call0()?)?),
         None => None,
     };
@@ -59,25 +63,26 @@ pub(super) fn read(
         }
         other => other?,
     };
-    let reading = consume(&capsule, purpose, request.copy)?.ok_or_else(|| ExchangeError::Argument {
+    let reading = consume(&capsule, purpose, request.copy, descriptor)?.ok_or_else(|| ExchangeError::Argument {
         argument: "__dlpack__",
         got: args::shown(&capsule),
         allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
     })?;
     match reading {
-        Reading::Unsure(tensor) if is_jax(object) => Ok(Some(Reading::Owned(tensor))),
+        // A JAX array never changes, whatever a caller promises.
+        Reading::Unsure(owner) if Facts::of(object)?.library == Library::Jax => Ok(Some(Reading::Owned(owner))),
         reading => Ok(Some(reading)),
     }
 }
 
-/// Whether the object is a JAX array, which never changes, whatever a caller promises.
-fn is_jax(object: &Bound<'_, PyAny>) -> bool {
-    object.get_type().module().is_ok_and(|module| module.to_cow().is_ok_and(|name| name.starts_with("jax")))
-}
-
 /// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule
 /// of DLPack's; one that was taken already is an error, and so is a copy where `copy` forbids it.
-pub(super) fn consume(object: &Bound<'_, PyAny>, purpose: Purpose, copy: Option<bool>) -> PyResult<Option<Reading>> {
+pub(super) fn consume(
+    object: &Bound<'_, PyAny>,
+    purpose: Purpose,
+    copy: Option<bool>,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
     let raw = object.as_ptr();
     let named = |name: &std::ffi::CStr| {
         // SAFETY: the call takes any object and a C string.
@@ -88,7 +93,7 @@ pub(super) fn consume(object: &Bound<'_, PyAny>, purpose: Purpose, copy: Option<
         let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
         check_copied(managed.flags(), purpose, copy)?;
         // SAFETY: as above; what the struct says is the producer's word.
-        return Ok(Some(Reading::Owned(unsafe { Tensor::from_managed::<DLManagedTensorVersioned>(managed) }?)));
+        return Ok(Some(Reading::Owned(unsafe { take_over(managed, descriptor) }?)));
     }
     if named(c"dltensor") {
         let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
@@ -96,7 +101,7 @@ pub(super) fn consume(object: &Bound<'_, PyAny>, purpose: Purpose, copy: Option<
         let managed = unsafe { Managed::<dlpark::ffi::DLManagedTensor>::from_raw(held) };
         let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
         // SAFETY: as above.
-        return Ok(Some(Reading::Unsure(unsafe { Tensor::from_managed(managed) }?)));
+        return Ok(Some(Reading::Unsure(unsafe { take_over(managed, descriptor) }?)));
     }
     if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();

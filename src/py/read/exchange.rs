@@ -7,16 +7,17 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 use dlpark::DlpackFlags;
-use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
+use dlpark::ffi::{DLDataTypeCode, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyType};
 
+use super::facts::{Facts, Library};
 use super::{Purpose, Reading, Request};
-use crate::device::Device;
+use crate::descriptor::Descriptor;
 use crate::protocol::{ExchangeError, dlpack};
-use crate::tensor::Tensor;
+use crate::py::lookup;
+use crate::tensor::take_over;
 
 const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 
@@ -24,18 +25,15 @@ pub(super) fn read(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
     purpose: Purpose,
+    descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
-    let Some(table) = table(object)? else { return Ok(None) };
-    let torch = is_torch(object)?;
-    if torch && is_lazy(object)? {
-        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
-    }
+    let Facts { table: Some(table), library, .. } = Facts::of(object)? else { return Ok(None) };
     // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device.
     if request.stream.is_some_and(|stream| !stream.is_none()) {
         return Ok(None);
     }
-    let elsewhere = |device: Device| request.device.is_some_and(|wanted| wanted != device);
-    match (purpose, table.dltensor_from_py_object_no_sync) {
+    let torch = library == Library::Torch;
+    let reading = match (purpose, table.dltensor_from_py_object_no_sync) {
         // A borrowed struct has no flags. PyTorch has no read-only memory; of others only a managed tensor tells.
         (Purpose::Describe, Some(borrow)) if torch => {
             let mut tensor = MaybeUninit::<DLTensor>::uninit();
@@ -43,9 +41,11 @@ pub(super) fn read(
             let code = unsafe { borrow(object.as_ptr().cast::<c_void>(), tensor.as_mut_ptr()) };
             check(object.py(), code)?;
             // SAFETY: as above; shape and strides live until control returns to the producer, and are copied here.
-            let descriptor =
-                unsafe { dlpack::read(tensor.assume_init_ref(), Some(table.header.version), DlpackFlags::empty()) }?;
-            Ok(if elsewhere(descriptor.device()) { None } else { Some(Reading::Borrowed(descriptor)) })
+            unsafe {
+                let version = Some(table.header.version);
+                dlpack::read_into(descriptor, tensor.assume_init_ref(), version, DlpackFlags::empty())?;
+            }
+            Reading::Borrowed
         }
         _ => {
             let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
@@ -59,24 +59,27 @@ pub(super) fn read(
             let managed = unsafe { super::dlpack::take(managed) }?;
             super::dlpack::check_copied(managed.flags(), purpose, request.copy)?;
             // SAFETY: as above; what the struct says is the producer's word.
-            let tensor = unsafe { Tensor::from_managed(managed) }?;
-            Ok(if elsewhere(tensor.descriptor().device()) { None } else { Some(Reading::Owned(tensor)) })
+            Reading::Owned(unsafe { take_over(managed, descriptor) }?)
         }
+    };
+    if torch && may_be_lazy(descriptor) && is_lazy(object)? {
+        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
+    let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
+    Ok(if elsewhere { None } else { Some(reading) })
 }
 
-/// Whether the object is a PyTorch tensor, of whatever subclass. Nobody has one before PyTorch is imported.
-fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static TENSOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = object.py();
-    if TENSOR.get(py).is_none() {
-        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-        let Ok(torch) = modules.get_item(intern!(py, "torch")) else { return Ok(false) };
-        // While PyTorch is still being imported there is no type yet.
-        let Some(tensor) = torch.getattr_opt(intern!(py, "Tensor"))? else { return Ok(false) };
-        let _ = TENSOR.set(py, tensor.unbind());
+/// Whether PyTorch may have conjugated or negated a tensor like this in name only. What it negates so are the imaginary
+/// parts of complex numbers, which lie two steps apart, wherever views of them go.
+fn may_be_lazy(descriptor: &Descriptor) -> bool {
+    match descriptor.dtype().code() {
+        DLDataTypeCode::COMPLEX => true,
+        DLDataTypeCode::FLOAT => {
+            let mut steps = descriptor.shape().iter().zip(descriptor.strides());
+            steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
+        }
+        _ => false,
     }
-    TENSOR.get(py).map_or(Ok(false), |tensor| object.is_instance(tensor.bind(py)))
 }
 
 /// Whether PyTorch has conjugated or negated the tensor in name only, which neither the table nor, for negation,
@@ -87,10 +90,10 @@ fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
         || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
 }
 
-/// The table of the object's type in a version that can be read; newer ones may keep an older one behind them.
-fn table<'a>(object: &Bound<'_, PyAny>) -> PyResult<Option<&'a DLPackExchangeAPI>> {
-    let name = intern!(object.py(), "__dlpack_c_exchange_api__");
-    let Some(capsule) = object.get_type().getattr_opt(name)? else { return Ok(None) };
+/// The table of a type in a version that can be read; newer ones may keep an older one behind them.
+pub(super) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
+    let name = intern!(ty.py(), "__dlpack_c_exchange_api__");
+    let Some(capsule) = lookup::optional(ty, name)? else { return Ok(None) };
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {
         PyErr::from(ExchangeError::Argument {
             argument: "__dlpack_c_exchange_api__",

@@ -11,24 +11,35 @@ use pyo3::prelude::*;
 use super::{Purpose, Reading, Request};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::layout::Extents;
 use crate::protocol::ExchangeError;
 use crate::py::dtype;
+use crate::py::tensor::PyTensor;
 
 /// Whether the object is a `numpy.ndarray` and no subclass of it.
+#[inline]
 pub(super) fn is_exact(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the interpreter is attached; the call returns NumPy's type object.
     let array_type = unsafe { get_type_object(object.py(), NpyTypes::PyArray_Type) };
     object.get_type_ptr() == array_type
 }
 
-pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
-    if is_exact(object) { read_struct(object).map(Some) } else { Ok(None) }
+pub(super) fn read(
+    object: &Bound<'_, PyAny>,
+    _: &Request<'_, '_>,
+    purpose: Purpose,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    if is_exact(object) { read_struct(object, purpose, descriptor).map(Some) } else { Ok(None) }
 }
 
 /// Subclasses such as `numpy.memmap`, unless they have a `__dlpack__` of their own. Masked arrays are refused: the mask
 /// would be lost.
-pub(super) fn read_subclass(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
+pub(super) fn read_subclass(
+    object: &Bound<'_, PyAny>,
+    _: &Request<'_, '_>,
+    purpose: Purpose,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
     let py = object.py();
     if object.cast::<PyUntypedArray>().is_err() {
         return Ok(None);
@@ -40,12 +51,33 @@ pub(super) fn read_subclass(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: P
     }
     let export = intern!(py, "__dlpack__");
     let base = PyUntypedArray::type_object(py).getattr(export)?;
-    if object.get_type().getattr(export)?.is(&base) { read_struct(object).map(Some) } else { Ok(None) }
+    let inherited = object.get_type().getattr(export)?.is(&base);
+    if inherited { read_struct(object, purpose, descriptor).map(Some) } else { Ok(None) }
+}
+
+/// Describes an object that is an array, and says who keeps its memory.
+fn read_struct(object: &Bound<'_, PyAny>, purpose: Purpose, descriptor: &mut Descriptor) -> PyResult<Reading> {
+    describe(object, descriptor)?;
+    // SAFETY: an array's struct.
+    let base = unsafe { (*object.as_ptr().cast::<PyArrayObject>()).fields.base };
+    if purpose == Purpose::Describe || base.is_null() {
+        return Ok(Reading::Borrowed);
+    }
+    // A view of a tensor of ours shares that tensor's owner. To own the view instead would make a chain that grows with
+    // every way there and back, and freeing a long chain takes more stack than there is.
+    // SAFETY: not NULL, so a live object that the array keeps.
+    let base = unsafe { Bound::from_borrowed_ptr(object.py(), base) };
+    Ok(match base.cast_exact::<PyTensor>() {
+        Ok(tensor) => Reading::Owned(tensor.get().0.owner().clone()),
+        Err(_) => Reading::Borrowed,
+    })
 }
 
 /// Reads the struct of an object that is an array.
-fn read_struct(object: &Bound<'_, PyAny>) -> PyResult<Reading> {
-    // SAFETY: the callers have checked the type; the struct lives as long as the object, and `nd` numbers stand behind both pointers.
+#[inline]
+pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    // SAFETY: the callers have checked the type; the struct and what it points to live as long as the object, which
+    // nobody else touches before this returns.
     let (fields, shape, byte_strides) = unsafe {
         let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
         let ndim = usize::try_from(fields.nd).unwrap_or(0);
@@ -55,43 +87,25 @@ fn read_struct(object: &Bound<'_, PyAny>) -> PyResult<Reading> {
     let dtype = match unsafe { dtype::of_native(fields.descr) } {
         Some(dtype) => dtype,
         None => {
-            let descriptor = object.getattr(pyo3::intern!(object.py(), "dtype"))?.cast_into::<PyArrayDescr>()?;
-            dtype::of_descriptor(&descriptor)?
+            let unusual = object.getattr(intern!(object.py(), "dtype"))?.cast_into::<PyArrayDescr>()?;
+            dtype::of_descriptor(&unusual)?
         }
     };
-    let strides = in_elements(&shape, byte_strides, dtype.itemsize())?;
     let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
-    Ok(Reading::Borrowed(Descriptor::new(fields.data.cast(), Device::CPU, dtype, readonly, shape, strides)?))
+    let data = fields.data.cast();
+    Ok(descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)?)
 }
 
-/// Copies `ndim` numbers of the array struct.
+/// The `ndim` numbers at `start`.
 ///
 /// # Safety
-/// - `start` points to `ndim` numbers, unless `ndim` is 0.
-unsafe fn numbers(start: *const isize, ndim: usize) -> Extents {
+/// - `start` points to `ndim` numbers that stay readable for the lifetime, unless `ndim` is 0.
+unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> &'a [i64] {
     if ndim == 0 {
-        return Extents::new();
+        return &[];
     }
     // SAFETY: passed on from the caller; `isize` and `i64` agree on the 64-bit machines this is built for.
-    Extents::from_slice(unsafe { std::slice::from_raw_parts(start.cast::<i64>(), ndim) })
+    unsafe { std::slice::from_raw_parts(start.cast::<i64>(), ndim) }
 }
 
 const _: () = assert!(size_of::<isize>() == size_of::<i64>(), "dlfield is built for 64-bit machines");
-
-/// Byte strides to strides in elements. Those of extents of 1, and of arrays without elements, mean nothing.
-fn in_elements(shape: &[i64], mut strides: Extents, itemsize: usize) -> Result<Extents, ExchangeError> {
-    let shift = itemsize.trailing_zeros();
-    let unused = |axis: usize| shape[axis] == 1 || shape.contains(&0);
-    for axis in 0..strides.len() {
-        let bytes = strides[axis];
-        // The element size is a power of two: shifting divides, exactly where nothing is lost.
-        strides[axis] = bytes >> shift;
-        if strides[axis] << shift != bytes {
-            if !unused(axis) {
-                return Err(ExchangeError::PartialStride { axis, got: bytes, itemsize });
-            }
-            strides[axis] = 1;
-        }
-    }
-    Ok(strides)
-}

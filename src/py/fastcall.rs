@@ -1,0 +1,166 @@
+//! Functions with the interpreter's own calling convention, for calls that are over before generated argument handling
+//! would have begun (DESIGN.md has the times).
+
+#![allow(unsafe_code, reason = "arguments come as raw pointers")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple};
+
+/// A function or method that C calls, as the interpreter wants to be told about it.
+pub(super) struct Definition(ffi::PyMethodDef);
+
+// SAFETY: the pointers in it are to constants, and it never changes.
+unsafe impl Sync for Definition {}
+
+impl Definition {
+    /// `doc` begins with the signature, as in `describe(obj, *, dims=None)\n--\n\n`.
+    pub(super) const fn new(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunctionFastWithKeywords,
+    ) -> Definition {
+        Definition(ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: doc.as_ptr(),
+        })
+    }
+
+    /// Puts the function into a module.
+    pub(super) fn add_to(&'static self, module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let name = module.name()?;
+        // SAFETY: the definition is static, and its flags fit the function.
+        let function = unsafe {
+            let definition = (&raw const self.0).cast_mut();
+            let made = ffi::PyCFunction_NewEx(definition, module.as_ptr(), name.as_ptr());
+            Bound::from_owned_ptr_or_err(module.py(), made)?
+        };
+        module.add(function.getattr("__name__")?.cast_into::<PyString>()?, function)
+    }
+
+    /// Puts the method on a type.
+    pub(super) fn set_on(&'static self, ty: &Bound<'_, pyo3::types::PyType>) -> PyResult<()> {
+        // SAFETY: as above.
+        let method = unsafe {
+            let definition = (&raw const self.0).cast_mut();
+            Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), definition))?
+        };
+        ty.setattr(method.getattr("__name__")?.cast_into::<PyString>()?, method)
+    }
+}
+
+/// An argument of the call under way, if it was given.
+pub(super) type Argument<'a, 'py> = Option<Borrowed<'a, 'py, PyAny>>;
+
+/// An argument, None being as good as absent.
+pub(super) fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, PyAny>> {
+    argument.as_deref().filter(|value| !value.is_none())
+}
+
+/// The parameters of a function: some may be given by position, all by name.
+pub(super) struct Parameters<const N: usize> {
+    function: &'static str,
+    positional: usize,
+    names: [&'static str; N],
+    interned: PyOnceLock<[Py<PyString>; N]>,
+}
+
+impl<const N: usize> Parameters<N> {
+    /// The first `positional` of `names` may be given by position.
+    pub(super) const fn new(function: &'static str, names: [&'static str; N], positional: usize) -> Parameters<N> {
+        Parameters { function, positional, names, interned: PyOnceLock::new() }
+    }
+
+    /// Puts the arguments of a call into `sorted`, in the order of the names.
+    ///
+    /// # Safety
+    /// - The three are those that the interpreter has called the function with.
+    #[inline]
+    pub(super) unsafe fn sort<'a, 'py>(
+        &self,
+        py: Python<'py>,
+        args: *const *mut ffi::PyObject,
+        nargs: ffi::Py_ssize_t,
+        keywords: *mut ffi::PyObject,
+        sorted: &mut [Argument<'a, 'py>; N],
+    ) -> PyResult<()> {
+        let given = usize::try_from(nargs).unwrap_or(0);
+        if given > self.positional {
+            return Err(self.too_many(given));
+        }
+        for (place, slot) in sorted[..given].iter_mut().enumerate() {
+            // SAFETY: passed on from the caller.
+            *slot = Some(unsafe { Borrowed::from_ptr(py, *args.add(place)) });
+        }
+        if !keywords.is_null() {
+            // SAFETY: `keywords` is a tuple of strings, and as many values stand behind the positional arguments.
+            let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
+            for (position, name) in keywords.iter_borrowed().enumerate() {
+                let place = self.place(&name)?;
+                // SAFETY: as above.
+                let value = unsafe { Borrowed::from_ptr(py, *args.add(given + position)) };
+                if sorted[place].replace(value).is_some() {
+                    return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a parameter stands.
+    fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = name.py();
+        let interned = self.interned.get_or_init(py, || self.names.map(|name| PyString::intern(py, name).unbind()));
+        // Names from calls are interned, so that comparing addresses settles it; others are compared as text.
+        if let Some(place) = interned.iter().position(|known| name.is(known)) {
+            return Ok(place);
+        }
+        let text = name.str()?.to_string();
+        let place = self.names.iter().position(|known| *known == text);
+        place.ok_or_else(|| self.error(&format!("got an unexpected keyword argument '{text}'")))
+    }
+
+    #[cold]
+    fn too_many(&self, given: usize) -> PyErr {
+        self.error(&match self.positional {
+            0 => format!("takes keyword arguments only, {given} were given"),
+            1 => format!("takes 1 positional argument but {given} were given"),
+            most => format!("takes {most} positional arguments but {given} were given"),
+        })
+    }
+
+    /// An argument that has to be given.
+    pub(super) fn required<'a, 'b, 'py>(
+        &self,
+        sorted: &'b [Argument<'a, 'py>; N],
+        place: usize,
+    ) -> PyResult<&'b Bound<'py, PyAny>> {
+        sorted[place]
+            .as_deref()
+            .ok_or_else(|| self.error(&format!("missing 1 required positional argument: '{}'", self.names[place])))
+    }
+
+    fn error(&self, what: &str) -> PyErr {
+        PyTypeError::new_err(format!("{}() {what}", self.function))
+    }
+}
+
+/// Runs the body of such a function: an error becomes the interpreter's, and so does a panic, which must not unwind into
+/// C.
+#[inline]
+pub(super) fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value.into_ptr(),
+        Ok(Err(error)) => error,
+        Err(_) => PyRuntimeError::new_err("dlfield: internal error"),
+    };
+    error.restore(py);
+    null_mut()
+}

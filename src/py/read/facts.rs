@@ -1,0 +1,154 @@
+//! What is known of a type, remembered: to look it up again would take longer than to read an array.
+
+#![allow(unsafe_code, reason = "types are read as the C structs they are")]
+
+use std::cell::Cell;
+
+use dlpark::ffi::DLPackExchangeAPI;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use super::exchange;
+use crate::py::labels;
+
+/// Whose arrays the instances are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Library {
+    Torch,
+    Jax,
+    Other,
+}
+
+/// Where an instance may carry labels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Labelled {
+    /// Nowhere: the type has no such attribute, and instances have none of their own.
+    Never,
+    /// Among its own attributes, in a dictionary at this distance from the object, if it has any.
+    InDictionary(usize),
+    /// Among its own attributes, wherever the interpreter keeps them.
+    InAttributes,
+    /// Anywhere: asking tells.
+    Anywhere,
+}
+
+/// What the readers want to know of a type.
+#[derive(Clone, Copy)]
+pub(super) struct Facts {
+    /// DLPack's C exchange API.
+    pub(super) table: Option<&'static DLPackExchangeAPI>,
+    pub(super) library: Library,
+    labelled: Labelled,
+}
+
+/// A type, in the state in which its facts were found.
+#[derive(Clone, Copy)]
+struct Entry {
+    ty: *mut ffi::PyTypeObject,
+    version: u32,
+    facts: Facts,
+}
+
+const ENTRIES: usize = 64;
+
+thread_local! {
+    /// A place per type, by its address; types that meet in one place take turns.
+    static KNOWN: [Cell<Option<Entry>>; ENTRIES] = const { [const { Cell::new(None) }; ENTRIES] };
+}
+
+impl Facts {
+    /// The facts of an object's type.
+    ///
+    /// The interpreter gives every type a version, which no other type ever had, and another one whenever the type or a
+    /// base of it is changed. So what is remembered for a version stays true, and a type that dies and leaves its address
+    /// to another one is not mistaken for it. 0 is no version: nothing is remembered for it.
+    #[inline]
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
+        let ty = object.get_type_ptr();
+        // SAFETY: the type of a live object.
+        let version = unsafe { (*ty).tp_version_tag };
+        let place = (ty.addr() >> 4 ^ ty.addr() >> 10) % ENTRIES;
+        let known = KNOWN.try_with(|known| known[place].get()).ok().flatten();
+        match known {
+            Some(entry) if entry.ty == ty && entry.version == version && version != 0 => Ok(entry.facts),
+            _ => Facts::find(&object.get_type(), place),
+        }
+    }
+
+    #[cold]
+    fn find(ty: &Bound<'_, PyType>, place: usize) -> PyResult<Facts> {
+        let facts = Facts { table: exchange::table(ty)?, library: Library::of(ty)?, labelled: Labelled::of(ty)? };
+        let ty = ty.as_type_ptr();
+        // SAFETY: a live type. Looking up its attributes has given it a version, if it can have one.
+        let version = unsafe { (*ty).tp_version_tag };
+        let entry = Some(Entry { ty, version, facts });
+        // A thread that is about to end remembers nothing more.
+        let _ = KNOWN.try_with(|known| known[place].set(entry));
+        Ok(facts)
+    }
+
+    /// Whether it is worth asking this object for labels.
+    #[inline]
+    pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self.labelled {
+            Labelled::Never => false,
+            Labelled::Anywhere => true,
+            Labelled::InDictionary(distance) => {
+                // SAFETY: the type says that this is where the object keeps its dictionary, or NULL.
+                !unsafe { *object.as_ptr().byte_add(distance).cast::<*mut ffi::PyObject>() }.is_null()
+            }
+            Labelled::InAttributes => {
+                // SAFETY: takes any object.
+                let dictionary = unsafe { _PyObject_GetDictPtr(object.as_ptr()) };
+                // SAFETY: NULL, or the place of the dictionary, which is NULL while the object has no attributes.
+                !dictionary.is_null() && !unsafe { *dictionary }.is_null()
+            }
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// Where an object keeps its attributes; exported by every version, but no part of the documented API.
+    fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
+}
+
+impl Library {
+    fn of(ty: &Bound<'_, PyType>) -> PyResult<Library> {
+        let py = ty.py();
+        // Nobody has a tensor before PyTorch is imported, and while it is, there is no type yet.
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        if let Ok(torch) = modules.get_item(intern!(py, "torch"))
+            && let Some(tensor) = torch.getattr_opt(intern!(py, "Tensor"))?
+            && ty.is_subclass(&tensor)?
+        {
+            return Ok(Library::Torch);
+        }
+        let jax = ty.module()?.to_cow()?.starts_with("jaxlib.") && ty.name()?.to_cow()? == "ArrayImpl";
+        Ok(if jax { Library::Jax } else { Library::Other })
+    }
+}
+
+impl Labelled {
+    fn of(ty: &Bound<'_, PyType>) -> PyResult<Labelled> {
+        // SAFETY: a live type; these fields do not change once it is ready, or with its version.
+        let (lookup, offset, flags) = unsafe {
+            let ty = &*ty.as_type_ptr();
+            (ty.tp_getattro, ty.tp_dictoffset, ty.tp_flags)
+        };
+        let ordinary = lookup
+            .is_some_and(|lookup| std::ptr::fn_addr_eq(lookup, ffi::PyObject_GenericGetAttr as ffi::getattrofunc));
+        if !ordinary || labels::on_type(ty)? {
+            return Ok(Labelled::Anywhere);
+        }
+        let managed = flags & ffi::Py_TPFLAGS_MANAGED_DICT != 0;
+        Ok(match usize::try_from(offset) {
+            Ok(0) if !managed => Labelled::Never,
+            Ok(distance) if !managed => Labelled::InDictionary(distance),
+            _ if Library::of(ty)? == Library::Torch => Labelled::InAttributes,
+            // To look there would make the dictionary, which slows every later access to the attributes.
+            _ => Labelled::Anywhere,
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! `describe`, `from_dlpack` and `as_numpy`: what Python calls to take arrays in.
+
+#![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::{Purpose, Reading, Request, check_device, labels, may_state_labels, numpy, ours, own_into, read};
+use crate::device::{Device, DeviceError};
+use crate::protocol::ExchangeError;
+use crate::py::args;
+use crate::py::descriptor::PyDescriptor;
+use crate::py::export;
+use crate::py::fastcall::{self, Definition, Parameters, given};
+use crate::py::recycle;
+use crate::py::tensor::PyTensor;
+use crate::tensor::Tensor;
+
+static FROM_DLPACK: Definition = Definition::new(
+    c"from_dlpack",
+    c"from_dlpack(obj, *, device=None, copy=None, dims=None, origin=None, stream=None)
+--
+
+Takes any array over as a `Tensor` that shares its memory and keeps it.
+
+`obj` is an array of any library with DLPack, a NumPy array, or a DLPack capsule. `device` is where the memory has to be;
+`copy=True` copies always, `False` never. `dims` and `origin` label what carries no labels itself, or other ones.
+Read-only memory stays read-only; so does a legacy capsule's, which cannot say otherwise.
+
+Raises `NotAnArrayError` for an object without a protocol, `ExchangeError`, `DTypeError` or `DeviceError` naming the
+field at fault; the producer's own exceptions pass through.
+
+>>> import dlfield as dl, numpy as np
+>>> array = np.ones((2, 3))
+>>> field = dl.from_dlpack(array, dims=\"JI\")
+>>> field[0, 0] = 5.0
+>>> float(array[0, 0]), field.dims
+(5.0, ('J', 'I'))
+",
+    from_dlpack,
+);
+
+static FROM_DLPACK_PARAMETERS: Parameters<6> =
+    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1);
+
+unsafe extern "C" fn from_dlpack(
+    _module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls functions attached.
+    let py = unsafe { Python::assume_attached() };
+    fastcall::run(py, || {
+        let mut arguments = [None; 6];
+        // SAFETY: the interpreter's own arguments.
+        unsafe { FROM_DLPACK_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
+        let obj = FROM_DLPACK_PARAMETERS.required(&arguments, 0)?;
+        let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
+        let copy = copy.map(|copy| args::flag("copy", copy)).transpose()?;
+        let request = Request { device: device.map(args::device).transpose()?, copy, stream };
+        let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
+            let reader = own_into(obj, &request, tensor)?;
+            let found = tensor.descriptor().device();
+            check_device(request.device, found)?;
+            args::check_stream(stream, found)?;
+            if found != Device::CPU {
+                return Err(DeviceError::NotOwned { device: found }.into());
+            }
+            if dims.is_some() || origin.is_some() || may_state_labels(obj, reader)? {
+                let dims = dims.map(args::dims).transpose()?;
+                let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
+                labels(obj, reader, dims, origin)?.attach(tensor)?;
+            }
+            if copy == Some(true) {
+                *tensor = py.detach(|| tensor.copy())?;
+            }
+            Ok(())
+        })?;
+        Ok(made.into_any())
+    })
+}
+
+static DESCRIBE: Definition = Definition::new(
+    c"describe",
+    c"describe(obj, *, dims=None, device=None, writable=False, stream=None)
+--
+
+Describes any array in place: pointer, shape, strides, element type, device, labels. Never copies.
+
+The `Descriptor` keeps `obj` alive. `dims` labels what carries no labels itself, or other ones. `device` is where the
+memory has to be. `writable=True` asks for memory that may be written; for a legacy DLPack capsule, which cannot say, it
+is the caller's word that it may be.
+
+Raises `NotAnArrayError` for an object without a protocol, `ExchangeError` for read-only memory with `writable=True`,
+`ExchangeError`, `DTypeError` or `DeviceError` naming the field at fault; the producer's own exceptions pass through.
+
+>>> import dlfield as dl, numpy as np
+>>> seen = dl.describe(np.zeros((2, 3), \"float32\"))
+>>> seen.shape, seen.strides, seen.protocol
+((2, 3), (12, 4), 'numpy')
+",
+    describe,
+);
+
+static DESCRIBE_PARAMETERS: Parameters<5> =
+    Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1);
+
+unsafe extern "C" fn describe(
+    _module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls functions attached.
+    let py = unsafe { Python::assume_attached() };
+    fastcall::run(py, || {
+        let mut arguments = [None; 5];
+        // SAFETY: the interpreter's own arguments.
+        unsafe { DESCRIBE_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
+        let obj = DESCRIBE_PARAMETERS.required(&arguments, 0)?;
+        let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
+        let request = Request { device: device.map(args::device).transpose()?, copy: None, stream };
+        let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+        let made = recycle::create(py, |description: &mut PyDescriptor| {
+            // Most of what comes are exact NumPy arrays with nothing else said: no other reader takes these.
+            if keywords.is_null() && numpy::is_exact(obj) {
+                numpy::describe(obj, description.descriptor_mut())?;
+                description.set(obj.clone(), None, "numpy");
+                return Ok(());
+            }
+            let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
+            let unsure = matches!(reading, Reading::Unsure(_));
+            let owner = match reading {
+                Reading::Owned(owner) | Reading::Unsure(owner) => Some(owner),
+                Reading::Borrowed => None,
+            };
+            description.set(ours::kept(obj), owner, reader.protocol);
+            let descriptor = description.descriptor_mut();
+            check_device(request.device, descriptor.device())?;
+            args::check_stream(stream, descriptor.device())?;
+            if dims.is_some() || may_state_labels(obj, reader)? {
+                let dims = dims.map(args::dims).transpose()?;
+                labels(obj, reader, dims, None)?.describe(descriptor)?;
+            }
+            if writable && unsure {
+                descriptor.set_readonly(false);
+            }
+            if writable && descriptor.is_readonly() {
+                let fix = "describe it without writable=True, or pass a copy";
+                return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+            }
+            Ok(())
+        })?;
+        Ok(made.into_any())
+    })
+}
+
+/// A view of any host array as the NumPy array on the same memory; `copy=True` copies always, `False` never.
+///
+/// Read-only memory gives a read-only array. Raises `NoSuchBufferError` where the host cannot read the memory, and what
+/// `from_dlpack` raises.
+///
+/// >>> import dlfield as dl
+/// >>> field = dl.zeros((2, 3), backend="gt:cpu_ifirst")
+/// >>> dl.as_numpy(field).ctypes.data == field.ptr
+/// True
+#[pyfunction]
+#[pyo3(signature = (obj, *, copy=None))]
+fn as_numpy<'py>(py: Python<'py>, obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+    if numpy::is_exact(obj) {
+        let keep = pyo3::intern!(py, "K");
+        return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
+    }
+    let mut tensor = Tensor::BLANK;
+    own_into(obj, &Request { copy, ..Request::default() }, &mut tensor)?;
+    let tensor = if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor };
+    export::numpy::view(py, &tensor)
+}
+
+pub(in crate::py) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    FROM_DLPACK.add_to(module)?;
+    DESCRIBE.add_to(module)?;
+    module.add_function(wrap_pyfunction!(as_numpy, module)?)
+}

@@ -1,0 +1,145 @@
+//! Making and freeing the objects that calls make and free all the time, from a short list of those freed before, as
+//! the interpreter does with its own tuples and floats (DESIGN.md has the times).
+
+#![allow(unsafe_code, reason = "objects are made and freed by hand")]
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::{PyClass, PyClassInitializer};
+
+/// How many freed objects of a class are kept.
+const KEPT: usize = 32;
+
+/// Freed objects of one class, to be used again.
+pub(super) struct Pool {
+    /// Where in an object its Rust value lies.
+    offset: AtomicUsize,
+    freed: UnsafeCell<Freed>,
+}
+
+struct Freed {
+    count: usize,
+    objects: [*mut ffi::PyObject; KEPT],
+}
+
+// SAFETY: the list is touched only by threads that are attached to the interpreter, which are attached one at a time: the
+// module does not declare itself for interpreters without a global lock.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    pub(super) const fn new() -> Pool {
+        let freed = Freed { count: 0, objects: [null_mut(); KEPT] };
+        Pool { offset: AtomicUsize::new(0), freed: UnsafeCell::new(freed) }
+    }
+}
+
+/// A class whose objects are recycled. Final and without a `__dict__`, so that an object is its Rust value and, where
+/// there are any, a list of weak references.
+pub(super) trait Recycled: PyClass + Sync + Into<PyClassInitializer<Self>> {
+    /// The class's list.
+    fn pool() -> &'static Pool;
+
+    /// A value that holds nothing.
+    fn blank() -> Self;
+
+    /// Lets go of everything the value holds, which leaves it as good as blank. The thread is attached.
+    fn release(&mut self, py: Python<'_>);
+}
+
+/// Makes the class's objects be freed here from now on. `template` is any instance.
+pub(super) fn install<T: Recycled>(template: &Bound<'_, T>) {
+    let value: *const T = &raw const *template.borrow();
+    T::pool().offset.store(value.addr() - template.as_ptr().addr(), Ordering::Relaxed);
+    // SAFETY: the class is final, so every object that is freed by its slot is one of `T`'s.
+    unsafe { (*template.as_any().get_type_ptr()).tp_dealloc = Some(free::<T>) };
+}
+
+/// A new object, blank and then filled in place: a value made elsewhere would have to be moved, which takes longer than
+/// everything else.
+///
+/// Nobody has the object while `fill` runs, not even the collector.
+#[inline(always)]
+pub(super) fn create<'py, T: Recycled>(
+    py: Python<'py>,
+    fill: impl FnOnce(&mut T) -> PyResult<()>,
+) -> PyResult<Bound<'py, T>> {
+    let pool = T::pool();
+    // SAFETY: this thread is attached, and nothing lets another one in before the list is left alone.
+    let freed = unsafe { &mut *pool.freed.get() };
+    let object = if freed.count == 0 {
+        let object = Bound::new(py, T::blank())?;
+        if is_collected::<T>(py) {
+            // SAFETY: a new object of a class that the collector looks after.
+            unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+        }
+        object
+    } else {
+        freed.count -= 1;
+        // SAFETY: below the count are freed objects of this class: untracked, with no weak references, and a value as good
+        // as blank.
+        unsafe {
+            let object = ffi::PyObject_Init(freed.objects[freed.count], T::type_object_raw(py));
+            Bound::from_owned_ptr(py, object).cast_into_unchecked()
+        }
+    };
+    // SAFETY: a new object, which only this function knows.
+    fill(unsafe { value(object.as_ptr()).as_mut() })?;
+    if is_collected::<T>(py) {
+        // SAFETY: as above, and untracked so far.
+        unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
+    }
+    Ok(object)
+}
+
+/// Where an object's value lies.
+#[inline]
+fn value<T: Recycled>(object: *mut ffi::PyObject) -> NonNull<T> {
+    let offset = T::pool().offset.load(Ordering::Relaxed);
+    // SAFETY: an object is longer than the offset of its value, and nowhere near address 0.
+    unsafe { NonNull::new_unchecked(object.byte_add(offset).cast()) }
+}
+
+/// Whether the collector looks after objects of the class.
+#[inline]
+fn is_collected<T: Recycled>(py: Python<'_>) -> bool {
+    // SAFETY: the class lives as long as the module.
+    unsafe { (*T::type_object_raw(py)).tp_flags & ffi::Py_TPFLAGS_HAVE_GC != 0 }
+}
+
+/// The class's `tp_dealloc`.
+unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
+    // SAFETY: called by the interpreter, attached, with an object of this class that nobody refers to any more.
+    unsafe {
+        let py = Python::assume_attached();
+        let class = ffi::Py_TYPE(object);
+        if is_collected::<T>(py) {
+            ffi::PyObject_GC_UnTrack(object.cast());
+        }
+        let offset = (*class).tp_weaklistoffset;
+        if offset > 0 && !(*object.byte_offset(offset).cast::<*mut ffi::PyObject>()).is_null() {
+            ffi::PyObject_ClearWeakRefs(object);
+        }
+        let value = value::<T>(object).as_ptr();
+        // What the value holds may be of any kind, and nothing unwinds into C.
+        let _ = catch_unwind(AssertUnwindSafe(|| (*value).release(py)));
+        // Only now: letting go may have run any code, which may have made and freed objects of this class.
+        let freed = &mut *T::pool().freed.get();
+        if freed.count < KEPT {
+            freed.objects[freed.count] = object;
+            freed.count += 1;
+        } else {
+            value.drop_in_place();
+            if is_collected::<T>(py) {
+                ffi::PyObject_GC_Del(object.cast());
+            } else {
+                ffi::PyObject_Free(object.cast());
+            }
+        }
+        ffi::Py_DECREF(class.cast());
+    }
+}
