@@ -13,6 +13,7 @@ mod keep;
 mod keywords;
 mod labels;
 mod pickle;
+mod preflight;
 mod preset;
 mod read;
 mod tensor;
@@ -35,6 +36,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     alloc::register(module)?;
     preset::register(module)?;
     read::register(module)?;
+    preflight::register(module)?;
     labels::register(module)?;
     pickle::register(module)
 }

@@ -172,7 +172,7 @@ fn from_dlpack(
 /// ((2, 3), (12, 4), 'numpy')
 #[pyfunction]
 #[pyo3(signature = (obj, *, dims=None, device=None, writable=false, stream=None))]
-fn describe(
+pub(super) fn describe(
     obj: &Bound<'_, PyAny>,
     dims: Option<&Bound<'_, PyAny>>,
     device: Option<&Bound<'_, PyAny>>,
