@@ -1,7 +1,7 @@
 """The array of a framework on the memory of any other array.
 
-PyTorch, JAX and CuPy are imported when they are asked for, never by `import dlfield`. What each of them can use as it is,
-`preflight` knows; here is how it is done.
+PyTorch, JAX and CuPy are imported when they are asked for, never by `import dlfield`. What each of them can use as it
+is, `preflight` knows; here is how it is done.
 """
 
 import functools

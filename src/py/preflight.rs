@@ -108,7 +108,7 @@ fn of_object(obj: &Bound<'_, PyAny>, target: &str, write: bool) -> PyResult<PyPr
         PyValueError::new_err(format!("target: {target:?}; allowed are '{allowed}'"))
     })?;
     if let Ok(tensor) = obj.cast::<PyTensor>() {
-        return Ok(PyPreflight(judge(py, tensor.get().descriptor(), wanted, write)?));
+        return Ok(PyPreflight(judge(py, tensor.get().0.descriptor(), wanted, write)?));
     }
     if let Some(readonly) = own(obj, wanted)? {
         return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));

@@ -33,7 +33,7 @@ use crate::tensor::Tensor;
 pub(super) struct PyTensor(pub(super) Tensor);
 
 impl PyTensor {
-    pub(super) fn descriptor(&self) -> &Descriptor {
+    fn descriptor(&self) -> &Descriptor {
         self.0.descriptor()
     }
 
