@@ -101,13 +101,13 @@ impl fmt::Display for Verdict {
 ///
 /// # Example
 /// ```
-/// use dlfield::{DType, Padding, Spec, Support, Target, Tensor, Verdict, preflight};
+/// use dlfield::{DType, Preset, Spec, Support, Target, Tensor, Verdict, preflight};
 ///
-/// let spec = Spec::new(&[3, 4], DType::F32).alignment_size(64);
-/// let compact = Tensor::zeros(&spec).unwrap();
+/// let spec = Spec::new(&[3, 4], DType::F32);
+/// let compact = Tensor::zeros(&spec.clone().preset(Preset::find("jax").unwrap())).unwrap();
 /// assert_eq!(preflight(compact.descriptor(), Target::Jax, false, Support::Shares).verdict, Verdict::ZeroCopy);
 ///
-/// let padded = Tensor::zeros(&spec.padding(Padding::Row)).unwrap();
+/// let padded = Tensor::zeros(&spec.alignment_size(64)).unwrap();
 /// let found = preflight(padded.descriptor(), Target::Jax, false, Support::Shares);
 /// assert_eq!(found.verdict, Verdict::Copy);
 /// assert_eq!(found.reason, "JAX takes compact strides only, found (64, 4) bytes for shape (3, 4)");

@@ -93,7 +93,7 @@ impl PyPreflight {
 /// >>> import dlfield as dl
 /// >>> dl.preflight(dl.zeros((3, 4), "float32", backend="jax"), "jax")
 /// Preflight(verdict='zero-copy')
-/// >>> padded = dl.zeros((3, 4), "float32", alignment_size=64, padding="row")
+/// >>> padded = dl.zeros((3, 4), "float32", alignment_size=64)
 /// >>> found = dl.preflight(padded, "jax")
 /// >>> found.verdict, found.reason
 /// ('copy', 'JAX takes compact strides only, found (64, 4) bytes for shape (3, 4)')
