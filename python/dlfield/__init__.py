@@ -27,6 +27,7 @@ from dlfield._native import (
     LayoutError,
     NoSuchBufferError,
     NotAnArrayError,
+    Preflight,
     Preset,
     Tensor,
     __version__,
@@ -42,12 +43,13 @@ from dlfield._native import (
     get_origin,
     ones,
     ones_like,
+    preflight,
     presets,
     register_preset,
     zeros,
     zeros_like,
 )
-from dlfield.frameworks import as_jax, as_torch
+from dlfield.frameworks import as_cupy, as_jax, as_torch
 
 __all__ = [
     "DTypeError",
@@ -60,9 +62,11 @@ __all__ = [
     "LayoutError",
     "NoSuchBufferError",
     "NotAnArrayError",
+    "Preflight",
     "Preset",
     "Tensor",
     "__version__",
+    "as_cupy",
     "as_jax",
     "as_numpy",
     "as_torch",
@@ -77,6 +81,7 @@ __all__ = [
     "get_origin",
     "ones",
     "ones_like",
+    "preflight",
     "presets",
     "register_preset",
     "zeros",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dlfield as dl
 from dlfield import _demo
-from dlfield.frameworks import frameworks, offered_protocols
+from dlfield._installed import frameworks, offered_protocols
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

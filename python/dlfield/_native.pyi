@@ -18,6 +18,7 @@ __all__ = [
     "LayoutError",
     "NoSuchBufferError",
     "NotAnArrayError",
+    "Preflight",
     "Preset",
     "Tensor",
     "__version__",
@@ -34,6 +35,7 @@ __all__ = [
     "get_origin",
     "ones",
     "ones_like",
+    "preflight",
     "presets",
     "register_preset",
     "zeros",
@@ -197,6 +199,16 @@ class Descriptor:
     def alignment(self) -> int: ...
     def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool: ...
 
+@final
+class Preflight:
+    @property
+    def verdict(self) -> Literal["zero-copy", "copy", "impossible"]: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def fix(self) -> str: ...
+    def __bool__(self) -> bool: ...
+
 def empty(
     shape: _Shape,
     dtype: Any = "float64",
@@ -354,6 +366,7 @@ def describe(
 def get_dims(obj: Any, annotation: _Dims | None = None) -> tuple[str, ...] | None: ...
 def get_origin(obj: Any, default: _Ints | None = None) -> tuple[int, ...] | None: ...
 def as_numpy(obj: Any, *, copy: bool | None = None) -> npt.NDArray[Any]: ...
+def preflight(obj: Any, target: Literal["numpy", "torch", "jax", "cupy"], *, write: bool = False) -> Preflight: ...
 def presets() -> dict[str, Preset]: ...
 def register_preset(
     name: str,

@@ -1,20 +1,28 @@
-"""The array of a framework on the memory of any tensor, and what the installed frameworks offer.
+"""The array of a framework on the memory of any other array.
 
-PyTorch and JAX are imported when they are asked for, never by `import dlfield`.
+PyTorch, JAX and CuPy are imported when they are asked for, never by `import dlfield`. What each of them can use as it
+is, `preflight` knows; here is how it is done.
 """
 
+import functools
 import importlib
-import importlib.metadata
-import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from dlfield._native import ExchangeError, Tensor, from_dlpack, zeros
+from dlfield._native import (
+    Descriptor,
+    ExchangeError,
+    Preflight,
+    Tensor,
+    as_numpy,
+    describe,
+    from_dlpack,
+    preflight,
+    zeros,
+)
 
-# XLA on the CPU takes memory as it is only from this boundary on; below it, it copies without a word.
-_JAX_ALIGNMENT = 64
+# What frameworks raise for an element type they lack.
+_REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 
 
 def as_torch(obj: Any, *, copy: bool | None = None) -> Any:
@@ -51,16 +59,12 @@ def as_torch(obj: Any, *, copy: bool | None = None) -> Any:
     torch = _import("torch", "as_torch")
     if isinstance(obj, torch.Tensor):
         return obj.clone() if copy else obj
-    tensor = obj if isinstance(obj, Tensor) else from_dlpack(obj)
-    obstacle = _torch_obstacle(tensor)
-    if obstacle is not None and copy is False:
-        raise ExchangeError(f"as_torch: copy=False, but {obstacle}; use copy=None to get a copy")
-    source = tensor.copy() if copy or obstacle is not None else tensor
-    try:
-        return torch.from_dlpack(source)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        refused = f"as_torch: PyTorch {torch.__version__} can't take dtype {tensor.dtype}: {error}"
-        raise ExchangeError(refused) from error
+    tensor = _tensor(obj, copy)
+    found = preflight(tensor, "torch")
+    if found and not copy:
+        return torch.from_dlpack(tensor)
+    _allow_copy("as_torch", found, copy)
+    return torch.from_dlpack(tensor.copy())
 
 
 def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
@@ -100,76 +104,156 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     jax = _import("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
-    tensor = obj if isinstance(obj, Tensor) else from_dlpack(obj)
+    tensor = _tensor(obj, copy)
+    found = preflight(tensor, "jax")
     # Without x64, JAX would turn float64 into float32 and cut int64 to its low half without an error.
     with jax.enable_x64(True):
-        if not copy:
-            obstacle = _jax_obstacle(tensor)
-            if obstacle is None:
-                alias = _jax_alias(jax, tensor)
-                if alias is not None:
-                    return alias
-                obstacle = f"JAX {jax.__version__} does not share memory of dtype {tensor.dtype}"
-            if copy is False:
-                raise ExchangeError(f"as_jax: copy=False, but {obstacle}; use copy=None to get a copy")
-        try:
-            return jax.numpy.array(tensor.to_numpy(), copy=True, device=_jax_cpu(jax))
-        except (RuntimeError, TypeError, ValueError) as error:
-            refused = f"as_jax: JAX {jax.__version__} can't take dtype {tensor.dtype}: {error}"
-            raise ExchangeError(refused) from error
+        if found and not copy:
+            array = _jax_view(jax, tensor)
+            if copy is False and not _is_jax_view(array, tensor):
+                raise ExchangeError(f"as_jax: copy=False, but JAX {jax.__version__} has made a copy; pass copy=None")
+            return array
+        _allow_copy("as_jax", found, copy)
+        return _jax_copy(jax, tensor)
 
 
-def _torch_obstacle(tensor: Tensor) -> str | None:
-    """Return why PyTorch can't use the memory of `tensor`, None if it can."""
-    if tensor.readonly and tensor.size:
-        return "the memory is read-only and PyTorch would write into it"
-    steps = zip(tensor.strides, tensor.shape, strict=True)
-    if tensor.size and any(stride < 0 and size > 1 for stride, size in steps):
-        return f"PyTorch has no negative strides, found {tensor.strides} bytes"
-    return None
+def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
+    """Return the `cupy.ndarray` on the memory of `obj`, or a copy of host memory on the GPU.
+
+    CuPy has no read-only arrays, so it never gets read-only memory: that is copied, or refused. This has been tested
+    against a stand-in for CuPy and not yet on a GPU.
+
+    Parameters
+    ----------
+    obj
+        Anything `describe` takes. A `cupy.ndarray` comes back as it is (`copy=True`: copied).
+    copy
+        None copies only what CuPy can't use, host memory above all; True always; False never.
+
+    Returns
+    -------
+    cupy.ndarray
+        Same shape and dtype as `obj`; without a copy also the same strides, and it keeps `obj` alive.
+
+    Raises
+    ------
+    ExchangeError
+        `copy=False` and the memory is the host's or read-only; or it is on a device CuPy can't read, or CuPy lacks the
+        dtype.
+    ImportError
+        CuPy is not installed.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> dl.preflight(dl.zeros((4, 3)), "cupy").reason
+    'the memory is on cpu and CuPy works on cuda and cuda_managed only'
+    """
+    cupy = _import("cupy", "as_cupy")
+    if isinstance(obj, cupy.ndarray):
+        return obj.copy(order="K") if copy else obj
+    seen = describe(obj, stream=_cupy_stream(cupy, obj))
+    found = preflight(seen, "cupy")
+    if found and not copy:
+        return _cupy_view(cupy, seen)
+    _allow_copy("as_cupy", found, copy)
+    if seen.device.type in ("cuda", "cuda_managed"):
+        return _cupy_view(cupy, seen).copy(order="K")
+    return cupy.asarray(as_numpy(seen))
 
 
-def _jax_obstacle(tensor: Tensor) -> str | None:
-    """Return why JAX can't use the memory of `tensor`, None if nothing known stands in the way."""
-    if tensor.size == 0:
-        return None
-    if not _is_compact(tensor):
-        return f"JAX takes compact strides only, found {tensor.strides} bytes for shape {tensor.shape}"
-    if tensor.ptr % _JAX_ALIGNMENT:
-        return f"JAX takes addresses that are a multiple of {_JAX_ALIGNMENT} bytes only, found {tensor.ptr:#x}"
-    if tensor.readonly and not tensor.is_contiguous("C"):
-        return f"JAX takes read-only memory in C order only, found strides {tensor.strides} bytes"
-    return None
+def _tensor(obj: Any, copy: bool | None) -> Tensor:
+    """Return `obj` as a tensor; with `copy=False` its producer must not copy either."""
+    if isinstance(obj, Tensor):
+        return obj
+    return from_dlpack(obj, copy=False) if copy is False else from_dlpack(obj)
 
 
-def _is_compact(tensor: Tensor) -> bool:
-    """Return whether the strides are those of a permuted C-order array, without gaps."""
-    expected = tensor.itemsize
-    long_axes = ((stride, size) for stride, size in zip(tensor.strides, tensor.shape, strict=True) if size > 1)
-    for stride, size in sorted(long_axes):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
+def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
+    """Raise if there can be no such array, or if it needs a copy where `copy` is False."""
+    if found.verdict == "impossible":
+        raise ExchangeError(f"{caller}: {found.reason}; {found.fix}")
+    if copy is False:
+        raise ExchangeError(f"{caller}: copy=False, but {found.reason}; {found.fix}")
 
 
-def _jax_alias(jax: ModuleType, tensor: Tensor) -> Any | None:
-    """Return the JAX array on the memory of `tensor`, None where JAX made a copy or refused."""
-    try:
-        if tensor.readonly:
-            # JAX knows legacy capsules only, and those can't say read-only; NumPy's flag it respects.
-            array = jax.device_put(tensor.to_numpy(), _jax_cpu(jax), may_alias=True)
-        else:
-            array = jax.numpy.from_dlpack(tensor)
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return None
-    if array.dtype != tensor.dtype or (tensor.size and array.unsafe_buffer_pointer() != tensor.ptr):
-        return None
-    return array
+def _jax_view(jax: ModuleType, tensor: Tensor) -> Any:
+    """Return the JAX array on the memory of `tensor`, or a copy where JAX makes one without a word."""
+    if tensor.readonly:
+        # JAX knows legacy capsules only, and those can't say read-only; NumPy's flag it respects.
+        return jax.device_put(tensor.to_numpy(), _jax_cpu(jax), may_alias=True)
+    return jax.numpy.from_dlpack(tensor)
+
+
+def _is_jax_view(array: Any, tensor: Tensor) -> bool:
+    return bool(array.dtype == tensor.dtype and (tensor.size == 0 or array.unsafe_buffer_pointer() == tensor.ptr))
+
+
+def _jax_copy(jax: ModuleType, tensor: Tensor) -> Any:
+    return jax.numpy.array(tensor.to_numpy(), copy=True, device=_jax_cpu(jax))
 
 
 def _jax_cpu(jax: ModuleType) -> Any:
     return jax.local_devices(backend="cpu")[0]
+
+
+def _cupy_stream(cupy: ModuleType, obj: Any) -> int | None:
+    """Return CuPy's current stream as DLPack writes it where `obj` is on a CUDA device, else None."""
+    ask = getattr(obj, "__dlpack_device__", None)
+    kind, number = ask() if ask is not None else (1, 0)
+    if kind not in (2, 13):
+        return None
+    with cupy.cuda.Device(number):
+        # The legacy default stream has the handle 0 in CUDA, and DLPack calls it 1.
+        return cupy.cuda.get_current_stream().ptr or 1
+
+
+def _cupy_view(cupy: ModuleType, seen: Descriptor) -> Any:
+    """Return the CuPy array on the memory that `seen` describes."""
+    if seen.size == 0:
+        return cupy.empty(seen.shape, seen.dtype)
+    reaches = [stride * (extent - 1) for stride, extent in zip(seen.strides, seen.shape, strict=True)]
+    below = -sum(reach for reach in reaches if reach < 0)
+    span = below + sum(reach for reach in reaches if reach > 0) + seen.itemsize
+    memory = cupy.cuda.UnownedMemory(seen.ptr - below, span, seen)
+    return cupy.ndarray(seen.shape, seen.dtype, cupy.cuda.MemoryPointer(memory, below), strides=seen.strides)
+
+
+@functools.cache
+def shares(framework: str, dtype: str) -> bool | None:
+    """Return whether a framework works on memory of this dtype (True) or copies it (False); None if it lacks it.
+
+    Versions differ, so the installed one is tried, with an element that nothing else stands in the way of. `preflight`
+    asks this. PyTorch or JAX not being installed is an ImportError; CuPy is only tried where it can be.
+    """
+    tensor = zeros((1,), dtype, alignment_size=64)
+    if framework == "cupy":
+        return _cupy_shares(tensor)
+    module = _import(framework, "preflight")
+    try:
+        if framework == "torch":
+            return bool(module.from_dlpack(tensor).data_ptr() == tensor.ptr)
+        return _jax_shares(module, tensor)
+    except _REFUSALS:
+        return None
+
+
+def _jax_shares(jax: ModuleType, tensor: Tensor) -> bool | None:
+    with jax.enable_x64(True):
+        try:
+            array = _jax_view(jax, tensor)
+        except _REFUSALS:
+            array = _jax_copy(jax, tensor)
+        return None if array.dtype != tensor.dtype else _is_jax_view(array, tensor)
+
+
+def _cupy_shares(tensor: Tensor) -> bool | None:
+    try:
+        return bool(importlib.import_module("cupy").empty(0, tensor.dtype).dtype == tensor.dtype)
+    except (ImportError, RuntimeError):  # not installed, or no GPU to try it on
+        return True
+    except (TypeError, ValueError):
+        return None
 
 
 def _import(name: str, caller: str) -> ModuleType:
@@ -179,73 +263,3 @@ def _import(name: str, caller: str) -> ModuleType:
         if error.name != name:
             raise
         raise ImportError(f"{caller} needs {name}, which is not installed: pip install {name}", name=name) from error
-
-
-@dataclass(frozen=True)
-class Framework:
-    """An array framework `dlfield` exchanges memory with.
-
-    `version` is None where it is not installed. `protocols` are those its array type offers; `note` says why there are
-    none.
-    """
-
-    name: str
-    version: str | None
-    protocols: tuple[str, ...] = ()
-    note: str = ""
-
-
-# Import name, distribution and what makes a small array; None where the arrays are another framework's.
-_KNOWN: tuple[tuple[str, str, Callable[[ModuleType], Any] | None], ...] = (
-    ("numpy", "numpy", lambda numpy: numpy.zeros(1)),
-    ("torch", "torch", lambda torch: torch.zeros(1)),
-    ("jax", "jax", lambda jax: jax.numpy.zeros(1)),
-    ("cupy", "cupy", lambda cupy: cupy.zeros(1)),
-    ("xarray", "xarray", lambda xarray: xarray.DataArray([0.0])),
-    ("tvm_ffi", "apache-tvm-ffi", lambda tvm_ffi: tvm_ffi.from_dlpack(zeros(1))),
-    ("gt4py", "gt4py", None),
-    ("dace", "dace", None),
-)
-
-_PROTOCOLS = (
-    "__dlpack__",
-    "__dlpack_c_exchange_api__",
-    "__cuda_array_interface__",
-    "__array_interface__",
-    "__array__",
-    "__gt_dims__",
-)
-
-
-def frameworks() -> list[Framework]:
-    """Return the frameworks `dlfield` knows, with version and protocols where they are installed.
-
-    Imports each installed one that has an array type of its own; what isn't installed costs nothing.
-    """
-    return [_inspect(module, distribution, make) for module, distribution, make in _KNOWN]
-
-
-def _inspect(module: str, distribution: str, make: Callable[[ModuleType], Any] | None) -> Framework:
-    if importlib.util.find_spec(module) is None:
-        return Framework(distribution, None, note="not installed")
-    try:
-        version = importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
-    if make is None:
-        return Framework(distribution, version, note="its arrays are NumPy's or CuPy's")
-    try:
-        protocols = offered_protocols(make(importlib.import_module(module)))
-    except Exception as error:  # a broken installation of one framework must not hide the others
-        return Framework(distribution, version, note=f"{type(error).__name__}: {error}".splitlines()[0])
-    return Framework(distribution, version, protocols)
-
-
-def offered_protocols(array: Any) -> tuple[str, ...]:
-    """Return the names of the exchange protocols that `array` offers, where it is."""
-    found = [name for name in _PROTOCOLS if hasattr(array, name)]
-    try:
-        memoryview(array)
-    except (TypeError, BufferError, ValueError):
-        return tuple(found)
-    return (*found, "buffer")

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 pub use order::Layout;
 pub use padding::Padding;
-pub use span::{byte_span, is_contiguous};
+pub use span::{byte_span, is_compact, is_contiguous};
 pub(crate) use spec::offset;
 pub use spec::{Placement, Spec};
 pub(crate) use strides::gcd;

@@ -1,5 +1,9 @@
 //! The bytes that a strided field touches.
 
+use std::cmp::Reverse;
+
+use smallvec::SmallVec;
+
 /// The bytes that the elements of a field touch, relative to element 0: lowest, and one past the highest.
 ///
 /// `strides` count elements. `None` for a field without elements. The sums are taken in 128 bits and
@@ -36,6 +40,13 @@ pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedItera
     true
 }
 
+/// Whether the elements lie next to each other without gaps, whatever the order of the axes.
+pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
+    let mut axes: SmallVec<[usize; 6]> = (0..shape.len()).collect();
+    axes.sort_by_key(|axis| Reverse(strides[*axis]));
+    is_contiguous(shape, strides, axes.into_iter())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +65,14 @@ mod tests {
         assert!(!is_contiguous(&[2, 3], &[4, 1], 0..2));
         assert!(is_contiguous(&[2, 3], &[1, 2], (0..2).rev()));
         assert!(is_contiguous(&[0, 3], &[9, 9], 0..2));
+    }
+
+    #[test]
+    fn compact_in_any_order() {
+        assert!(is_compact(&[2, 3, 4], &[4, 8, 1]));
+        assert!(is_compact(&[2, 1, 3], &[1, -50, 2]));
+        assert!(is_compact(&[], &[]));
+        assert!(!is_compact(&[2, 3, 4], &[4, 9, 1]));
+        assert!(!is_compact(&[2, 3], &[-3, 1]));
     }
 }

@@ -15,6 +15,7 @@ mod keywords;
 mod labels;
 mod lookup;
 mod pickle;
+mod preflight;
 mod preset;
 mod read;
 mod recycle;
@@ -40,6 +41,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     alloc::register(module)?;
     preset::register(module)?;
     read::register(module)?;
+    preflight::register(module)?;
     labels::register(module)?;
     pickle::register(module)
 }

@@ -14,6 +14,7 @@ mod managed;
 mod naive;
 mod overflow;
 mod owners;
+mod preflight;
 mod read;
 mod runner;
 mod seeds;

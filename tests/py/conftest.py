@@ -6,11 +6,14 @@ One that is missing skips its tests by name, but not in CI: there nothing may be
 import importlib.util
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from dlfield import frameworks
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -58,6 +61,14 @@ def tvm_ffi() -> Any:
 @pytest.fixture
 def xarray() -> Any:
     return pytest.importorskip("xarray")
+
+
+@pytest.fixture
+def fresh_answers() -> Iterator[None]:
+    """`preflight` asks the frameworks for their element types again, in the test and after it."""
+    frameworks.shares.cache_clear()
+    yield
+    frameworks.shares.cache_clear()
 
 
 @pytest.fixture

@@ -131,11 +131,7 @@ unsafe extern "C" fn describe(
             }
             let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
             let unsure = matches!(reading, Reading::Unsure(_));
-            let owner = match reading {
-                Reading::Owned(owner) | Reading::Unsure(owner) => Some(owner),
-                Reading::Borrowed => None,
-            };
-            description.set(ours::kept(obj), owner, reader.protocol);
+            description.set(ours::kept(obj), reading.into_shared(), reader.protocol);
             let descriptor = description.descriptor_mut();
             check_device(request.device, descriptor.device())?;
             args::check_stream(stream, descriptor.device())?;

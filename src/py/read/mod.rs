@@ -45,6 +45,14 @@ enum Reading {
 }
 
 impl Reading {
+    /// What the producer handed over, if it did.
+    fn into_shared(self) -> Option<Owner> {
+        match self {
+            Reading::Owned(owner) | Reading::Unsure(owner) => Some(owner),
+            Reading::Borrowed => None,
+        }
+    }
+
     /// An owner of the memory: what the object keeps, it keeps.
     fn into_owner(self, object: &Bound<'_, PyAny>) -> Owner {
         match self {
@@ -149,6 +157,13 @@ pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     };
     labels(object, reader, None, None)?.attach(&mut tensor)?;
     Ok(Some(tensor))
+}
+
+/// What the object is, in place: its description, and what the producer handed over for that, if it did.
+pub(super) fn description(object: &Bound<'_, PyAny>) -> PyResult<(Descriptor, Option<Owner>)> {
+    let mut descriptor = Descriptor::BLANK;
+    let (reading, _) = read(object, &Request::default(), Purpose::Describe, &mut descriptor)?;
+    Ok((descriptor, reading.into_shared()))
 }
 
 pub(super) fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {

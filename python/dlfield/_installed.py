@@ -1,0 +1,81 @@
+"""What the installed array frameworks are, and which exchange protocols their arrays offer."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from dlfield._native import zeros
+
+
+@dataclass(frozen=True)
+class Framework:
+    """An array framework `dlfield` exchanges memory with.
+
+    `version` is None where it is not installed. `protocols` are those its array type offers; `note` says why there are
+    none.
+    """
+
+    name: str
+    version: str | None
+    protocols: tuple[str, ...] = ()
+    note: str = ""
+
+
+# Import name, distribution and what makes a small array; None where the arrays are another framework's.
+_KNOWN: tuple[tuple[str, str, Callable[[ModuleType], Any] | None], ...] = (
+    ("numpy", "numpy", lambda numpy: numpy.zeros(1)),
+    ("torch", "torch", lambda torch: torch.zeros(1)),
+    ("jax", "jax", lambda jax: jax.numpy.zeros(1)),
+    ("cupy", "cupy", lambda cupy: cupy.zeros(1)),
+    ("xarray", "xarray", lambda xarray: xarray.DataArray([0.0])),
+    ("tvm_ffi", "apache-tvm-ffi", lambda tvm_ffi: tvm_ffi.from_dlpack(zeros(1))),
+    ("gt4py", "gt4py", None),
+    ("dace", "dace", None),
+)
+
+_PROTOCOLS = (
+    "__dlpack__",
+    "__dlpack_c_exchange_api__",
+    "__cuda_array_interface__",
+    "__array_interface__",
+    "__array__",
+    "__gt_dims__",
+)
+
+
+def frameworks() -> list[Framework]:
+    """Return the frameworks `dlfield` knows, with version and protocols where they are installed.
+
+    Imports each installed one that has an array type of its own; what isn't installed costs nothing.
+    """
+    return [_inspect(module, distribution, make) for module, distribution, make in _KNOWN]
+
+
+def _inspect(module: str, distribution: str, make: Callable[[ModuleType], Any] | None) -> Framework:
+    if importlib.util.find_spec(module) is None:
+        return Framework(distribution, None, note="not installed")
+    try:
+        version = importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        version = "unknown"
+    if make is None:
+        return Framework(distribution, version, note="its arrays are NumPy's or CuPy's")
+    try:
+        protocols = offered_protocols(make(importlib.import_module(module)))
+    except Exception as error:  # a broken installation of one framework must not hide the others
+        return Framework(distribution, version, note=f"{type(error).__name__}: {error}".splitlines()[0])
+    return Framework(distribution, version, protocols)
+
+
+def offered_protocols(array: Any) -> tuple[str, ...]:
+    """Return the names of the exchange protocols that `array` offers, where it is."""
+    found = [name for name in _PROTOCOLS if hasattr(array, name)]
+    try:
+        memoryview(array)
+    except (TypeError, BufferError, ValueError):
+        return tuple(found)
+    return (*found, "buffer")

@@ -1,0 +1,293 @@
+//! Whether a framework can work on a field's memory as it is: what each of them asks for, in one place.
+//!
+//! Only the description is looked at, never the data. What cannot be known from here, whether the installed version of
+//! a framework has an element type at all, the caller finds out by trying and passes as [`Support`].
+
+use std::fmt;
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::layout::is_compact;
+
+/// XLA on the CPU takes memory as it is only from this boundary on, in bytes; below it, it copies without a word.
+const JAX_ALIGNMENT: u64 = 64;
+
+const TAKE_A_COPY: &str = "pass copy=None for a copy";
+const USE_PRESET: &str = "pass copy=None for a copy, or allocate with backend='jax'";
+
+/// A framework whose arrays a field may become.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    /// `numpy.ndarray`, on memory that the host can read.
+    NumPy,
+    /// `torch.Tensor`, on host memory that may be written, without negative strides.
+    Torch,
+    /// `jax.Array`, on compact host memory from a 64-byte boundary on; never written to.
+    Jax,
+    /// `cupy.ndarray`, on CUDA memory that may be written.
+    CuPy,
+}
+
+impl Target {
+    /// Every framework.
+    pub const ALL: [Target; 4] = [Target::NumPy, Target::Torch, Target::Jax, Target::CuPy];
+
+    /// The framework with this [`Target::name`].
+    pub fn from_name(name: &str) -> Option<Target> {
+        Target::ALL.into_iter().find(|target| target.name() == name)
+    }
+
+    /// The name of its Python module.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::NumPy => "numpy",
+            Target::Torch => "torch",
+            Target::Jax => "jax",
+            Target::CuPy => "cupy",
+        }
+    }
+
+    /// Its name in a sentence.
+    fn title(self) -> &'static str {
+        match self {
+            Target::NumPy => "NumPy",
+            Target::Torch => "PyTorch",
+            Target::Jax => "JAX",
+            Target::CuPy => "CuPy",
+        }
+    }
+}
+
+/// What the installed version of a framework does with an element type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Support {
+    /// It works on memory of this type.
+    Shares,
+    /// It has the type, but keeps it in memory of its own.
+    Copies,
+    /// It has no such type.
+    Lacks,
+}
+
+/// What will happen to the memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// The framework works on the same memory.
+    ZeroCopy,
+    /// The framework gets a copy.
+    Copy,
+    /// There is no such array.
+    Impossible,
+}
+
+impl Verdict {
+    /// `"zero-copy"`, `"copy"` or `"impossible"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::ZeroCopy => "zero-copy",
+            Verdict::Copy => "copy",
+            Verdict::Impossible => "impossible",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A verdict, why, and what to do about it; both empty for zero-copy.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Preset, Spec, Support, Target, Tensor, Verdict, preflight};
+///
+/// let spec = Spec::new(&[3, 4], DType::F32);
+/// let compact = Tensor::zeros(&spec.clone().preset(Preset::find("jax").unwrap())).unwrap();
+/// assert_eq!(preflight(compact.descriptor(), Target::Jax, false, Support::Shares).verdict, Verdict::ZeroCopy);
+///
+/// let padded = Tensor::zeros(&spec.alignment_size(64)).unwrap();
+/// let found = preflight(padded.descriptor(), Target::Jax, false, Support::Shares);
+/// assert_eq!(found.verdict, Verdict::Copy);
+/// assert_eq!(found.reason, "JAX takes compact strides only, found (64, 4) bytes for shape (3, 4)");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Preflight {
+    /// What will happen to the memory.
+    pub verdict: Verdict,
+    /// What was found and what is allowed.
+    pub reason: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+impl fmt::Display for Preflight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.verdict.fmt(f)?;
+        for (mark, part) in [(": ", &self.reason), ("; ", &self.fix)] {
+            if !part.is_empty() {
+                write!(f, "{mark}{part}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges a field for `target`; with `write` the array has to be one that may be written.
+///
+/// `support` is what the installed version of the framework does with the field's element type.
+pub fn preflight(field: &Descriptor, target: Target, write: bool, support: Support) -> Preflight {
+    if let Some(never) = unwritable(target, write) {
+        return never;
+    }
+    if let Some((reason, fix)) = unreachable(field.device(), target) {
+        return Preflight::impossible(reason, fix);
+    }
+    let (title, dtype) = (target.title(), field.dtype());
+    let obstacle = match support {
+        Support::Lacks => {
+            let fix = "cast to a type that it has, such as float32";
+            return Preflight::impossible(format!("the installed {title} has no dtype {dtype}"), fix);
+        }
+        Support::Copies => Some((format!("the installed {title} does not share memory of dtype {dtype}"), TAKE_A_COPY)),
+        Support::Shares => match target {
+            Target::NumPy => None,
+            Target::Torch => torch_obstacle(field),
+            Target::Jax => jax_obstacle(field),
+            Target::CuPy => cupy_obstacle(field),
+        },
+    };
+    match obstacle {
+        Some((reason, fix)) => Preflight::copy(reason, fix, write),
+        None if target == Target::NumPy && write => Preflight::own(target, field.is_readonly(), write),
+        None => Preflight::zero_copy(),
+    }
+}
+
+impl Preflight {
+    /// Judges an array of the framework's own: it is handed on as it is.
+    pub fn own(target: Target, readonly: bool, write: bool) -> Preflight {
+        if let Some(never) = unwritable(target, write) {
+            return never;
+        }
+        if readonly && write {
+            let fix = "pass copy=True for an array that may be written";
+            return Preflight::copy("the memory is read-only", fix, write);
+        }
+        Preflight::zero_copy()
+    }
+
+    /// What cannot be described, with the error's message, `"what was found; what is allowed"`.
+    pub fn refused(message: &str) -> Preflight {
+        let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
+        Preflight::impossible(reason, fix)
+    }
+
+    /// What hands over a copy instead of its memory, whatever the framework.
+    pub fn exported_copy(write: bool) -> Preflight {
+        Preflight::copy("obj exports a copy, not its own memory", "pass copy=None to take that copy", write)
+    }
+
+    /// Whether the framework works on the same memory.
+    pub fn is_zero_copy(&self) -> bool {
+        self.verdict == Verdict::ZeroCopy
+    }
+
+    fn zero_copy() -> Preflight {
+        Preflight { verdict: Verdict::ZeroCopy, reason: String::new(), fix: String::new() }
+    }
+
+    fn copy(reason: impl Into<String>, fix: &str, write: bool) -> Preflight {
+        let mut reason = reason.into();
+        if write {
+            reason.push_str("; what is written to a copy does not reach obj");
+        }
+        Preflight { verdict: Verdict::Copy, reason, fix: fix.to_owned() }
+    }
+
+    fn impossible(reason: impl Into<String>, fix: impl Into<String>) -> Preflight {
+        Preflight { verdict: Verdict::Impossible, reason: reason.into(), fix: fix.into() }
+    }
+}
+
+/// The verdict on writing to arrays that are immutable.
+fn unwritable(target: Target, write: bool) -> Option<Preflight> {
+    let fix = "write through NumPy or PyTorch: as_numpy, as_torch";
+    (write && target == Target::Jax).then(|| Preflight::impossible("JAX arrays are never written to", fix))
+}
+
+type Obstacle = Option<(String, &'static str)>;
+
+/// Memory that no array of the framework can be made from.
+fn unreachable(device: Device, target: Target) -> Obstacle {
+    let (reason, fix) = match target {
+        Target::NumPy | Target::CuPy if device.is_host_readable() => return None,
+        Target::CuPy if is_cuda(device) => return None,
+        Target::Torch | Target::Jax if device == Device::CPU => return None,
+        Target::NumPy => ("which the host cannot read", "copy it to the host with the library it comes from"),
+        Target::CuPy => ("which CuPy cannot read", "copy it to the host with the library it comes from"),
+        Target::Torch => ("and dlfield hands PyTorch memory on cpu only", "pass obj to torch.from_dlpack itself"),
+        Target::Jax => ("and dlfield hands JAX memory on cpu only", "pass obj to jax.numpy.from_dlpack itself"),
+    };
+    Some((format!("the memory is on {device}, {reason}"), fix))
+}
+
+fn is_cuda(device: Device) -> bool {
+    matches!(device.kind(), "cuda" | "cuda_managed")
+}
+
+fn torch_obstacle(field: &Descriptor) -> Obstacle {
+    if field.size() == 0 {
+        return None;
+    }
+    if field.is_readonly() {
+        return Some(("the memory is read-only and PyTorch would write into it".to_owned(), TAKE_A_COPY));
+    }
+    if field.shape().iter().zip(field.strides()).any(|(extent, stride)| *extent > 1 && *stride < 0) {
+        return Some((format!("PyTorch has no negative strides, found {} bytes", byte_strides(field)), TAKE_A_COPY));
+    }
+    None
+}
+
+fn jax_obstacle(field: &Descriptor) -> Obstacle {
+    if field.size() == 0 {
+        return None;
+    }
+    if !is_compact(field.shape(), field.strides()) {
+        let (found, shape) = (byte_strides(field), tuple(field.shape().iter().copied()));
+        return Some((format!("JAX takes compact strides only, found {found} bytes for shape {shape}"), USE_PRESET));
+    }
+    if field.alignment() < JAX_ALIGNMENT {
+        let found = field.ptr().addr();
+        let reason = format!("JAX takes addresses that are a multiple of {JAX_ALIGNMENT} bytes only, found {found:#x}");
+        return Some((reason, USE_PRESET));
+    }
+    if field.is_readonly() && !field.is_c_contiguous() {
+        let found = byte_strides(field);
+        return Some((format!("JAX takes read-only memory in C order only, found strides {found} bytes"), TAKE_A_COPY));
+    }
+    None
+}
+
+fn cupy_obstacle(field: &Descriptor) -> Obstacle {
+    if !is_cuda(field.device()) {
+        let reason = format!("the memory is on {} and CuPy works on cuda and cuda_managed only", field.device());
+        return Some((reason, TAKE_A_COPY));
+    }
+    if field.is_readonly() && field.size() != 0 {
+        return Some(("the memory is read-only and CuPy would write into it".to_owned(), TAKE_A_COPY));
+    }
+    None
+}
+
+fn byte_strides(field: &Descriptor) -> String {
+    tuple(field.byte_strides())
+}
+
+/// Numbers as Python writes a tuple of them.
+fn tuple(numbers: impl Iterator<Item = i64>) -> String {
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    format!("({}{})", numbers.join(", "), if numbers.len() == 1 { "," } else { "" })
+}

@@ -1,0 +1,177 @@
+//! `dlfield.preflight` and `dlfield.Preflight`.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::errors::Kind;
+use super::read;
+use super::tensor::PyTensor;
+use crate::descriptor::Descriptor;
+use crate::preflight::{self, Preflight, Support, Target, Verdict};
+
+/// A verdict on sharing memory, why, and what to do about it: what `preflight` returns.
+///
+/// True if nothing is copied; its str begins with the verdict.
+///
+/// >>> import dlfield as dl
+/// >>> bool(dl.preflight(dl.zeros((3, 4)), "torch"))
+/// True
+/// >>> print(dl.preflight(dl.zeros((3, 4))[::-1], "torch"))
+/// copy: PyTorch has no negative strides, found (-32, 8) bytes; pass copy=None for a copy
+#[pyclass(name = "Preflight", module = "dlfield", frozen)]
+pub(super) struct PyPreflight(Preflight);
+
+#[pymethods]
+impl PyPreflight {
+    /// "zero-copy", "copy" or "impossible".
+    #[getter]
+    fn verdict(&self) -> &'static str {
+        self.0.verdict.name()
+    }
+
+    /// What was found and what is allowed; empty if nothing is in the way.
+    #[getter]
+    fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
+    /// What to do about it; empty if there is nothing to do.
+    #[getter]
+    fn fix(&self) -> &str {
+        &self.0.fix
+    }
+
+    fn __bool__(&self) -> bool {
+        self.0.is_zero_copy()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut text = format!("Preflight(verdict='{}'", self.0.verdict);
+        for (name, part) in [("reason", &self.0.reason), ("fix", &self.0.fix)] {
+            if !part.is_empty() {
+                text += &format!(", {name}={}", PyString::new(py, part).repr()?);
+            }
+        }
+        Ok(text + ")")
+    }
+}
+
+/// Says whether a framework can work on the memory of an array as it is, without touching the data.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Any array that `describe` takes. A raw DLPack capsule can be looked at once only: describe it, and pass that.
+/// target
+///     "numpy", "torch", "jax" or "cupy".
+/// write
+///     Whether the framework's array has to be one that may be written.
+///
+/// Returns
+/// -------
+/// Preflight
+///     "zero-copy": `as_numpy`, `as_torch`, `as_jax` or `as_cupy` share the memory. "copy": they copy, or raise with
+///     `copy=False`. "impossible": they raise. True if and only if zero-copy.
+///
+/// Raises
+/// ------
+/// NotAnArrayError
+///     No protocol describes `obj`. The exceptions of its own protocol pass through.
+/// ValueError
+///     `target` is none of these.
+/// ImportError
+///     PyTorch or JAX, which have to say which dtypes they have, are not installed. Without CuPy, layout alone counts.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl
+/// >>> dl.preflight(dl.zeros((3, 4), "float32", backend="jax"), "jax")
+/// Preflight(verdict='zero-copy')
+/// >>> padded = dl.zeros((3, 4), "float32", alignment_size=64)
+/// >>> found = dl.preflight(padded, "jax")
+/// >>> found.verdict, found.reason
+/// ('copy', 'JAX takes compact strides only, found (64, 4) bytes for shape (3, 4)')
+/// >>> dl.preflight(padded, "jax", write=True).fix
+/// 'write through NumPy or PyTorch: as_numpy, as_torch'
+#[pyfunction]
+#[pyo3(name = "preflight", signature = (obj, target, *, write=false))]
+fn of_object(obj: &Bound<'_, PyAny>, target: &str, write: bool) -> PyResult<PyPreflight> {
+    let py = obj.py();
+    let wanted = Target::from_name(target).ok_or_else(|| {
+        let allowed = Target::ALL.map(Target::name).join("', '");
+        PyValueError::new_err(format!("target: {target:?}; allowed are '{allowed}'"))
+    })?;
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return Ok(PyPreflight(judge(py, tensor.get().0.descriptor(), wanted, write)?));
+    }
+    if let Some(readonly) = own(obj, wanted)? {
+        return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));
+    }
+    let found = match read::description(obj) {
+        Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
+        Err(error) if Kind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
+        Err(error) if Kind::Exchange.is(py, &error) => match read::own(obj) {
+            // The producer hands over a copy, which describes something else than the object.
+            Ok(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
+                found if found.verdict == Verdict::Impossible => found,
+                _ => Preflight::exported_copy(write),
+            },
+            _ => Preflight::refused(&error.value(py).to_string()),
+        },
+        Err(error) => return Err(error),
+    };
+    Ok(PyPreflight(found))
+}
+
+fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyResult<Preflight> {
+    let support = match target {
+        Target::NumPy => Support::Shares,
+        _ => ask(py, target, field.dtype().name())?,
+    };
+    Ok(preflight::preflight(field, target, write, support))
+}
+
+/// Whether the installed framework shares memory of this type, keeps it in its own, or lacks it: it is tried.
+fn ask(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
+    let module = py.import(intern!(py, "dlfield.frameworks"))?;
+    let answer: Option<bool> = module.call_method1(intern!(py, "shares"), (target.name(), dtype))?.extract()?;
+    Ok(match answer {
+        Some(true) => Support::Shares,
+        Some(false) => Support::Copies,
+        None => Support::Lacks,
+    })
+}
+
+/// Whether an array of the framework's own type is read-only; `None` for any other object.
+fn own(object: &Bound<'_, PyAny>, target: Target) -> PyResult<Option<bool>> {
+    let py = object.py();
+    let class = match target {
+        Target::NumPy | Target::CuPy => intern!(py, "ndarray"),
+        Target::Torch => intern!(py, "Tensor"),
+        Target::Jax => intern!(py, "Array"),
+    };
+    // Whoever has an array has imported its framework; one that is still being imported has no class yet.
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let Ok(module) = modules.get_item(target.name()) else { return Ok(None) };
+    let Some(class) = module.getattr_opt(class)? else { return Ok(None) };
+    Ok(match target {
+        // A subclass may be more than its memory: a masked array.
+        Target::NumPy if object.get_type().is(&class) => {
+            let writeable = object.getattr(intern!(py, "flags"))?.getattr(intern!(py, "writeable"))?;
+            Some(!writeable.is_truthy()?)
+        }
+        Target::NumPy => None,
+        _ => object.is_instance(&class)?.then_some(false),
+    })
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyPreflight>()?;
+    module.add_function(wrap_pyfunction!(of_object, module)?)
+}

@@ -1,0 +1,95 @@
+"""A stand-in for CuPy with what `as_cupy` uses of it, on host memory: a class that wraps a NumPy array.
+
+Everything that would reach a GPU is written down in `calls`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, Self
+
+import ml_dtypes
+import numpy as np
+
+
+class UnownedMemory:
+    """Foreign memory that `owner` keeps."""
+
+    def __init__(self, ptr: int, size: int, owner: object) -> None:
+        self.ptr, self.size, self.owner = ptr, size, owner
+
+
+class MemoryPointer:
+    """An address, `offset` bytes into memory."""
+
+    def __init__(self, mem: UnownedMemory, offset: int) -> None:
+        self.mem, self.offset = mem, offset
+
+
+class Device:
+    """The device that is current inside a `with` statement."""
+
+    current = 0
+
+    def __init__(self, number: int) -> None:
+        self.number, self.previous = number, 0
+
+    def __enter__(self) -> Self:
+        self.previous, Device.current = Device.current, self.number
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        Device.current = self.previous
+
+
+class FakeCuPy:
+    """The module. `streams` are the handles of the devices' current streams, `gpu` says whether there is one."""
+
+    def __init__(self, *, gpu: bool = True) -> None:
+        calls: list[str] = []
+        self.calls = calls
+        self.streams = {0: 0, 1: 0x1234}
+        self.gpu = gpu
+
+        class ndarray:  # noqa: N801, what CuPy calls it
+            def __init__(
+                self, shape: Sequence[int], dtype: np.dtype[Any], memptr: MemoryPointer, *, strides: Sequence[int]
+            ) -> None:
+                calls.append("ndarray")
+                self.data = memptr
+                memory: Any = (ctypes.c_char * memptr.mem.size).from_address(memptr.mem.ptr)
+                self.values = np.ndarray(shape, dtype, memory, memptr.offset, strides)
+
+            @classmethod
+            def holding(cls, values: np.ndarray[Any, Any]) -> ndarray:
+                array = cls.__new__(cls)
+                array.values = values
+                return array
+
+            def copy(self, order: str = "C") -> ndarray:
+                calls.append(f"copy {order}")
+                return self.holding(self.values.copy("K" if order == "K" else "C"))
+
+        self.ndarray = ndarray
+        self.cuda = SimpleNamespace(
+            UnownedMemory=UnownedMemory,
+            MemoryPointer=MemoryPointer,
+            Device=Device,
+            get_current_stream=lambda: SimpleNamespace(ptr=self.streams[Device.current]),
+        )
+
+    def empty(self, shape: Any, dtype: np.dtype[Any]) -> Any:
+        """An array of CuPy's own."""
+        if not self.gpu:
+            raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+        if dtype == ml_dtypes.bfloat16:
+            raise TypeError("dtype bfloat16 is not supported")
+        self.calls.append("empty")
+        return SimpleNamespace(dtype=dtype, shape=shape)
+
+    def asarray(self, values: np.ndarray[Any, Any]) -> Any:
+        """A copy on the GPU."""
+        self.calls.append("asarray")
+        return self.ndarray.holding(values.copy())

@@ -1,0 +1,185 @@
+"""What `preflight` says of all kinds of objects: the framework's own, devices, what can't be described."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import count_up
+from fakes import FakeTensor, Producer, int_matrix
+
+IS_COPIED = 2
+
+
+def on_device(device: tuple[int, int]) -> Producer:
+    return Producer(FakeTensor(int_matrix(), device=device), device)
+
+
+# What it looks like
+
+
+def test_shown() -> None:
+    shared, copied = dl.preflight(np.ones(3), "numpy"), dl.preflight(dl.ones(3).as_readonly(), "numpy", write=True)
+    assert (str(shared), repr(shared), shared.reason, shared.fix) == (
+        "zero-copy",
+        "Preflight(verdict='zero-copy')",
+        "",
+        "",
+    )
+    assert str(copied) == f"copy: {copied.reason}; {copied.fix}"
+    assert repr(copied) == f"Preflight(verdict='copy', reason={copied.reason!r}, fix={copied.fix!r})"
+
+
+def test_wrong_arguments() -> None:
+    call: Any = dl.preflight
+    with pytest.raises(ValueError, match=r"target: \"tensorflow\"; allowed are 'numpy', 'torch', 'jax', 'cupy'"):
+        call(np.ones(3), "tensorflow")
+    with pytest.raises(dl.NotAnArrayError, match="object"):
+        call(object(), "numpy")
+    with pytest.raises(TypeError):
+        call(np.ones(3), "numpy", True)
+
+
+def test_the_data_is_not_touched() -> None:
+    """An address where nothing is will do."""
+    nowhere = np.lib.stride_tricks.as_strided(np.ones(1), (1 << 40,), (8,))
+    assert dl.preflight(nowhere, "numpy")
+    assert dl.preflight(dl.describe(nowhere), "numpy")
+
+
+@pytest.mark.parametrize("target", ["torch", "jax"])
+@pytest.mark.usefixtures("fresh_answers")
+def test_missing_frameworks(target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, target, None)
+    with pytest.raises(ImportError, match=f"preflight needs {target}, which is not installed: pip install {target}"):
+        dl.preflight(np.ones(3), target)
+    assert dl.preflight(np.ones(3), "numpy")
+
+
+# Arrays of the framework itself
+
+
+def test_own_numpy_arrays() -> None:
+    """Whatever they hold, as_numpy hands them on."""
+    readonly = np.ones(3)
+    readonly.flags.writeable = False
+    for array in (np.ones(3, ">f8"), np.array([None]), np.zeros(2, "i4,f8")["f1"], readonly):
+        assert dl.preflight(array, "numpy")
+        assert dl.as_numpy(array, copy=False) is array
+    assert dl.preflight(np.ones(3, ">f8"), "numpy", write=True)
+    assert dl.preflight(readonly, "numpy", write=True).verdict == "copy"
+    assert dl.as_numpy(readonly, copy=True).flags.writeable
+
+
+def test_own_torch_tensors(torch: Any) -> None:
+    for tensor in (torch.ones(3), torch.ones(2, dtype=torch.complex64).conj(), torch.ones(3, device="meta")):
+        assert dl.preflight(tensor, "torch", write=True)
+        assert dl.as_torch(tensor, copy=False) is tensor
+    assert dl.preflight(torch.ones(3), "numpy", write=True)
+    assert dl.preflight(torch.ones(3, dtype=torch.bfloat16), "numpy")
+
+
+def test_own_jax_arrays(jnp: Any) -> None:
+    array = jnp.ones((3, 4))
+    assert dl.preflight(array, "jax")
+    assert dl.as_jax(array, copy=False) is array
+    assert dl.preflight(array, "jax", write=True).verdict == "impossible"
+    assert dl.preflight(array, "numpy")
+    assert dl.preflight(array, "numpy", write=True).verdict == "copy"
+
+
+@pytest.mark.usefixtures("torch")
+def test_jax_arrays_are_copied_for_torch(jnp: Any) -> None:
+    found = dl.preflight(jnp.ones(3), "torch")
+    assert (found.verdict, found.fix) == ("copy", "pass copy=None for a copy")
+    assert "read-only" in found.reason
+
+
+# What can't be described
+
+
+@pytest.mark.parametrize(
+    ("make", "reason", "fix"),
+    [
+        (lambda: np.ones(3, ">f8").view(np.memmap), "not in native byte order", "newbyteorder"),
+        (lambda: np.zeros(2, "i4,f8")["f1"], "strides: 12 bytes at axis 0", "multiple of the element size 8"),
+        (lambda: np.ma.ones(3), "mask", "filled"),
+        (lambda: np.array([None]), "Python objects", "allowed are numbers"),
+        (lambda: Producer(FakeTensor(int_matrix(), null_shape=True)), "shape: NULL", "allowed"),
+    ],
+    ids=["byte order", "field", "mask", "objects", "broken"],
+)
+@pytest.mark.usefixtures("torch")
+def test_what_cannot_be_described(make: Callable[[], Any], reason: str, fix: str) -> None:
+    obj = make()
+    found = dl.preflight(obj, "torch")
+    assert found.verdict == "impossible"
+    assert reason in found.reason
+    assert fix in found.fix
+    for copy in (None, False, True):
+        with pytest.raises(dl.Error, match=reason):
+            dl.as_torch(obj, copy=copy)
+
+
+def test_lazy_torch_tensors(torch: Any) -> None:
+    found = dl.preflight(torch.ones(2, dtype=torch.complex64).conj(), "numpy")
+    assert found.verdict == "impossible"
+    assert "resolve_conj" in found.fix
+
+
+@pytest.mark.usefixtures("torch")
+def test_producers_that_copy() -> None:
+    """The flag IS_COPIED: nothing says where the object's own memory is."""
+
+    def producer() -> Producer:
+        return Producer(FakeTensor(int_matrix(), version=(1, 0), flags=IS_COPIED))
+
+    assert dl.preflight(producer(), "torch").verdict == "copy"
+    assert dl.as_torch(producer()).tolist() == int_matrix().tolist()
+    with pytest.raises(dl.ExchangeError, match="IS_COPIED"):
+        dl.as_torch(producer(), copy=False)
+
+
+def test_exceptions_of_the_producer_pass_through(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="storage"):
+        dl.preflight(torch.zeros(3).to_sparse(), "numpy")
+
+
+# Devices
+
+
+@pytest.mark.parametrize(
+    ("device", "name", "verdicts"),
+    [
+        ((2, 1), "cuda:1", ("impossible", "impossible", "impossible", "zero-copy")),
+        ((13, 0), "cuda_managed", ("zero-copy", "impossible", "impossible", "zero-copy")),
+        ((3, 0), "cuda_host", ("zero-copy", "impossible", "impossible", "copy")),
+        ((10, 0), "rocm:0", ("impossible", "impossible", "impossible", "impossible")),
+    ],
+)
+@pytest.mark.usefixtures("torch", "jax")
+def test_devices(device: tuple[int, int], name: str, verdicts: tuple[str, ...]) -> None:
+    targets: list[Any] = ["numpy", "torch", "jax", "cupy"]
+    found = {target: dl.preflight(on_device(device), target) for target in targets}
+    assert tuple(preflight.verdict for preflight in found.values()) == verdicts
+    for target, preflight in found.items():
+        assert bool(preflight) or name in preflight.reason
+        if target != "cupy" and not preflight:
+            with pytest.raises((dl.DeviceError, dl.NoSuchBufferError), match=name):
+                getattr(dl, f"as_{target}")(on_device(device))
+
+
+# as_jax keeps its word
+
+
+def test_jax_never_copies_unseen(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should a version of JAX copy what it used to share, copy=False says so."""
+    field = count_up("jax")
+    assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
+    monkeypatch.setattr(jax.numpy, "from_dlpack", lambda tensor: jax.numpy.array(tensor.to_numpy(), copy=True))
+    with pytest.raises(dl.ExchangeError, match=r"as_jax: copy=False, but JAX .* has made a copy"):
+        dl.as_jax(field, copy=False)
+    assert dl.as_jax(field).tolist() == field.to_numpy().tolist()
