@@ -1,7 +1,7 @@
 # make demo    a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
 # make test    every test, with the real frameworks
 # make check   what CI runs: formatting, lints, types, documentation, then the tests
-# make bench   measurements next to NumPy, GT4Py and others
+# make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
 # Each sets up .venv by itself. Needs Python 3.11 or newer (PYTHON=...), a Rust toolchain, a C++ compiler.
 
@@ -47,8 +47,8 @@ check: $(VENV)/.check
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 	$(MAKE) test
 
-bench: $(VENV)/.test
-	"$(BIN)/python" benches/py
+bench: $(VENV)/.bench
+	"$(BIN)/python" benches/py --write
 
 # One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.
 $(VENV)/.demo: $(SOURCES) | $(BIN)/maturin
@@ -60,6 +60,11 @@ $(VENV)/.test: $(SOURCES) | $(BIN)/maturin
 	@echo "Building dlfield and installing every framework the tests use (PyTorch is gigabytes)"
 	@$(DEVELOP) --extras demo,test
 	@touch $(VENV)/.demo $@
+
+$(VENV)/.bench: $(SOURCES) | $(BIN)/maturin
+	@echo "Building dlfield and installing every framework and the peers (PyTorch is gigabytes)"
+	@$(DEVELOP) --extras demo,test,bench
+	@touch $(VENV)/.demo $(VENV)/.test $@
 
 $(VENV)/.check: $(SOURCES) | $(BIN)/maturin
 	@echo "Building dlfield and installing every framework and the linters (PyTorch is gigabytes)"

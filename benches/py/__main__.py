@@ -1,10 +1,7 @@
-"""Run all comparisons and print them; with `--write`, put the table into the README too."""
+"""Run the comparisons and print them; with `--write`, put the tables into the README and `docs/` too."""
 
 import argparse
-import importlib.metadata
 import os
-import platform
-from datetime import UTC, datetime
 from pathlib import Path
 
 # Idle threads of a linear algebra library would compete with what is measured.
@@ -13,26 +10,34 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import allocation
 import exchange
 import stencil
-from report import table
+from peers import versions
+from report import Line, heading, table, write
 
-README = Path(__file__).parents[2] / "README.md"
-START, END = "<!-- bench:start -->", "<!-- bench:end -->"
+ROOT = Path(__file__).parents[2]
+SECTIONS = ("allocation", "exchange", "stencil")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benches/py", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into the README")
+    parser.add_argument("section", nargs="?", choices=SECTIONS, help="measure this one only")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/, with all sections the README")
     arguments = parser.parse_args()
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "gt4py", "dlfield"))
-    day = datetime.now(UTC).date()
-    machine = f"{os.cpu_count()} cores of {platform.machine()}"
-    text = f"{day}, {machine}, Python {platform.python_version()}, {versions}; the best of interleaved rounds.\n\n"
-    text += table(allocation.lines() + exchange.lines() + stencil.lines())
+    lines: list[Line] = []
+    if arguments.section in (None, "allocation"):
+        lines += allocation.lines()
+    if arguments.section in (None, "exchange"):
+        goals, document = exchange.measure()
+        lines += goals
+        print(document)
+        if arguments.write:
+            write(ROOT / "docs/exchange.md", document)
+    if arguments.section in (None, "stencil"):
+        lines += stencil.lines()
+    text = f"{heading(versions())}\n{table(lines)}"
     print(text)
-    if arguments.write:
-        before, rest = README.read_text().split(START)
-        after = rest.split(END)[1]
-        README.write_text(f"{before}{START}\n{text}{END}{after}")
+    # The README's lines are of one run, so it takes all of them to replace any.
+    if arguments.write and arguments.section is None:
+        write(ROOT / "README.md", text)
 
 
 if __name__ == "__main__":

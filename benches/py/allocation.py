@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,34 +16,27 @@ SMALL = (8, 8, 8)
 LARGE = (20_000_000,)  # 160 MB of float64
 
 
-def _first_write(allocate: Callable[[], Any]) -> Callable[[], float]:
+def _first_write(allocate: Callable[[Any], Any]) -> float:
     """Measure how long the first full write to fresh memory takes, through the same NumPy call for all."""
-
-    def measure() -> float:
-        memory = allocate()
-        array = np.asarray(memory)
-        start = time.perf_counter()
-        array.fill(1.0)
-        return time.perf_counter() - start
-
-    return measure
+    memory = allocate(LARGE)
+    array = np.asarray(memory)
+    start = time.perf_counter()
+    array.fill(1.0)
+    return time.perf_counter() - start
 
 
 def lines() -> list[Line]:
     small = best_times(
         {
-            "np.empty": lambda: np.empty(SMALL),
-            "dlfield.empty": lambda: dl.empty(SMALL),
-            "dlfield.empty, backend": lambda: dl.empty(SMALL, backend="gt:cpu_ifirst"),
-            "gt4py.storage.empty": lambda: storage.empty(SMALL, backend="gt:cpu_ifirst"),
+            "np.empty": (np.empty, SMALL),
+            "dlfield.empty": (dl.empty, SMALL),
+            "dlfield.empty, backend": (lambda shape: dl.empty(shape, backend="gt:cpu_ifirst"), SMALL),
+            "gt4py.storage.empty": (lambda shape: storage.empty(shape, backend="gt:cpu_ifirst"), SMALL),
         }
     )
-    large = best_times({"np.zeros": lambda: np.zeros(LARGE), "dlfield.zeros": lambda: dl.zeros(LARGE)})
+    large = best_times({"np.zeros": (np.zeros, LARGE), "dlfield.zeros": (dl.zeros, LARGE)})
     write = best_measured(
-        {
-            "np.zeros": _first_write(lambda: np.zeros(LARGE)),
-            "dlfield.zeros": _first_write(lambda: dl.zeros(LARGE)),
-        }
+        {"np.zeros": partial(_first_write, np.zeros), "dlfield.zeros": partial(_first_write, dl.zeros)}
     )
     ours, backend = small["dlfield.empty"], small["dlfield.empty, backend"]
     return [

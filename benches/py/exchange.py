@@ -1,27 +1,109 @@
-"""Handing memory over, next to NumPy doing it with itself."""
+"""Reading the arrays of every framework and handing ours to them, next to the frameworks' own ways."""
 
+from collections.abc import Iterable
+
+import jax
 import numpy as np
+import torch
 
 import dlfield as dl
-from interleaved import best_times
-from report import Line
+import scaling
+from interleaved import Case, best_times
+from peers import consumers, versions
+from producers import DTYPE, SHAPE, producers
+from report import Line, grid, heading, table
+
+# A call and its argument, as the tables name them.
+Key = tuple[str, str]
+
+# What is measured, beside what, and the ratio to reach.
+GOALS = (
+    (("describe", "ndarray"), ("nanobind", "ndarray"), "at most 0.5"),
+    (("describe", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), "at most 0.4"),
+    (("describe", "jax.Array"), ("nanobind", "jax.Array"), "at most 0.4"),
+    (("from_dlpack", "ndarray"), ("np.from_dlpack", "ndarray"), "at most 0.9"),
+    (("from_dlpack", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), "at most 0.8"),
+    (("as_torch", "tensor"), ("torch.from_dlpack", "ndarray"), "at most 0.35"),
+    (("as_torch", "tensor"), ("torch.from_numpy", "ndarray"), ""),
+    (("np.from_dlpack", "tensor"), ("np.from_dlpack", "ndarray"), "at most 1.1"),
+)
+EXPORTS = (
+    (("np.from_dlpack", "tensor"), ("np.from_dlpack", "ndarray")),
+    (("as_numpy", "tensor"), ("np.from_dlpack", "ndarray")),
+    (("np.asarray", "tensor"), ("np.asarray", "memoryview")),
+    (("torch.from_dlpack", "tensor"), ("torch.from_dlpack", "ndarray")),
+    (("as_torch", "tensor"), ("torch.from_dlpack", "ndarray")),
+    (("as_torch", "tensor"), ("torch.from_numpy", "ndarray")),
+    (("jax.numpy.from_dlpack", "aligned tensor"), ("jax.numpy.from_dlpack", "aligned ndarray")),
+    (("as_jax", "aligned tensor"), ("jax.numpy.from_dlpack", "aligned ndarray")),
+    (("tvm_ffi.from_dlpack", "tensor"), ("tvm_ffi.from_dlpack", "ndarray")),
+)
+
+DOCUMENT = """\
+{heading}
+## Reading an array
+
+Nanoseconds of one call of each column with the array of each row. `no-op` is a C function that does nothing, called
+from the same loop: the floor. "refuses" means an exception, "misreads" a result that is not the array.
+
+{reading}
+## Ratios to reach
+
+The comparisons with a bound, out of the same run.
+
+{goals}
+## Handing a tensor over
+
+A tensor of ours given to each framework, beside what that framework takes to get hold of an array of NumPy's. The
+aligned ones begin at a multiple of 64 bytes; JAX copies others.
+
+{exports}
+{scaling}"""
 
 
-def lines() -> list[Line]:
-    tensor, array = dl.zeros((8, 8, 8)), np.zeros((8, 8, 8))
-    times = best_times(
-        {
-            "np.from_dlpack(ndarray)": lambda: np.from_dlpack(array),
-            "np.from_dlpack(tensor)": lambda: np.from_dlpack(tensor),
-        },
-        rounds=50,
+def measure() -> tuple[list[Line], str]:
+    """Measure all calls in one interleaved run, then how they grow.
+
+    Returns the comparisons with a ratio to reach, and what `docs/exchange.md` says.
+    """
+    calls, arrays = consumers(), producers()
+    pairs = {(name, kind): (calls[name], array) for name in calls for kind, array in arrays.items()}
+    cells = {key: consumer.verdict(array) for key, (consumer, array) in pairs.items()}
+    cases: dict[Key, Case] = {
+        key: (consumer.call, consumer.argument(array)) for key, (consumer, array) in pairs.items() if not cells[key]
+    }
+    times = best_times(cases | _export_cases(arrays["tensor"]), rounds=150, turn=0.002)
+    cells |= {key: f"{times[key]:.0f}" for key in cases}
+    goals = _lines(times, GOALS)
+    document = DOCUMENT.format(
+        heading=heading(versions()),
+        reading=grid(["array", *calls], [[kind, *(cells[name, kind] for name in calls)] for kind in arrays]),
+        goals=table(goals),
+        exports=table(_lines(times, [(*pair, "") for pair in EXPORTS])),
+        scaling=scaling.document(calls),
     )
+    return goals, document
+
+
+def _export_cases(tensor: dl.Tensor) -> dict[Key, Case]:
+    """Return the calls of `EXPORTS` and `GOALS` that are not among the consumers with the producers."""
+    array = np.zeros(SHAPE, DTYPE)
+    aligned = dl.zeros(SHAPE, DTYPE, backend="jax")
+    aligned_array = dl.as_numpy(dl.zeros(SHAPE, DTYPE, backend="jax"))
+    return {
+        ("as_numpy", "tensor"): (dl.as_numpy, tensor),
+        ("as_torch", "tensor"): (dl.as_torch, tensor),
+        ("as_jax", "aligned tensor"): (dl.as_jax, aligned),
+        ("np.asarray", "tensor"): (np.asarray, tensor),
+        ("np.asarray", "memoryview"): (np.asarray, array.data),
+        ("torch.from_numpy", "ndarray"): (torch.from_numpy, array),
+        ("jax.numpy.from_dlpack", "aligned tensor"): (jax.numpy.from_dlpack, aligned),
+        ("jax.numpy.from_dlpack", "aligned ndarray"): (jax.numpy.from_dlpack, aligned_array),
+    }
+
+
+def _lines(times: dict[Key, float], comparisons: Iterable[tuple[Key, Key, str]]) -> list[Line]:
     return [
-        Line(
-            "`np.from_dlpack(tensor)`",
-            times["np.from_dlpack(tensor)"],
-            "`np.from_dlpack(ndarray)`",
-            times["np.from_dlpack(ndarray)"],
-            "at most 1.1",
-        )
+        Line("`{}({})`".format(*what), times[what], "`{}({})`".format(*peer), times[peer], reach)
+        for what, peer, reach in comparisons
     ]

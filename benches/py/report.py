@@ -1,6 +1,13 @@
-"""What a measurement says, as a line of a table."""
+"""What a measurement says, as lines of Markdown tables."""
 
+import os
+import platform
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+START, END = "<!-- bench:start -->", "<!-- bench:end -->"
 
 
 @dataclass(frozen=True)
@@ -26,8 +33,26 @@ def _time(nanoseconds: float) -> str:
     return f"{nanoseconds:.3g} ns"
 
 
-def table(lines: list[Line]) -> str:
+def table(lines: Iterable[Line]) -> str:
     """Return the lines as a Markdown table."""
-    rows = [["measured", "time", "beside", "time", "ratio", "to reach"], ["---"] * 6]
-    rows += [line.cells() for line in lines]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return grid(["measured", "time", "beside", "time", "ratio", "to reach"], [line.cells() for line in lines])
+
+
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return rows of cells under a header as a Markdown table."""
+    return "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * len(header), *rows])
+
+
+def heading(versions: dict[str, str]) -> str:
+    """Return the sentence about when, where and with what it was measured."""
+    machine = f"{os.cpu_count()} cores of {platform.machine()}"
+    names = ", ".join(f"{name} {version}" for name, version in versions.items())
+    day = datetime.now(UTC).date()
+    return f"{day}, {machine}, Python {platform.python_version()}, {names}; the best of interleaved rounds.\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Put the text between the markers of a file, in place of what stood there."""
+    before, rest = path.read_text().split(START)
+    after = rest.split(END)[1]
+    path.write_text(f"{before}{START}\n{text}{END}{after}")

@@ -1,6 +1,5 @@
 """A compiled GT4Py stencil on our fields, next to the same stencil on GT4Py's own."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from gt4py.cartesian import gtscript
 
 import dlfield as dl
 import dlfield.gt4py
-from interleaved import best_times
+from interleaved import Case, best_times
 from report import Line
 
 DOMAINS = ((128, 128, 80), (4, 4, 4))
@@ -22,17 +21,12 @@ def laplacian(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]) 
         )
 
 
-def _call(stencil: Any, module: Any, backend: str, domain: tuple[int, int, int]) -> Callable[[], Any]:
-    """Return a call of the stencil on fields that a module has allocated; it returns the output field."""
+def _case(stencil: Any, module: Any, backend: str, domain: tuple[int, int, int]) -> Case:
+    """Return a call of the stencil, and the output field to call it with; a module has allocated its fields."""
     shape = (domain[0] + 2, domain[1] + 2, domain[2])
     inp = module.from_array(np.random.default_rng(1).random(shape), backend=backend)
     out = module.zeros(shape, backend=backend)
-
-    def call() -> Any:
-        stencil(inp, out, origin=(1, 1, 0), domain=domain)
-        return out
-
-    return call
+    return lambda out: stencil(inp, out, origin=(1, 1, 0), domain=domain), out
 
 
 def lines() -> list[Line]:
@@ -42,9 +36,9 @@ def lines() -> list[Line]:
         stencil = gtscript.stencil(backend=backend)(laplacian)
         for domain in DOMAINS:
             modules = {"gt4py.storage": storage, "dlfield.gt4py": dlfield.gt4py, "dlfield": dl}
-            calls = {name: _call(stencil, module, backend, domain) for name, module in modules.items()}
-            times = best_times(calls, rounds=40, turn=0.05)
-            results = [np.asarray(call()) for call in calls.values()]
+            cases = {name: _case(stencil, module, backend, domain) for name, module in modules.items()}
+            times = best_times(cases, rounds=40, turn=0.05)
+            results = [np.asarray(out) for _, out in cases.values()]
             for other in results[1:]:
                 np.testing.assert_array_equal(other, results[0])
             peer = times["gt4py.storage"]

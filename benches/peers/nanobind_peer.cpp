@@ -1,0 +1,15 @@
+// What a binding made with nanobind costs its caller: an array as argument, and nothing done with it.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+namespace nb = nanobind;
+
+// The floor is CPython's own call of a C function, without what nanobind does around one.
+static PyObject *noop(PyObject *, PyObject *) { Py_RETURN_NONE; }
+static PyMethodDef noop_def = {"noop", noop, METH_O, nullptr};
+
+NB_MODULE(nanobind_peer, m) {
+    m.def("take_ro", [](nb::ndarray<nb::ro>) {});
+    m.attr("noop") = nb::steal(PyCFunction_New(&noop_def, nullptr));
+}

@@ -1,0 +1,108 @@
+"""Those who read an array as `describe` and `from_dlpack` do; two of them are compiled here, from `benches/peers`."""
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nanobind
+import numpy as np
+import torch
+import tvm_ffi
+from cuda.core.utils import StridedMemoryView
+from gt4py.cartesian.stencil_object import _extract_array_infos
+
+import dlfield as dl
+
+SOURCES = Path(__file__).parents[1] / "peers"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dlfield-bench"
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """One that takes an array: `call`, and what it is called with for an array.
+
+    `misreads` tells a result that is not the array.
+    """
+
+    call: Callable[[Any], Any]
+    argument: Callable[[Any], Any] = lambda obj: obj
+    misreads: Callable[[Any], bool] = lambda _result: False
+
+    def verdict(self, obj: Any) -> str:
+        """Return why there is nothing to measure with this object, empty if there is."""
+        try:
+            result = self.call(self.argument(obj))
+        except Exception:  # each has its own way to say no
+            return "refuses"
+        return "misreads" if self.misreads(result) else ""
+
+
+def consumers() -> dict[str, Consumer]:
+    """Return ours, every peer and the floor, by the name each has in the tables."""
+    nanobind_peer, dlpark_peer = _build_nanobind(), _build_dlpark()
+    return {
+        "describe": Consumer(dl.describe),
+        "from_dlpack": Consumer(dl.from_dlpack),
+        "nanobind": Consumer(nanobind_peer.take_ro),
+        "tvm_ffi.from_dlpack": Consumer(tvm_ffi.from_dlpack),
+        "np.from_dlpack": Consumer(np.from_dlpack),
+        "torch.from_dlpack": Consumer(torch.from_dlpack),
+        "dlpark": Consumer(dlpark_peer.take),
+        # These two want a second argument, hence the lambda; its 20 ns are few beside theirs.
+        "cuda.core": Consumer(lambda obj: StridedMemoryView.from_any_interface(obj, -1)),
+        "gt4py": Consumer(
+            lambda fields: _extract_array_infos(fields, "cpu"),
+            argument=lambda obj: {"field": obj},
+            # What NumPy can't read it wraps: an array of one Python object.
+            misreads=lambda infos: bool(infos["field"].array.dtype == object),
+        ),
+        "no-op": Consumer(nanobind_peer.noop),
+    }
+
+
+def _build_nanobind() -> ModuleType:
+    """Compile the nanobind peer, optimized as in nanobind's own build, and import it."""
+    sources = Path(nanobind.source_dir())
+    includes = (nanobind.include_dir(), sources.parent / "ext/robin_map/include", sysconfig.get_path("include"))
+    CACHE.mkdir(parents=True, exist_ok=True)
+    library = CACHE / f"nanobind_peer{sysconfig.get_config_var('EXT_SUFFIX')}"
+    flags = "-std=c++17 -O3 -DNDEBUG -DNB_COMPACT_ASSERTIONS -fno-strict-aliasing -fno-stack-protector"
+    compiler = [os.environ.get("CXX", "g++"), *flags.split(), "-fvisibility=hidden", "-fPIC", "-shared"]
+    files = (SOURCES / "nanobind_peer.cpp", sources / "nb_combined.cpp")
+    subprocess.run([*compiler, *(f"-I{path}" for path in includes), *files, "-o", library], check=True)
+    return _load("nanobind_peer", library)
+
+
+def _build_dlpark() -> ModuleType:
+    """Build the dlpark peer, optimized as dlfield is, and import it."""
+    manifest = SOURCES / "dlpark_peer/Cargo.toml"
+    environment = os.environ | {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    cargo = ["cargo", "build", "--quiet", "--release", "--locked"]
+    subprocess.run([*cargo, "--manifest-path", manifest, "--target-dir", CACHE], check=True, env=environment)
+    return _load("dlpark_peer", CACHE / "release/libdlpark_peer.so")
+
+
+def _load(name: str, library: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, library)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{library} is not an extension module", name=name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def versions() -> dict[str, str]:
+    """Return the version of everything that takes part."""
+    names = ("dlfield", "numpy", "torch", "jax", "apache-tvm-ffi", "nanobind", "cuda-core", "gt4py")
+    found = {name: importlib.metadata.version(name) for name in names}
+    locked = tomllib.loads((SOURCES / "dlpark_peer/Cargo.lock").read_text())["package"]
+    return found | {package["name"]: package["version"] for package in locked if package["name"] == "dlpark"}

@@ -1,0 +1,50 @@
+"""One object of each kind that hands memory over: the same shape and element type, every protocol."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import torch
+import tvm_ffi
+
+import dlfield as dl
+
+SHAPE = (8, 8, 8)
+DTYPE = "float32"  # the widest that JAX keeps by default
+
+
+class DLPackOnly:
+    """An object with the two methods of DLPack and nothing else; NumPy does the work."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **keywords: Any) -> object:
+        return self._array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class InterfaceOnly:
+    """An object with `__array_interface__` and nothing else; it is made once, as it takes NumPy a microsecond."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+def producers() -> dict[str, Any]:
+    """Return an array of each kind, by the name it has in the tables."""
+    array = np.zeros(SHAPE, DTYPE)
+    return {
+        "ndarray": array,
+        "sliced ndarray": np.zeros([2 * size for size in SHAPE], DTYPE)[::2, ::2, ::2],
+        "torch.Tensor": torch.zeros(SHAPE),
+        "jax.Array": jax.numpy.zeros(SHAPE),
+        "tvm_ffi.Tensor": tvm_ffi.from_dlpack(array),
+        "tensor": dl.zeros(SHAPE, DTYPE),
+        "DLPack only": DLPackOnly(array),
+        "array interface only": InterfaceOnly(array),
+    }
