@@ -238,6 +238,12 @@ fn is_cuda(device: Device) -> bool {
     matches!(device.kind(), "cuda" | "cuda_managed")
 }
 
+/// Whether PyTorch can use the memory, if it has the element type: [`preflight`] without the reasons.
+#[cfg(feature = "python")]
+pub(crate) fn torch_shares(field: &Descriptor) -> bool {
+    field.device() == Device::CPU && torch_obstacle(field).is_none()
+}
+
 fn torch_obstacle(field: &Descriptor) -> Obstacle {
     if field.size() == 0 {
         return None;

@@ -32,6 +32,7 @@ from dlfield._native import (
     Tensor,
     __version__,
     as_numpy,
+    as_torch,
     describe,
     empty,
     empty_like,
@@ -49,7 +50,7 @@ from dlfield._native import (
     zeros,
     zeros_like,
 )
-from dlfield.frameworks import as_cupy, as_jax, as_torch
+from dlfield.frameworks import as_cupy, as_jax
 
 __all__ = [
     "DTypeError",

@@ -25,46 +25,26 @@ from dlfield._native import (
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 
 
-def as_torch(obj: Any, *, copy: bool | None = None) -> Any:
-    """Return the `torch.Tensor` on the memory of `obj`.
+def imported(name: str, caller: str) -> ModuleType:
+    """Import a framework; `caller` is who needs it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ImportError(f"{caller} needs {name}, which is not installed: pip install {name}", name=name) from error
 
-    PyTorch has no read-only tensors, so it never gets read-only memory: that is copied, or refused.
 
-    Parameters
-    ----------
-    obj
-        A `Tensor` or anything `from_dlpack` takes. A `torch.Tensor` comes back as it is (`copy=True`: cloned).
-    copy
-        None copies only where PyTorch can't use the memory; True always; False never.
-
-    Returns
-    -------
-    torch.Tensor
-        Same shape and dtype as `obj`; without a copy also the same strides.
-
-    Raises
-    ------
-    ExchangeError
-        `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
-    ImportError
-        PyTorch is not installed.
-
-    Example
-    -------
-    >>> import dlfield as dl
-    >>> field = dl.zeros((4, 3))
-    >>> dl.as_torch(field).data_ptr() == field.ptr
-    True
-    """
-    torch = _import("torch", "as_torch")
+def copied_to_torch(obj: Any, copy: bool | None) -> Any:
+    """Return what `as_torch` can't share: a copy, or the tensor itself if `obj` is PyTorch's; else say what it lacks."""
+    torch = imported("torch", "as_torch")
     if isinstance(obj, torch.Tensor):
         return obj.clone() if copy else obj
-    tensor = _tensor(obj, copy)
-    found = preflight(tensor, "torch")
+    found = preflight(obj, "torch")
     if found and not copy:
-        return torch.from_dlpack(tensor)
+        return torch.from_dlpack(obj)
     _allow_copy("as_torch", found, copy)
-    return torch.from_dlpack(tensor.copy())
+    return torch.from_dlpack(obj.copy())
 
 
 def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
@@ -101,7 +81,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
     True
     """
-    jax = _import("jax", "as_jax")
+    jax = imported("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
     tensor = _tensor(obj, copy)
@@ -149,7 +129,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.preflight(dl.zeros((4, 3)), "cupy").reason
     'the memory is on cpu and CuPy works on cuda and cuda_managed only'
     """
-    cupy = _import("cupy", "as_cupy")
+    cupy = imported("cupy", "as_cupy")
     if isinstance(obj, cupy.ndarray):
         return obj.copy(order="K") if copy else obj
     seen = describe(obj, stream=_cupy_stream(cupy, obj))
@@ -229,7 +209,7 @@ def shares(framework: str, dtype: str) -> bool | None:
     tensor = zeros((1,), dtype, alignment_size=64)
     if framework == "cupy":
         return _cupy_shares(tensor)
-    module = _import(framework, "preflight")
+    module = imported(framework, "preflight")
     try:
         if framework == "torch":
             return bool(module.from_dlpack(tensor).data_ptr() == tensor.ptr)
@@ -254,12 +234,3 @@ def _cupy_shares(tensor: Tensor) -> bool | None:
         return True
     except (TypeError, ValueError):
         return None
-
-
-def _import(name: str, caller: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise ImportError(f"{caller} needs {name}, which is not installed: pip install {name}", name=name) from error

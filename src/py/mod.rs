@@ -41,6 +41,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     alloc::register(module)?;
     preset::register(module)?;
     read::register(module)?;
+    export::torch::register(module)?;
     preflight::register(module)?;
     labels::register(module)?;
     pickle::register(module)

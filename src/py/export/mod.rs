@@ -5,3 +5,4 @@ pub(super) mod buffer;
 pub(super) mod dlpack;
 pub(super) mod exchange;
 pub(super) mod numpy;
+pub(super) mod torch;

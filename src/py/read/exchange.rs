@@ -91,7 +91,7 @@ fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The table of a type in a version that can be read; newer ones may keep an older one behind them.
-pub(super) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
+pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
     let name = intern!(ty.py(), "__dlpack_c_exchange_api__");
     let Some(capsule) = lookup::optional(ty, name)? else { return Ok(None) };
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {

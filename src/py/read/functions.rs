@@ -14,7 +14,6 @@ use crate::py::export;
 use crate::py::fastcall::{self, Definition, Parameters, given};
 use crate::py::recycle;
 use crate::py::tensor::PyTensor;
-use crate::tensor::Tensor;
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -168,8 +167,7 @@ fn as_numpy<'py>(py: Python<'py>, obj: &Bound<'py, PyAny>, copy: Option<bool>) -
         let keep = pyo3::intern!(py, "K");
         return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
     }
-    let mut tensor = Tensor::BLANK;
-    own_into(obj, &Request { copy, ..Request::default() }, &mut tensor)?;
+    let tensor = super::tensor(obj, copy)?;
     let tensor = if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor };
     export::numpy::view(py, &tensor)
 }

@@ -12,10 +12,11 @@ mod numpy;
 mod ours;
 
 pub(super) use dlpack::take;
+pub(super) use exchange::table;
 pub(super) use functions::register;
 use pyo3::prelude::*;
 
-use self::facts::Facts;
+use self::facts::{Facts, Library};
 use super::errors::Kind;
 use super::labels::Labels;
 use super::tensor::PyTensor;
@@ -157,6 +158,18 @@ pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     };
     labels(object, reader, None, None)?.attach(&mut tensor)?;
     Ok(Some(tensor))
+}
+
+/// The object as a tensor that owns its memory; `copy=False` is passed on to its producer.
+pub(super) fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
+    let mut tensor = Tensor::BLANK;
+    own_into(object, &Request { copy, ..Request::default() }, &mut tensor)?;
+    Ok(tensor)
+}
+
+/// Whether the object is a PyTorch tensor, of whatever subclass.
+pub(super) fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(Facts::of(object)?.library == Library::Torch)
 }
 
 /// What the object is, in place: its description, and what the producer handed over for that, if it did.

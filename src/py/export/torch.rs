@@ -1,0 +1,134 @@
+//! PyTorch tensors on our memory, made through PyTorch's own exchange table.
+
+#![allow(unsafe_code, reason = "a table of C functions")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use dlpark::ffi::DLPackManagedTensorToPyObjectNoSync as Import;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::preflight::torch_shares;
+use crate::py::args;
+use crate::py::fastcall::{self, Definition, Parameters, given};
+use crate::py::read;
+use crate::py::tensor::PyTensor;
+use crate::tensor::Tensor;
+
+static AS_TORCH: Definition = Definition::new(
+    c"as_torch",
+    c"as_torch(obj, *, copy=None)
+--
+
+Return the `torch.Tensor` on the memory of `obj`.
+
+PyTorch has no read-only tensors, so it never gets read-only memory: that is copied, or refused.
+
+Parameters
+----------
+obj
+    A `Tensor` or anything `from_dlpack` takes. A `torch.Tensor` comes back as it is (`copy=True`: cloned).
+copy
+    None copies only where PyTorch can't use the memory; True always; False never.
+
+Returns
+-------
+torch.Tensor
+    Same shape and dtype as `obj`; without a copy also the same strides.
+
+Raises
+------
+ExchangeError
+    `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
+ImportError
+    PyTorch is not installed.
+
+Example
+-------
+>>> import dlfield as dl
+>>> field = dl.zeros((4, 3))
+>>> dl.as_torch(field).data_ptr() == field.ptr
+True
+",
+    as_torch,
+);
+
+static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 1);
+
+unsafe extern "C" fn as_torch(
+    _module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls functions attached.
+    let py = unsafe { Python::assume_attached() };
+    fastcall::run(py, || {
+        let mut arguments = [None; 2];
+        // SAFETY: the interpreter's own arguments.
+        unsafe { PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
+        let obj = PARAMETERS.required(&arguments, 0)?;
+        let copy = given(&arguments[1]).map(|copy| args::flag("copy", copy)).transpose()?;
+        if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
+            return match share(py, &tensor.get().0, copy)? {
+                Some(shared) => Ok(shared),
+                None => otherwise(obj, copy),
+            };
+        }
+        if read::is_torch(obj)? {
+            return otherwise(obj, copy);
+        }
+        let tensor = Bound::new(py, PyTensor(read::tensor(obj, copy.filter(|copy| !copy))?))?;
+        match share(py, &tensor.get().0, copy)? {
+            Some(shared) => Ok(shared),
+            None => otherwise(tensor.as_any(), copy),
+        }
+    })
+}
+
+/// The PyTorch tensor on the memory; `None` where there is none without more ado.
+fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(import) = import(py)? else { return Ok(None) };
+    if copy == Some(true) || !torch_shares(tensor.descriptor()) {
+        return Ok(None);
+    }
+    let managed = tensor.to_versioned(false)?.into_raw();
+    let mut made: *mut c_void = null_mut();
+    // SAFETY: PyTorch's own function. It takes the managed tensor over, also when it fails.
+    if unsafe { import(managed, &raw mut made) } != 0 {
+        // An element type that this version lacks; what to say about that is said where it is looked into.
+        drop(PyErr::take(py));
+        return Ok(None);
+    }
+    // SAFETY: on success a new reference.
+    Ok(Some(unsafe { Bound::from_owned_ptr_or_err(py, made.cast()) }?))
+}
+
+/// PyTorch's own function that makes a tensor, which its older versions do not offer.
+fn import(py: Python<'_>) -> PyResult<Import> {
+    static IMPORT: PyOnceLock<Import> = PyOnceLock::new();
+    let found = IMPORT.get_or_try_init(py, || {
+        let torch = frameworks(py)?.call_method1(intern!(py, "imported"), ("torch", "as_torch"))?;
+        let table = read::table(torch.getattr(intern!(py, "Tensor"))?.cast()?)?;
+        Ok::<_, PyErr>(table.and_then(|table| table.managed_tensor_to_py_object_no_sync))
+    });
+    found.copied()
+}
+
+/// What needs a copy, or an error that says why.
+#[cold]
+fn otherwise<'py>(obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+    let py = obj.py();
+    frameworks(py)?.call_method1(intern!(py, "copied_to_torch"), (obj, copy))
+}
+
+fn frameworks(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "dlfield.frameworks"))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    AS_TORCH.add_to(module)
+}
