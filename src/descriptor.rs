@@ -87,6 +87,36 @@ impl Descriptor {
         Ok(Descriptor { ptr, device, dtype, readonly, shape, strides, dims: None, origin: None, halo: None })
     }
 
+    /// Checks that the parts fit together, as [`Descriptor::new`]; `byte_strides` count bytes.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] naming the part at fault.
+    pub fn from_byte_strides(
+        ptr: *mut u8,
+        device: Device,
+        dtype: DType,
+        readonly: bool,
+        shape: &[i64],
+        byte_strides: &[i64],
+    ) -> Result<Descriptor, ExchangeError> {
+        let itemsize = dtype.itemsize();
+        let shift = itemsize.trailing_zeros();
+        let empty = shape.contains(&0);
+        let mut strides = Extents::from_slice(byte_strides);
+        for (axis, stride) in strides.iter_mut().enumerate() {
+            let bytes = *stride;
+            // The element size is a power of two: shifting divides, exactly where nothing is lost.
+            *stride = bytes >> shift;
+            if *stride << shift != bytes {
+                if !empty && shape.get(axis) != Some(&1) {
+                    return Err(ExchangeError::PartialStride { axis, got: bytes, itemsize });
+                }
+                *stride = 1;
+            }
+        }
+        Descriptor::new(ptr, device, dtype, readonly, Extents::from_slice(shape), strides)
+    }
+
     /// States the labels.
     ///
     /// # Errors
