@@ -57,6 +57,13 @@ pub static GT_HOST: Interface = Interface { versionless: true, ..HOST };
 pub static GT_GPU: Interface = Interface { versionless: true, ..CUDA };
 
 impl Interface {
+    /// The same interface under another name.
+    #[must_use]
+    pub const fn named(&self, name: &'static str) -> Interface {
+        let Interface { versions, allowed, versionless, streams, .. } = *self;
+        Interface { name, versions, allowed, versionless, streams }
+    }
+
     /// An entry that is not what the interface says.
     pub fn entry(&self, key: &'static str, got: impl Into<String>, allowed: &'static str) -> ExchangeError {
         ExchangeError::Entry { interface: self.name, key, got: got.into(), allowed }

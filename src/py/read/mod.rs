@@ -3,14 +3,26 @@
 //! Each reader probes first, and where its protocol is absent the next one is asked. One that is present is final: its
 //! errors, and the producer's, reach the caller.
 
+mod array;
+mod array_interface;
+mod buffer;
 mod capsule;
+mod cuda_array_interface;
+mod dictionary;
 mod dlpack;
 mod exchange;
+mod gt;
 mod numpy;
 mod ours;
+mod unwrap;
+
+use std::cell::OnceCell;
 
 pub(super) use dlpack::take;
+pub(super) use gt::{Interface, Source};
 use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
+pub(super) use unwrap::{field_origin, inner_of, is_field};
 
 use super::args;
 use super::descriptor::PyDescriptor;
@@ -20,6 +32,8 @@ use super::labels::Labels;
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
+use crate::dims::Dims;
+use crate::layout::Extents;
 use crate::protocol::ExchangeError;
 use crate::tensor::{Owner, Tensor};
 
@@ -29,6 +43,26 @@ struct Request<'a, 'py> {
     device: Option<Device>,
     copy: Option<bool>,
     stream: Option<&'a Bound<'py, PyAny>>,
+    /// Whether the object was found in another one.
+    inside: bool,
+    seen: Seen<'py>,
+}
+
+/// What was come across while reading and says labels too, so that no object is asked twice.
+#[derive(Default)]
+pub(super) struct Seen<'py> {
+    /// The data interface the memory was read from.
+    pub(super) interface: OnceCell<Interface<'py>>,
+    /// The array inside the object, which the memory was read from.
+    pub(super) inner: OnceCell<Inner<'py>>,
+}
+
+/// An array that another object wraps.
+pub(super) struct Inner<'py> {
+    pub(super) array: Bound<'py, PyAny>,
+    /// The protocol it was read by.
+    protocol: &'static str,
+    pub(super) seen: Box<Seen<'py>>,
 }
 
 /// What a reader found.
@@ -45,7 +79,7 @@ enum Reading {
 struct Reader {
     protocol: &'static str,
     /// Reads the object; `None` where it does not have the protocol.
-    read: fn(&Bound<'_, PyAny>, &Request<'_, '_>, Purpose) -> PyResult<Option<Reading>>,
+    read: for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, Purpose) -> PyResult<Option<Reading>>,
     /// Whether the reading carries all labels there are, so that nobody has to look for more.
     labelled: bool,
 }
@@ -58,18 +92,29 @@ enum Purpose {
 }
 
 /// The order of protocols.
-static READERS: [Reader; 6] = [
+static READERS: [Reader; 13] = [
     Reader { protocol: "dlfield", read: ours::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read_subclass, labelled: false },
     Reader { protocol: "dlpack-c", read: exchange::read, labelled: false },
+    // What is wrapped has one of the other protocols, whose name counts.
+    Reader { protocol: "", read: unwrap::read, labelled: false },
     Reader { protocol: "dlpack", read: dlpack::read, labelled: false },
     Reader { protocol: "dlpack", read: capsule::read, labelled: true },
+    Reader { protocol: "gt", read: gt::read, labelled: false },
+    Reader { protocol: "cuda-array-interface", read: cuda_array_interface::read_cuda, labelled: false },
+    Reader { protocol: "hip-array-interface", read: cuda_array_interface::read_hip, labelled: false },
+    Reader { protocol: "array-interface", read: array_interface::read, labelled: false },
+    Reader { protocol: "buffer", read: buffer::read, labelled: false },
+    Reader { protocol: "array", read: array::read, labelled: false },
 ];
 
 type Found = (Reading, &'static Reader);
 
 fn probe<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>, purpose: Purpose) -> PyResult<Option<Found>> {
+    if is_no_array(object) {
+        return Ok(None);
+    }
     for reader in &READERS {
         if let Some(reading) = (reader.read)(object, request, purpose)? {
             return Ok(Some((reading, reader)));
@@ -78,21 +123,49 @@ fn probe<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>, purpose: P
     Ok(None)
 }
 
+/// Whether the object is of a type that has no protocol. A class has its instances' methods, but none of their memory;
+/// numbers and lists are assigned to fields all the time.
+fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
+}
+
 fn read<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>, purpose: Purpose) -> PyResult<Found> {
     if let Some(found) = probe(object, request, purpose)? {
         return Ok(found);
     }
     Err(Kind::NotAnArray.error(format!(
-        "obj: {} has no protocol of an array; allowed are NumPy arrays, objects with __dlpack__, and DLPack capsules",
+        "obj: {} has no protocol of an array; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
+         __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
+         protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
         object.get_type()
     )))
 }
 
 /// The object as a tensor that owns its memory, as it is; `None` for an object with no protocol.
 pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    let Some((reading, reader)) = probe(object, &Request::default(), Purpose::Own)? else { return Ok(None) };
+    let request = Request::default();
+    let Some((reading, reader)) = probe(object, &request, Purpose::Own)? else { return Ok(None) };
     let tensor = owned(object, reading);
-    Ok(Some(if reader.labelled { tensor } else { Labels::find(object, None, None)?.attach(tensor)? }))
+    Ok(Some(labels(object, reader, &request, None, None)?.attach(tensor)?))
+}
+
+/// The labels for what was read, those given first.
+fn labels<'py>(
+    object: &Bound<'py, PyAny>,
+    reader: &Reader,
+    request: &Request<'_, 'py>,
+    dims: Option<Dims>,
+    origin: Option<Extents>,
+) -> PyResult<Labels> {
+    if reader.labelled && request.seen.inner.get().is_none() {
+        return Ok(Labels::given(dims, origin));
+    }
+    Labels::find(object, &request.seen, dims, origin)
 }
 
 fn owned(object: &Bound<'_, PyAny>, reading: Reading) -> Tensor {
@@ -132,16 +205,17 @@ pub(super) fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()
 /// (5.0, ('J', 'I'))
 #[pyfunction]
 #[pyo3(signature = (obj, *, device=None, copy=None, dims=None, origin=None, stream=None))]
-fn from_dlpack(
-    py: Python<'_>,
-    obj: &Bound<'_, PyAny>,
-    device: Option<&Bound<'_, PyAny>>,
+fn from_dlpack<'py>(
+    py: Python<'py>,
+    obj: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
     copy: Option<bool>,
-    dims: Option<&Bound<'_, PyAny>>,
-    origin: Option<&Bound<'_, PyAny>>,
-    stream: Option<&Bound<'_, PyAny>>,
+    dims: Option<&Bound<'py, PyAny>>,
+    origin: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyTensor> {
-    let request = Request { device: device.map(args::device).transpose()?, copy, stream };
+    let device = device.map(args::device).transpose()?;
+    let request = Request { device, copy, stream, ..Request::default() };
     let (reading, reader) = read(obj, &request, Purpose::Own)?;
     let mut tensor = owned(obj, reading);
     let found = tensor.descriptor().device();
@@ -152,8 +226,7 @@ fn from_dlpack(
     }
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
-    let labels = if reader.labelled { Labels::given(dims, origin) } else { Labels::find(obj, dims, origin)? };
-    tensor = labels.attach(tensor)?;
+    tensor = labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
     Ok(PyTensor(if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor }))
 }
 
@@ -172,14 +245,15 @@ fn from_dlpack(
 /// ((2, 3), (12, 4), 'numpy')
 #[pyfunction]
 #[pyo3(signature = (obj, *, dims=None, device=None, writable=false, stream=None))]
-fn describe(
-    obj: &Bound<'_, PyAny>,
-    dims: Option<&Bound<'_, PyAny>>,
-    device: Option<&Bound<'_, PyAny>>,
+fn describe<'py>(
+    obj: &Bound<'py, PyAny>,
+    dims: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, PyAny>>,
     writable: bool,
-    stream: Option<&Bound<'_, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyDescriptor> {
-    let request = Request { device: device.map(args::device).transpose()?, copy: None, stream };
+    let device = device.map(args::device).transpose()?;
+    let request = Request { device, stream, ..Request::default() };
     let (reading, reader) = read(obj, &request, Purpose::Describe)?;
     let (mut descriptor, owner) = match reading {
         Reading::Borrowed(descriptor) => (descriptor, None),
@@ -191,13 +265,13 @@ fn describe(
     check_device(request.device, descriptor.device())?;
     args::check_stream(stream, descriptor.device())?;
     let dims = dims.map(args::dims).transpose()?;
-    let labels = if reader.labelled { Labels::given(dims, None) } else { Labels::find(obj, dims, None)? };
-    descriptor = labels.describe(descriptor)?;
+    descriptor = labels(obj, reader, &request, dims, None)?.describe(descriptor)?;
     if writable && descriptor.is_readonly() {
         let fix = "describe it without writable=True, or pass a copy";
         return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
     }
-    Ok(PyDescriptor::new(descriptor, obj, owner, reader.protocol))
+    let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
+    Ok(PyDescriptor::new(descriptor, obj, owner, protocol))
 }
 
 /// A view of any host array as the NumPy array on the same memory; `copy=True` copies always, `False` never.
