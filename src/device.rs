@@ -102,6 +102,11 @@ impl Device {
         Device { kind: DLDeviceType::CUDA, id: id as i32 }
     }
 
+    /// The ROCm device with number `id`.
+    pub const fn rocm(id: u16) -> Device {
+        Device { kind: DLDeviceType::ROCM, id: id as i32 }
+    }
+
     /// Reads DLPack's pair of device type and id.
     ///
     /// # Errors

@@ -95,6 +95,51 @@ pub enum DTypeError {
         /// The element type.
         name: &'static str,
     },
+    /// Elements whose bytes are in the other order.
+    #[error(
+        "{field}: {got:?} is not in native byte order; allowed is the machine's own: convert with \
+         .astype(dtype.newbyteorder('='))"
+    )]
+    ForeignOrder {
+        /// The argument or field.
+        field: &'static str,
+        /// What was found there.
+        got: String,
+    },
+    /// Elements that are no numbers, or of a width that is nobody else's.
+    #[error("{field}: {got:?} {why}; {fix}")]
+    NotShareable {
+        /// The argument or field.
+        field: &'static str,
+        /// What was found there.
+        got: String,
+        /// What it means.
+        why: &'static str,
+        /// What is allowed, and what to do.
+        fix: &'static str,
+    },
+    /// A description of elements that cannot be read.
+    #[error("{field}: {got:?}; allowed is {allowed}")]
+    Unreadable {
+        /// The argument or field.
+        field: &'static str,
+        /// What was found there.
+        got: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A description of elements and a number of bytes that contradict each other.
+    #[error("{field}: {got:?} with elements of {itemsize} bytes; allowed is {allowed}")]
+    ItemSize {
+        /// The argument or field.
+        field: &'static str,
+        /// What was found there.
+        got: String,
+        /// Bytes of one element, by another field.
+        itemsize: i64,
+        /// The sizes that fit, in words.
+        allowed: String,
+    },
     /// Two fields that should have the same element type.
     #[error("dtype: {got}; wanted is {wanted}")]
     Different {

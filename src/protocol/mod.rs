@@ -2,11 +2,13 @@
 //!
 //! Readers in other layers fetch plain structs from objects; the judging is here.
 
+pub mod array_interface;
+pub mod buffer;
 pub mod dlpack;
 pub mod pep3118;
 pub mod typestr;
 
-use crate::layout::MAX_NDIM;
+use crate::layout::{Extents, MAX_NDIM};
 
 /// What is wrong with something another library handed over, or asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +41,63 @@ pub enum ExchangeError {
         major: u32,
         /// Declared version.
         minor: u32,
+    },
+    /// A dictionary that lacks a key it must have.
+    #[error("{interface}[{key:?}]: missing; allowed is {allowed}")]
+    MissingKey {
+        /// The attribute that holds the dictionary.
+        interface: &'static str,
+        /// The key.
+        key: &'static str,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// An entry of a dictionary that is not what the interface says.
+    #[error("{interface}[{key:?}]: {got}; allowed is {allowed}")]
+    Entry {
+        /// The attribute that holds the dictionary.
+        interface: &'static str,
+        /// The key.
+        key: &'static str,
+        /// What was found.
+        got: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// Elements that lie outside the buffer they are said to be in.
+    #[error(
+        "{field}: the elements lie in bytes {low} to {high} of a buffer of {len} bytes; allowed is 0 to {len}: check \
+         offset, shape and strides"
+    )]
+    OutsideBuffer {
+        /// The argument or field.
+        field: &'static str,
+        /// First byte of the elements, from the buffer's start.
+        low: i128,
+        /// The byte after the elements.
+        high: i128,
+        /// Bytes of the buffer.
+        len: usize,
+    },
+    /// A buffer whose length and shape contradict each other.
+    #[error("len: a buffer of {got} bytes for shape {shape:?} of {itemsize}-byte elements; allowed is {wanted}")]
+    BufferLength {
+        /// Bytes said.
+        got: i64,
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+        /// Bytes of all elements.
+        wanted: i64,
+    },
+    /// Rows behind pointers.
+    #[error("suboffsets: {got} at axis {axis}; allowed is none: rows behind pointers have no strides, pass a copy")]
+    Suboffsets {
+        /// The dimension.
+        axis: usize,
+        /// The suboffset.
+        got: i64,
     },
     /// Another number of strides than dimensions.
     #[error("strides: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
@@ -151,4 +210,15 @@ pub enum ExchangeError {
         /// What is allowed.
         allowed: &'static str,
     },
+}
+
+/// Byte strides of compact elements, last index fastest; nonsense shapes give nonsense that the descriptor refuses.
+fn c_order(shape: &[i64], itemsize: usize) -> Extents {
+    let mut step = i64::try_from(itemsize).unwrap_or(i64::MAX);
+    let mut strides = Extents::from_elem(step, shape.len());
+    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step = step.saturating_mul((*extent).max(1));
+    }
+    strides
 }

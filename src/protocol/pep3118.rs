@@ -1,10 +1,13 @@
 //! Element formats of Python's buffer protocol, e.g. `"d"`.
 //!
-//! Source: PEP 3118 with the native sizes of the `struct` module.
+//! Source: PEP 3118 with the native and standard sizes of the `struct` module.
 
 use std::ffi::CStr;
+use std::ffi::{c_int, c_long, c_longlong, c_short};
 
-use crate::dtype::DType;
+use crate::dtype::{DType, DTypeError};
+
+const FIELD: &str = "format";
 
 /// The format of an element type, `None` for types the buffer protocol has no letter for.
 pub fn encode(dtype: DType) -> Option<&'static CStr> {
@@ -14,12 +17,12 @@ pub fn encode(dtype: DType) -> Option<&'static CStr> {
         DType::I16 => c"h",
         DType::I32 => c"i",
         // C's long has 64 bits except on Windows, and NumPy says "l" for int64 where it has.
-        DType::I64 if size_of::<std::ffi::c_long>() == 8 => c"l",
+        DType::I64 if size_of::<c_long>() == 8 => c"l",
         DType::I64 => c"q",
         DType::U8 => c"B",
         DType::U16 => c"H",
         DType::U32 => c"I",
-        DType::U64 if size_of::<std::ffi::c_long>() == 8 => c"L",
+        DType::U64 if size_of::<c_long>() == 8 => c"L",
         DType::U64 => c"Q",
         DType::F16 => c"e",
         DType::F32 => c"f",
@@ -28,6 +31,103 @@ pub fn encode(dtype: DType) -> Option<&'static CStr> {
         DType::C128 => c"Zd",
         _ => return None,
     })
+}
+
+/// The element type of a format and an element size in bytes. No format is `"B"`.
+///
+/// Integers are taken in the size that the letter has in C or in the `struct` module's standard sizes, whatever the
+/// prefix: `ctypes` says `"<l"` of eight bytes.
+///
+/// # Errors
+/// [`DTypeError`] for the other byte order, for letters that are no numbers, for structures and counts, and for a size
+/// that the letter has nowhere.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, protocol::pep3118};
+/// assert_eq!(pep3118::decode(Some("<l"), 8), Ok(DType::I64));
+/// assert_eq!(pep3118::decode(None, 1), Ok(DType::U8));
+/// assert!(pep3118::decode(Some("T{<i:a:}"), 4).is_err());
+/// ```
+pub fn decode(format: Option<&str>, itemsize: i64) -> Result<DType, DTypeError> {
+    let text = format.unwrap_or("B");
+    let letters = text.strip_prefix(['@', '^', '=', '<', '>', '!']).unwrap_or(text);
+    let candidates: &[DType] = match letters {
+        "?" => &[DType::BOOL],
+        "b" => &[DType::I8],
+        "B" => &[DType::U8],
+        "h" => &[signed(size_of::<c_short>()), DType::I16],
+        "H" => &[unsigned(size_of::<c_short>()), DType::U16],
+        "i" => &[signed(size_of::<c_int>()), DType::I32],
+        "I" => &[unsigned(size_of::<c_int>()), DType::U32],
+        "l" => &[signed(size_of::<c_long>()), DType::I32],
+        "L" => &[unsigned(size_of::<c_long>()), DType::U32],
+        "q" => &[signed(size_of::<c_longlong>()), DType::I64],
+        "Q" => &[unsigned(size_of::<c_longlong>()), DType::U64],
+        "n" => &[signed(size_of::<isize>())],
+        "N" => &[unsigned(size_of::<usize>())],
+        "e" => &[DType::F16],
+        "f" => &[DType::F32],
+        "d" => &[DType::F64],
+        // Python's struct module has F and D from 3.14 on.
+        "Zf" | "F" => &[DType::C64],
+        "Zd" | "D" => &[DType::C128],
+        _ => return Err(refused(text, letters)),
+    };
+    let foreign: &[char] = if cfg!(target_endian = "little") { &['>', '!'] } else { &['<'] };
+    if text.starts_with(foreign) && candidates[0].itemsize() > 1 {
+        return Err(DTypeError::ForeignOrder { field: FIELD, got: text.to_owned() });
+    }
+    let fits = |dtype: &&DType| usize::try_from(itemsize) == Ok(dtype.itemsize());
+    candidates.iter().find(fits).copied().ok_or_else(|| {
+        let mut sizes: Vec<String> = candidates.iter().map(|dtype| dtype.itemsize().to_string()).collect();
+        sizes.dedup();
+        DTypeError::ItemSize { field: FIELD, got: text.to_owned(), itemsize, allowed: sizes.join(" or ") }
+    })
+}
+
+/// The signed integer of a size of C's.
+const fn signed(size: usize) -> DType {
+    match size {
+        2 => DType::I16,
+        4 => DType::I32,
+        _ => DType::I64,
+    }
+}
+
+/// The unsigned integer of a size of C's.
+const fn unsigned(size: usize) -> DType {
+    match size {
+        2 => DType::U16,
+        4 => DType::U32,
+        _ => DType::U64,
+    }
+}
+
+/// What a format means that has no element type here.
+fn refused(text: &str, letters: &str) -> DTypeError {
+    const NUMBERS: &str = "allowed are numbers and bool";
+    let (why, fix) = match letters {
+        "g" | "Zg" | "G" => ("has no width that other libraries know", "allowed are up to d and Zd: convert it"),
+        "c" | "s" | "p" | "u" | "w" => ("holds text", NUMBERS),
+        "P" => ("holds addresses", NUMBERS),
+        "O" => ("holds Python objects, which cannot be shared as memory", NUMBERS),
+        "x" => ("holds nothing but padding", NUMBERS),
+        _ if letters.starts_with('(') || letters.starts_with(|first: char| first.is_ascii_digit()) => {
+            ("has several values in one element", "allowed is one: tell the count as a dimension of the shape")
+        }
+        _ if letters.starts_with('T') => {
+            ("is structured", "allowed are numbers and bool: take one field of it at a time")
+        }
+        _ if letters.len() > 1 && letters.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            ("is structured, or no format", "allowed is a single letter of the struct module such as 'd', or 'Zd'")
+        }
+        _ => {
+            let allowed = "a single letter of the struct module such as 'd', or 'Zd'";
+            return DTypeError::Unreadable { field: FIELD, got: text.to_owned(), allowed };
+        }
+    };
+    DTypeError::NotShareable { field: FIELD, got: text.to_owned(), why, fix }
 }
 
 #[cfg(test)]
@@ -39,6 +139,72 @@ mod tests {
         assert_eq!(encode(DType::F64), Some(c"d"));
         for dtype in [DType::BF16, DType::F8_E5M2, DType::I4] {
             assert_eq!(encode(dtype), None);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for dtype in DType::all() {
+            let Some(format) = encode(dtype) else { continue };
+            let (text, size) = (format.to_str().expect("ASCII"), i64::try_from(dtype.itemsize()).expect("at most 16"));
+            for prefix in ["", "@", "=", "<", "^"] {
+                assert_eq!(decode(Some(&format!("{prefix}{text}")), size), Ok(dtype));
+            }
+            for prefix in [">", "!"] {
+                assert_eq!(decode(Some(&format!("{prefix}{text}")), size).is_ok(), size == 1);
+            }
+            assert!(decode(Some(text), size + 1).is_err() && decode(Some(text), -size).is_err());
+        }
+    }
+
+    #[test]
+    fn integers_have_the_size_of_c_or_of_the_standard() {
+        for (text, size, dtype) in [
+            ("<l", 8, Some(DType::I64)),
+            ("<l", 4, Some(DType::I32)),
+            ("L", 4, Some(DType::U32)),
+            ("n", 8, Some(DType::I64)),
+            ("N", 8, Some(DType::U64)),
+            ("q", 8, Some(DType::I64)),
+            ("i", 8, None),
+            ("h", 4, None),
+            ("n", 4, None),
+            ("d", 4, None),
+            ("?", 4, None),
+            ("Zf", 4, None),
+            ("F", 8, Some(DType::C64)),
+        ] {
+            assert_eq!(decode(Some(text), size).ok(), dtype, "{text} {size}");
+        }
+        let message = decode(Some("l"), 2).expect_err("no long has 2 bytes").to_string();
+        assert!(message.contains("\"l\"") && message.contains("2 bytes") && message.contains('4'), "{message}");
+    }
+
+    #[test]
+    fn each_format_is_refused_by_name() {
+        for (text, named) in [
+            (">d", "byte order"),
+            ("!i", "byte order"),
+            ("g", "width"),
+            ("Zg", "width"),
+            ("c", "text"),
+            ("s", "text"),
+            ("w", "text"),
+            ("P", "addresses"),
+            ("O", "Python objects"),
+            ("x", "padding"),
+            ("3i", "several values"),
+            ("(2,3)f", "several values"),
+            ("T{<i:a:<f:b:}", "structured"),
+            ("ii", "structured"),
+            ("", "single letter"),
+            ("<", "single letter"),
+            ("y", "single letter"),
+            ("<<d", "structured, or no format"),
+            ("é", "single letter"),
+        ] {
+            let message = decode(Some(text), 8).expect_err(text).to_string();
+            assert!(message.starts_with("format: ") && message.contains(named), "{text}: {message}");
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Source: NumPy's page on the array interface protocol, key `typestr`.
 
-use crate::dtype::DType;
+use crate::dtype::{DType, DTypeError};
+
+const FIELD: &str = "typestr";
 
 /// The type string of an element type in native byte order; `None` for types that NumPy itself has not got. Arrays of
 /// `ml_dtypes` call those `V` (void) with their size, which loses what they are.
@@ -28,6 +30,91 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
     (LITTLE || text.starts_with('|')).then_some(text)
 }
 
+/// The element type of a type string: byte order (`<`, `>`, `=` native, `|` not relevant), kind, bytes.
+///
+/// # Errors
+/// [`DTypeError`] for the other byte order, for kinds that are no numbers, for widths that other libraries lack, and for
+/// what is no type string.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, protocol::typestr};
+/// assert_eq!(typestr::decode("|b1"), Ok(DType::BOOL));
+/// assert!(typestr::decode("|O").unwrap_err().to_string().contains("Python objects"));
+/// ```
+pub fn decode(text: &str) -> Result<DType, DTypeError> {
+    const FOREIGN: char = if cfg!(target_endian = "little") { '>' } else { '<' };
+    let unreadable = || DTypeError::Unreadable {
+        field: FIELD,
+        got: text.to_owned(),
+        allowed: "byte order, kind and bytes, such as '<f8'",
+    };
+    let mut letters = text.chars();
+    let (Some(order @ ('<' | '>' | '=' | '|')), Some(kind)) = (letters.next(), letters.next()) else {
+        return Err(unreadable());
+    };
+    refuse_kind(text, kind)?;
+    let digits = letters.as_str();
+    if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(unreadable());
+    }
+    let dtype = match (kind, digits) {
+        ('b', "1") => DType::BOOL,
+        ('i', "1") => DType::I8,
+        ('i', "2") => DType::I16,
+        ('i', "4") => DType::I32,
+        ('i', "8") => DType::I64,
+        ('u', "1") => DType::U8,
+        ('u', "2") => DType::U16,
+        ('u', "4") => DType::U32,
+        ('u', "8") => DType::U64,
+        ('f', "2") => DType::F16,
+        ('f', "4") => DType::F32,
+        ('f', "8") => DType::F64,
+        ('c', "8") => DType::C64,
+        ('c', "16") => DType::C128,
+        ('b' | 'i' | 'u' | 'f' | 'c', _) => {
+            return Err(DTypeError::NotShareable {
+                field: FIELD,
+                got: text.to_owned(),
+                why: "has no width that other libraries know",
+                fix: "allowed are b1, i and u of 1 to 8 bytes, f2, f4, f8, c8, c16: convert with .astype()",
+            });
+        }
+        _ => return Err(unreadable()),
+    };
+    if order == FOREIGN && dtype.itemsize() > 1 {
+        return Err(DTypeError::ForeignOrder { field: FIELD, got: text.to_owned() });
+    }
+    Ok(dtype)
+}
+
+/// Bytes of a void type string, `"|V2"`: elements whose type the string does not tell. `None` for other strings.
+pub fn void_size(text: &str) -> Option<usize> {
+    let digits = text.strip_prefix(['|', '<', '>', '='])?.strip_prefix('V')?;
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// Refuses the kinds that are no numbers, each by what it holds.
+fn refuse_kind(text: &str, kind: char) -> Result<(), DTypeError> {
+    let (why, fix) = match kind {
+        'O' => (
+            "holds Python objects, which cannot be shared as memory",
+            "allowed are numbers and bool: convert with .astype()",
+        ),
+        'S' | 'U' | 'T' => ("holds text", "allowed are numbers and bool"),
+        'M' => ("holds dates", "allowed are numbers and bool: view it as int64"),
+        'm' => ("holds time spans", "allowed are numbers and bool: view it as int64"),
+        'V' => (
+            "holds bytes without a meaning, or is structured",
+            "allowed are numbers and bool: view it as its type, or take one field of it at a time",
+        ),
+        't' => ("holds bits that share bytes", "allowed is one element per byte or more: unpack it"),
+        _ => return Ok(()),
+    };
+    Err(DTypeError::NotShareable { field: FIELD, got: text.to_owned(), why, fix })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +125,57 @@ mod tests {
         assert_eq!(encode(DType::C128), Some("<c16"));
         for dtype in [DType::BF16, DType::F8_E4M3FN, DType::I4] {
             assert_eq!(encode(dtype), None);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for dtype in DType::all() {
+            let Some(text) = encode(dtype) else { continue };
+            for order in ["<", "=", "|"] {
+                assert_eq!(decode(&format!("{order}{}", &text[1..])), Ok(dtype));
+            }
+            let foreign = decode(&format!(">{}", &text[1..]));
+            assert_eq!(foreign.is_ok(), dtype.itemsize() == 1);
+        }
+    }
+
+    #[test]
+    fn each_kind_is_refused_by_name() {
+        for (text, named) in [
+            (">f8", "byte order"),
+            ("|O", "Python objects"),
+            ("|O8", "Python objects"),
+            ("|S3", "text"),
+            ("<U4", "text"),
+            ("|T16", "text"),
+            ("<M8[s]", "dates"),
+            ("<m8[ns]", "time spans"),
+            ("|V8", "structured"),
+            ("|t1", "bits"),
+            ("<f16", "width"),
+            ("<c32", "width"),
+            ("<i3", "width"),
+            ("|b2", "width"),
+            ("<f08", "width"),
+            ("f8", "allowed is byte order"),
+            ("", "allowed is byte order"),
+            ("<", "allowed is byte order"),
+            ("<f", "allowed is byte order"),
+            ("<f8 ", "allowed is byte order"),
+            ("<f-8", "allowed is byte order"),
+            ("<x8", "allowed is byte order"),
+            ("<ü8", "allowed is byte order"),
+        ] {
+            let message = decode(text).expect_err(text).to_string();
+            assert!(message.starts_with("typestr: ") && message.contains(named), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn void_strings_tell_their_size() {
+        for (text, size) in [("|V2", Some(2)), ("<V1", Some(1)), ("<f8", None), ("V2", None), ("|V", None)] {
+            assert_eq!(void_size(text), size);
         }
     }
 }

@@ -80,7 +80,7 @@ fn source(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let mut tensor = read::own(&array)?.ok_or_else(not_an_array)?;
     // What NumPy makes of an object forgets its labels.
-    Labels::find(data, None, None)?.attach(&mut tensor)?;
+    Labels::find(data, &read::Seen::default(), None, None)?.attach(&mut tensor)?;
     Ok(tensor)
 }
 

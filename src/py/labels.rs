@@ -2,13 +2,14 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyDictMethods, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
 
 use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
 use super::lookup;
+use super::read::{self, Interface, Seen, Source};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -51,44 +52,9 @@ fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -
     }
 }
 
-/// The buffers that an object's data interface describes, whatever their device; none without an interface.
-struct Interface<'py>(Vec<Bound<'py, PyDict>>);
-
-impl<'py> Interface<'py> {
-    /// Reads either spelling, with values that are dictionaries or callables that return one.
-    fn of(object: &Bound<'py, PyAny>) -> PyResult<Interface<'py>> {
-        let py = object.py();
-        let mut buffers = Vec::new();
-        for name in [intern!(py, "__gt_data_interface__"), intern!(py, "__gt_interface__")] {
-            let Some(interface) = attribute(object, name)? else { continue };
-            let Ok(devices) = interface.cast_into::<PyDict>() else { continue };
-            for (_, buffer) in devices.iter() {
-                let buffer = if buffer.is_callable() { buffer.call0()? } else { buffer };
-                buffers.extend(buffer.cast_into::<PyDict>());
-            }
-        }
-        Ok(Interface(buffers))
-    }
-
-    /// What the first buffer that has the key says there.
-    fn get(&self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        for buffer in &self.0 {
-            if let Some(value) = buffer.get_item(key)?.filter(|value| !value.is_none()) {
-                return Ok(Some(value));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Ghost widths.
-    fn halo(&self) -> PyResult<Option<Halo>> {
-        self.get("halo")?.map(|halo| args::halo(&halo)).transpose()
-    }
-}
-
 /// The one answer of all sources that have one.
-fn agree<T: PartialEq, const N: usize>(
-    found: [Found<T>; N],
+fn agree<T: PartialEq>(
+    found: impl IntoIterator<Item = Found<T>>,
     kind: Kind,
     shown: impl Fn(&T) -> String,
 ) -> PyResult<Option<T>> {
@@ -123,17 +89,29 @@ fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> P
                 .try_iter()
                 .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
         });
-    let found = [
-        named("__gt_dims__", value_or_call(object, intern!(py, "__gt_dims__"))?)?,
-        named("the data interface", interface.get("dims")?)?,
-        named("dims", plain)?,
-    ];
+    let mut found = vec![named("__gt_dims__", value_or_call(object, intern!(py, "__gt_dims__"))?)?];
+    for source in interface.sources() {
+        found.push(named(source.name, source.get("dims")?)?);
+    }
+    found.push(named("dims", plain)?);
     agree(found, Kind::Dims, |dims| format!("({dims})"))
+}
+
+/// The ghost widths that an object's data interface states.
+fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
+    let named = |source: &Source<'_>| {
+        Ok(source.get("halo")?.map(|halo| args::halo(&halo)).transpose()?.map(|halo| (source.name, halo)))
+    };
+    let found = interface.sources().iter().map(named).collect::<PyResult<Vec<_>>>()?;
+    agree(found, Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()))
 }
 
 /// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
 fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
     let py = object.py();
+    if read::is_field(object)? {
+        return read::field_origin(object);
+    }
     // GT4Py takes these in its own order of dimensions.
     let named = |source: &'static str, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Extents>> {
         value.map(|value| Ok((source, in_index_order(args::ints(source, &value)?, dims)))).transpose()
@@ -179,12 +157,53 @@ impl Labels {
         Labels { dims, origin, halo: None }
     }
 
-    /// Looks at the object for what was not given.
-    pub(super) fn find(object: &Bound<'_, PyAny>, dims: Option<Dims>, origin: Option<Extents>) -> PyResult<Labels> {
-        let interface = Interface::of(object)?;
-        let dims = if dims.is_some() { dims } else { stated_dims(object, &interface)? };
-        let origin = if origin.is_some() { origin } else { stated_origin(object, dims.as_ref())? };
-        Ok(Labels { dims, origin, halo: interface.halo()? })
+    /// Looks at the object for what was not given, and at the array inside it for what the object does not say. `seen` is
+    /// what reading the object has come across.
+    pub(super) fn find<'py>(
+        object: &Bound<'py, PyAny>,
+        seen: &Seen<'py>,
+        dims: Option<Dims>,
+        origin: Option<Extents>,
+    ) -> PyResult<Labels> {
+        if let Some(labels) = Labels::ours(object) {
+            return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
+        }
+        let fetched;
+        let interface = match seen.interface.get() {
+            Some(interface) => interface,
+            None => {
+                fetched = Interface::of(object, None)?;
+                &fetched
+            }
+        };
+        let (dims_given, origin_given) = (dims.is_some(), origin.is_some());
+        let dims = if dims_given { dims } else { stated_dims(object, interface)? };
+        let origin = if origin_given { origin } else { stated_origin(object, dims.as_ref())? };
+        let labels = Labels { dims, origin, halo: stated_halo(interface)? };
+        let Some(inner) = seen.inner.get() else { return Ok(labels) };
+        // What was given need not be looked for.
+        let inside = Labels::find(&inner.array, &inner.seen, labels.dims.clone().filter(|_| dims_given), None)?;
+        labels.over(inside)
+    }
+
+    /// What our own objects state; what they only know by default is no label of theirs.
+    fn ours(object: &Bound<'_, PyAny>) -> Option<Labels> {
+        let stated = |descriptor: &Descriptor| Labels {
+            dims: descriptor.dims().cloned(),
+            origin: descriptor.origin().map(Extents::from_slice),
+            halo: descriptor.halo().map(Halo::from_slice),
+        };
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Some(stated(tensor.get().0.descriptor()));
+        }
+        object.cast::<PyDescriptor>().ok().map(|descriptor| stated(descriptor.get().descriptor()))
+    }
+
+    /// These labels, and where there are none, those of the array inside. `DimsError` if both have dims and differ.
+    fn over(self, inside: Labels) -> PyResult<Labels> {
+        let dims = [self.dims.map(|dims| ("the object", dims)), inside.dims.map(|dims| ("the array inside it", dims))];
+        let dims = agree(dims, Kind::Dims, |dims| format!("dims ({dims})"))?;
+        Ok(Labels { dims, origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
     }
 
     /// Puts them on a descriptor.
@@ -227,7 +246,7 @@ fn get_dims<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return attributes::labels(py, &tensor.get().0.dims()).map(Some);
     }
-    let dims = match stated_dims(obj, &Interface::of(obj)?)? {
+    let dims = match stated_anywhere(obj, |object| stated_dims(object, &Interface::of(object, None)?))? {
         Some(dims) => Some(dims),
         None => annotation.map(args::dims).transpose()?,
     };
@@ -252,17 +271,26 @@ fn get_origin<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return PyTuple::new(py, tensor.get().0.origin()).map(Some);
     }
-    if let Ok(descriptor) = obj.cast::<PyDescriptor>() {
-        let origin = descriptor.get().descriptor().origin();
-        return origin.map(|origin| PyTuple::new(py, origin)).transpose();
-    }
-    let Labels { origin, halo, .. } = Labels::find(obj, None, None)?;
-    let lower = |halo: Halo| halo.iter().map(|(lower, _)| *lower).collect();
-    let origin = match origin.or(halo.map(lower)) {
+    let stated = |object: &Bound<'py, PyAny>| {
+        let Labels { origin, halo, .. } = Labels::find(object, &Seen::default(), None, None)?;
+        Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
+    };
+    let origin = match stated_anywhere(obj, stated)? {
         Some(origin) => Some(origin),
         None => default.map(|default| args::ints("default", default)).transpose()?,
     };
     origin.map(|origin| PyTuple::new(py, origin)).transpose()
+}
+
+/// What the object states, else what the array inside it does, which is only then asked for.
+fn stated_anywhere<'py, T>(
+    object: &Bound<'py, PyAny>,
+    stated: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,
+) -> PyResult<Option<T>> {
+    match stated(object)? {
+        Some(found) => Ok(Some(found)),
+        None => read::inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
+    }
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

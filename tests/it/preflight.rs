@@ -14,7 +14,7 @@ const BASE: usize = 0x1000;
 fn at(address: usize, device: &str, readonly: bool, shape: &[i64], strides: &[i64]) -> Descriptor {
     let (shape, strides) = (Extents::from_slice(shape), Extents::from_slice(strides));
     let device: Device = device.parse().unwrap();
-    Descriptor::new(without_provenance_mut(address), device, DType::F64, readonly, shape, strides).unwrap()
+    Descriptor::new(without_provenance_mut(address), device, DType::F64, readonly, &shape, &strides).unwrap()
 }
 
 fn verdict(field: &Descriptor, target: Target, write: bool) -> Verdict {

@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::device::{Device, DeviceError};
 use crate::preflight::torch_shares;
 use crate::py::args;
 use crate::py::fastcall::{self, Definition, Parameters, given};
@@ -81,7 +82,12 @@ unsafe extern "C" fn as_torch(
         if read::is_torch(obj)? {
             return otherwise(obj, copy);
         }
-        let tensor = Bound::new(py, PyTensor(read::tensor(obj, copy.filter(|copy| !copy))?))?;
+        let tensor = read::tensor(obj, copy.filter(|copy| !copy))?;
+        let device = tensor.descriptor().device();
+        if device != Device::CPU {
+            return Err(DeviceError::NotOwned { device }.into());
+        }
+        let tensor = Bound::new(py, PyTensor(tensor))?;
         match share(py, &tensor.get().0, copy)? {
             Some(shared) => Ok(shared),
             None => otherwise(tensor.as_any(), copy),

@@ -8,9 +8,10 @@ use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 
 use super::exchange;
+use super::unwrap::Wrapper;
 use crate::py::labels;
 
 /// Whose arrays the instances are.
@@ -40,6 +41,7 @@ pub(super) struct Facts {
     /// DLPack's C exchange API.
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) library: Library,
+    pub(super) wrapper: Option<Wrapper>,
     labelled: Labelled,
 }
 
@@ -79,7 +81,12 @@ impl Facts {
 
     #[cold]
     fn find(ty: &Bound<'_, PyType>, place: usize) -> PyResult<Facts> {
-        let facts = Facts { table: exchange::table(ty)?, library: Library::of(ty)?, labelled: Labelled::of(ty)? };
+        let facts = Facts {
+            table: exchange::table(ty)?,
+            library: Library::of(ty)?,
+            wrapper: Wrapper::of(ty)?,
+            labelled: Labelled::of(ty)?,
+        };
         let ty = ty.as_type_ptr();
         // SAFETY: a live type. Looking up its attributes has given it a version, if it can have one.
         let version = unsafe { (*ty).tp_version_tag };
@@ -114,12 +121,20 @@ unsafe extern "C" {
     fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
+/// A module that is imported already: nobody has an object of a library before.
+pub(super) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    match modules.cast::<PyDict>() {
+        Ok(modules) => modules.get_item(name),
+        Err(_) => Ok(None),
+    }
+}
+
 impl Library {
     fn of(ty: &Bound<'_, PyType>) -> PyResult<Library> {
         let py = ty.py();
-        // Nobody has a tensor before PyTorch is imported, and while it is, there is no type yet.
-        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-        if let Ok(torch) = modules.get_item(intern!(py, "torch"))
+        // While PyTorch is still being imported there is no type yet.
+        if let Some(torch) = loaded(py, "torch")?
             && let Some(tensor) = torch.getattr_opt(intern!(py, "Tensor"))?
             && ty.is_subclass(&tensor)?
         {

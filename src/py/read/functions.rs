@@ -57,7 +57,7 @@ unsafe extern "C" fn from_dlpack(
         let obj = FROM_DLPACK_PARAMETERS.required(&arguments, 0)?;
         let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
         let copy = copy.map(|copy| args::flag("copy", copy)).transpose()?;
-        let request = Request { device: device.map(args::device).transpose()?, copy, stream };
+        let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
         let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
             let reader = own_into(obj, &request, tensor)?;
             let found = tensor.descriptor().device();
@@ -66,10 +66,10 @@ unsafe extern "C" fn from_dlpack(
             if found != Device::CPU {
                 return Err(DeviceError::NotOwned { device: found }.into());
             }
-            if dims.is_some() || origin.is_some() || may_state_labels(obj, reader)? {
+            if dims.is_some() || origin.is_some() || may_state_labels(obj, reader, &request)? {
                 let dims = dims.map(args::dims).transpose()?;
                 let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
-                labels(obj, reader, dims, origin)?.attach(tensor)?;
+                labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
             }
             if copy == Some(true) {
                 *tensor = py.detach(|| tensor.copy())?;
@@ -119,7 +119,7 @@ unsafe extern "C" fn describe(
         unsafe { DESCRIBE_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
         let obj = DESCRIBE_PARAMETERS.required(&arguments, 0)?;
         let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
-        let request = Request { device: device.map(args::device).transpose()?, copy: None, stream };
+        let request = Request { device: device.map(args::device).transpose()?, stream, ..Request::default() };
         let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
         let made = recycle::create(py, |description: &mut PyDescriptor| {
             // Most of what comes are exact NumPy arrays with nothing else said: no other reader takes these.
@@ -130,13 +130,14 @@ unsafe extern "C" fn describe(
             }
             let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
             let unsure = matches!(reading, Reading::Unsure(_));
-            description.set(ours::kept(obj), reading.into_shared(), reader.protocol);
+            let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
+            description.set(ours::kept(obj), reading.into_shared(), protocol);
             let descriptor = description.descriptor_mut();
             check_device(request.device, descriptor.device())?;
             args::check_stream(stream, descriptor.device())?;
-            if dims.is_some() || may_state_labels(obj, reader)? {
+            if dims.is_some() || may_state_labels(obj, reader, &request)? {
                 let dims = dims.map(args::dims).transpose()?;
-                labels(obj, reader, dims, None)?.describe(descriptor)?;
+                labels(obj, reader, &request, dims, None)?.describe(descriptor)?;
             }
             if writable && unsure {
                 descriptor.set_readonly(false);

@@ -3,18 +3,31 @@
 //! Each reader probes first, and where its protocol is absent the next one is asked. One that is present is final: its
 //! errors, and the producer's, reach the caller.
 
+mod array;
+mod array_interface;
+mod buffer;
 mod capsule;
+mod cuda_array_interface;
+mod dictionary;
 mod dlpack;
 mod exchange;
 mod facts;
 mod functions;
+mod gt;
+mod jax;
 mod numpy;
 mod ours;
+mod unwrap;
+
+use std::cell::OnceCell;
 
 pub(super) use dlpack::take;
 pub(super) use exchange::table;
 pub(super) use functions::register;
+pub(super) use gt::{Interface, Source};
 use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
+pub(super) use unwrap::{field_origin, inner_of, is_field};
 
 use self::facts::{Facts, Library};
 use super::errors::Kind;
@@ -32,6 +45,26 @@ struct Request<'a, 'py> {
     device: Option<Device>,
     copy: Option<bool>,
     stream: Option<&'a Bound<'py, PyAny>>,
+    /// Whether the object was found in another one.
+    inside: bool,
+    seen: Seen<'py>,
+}
+
+/// What was come across while reading and says labels too, so that no object is asked twice.
+#[derive(Default)]
+pub(super) struct Seen<'py> {
+    /// The data interface the memory was read from.
+    pub(super) interface: OnceCell<Interface<'py>>,
+    /// The array inside the object, which the memory was read from.
+    pub(super) inner: OnceCell<Inner<'py>>,
+}
+
+/// An array that another object wraps.
+pub(super) struct Inner<'py> {
+    pub(super) array: Bound<'py, PyAny>,
+    /// The protocol it was read by.
+    protocol: &'static str,
+    pub(super) seen: Box<Seen<'py>>,
 }
 
 /// Who keeps the memory that a reader has described.
@@ -63,11 +96,13 @@ impl Reading {
     }
 }
 
+/// Describes an object in place; `None` where it does not have the protocol.
+type Read = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, Purpose, &mut Descriptor) -> PyResult<Option<Reading>>;
+
 /// One protocol.
 struct Reader {
     protocol: &'static str,
-    /// Describes the object in place; `None` where it does not have the protocol.
-    read: fn(&Bound<'_, PyAny>, &Request<'_, '_>, Purpose, &mut Descriptor) -> PyResult<Option<Reading>>,
+    read: Read,
     /// Whether the reading carries all labels there are, so that nobody has to look for more.
     labelled: bool,
 }
@@ -80,13 +115,22 @@ enum Purpose {
 }
 
 /// The order of protocols.
-static READERS: [Reader; 6] = [
+static READERS: [Reader; 14] = [
     Reader { protocol: "dlfield", read: ours::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read, labelled: true },
     Reader { protocol: "dlpack-c", read: exchange::read, labelled: false },
+    Reader { protocol: "jax", read: jax::read, labelled: false },
     Reader { protocol: "numpy", read: numpy::read_subclass, labelled: false },
+    // What is wrapped has one of the other protocols, whose name counts.
+    Reader { protocol: "", read: unwrap::read, labelled: false },
     Reader { protocol: "dlpack", read: dlpack::read, labelled: false },
     Reader { protocol: "dlpack", read: capsule::read, labelled: true },
+    Reader { protocol: "gt", read: gt::read, labelled: false },
+    Reader { protocol: "cuda-array-interface", read: cuda_array_interface::read_cuda, labelled: false },
+    Reader { protocol: "hip-array-interface", read: cuda_array_interface::read_hip, labelled: false },
+    Reader { protocol: "array-interface", read: array_interface::read, labelled: false },
+    Reader { protocol: "buffer", read: buffer::read, labelled: false },
+    Reader { protocol: "array", read: array::read, labelled: false },
 ];
 
 type Found = (Reading, &'static Reader);
@@ -97,12 +141,26 @@ fn probe<'py>(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Found>> {
+    if is_no_array(object) {
+        return Ok(None);
+    }
     for reader in &READERS {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
             return Ok(Some((reading, reader)));
         }
     }
     Ok(None)
+}
+
+/// Whether the object is of a type that has no protocol. A class has its instances' methods, but none of their memory;
+/// numbers and lists are assigned to fields all the time.
+fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
 }
 
 fn read<'py>(
@@ -115,19 +173,31 @@ fn read<'py>(
         return Ok(found);
     }
     Err(Kind::NotAnArray.error(format!(
-        "obj: {} has no protocol of an array; allowed are NumPy arrays, objects with __dlpack__, and DLPack capsules",
+        "obj: {} has no protocol of an array; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
+         __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
+         protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
         object.get_type()
     )))
 }
 
 /// Whether the object may state labels that the reader has not brought along.
-fn may_state_labels(object: &Bound<'_, PyAny>, reader: &Reader) -> PyResult<bool> {
-    Ok(!reader.labelled && Facts::of(object)?.may_be_labelled(object))
+fn may_state_labels(object: &Bound<'_, PyAny>, reader: &Reader, request: &Request<'_, '_>) -> PyResult<bool> {
+    Ok(request.seen.inner.get().is_some() || !reader.labelled && Facts::of(object)?.may_be_labelled(object))
 }
 
 /// The labels for what a reader found: those given, and what the object states of the others.
-fn labels(object: &Bound<'_, PyAny>, reader: &Reader, dims: Option<Dims>, origin: Option<Extents>) -> PyResult<Labels> {
-    if may_state_labels(object, reader)? { Labels::find(object, dims, origin) } else { Ok(Labels::given(dims, origin)) }
+fn labels<'py>(
+    object: &Bound<'py, PyAny>,
+    reader: &Reader,
+    request: &Request<'_, 'py>,
+    dims: Option<Dims>,
+    origin: Option<Extents>,
+) -> PyResult<Labels> {
+    if may_state_labels(object, reader, request)? {
+        Labels::find(object, &request.seen, dims, origin)
+    } else {
+        Ok(Labels::given(dims, origin))
+    }
 }
 
 /// Fills `tensor` with what the object is, as a tensor that owns its memory.
@@ -152,11 +222,12 @@ fn own_into<'py>(
 /// The object as a tensor that owns its memory, as it is; `None` for an object with no protocol.
 pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let mut tensor = Tensor::BLANK;
-    let reader = match own_into(object, &Request::default(), &mut tensor) {
+    let request = Request::default();
+    let reader = match own_into(object, &request, &mut tensor) {
         Err(error) if Kind::NotAnArray.is(object.py(), &error) => return Ok(None),
         other => other?,
     };
-    labels(object, reader, None, None)?.attach(&mut tensor)?;
+    labels(object, reader, &request, None, None)?.attach(&mut tensor)?;
     Ok(Some(tensor))
 }
 

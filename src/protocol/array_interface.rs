@@ -1,0 +1,343 @@
+//! The dictionaries of the array interface, for the host, for CUDA and for ROCm.
+//!
+//! Source: NumPy's page on the array interface, version 3; Numba's page on the CUDA array interface, versions 2 and 3;
+//! GDP 3 for the data interface, whose dictionaries are the same but need no version.
+
+use std::ptr::without_provenance_mut;
+
+use super::{ExchangeError, c_order, typestr};
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dtype::{DType, DTypeError};
+use crate::error::Result;
+use crate::layout::Extents;
+
+/// One of the interfaces: what its dictionaries have to say.
+#[derive(Debug)]
+pub struct Interface {
+    /// The attribute that has the dictionary.
+    pub name: &'static str,
+    versions: &'static [i64],
+    /// The versions, in words.
+    allowed: &'static str,
+    /// Whether the version may be left out.
+    versionless: bool,
+    /// The numbers that are no stream, in words what is; none where there are no streams.
+    streams: Option<(&'static [i64], &'static str)>,
+}
+
+const CUDA_STREAMS: (&[i64], &str) = (&[0], "None, 1 (legacy default), 2 (per-thread default) or a handle");
+
+/// `__array_interface__`.
+pub static HOST: Interface =
+    Interface { name: "__array_interface__", versions: &[3], allowed: "version 3", versionless: false, streams: None };
+
+/// `__cuda_array_interface__`.
+pub static CUDA: Interface = Interface {
+    name: "__cuda_array_interface__",
+    versions: &[2, 3],
+    allowed: "version 2 or 3",
+    versionless: false,
+    streams: Some(CUDA_STREAMS),
+};
+
+/// `__hip_array_interface__`.
+pub static HIP: Interface = Interface {
+    name: "__hip_array_interface__",
+    versions: &[2, 3],
+    allowed: "version 2 or 3",
+    versionless: false,
+    streams: Some((&[1, 2], "None, 0 (default) or a handle")),
+};
+
+/// A host buffer of the data interface of GT4Py.
+pub static GT_HOST: Interface = Interface { versionless: true, ..HOST };
+
+/// A CUDA buffer of the data interface of GT4Py.
+pub static GT_GPU: Interface = Interface { versionless: true, ..CUDA };
+
+impl Interface {
+    /// The same interface under another name.
+    #[must_use]
+    pub const fn named(&self, name: &'static str) -> Interface {
+        let Interface { versions, allowed, versionless, streams, .. } = *self;
+        Interface { name, versions, allowed, versionless, streams }
+    }
+
+    /// An entry that is not what the interface says.
+    pub fn entry(&self, key: &'static str, got: impl Into<String>, allowed: &'static str) -> ExchangeError {
+        ExchangeError::Entry { interface: self.name, key, got: got.into(), allowed }
+    }
+
+    /// A key that is not there and has to be.
+    pub fn missing(&self, key: &'static str, allowed: &'static str) -> ExchangeError {
+        ExchangeError::MissingKey { interface: self.name, key, allowed }
+    }
+
+    /// Whether a number can be a stream of this interface; `None` if so, else what can.
+    pub fn refuses_stream(&self, stream: i64) -> Option<&'static str> {
+        let (never, allowed) = self.streams.unwrap_or((&[], "None on the host, which has no streams"));
+        (self.streams.is_none() || stream < 0 || never.contains(&stream)).then_some(allowed)
+    }
+}
+
+/// Where the elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// At an address.
+    At {
+        /// The address.
+        address: u64,
+        /// Whether the memory must not be written.
+        readonly: bool,
+    },
+    /// In a buffer, which must hold them all.
+    In {
+        /// Address of the first byte.
+        address: u64,
+        /// Number of bytes.
+        len: usize,
+        /// Whether the buffer must not be written.
+        readonly: bool,
+    },
+}
+
+/// What the key `descr` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Descr {
+    /// Nothing.
+    Absent,
+    /// One field without a name, of this type string: what `typestr` says.
+    Plain(String),
+    /// Anything else, as shown to the user.
+    Fields(String),
+}
+
+/// A dictionary, fetched but not judged.
+#[derive(Clone, Debug)]
+pub struct ArrayInterface {
+    /// Key `version`.
+    pub version: Option<i64>,
+    /// Key `shape`.
+    pub shape: Extents,
+    /// Key `typestr`.
+    pub typestr: String,
+    /// The object's own word for its element type, where the type string has none.
+    pub dtype: Option<DType>,
+    /// Key `data`.
+    pub data: Data,
+    /// Key `strides`, in bytes; none means C order.
+    pub byte_strides: Option<Extents>,
+    /// Key `offset`: bytes from the start of a buffer.
+    pub offset: i64,
+    /// Whether there is a key `mask` with anything but None.
+    pub masked: bool,
+    /// Key `descr`.
+    pub descr: Descr,
+    /// Key `stream`.
+    pub stream: Option<i64>,
+}
+
+impl ArrayInterface {
+    /// Judges the dictionary of an interface whose memory is on `device`. Nothing is read through the address.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
+    pub fn read(&self, interface: &Interface, device: Device) -> Result<Descriptor> {
+        match self.version {
+            Some(version) if !interface.versions.contains(&version) => {
+                return Err(interface.entry("version", version.to_string(), interface.allowed).into());
+            }
+            None if !interface.versionless => return Err(interface.missing("version", interface.allowed).into()),
+            _ => {}
+        }
+        if self.masked {
+            let got = "a mask, which no other protocol can tell";
+            return Err(interface.entry("mask", got, "None: pass the data, or filled() with what is masked").into());
+        }
+        if let Some(stream) = self.stream
+            && let Some(allowed) = interface.refuses_stream(stream)
+        {
+            return Err(interface.entry("stream", stream.to_string(), allowed).into());
+        }
+        let dtype = self.element_type(interface)?;
+        let compact;
+        let byte_strides = match &self.byte_strides {
+            Some(strides) => strides,
+            None => {
+                compact = c_order(&self.shape, dtype.itemsize());
+                &compact
+            }
+        };
+        let (address, readonly) = self.place(interface)?;
+        let ptr = without_provenance_mut(usize::try_from(address).unwrap_or(usize::MAX));
+        let found = Descriptor::from_byte_strides(ptr, device, dtype, readonly, &self.shape, byte_strides)?;
+        if let Data::In { len, .. } = self.data {
+            let (low, high) = found.byte_span().unwrap_or((0, 0));
+            check_inside(interface, i128::from(self.offset) + low, i128::from(self.offset) + high, len)?;
+        }
+        Ok(found)
+    }
+
+    /// The address of the element at index 0, and whether it must not be written.
+    fn place(&self, interface: &Interface) -> Result<(u64, bool), ExchangeError> {
+        match self.data {
+            Data::At { .. } if self.offset != 0 => {
+                let allowed = "0 where data has an address: add it there";
+                Err(interface.entry("offset", self.offset.to_string(), allowed))
+            }
+            Data::At { address, readonly } => Ok((address, readonly)),
+            Data::In { address, len, readonly } => {
+                let offset = i128::from(self.offset);
+                check_inside(interface, offset, offset, len)?;
+                // In the buffer, so in memory.
+                Ok((address.wrapping_add_signed(self.offset), readonly))
+            }
+        }
+    }
+
+    /// The element type, by the type string or, where that is void, by the object's own dtype.
+    fn element_type(&self, interface: &Interface) -> Result<DType> {
+        match &self.descr {
+            Descr::Fields(got) => {
+                let allowed = "absent, or one field without a name as typestr says it: take one field at a time";
+                return Err(interface.entry("descr", got, allowed).into());
+            }
+            Descr::Plain(text) if *text != self.typestr => {
+                let got = format!("{text:?} while typestr is {:?}", self.typestr);
+                return Err(interface.entry("descr", got, "the same type string as typestr").into());
+            }
+            _ => {}
+        }
+        match (self.dtype, typestr::void_size(&self.typestr)) {
+            (Some(dtype), Some(size)) if size == dtype.itemsize() => Ok(dtype),
+            (Some(dtype), Some(size)) => Err(DTypeError::ItemSize {
+                field: "typestr",
+                got: self.typestr.clone(),
+                itemsize: i64::try_from(size).unwrap_or(i64::MAX),
+                allowed: format!("{}, the size of the object's dtype {dtype}", dtype.itemsize()),
+            }
+            .into()),
+            _ => Ok(typestr::decode(&self.typestr)?),
+        }
+    }
+}
+
+/// Refuses elements that a buffer does not hold. Bytes are counted from its start.
+fn check_inside(interface: &Interface, low: i128, high: i128, len: usize) -> Result<(), ExchangeError> {
+    if low < 0 || high > i128::try_from(len).unwrap_or(i128::MAX) {
+        return Err(ExchangeError::OutsideBuffer { field: interface.name, low, high, len });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+
+    /// Two rows of three float64.
+    fn sound() -> ArrayInterface {
+        ArrayInterface {
+            version: Some(3),
+            shape: smallvec![2, 3],
+            typestr: "<f8".to_owned(),
+            dtype: None,
+            data: Data::At { address: 4096, readonly: false },
+            byte_strides: None,
+            offset: 0,
+            masked: false,
+            descr: Descr::Absent,
+            stream: None,
+        }
+    }
+
+    fn refusal(interface: &Interface, change: impl Fn(&mut ArrayInterface)) -> String {
+        let mut found = sound();
+        change(&mut found);
+        found.read(interface, Device::CPU).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn dictionaries_are_read() {
+        let field = sound().read(&HOST, Device::CPU).expect("sound");
+        assert_eq!((field.ptr().addr(), field.shape(), field.strides()), (4096, &[2, 3][..], &[3, 1][..]));
+        assert_eq!((field.dtype(), field.device(), field.is_readonly()), (DType::F64, Device::CPU, false));
+        let inside = Data::In { address: 4096, len: 56, readonly: true };
+        let backwards = Some(smallvec![-24, 8]);
+        let found = ArrayInterface { data: inside, offset: 32, byte_strides: backwards, ..sound() };
+        let field = found.read(&HOST, Device::CPU).expect("bytes 8 to 56 of 56");
+        assert_eq!((field.ptr().addr(), field.strides(), field.is_readonly()), (4128, &[-3, 1][..], true));
+    }
+
+    #[test]
+    fn each_key_is_refused_by_name() {
+        for (interface, version) in [(&HOST, 2), (&HOST, 4), (&CUDA, 1), (&CUDA, 4), (&HIP, 0), (&GT_HOST, 2)] {
+            let message = refusal(interface, |found| found.version = Some(version));
+            assert_eq!(message.split(';').next(), Some(&*format!("{}[\"version\"]: {version}", interface.name)));
+        }
+        assert!(refusal(&CUDA, |found| found.version = None).contains("[\"version\"]: missing"));
+        let unversioned = ArrayInterface { version: None, ..sound() };
+        assert!(unversioned.read(&GT_HOST, Device::CPU).is_ok() && unversioned.read(&GT_GPU, Device::cuda(0)).is_ok());
+        assert!(refusal(&HOST, |found| found.masked = true).contains("[\"mask\"]"));
+        assert!(refusal(&HOST, |found| found.offset = 8).contains("[\"offset\"]: 8"));
+        assert!(refusal(&HOST, |found| found.descr = Descr::Fields("[('a', '<f8')]".to_owned())).contains("'a'"));
+        assert!(refusal(&HOST, |found| found.descr = Descr::Plain("<i8".to_owned())).contains("\"<i8\" while"));
+        assert!(refusal(&HOST, |found| found.typestr = ">f8".to_owned()).contains("byte order"));
+        assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![8])).contains("strides: 1 entries"));
+        assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![12, 8])).contains("12 bytes"));
+    }
+
+    #[test]
+    fn streams_are_those_of_the_device() {
+        for (interface, stream, legal) in [
+            (&CUDA, 0, false),
+            (&CUDA, 1, true),
+            (&CUDA, 2, true),
+            (&CUDA, 77, true),
+            (&CUDA, -1, false),
+            (&HIP, 0, true),
+            (&HIP, 1, false),
+            (&HIP, 2, false),
+            (&HIP, 77, true),
+            (&HOST, 1, false),
+            (&GT_GPU, 0, false),
+        ] {
+            let found = ArrayInterface { stream: Some(stream), ..sound() };
+            assert_eq!(found.read(interface, Device::cuda(0)).is_ok(), legal, "{} {stream}", interface.name);
+        }
+    }
+
+    #[test]
+    fn buffers_hold_all_elements() {
+        for (len, offset, strides, inside) in [
+            (48, 0, None, true),
+            (47, 0, None, false),
+            (48, 8, None, false),
+            (56, 8, None, true),
+            (48, -8, None, false),
+            (48, 24, Some([-24, 8]), true),
+            (48, 0, Some([-24, 8]), false),
+            (48, 24, Some([-24, -8]), false),
+            (8, 0, Some([0, 0]), true),
+            (48, i64::MAX, None, false),
+            (48, i64::MIN, None, false),
+        ] {
+            let data = Data::In { address: 4096, len, readonly: false };
+            let byte_strides = strides.map(|strides: [i64; 2]| Extents::from_slice(&strides));
+            let found = ArrayInterface { data, offset, byte_strides, ..sound() };
+            assert_eq!(found.read(&HOST, Device::CPU).is_ok(), inside, "{len} {offset} {strides:?}");
+        }
+    }
+
+    #[test]
+    fn void_elements_are_what_the_object_says_in_that_size() {
+        let void = |text: &str, dtype| ArrayInterface { typestr: text.to_owned(), dtype, ..sound() };
+        let read = |found: ArrayInterface| found.read(&HOST, Device::CPU);
+        assert_eq!(read(void("|V2", Some(DType::BF16))).expect("bfloat16").dtype(), DType::BF16);
+        assert!(read(void("|V1", Some(DType::BF16))).expect_err("size").to_string().contains("bfloat16"));
+        assert!(read(void("|V2", None)).expect_err("void").to_string().contains("structured"));
+        assert_eq!(read(void("<f8", Some(DType::BF16))).expect("typestr counts").dtype(), DType::F64);
+    }
+}

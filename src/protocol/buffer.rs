@@ -1,0 +1,120 @@
+//! Buffers of Python's buffer protocol.
+//!
+//! Source: PEP 3118 and the C API's page on the buffer protocol.
+
+use std::ptr::without_provenance_mut;
+
+use super::{ExchangeError, c_order, pep3118};
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::error::Result;
+
+/// A buffer of the buffer protocol, fetched but not judged.
+#[derive(Clone, Debug)]
+pub struct Buffer<'a> {
+    /// Address of the element at index 0.
+    pub address: usize,
+    /// Bytes of all elements.
+    pub len: i64,
+    /// Bytes of one element.
+    pub itemsize: i64,
+    /// Whether the memory must not be written.
+    pub readonly: bool,
+    /// The element format; none means unsigned bytes.
+    pub format: Option<&'a str>,
+    /// Extents; none means one dimension.
+    pub shape: Option<&'a [i64]>,
+    /// Strides in bytes; none means C order.
+    pub byte_strides: Option<&'a [i64]>,
+    /// Offsets behind pointers.
+    pub suboffsets: Option<&'a [i64]>,
+}
+
+impl Buffer<'_> {
+    /// Judges a buffer. Nothing is read through the address.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] or [`DTypeError`] naming the field at fault.
+    pub fn read(&self) -> Result<Descriptor> {
+        let dtype = pep3118::decode(self.format, self.itemsize)?;
+        if let Some(suboffsets) = self.suboffsets
+            && let Some(axis) = suboffsets.iter().position(|offset| *offset >= 0)
+        {
+            return Err(ExchangeError::Suboffsets { axis, got: suboffsets[axis] }.into());
+        }
+        let flat;
+        let shape = match self.shape {
+            Some(shape) => shape,
+            None => {
+                flat = [self.len / self.itemsize.max(1)];
+                &flat[..]
+            }
+        };
+        let compact;
+        let byte_strides = match self.byte_strides {
+            Some(strides) => strides,
+            None => {
+                compact = c_order(shape, dtype.itemsize());
+                &compact[..]
+            }
+        };
+        let ptr = without_provenance_mut(self.address);
+        let found = Descriptor::from_byte_strides(ptr, Device::CPU, dtype, self.readonly, shape, byte_strides)?;
+        if found.nbytes() != self.len {
+            let (itemsize, wanted) = (dtype.itemsize(), found.nbytes());
+            return Err(ExchangeError::BufferLength { got: self.len, shape: shape.to_vec(), itemsize, wanted }.into());
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two rows of three float64.
+    fn sound() -> Buffer<'static> {
+        Buffer {
+            address: 4096,
+            len: 48,
+            itemsize: 8,
+            readonly: false,
+            format: Some("d"),
+            shape: Some(&[2, 3]),
+            byte_strides: Some(&[8, 16]),
+            suboffsets: None,
+        }
+    }
+
+    #[test]
+    fn buffers_are_read() {
+        let field = sound().read().expect("sound");
+        assert_eq!((field.ptr().addr(), field.shape(), field.strides()), (4096, &[2, 3][..], &[1, 2][..]));
+        let compact = Buffer { byte_strides: None, readonly: true, ..sound() }.read().expect("C order");
+        assert_eq!((compact.strides(), compact.is_readonly()), (&[3, 1][..], true));
+        let flat = Buffer { shape: None, byte_strides: None, format: None, itemsize: 1, ..sound() };
+        assert_eq!(flat.read().expect("bytes").shape(), [48]);
+        let direct = Buffer { suboffsets: Some(&[-1, -1]), ..sound() };
+        assert!(direct.read().is_ok());
+    }
+
+    #[test]
+    fn fields_that_contradict_each_other_are_refused_by_name() {
+        for (named, buffer) in [
+            ("suboffsets: 0 at axis 1", Buffer { suboffsets: Some(&[-1, 0]), ..sound() }),
+            ("len: a buffer of 40 bytes", Buffer { len: 40, ..sound() }),
+            ("len: a buffer of -8 bytes", Buffer { len: -8, ..sound() }),
+            ("shape: extent -3", Buffer { shape: Some(&[2, -3]), ..sound() }),
+            ("strides: 4 bytes", Buffer { byte_strides: Some(&[4, 16]), ..sound() }),
+            ("strides: 1 entries", Buffer { byte_strides: Some(&[8]), ..sound() }),
+            ("format: \"d\" with elements of 4 bytes", Buffer { itemsize: 4, ..sound() }),
+            ("format: \"d\" with elements of 0 bytes", Buffer { itemsize: 0, ..sound() }),
+            ("data: NULL", Buffer { address: 0, ..sound() }),
+        ] {
+            let message = buffer.read().expect_err(named).to_string();
+            assert!(message.starts_with(named), "{message}");
+        }
+        let odd = Buffer { shape: None, byte_strides: None, len: 47, ..sound() };
+        assert!(odd.read().is_err());
+    }
+}

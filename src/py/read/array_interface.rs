@@ -1,0 +1,50 @@
+//! `__array_interface__`.
+//!
+//! Source: NumPy's page on the array interface, version 3.
+
+use numpy::PyArrayDescr;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::{Purpose, Reading, Request, dictionary};
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::array_interface::HOST;
+use crate::py::dtype;
+use crate::py::keep::Keep;
+use crate::py::lookup;
+use crate::tensor::Owner;
+
+pub(super) fn read(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    let py = object.py();
+    if is_numpy_scalar(object)? {
+        // Its interface points at a temporary; the buffer protocol at the scalar itself, with dates called bytes.
+        dtype::of_descriptor(&object.getattr(intern!(py, "dtype"))?.cast_into::<PyArrayDescr>()?)?;
+        return Ok(None);
+    }
+    let Some(value) = lookup::optional(object, intern!(py, "__array_interface__"))? else { return Ok(None) };
+    let dict = dictionary::of(HOST.name, &value)?;
+    drop(value);
+    dictionary::check_copied(&dict, request, purpose)?;
+    let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
+    *descriptor = found.read(&HOST, Device::CPU)?;
+    // Producers tie the memory to the dictionary too; a description keeps the object by itself.
+    let object = (purpose == Purpose::Own).then(|| Keep::new(object));
+    Ok(Some(Reading::Owned(Owner::foreign((object, Keep::new(dict.as_any()), held)))))
+}
+
+/// Whether the object is a `numpy.generic`.
+fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = object.py();
+    let generic = GENERIC.get_or_try_init(py, || {
+        PyResult::Ok(py.import(intern!(py, "numpy"))?.getattr(intern!(py, "generic"))?.unbind())
+    })?;
+    object.is_instance(generic.bind(py))
+}

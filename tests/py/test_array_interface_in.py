@@ -1,0 +1,279 @@
+"""`describe` and `from_dlpack` through `__array_interface__`."""
+
+import ctypes
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import CODES, NUMPY_CODES, dtype_named
+from fakes_interfaces import MISSING, Exposing, Raising, double_matrix, host, interface_of
+from oracle import values
+
+READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
+ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+@pytest.mark.parametrize("name", NUMPY_CODES)
+@pytest.mark.parametrize("read", READERS)
+def test_every_dtype(read: Callable[..., Any], name: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(name)
+    found = read(host(array))
+    assert (found.ptr, found.dtype, found.strides) == (array.ctypes.data, array.dtype, array.strides)
+    assert (found.device, found.readonly, values(found)) == ("cpu", False, array.tolist())
+
+
+@pytest.mark.parametrize("name", sorted(set(CODES) - set(NUMPY_CODES)))
+@pytest.mark.parametrize("read", READERS)
+def test_void_elements_are_read_by_the_objects_own_dtype(read: Callable[..., Any], name: str) -> None:
+    """NumPy calls the types of ml_dtypes void, or, for some of one byte, something else that they are not."""
+    array = np.zeros((2, 3), dtype_named(name))
+    producer = Exposing(__array_interface__=interface_of(array, typestr=f"|V{array.itemsize}"), dtype=array.dtype)
+    found = read(producer)
+    assert (found.dtype, found.ptr, found.strides) == (array.dtype, array.ctypes.data, array.strides)
+
+
+def test_void_elements_of_another_size_are_refused() -> None:
+    bfloat16 = np.zeros((2, 3), dtype_named("bfloat16"))
+    wrong = Exposing(__array_interface__=interface_of(bfloat16, typestr="|V4"), dtype=bfloat16.dtype)
+    with pytest.raises(dl.DTypeError, match=r"V4.*bfloat16"):
+        dl.describe(wrong)
+    with pytest.raises(dl.DTypeError, match=r"void|structured"):
+        dl.describe(host(bfloat16))
+    structured = np.zeros(2, [("a", "f4")])
+    with pytest.raises(dl.DTypeError, match="structured"):
+        dl.describe(Exposing(__array_interface__=interface_of(structured), dtype=structured.dtype))
+
+
+def test_numpy_agrees() -> None:
+    """What NumPy makes of the same interface is the same field."""
+    for array in (
+        double_matrix(),
+        double_matrix().T,
+        double_matrix()[::-1, ::2],
+        np.broadcast_to(np.int16(3), (4, 2)),
+        np.zeros((0, 3)),
+        np.array(2.5),
+    ):
+        producer = host(array)
+        found, seen = dl.describe(producer), np.asarray(producer)
+        assert (found.shape, found.strides, found.ptr) == (seen.shape, seen.strides, seen.ctypes.data)
+        assert (found.readonly, values(found)) == (not seen.flags.writeable, seen.tolist())
+
+
+def test_missing_strides_mean_c_order() -> None:
+    for strides in (None, MISSING):
+        assert dl.describe(host(double_matrix(), strides=strides)).strides == (24, 8)
+    assert dl.describe(host(double_matrix(), shape=[2, 3])).shape == (2, 3)
+
+
+def test_protocol_and_owner() -> None:
+    producer = host(double_matrix())
+    found = dl.describe(producer)
+    assert (found.protocol, found.owner) == ("array-interface", producer)
+    assert (found.dims, found.origin) == (None, None)
+    assert dl.describe(producer, dims="KI").dims == ("K", "I")
+    assert dl.from_dlpack(producer, dims="KI", origin=(1, 1)).origin == (1, 1)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_readonly_is_kept(read: Callable[..., Any]) -> None:
+    array = double_matrix()
+    array.flags.writeable = False
+    assert read(host(array)).readonly
+    assert read(host(double_matrix(), data=(array.ctypes.data, 1))).readonly
+    with pytest.raises(dl.ExchangeError, match=r"read.?only"):
+        dl.describe(host(array), writable=True)
+
+
+class Fresh:
+    """Keeps its memory by nothing but the dictionary that it gives, as NumPy's scalars do."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        array = double_matrix()
+        self.alive = weakref.ref(array)
+        return {**interface_of(array), "__ref": array}
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_dictionary_is_kept_too(read: Callable[..., Any]) -> None:
+    producer = Fresh()
+    found = read(producer)
+    assert producer.alive() is not None
+    assert values(found) == ROWS
+    del found
+    assert producer.alive() is None
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_object_is_kept_and_let_go(read: Callable[..., Any]) -> None:
+    producer = host(double_matrix())
+    gone = weakref.ref(producer)
+    found = read(producer)
+    del producer
+    assert gone() is not None
+    assert values(found) == ROWS
+    del found
+    assert gone() is None
+
+
+def buffered(data: Any, **changes: Any) -> Exposing:
+    return Exposing(__array_interface__=interface_of(double_matrix(), data=data, strides=None, **changes))
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_data_may_be_a_buffer_which_is_held(read: Callable[..., Any]) -> None:
+    data = bytearray(double_matrix().tobytes())
+    found = read(buffered(data))
+    assert (values(found), found.readonly) == (ROWS, False)
+    with pytest.raises(BufferError):
+        data.append(1)
+    del found
+    data.append(1)
+    shifted = read(buffered(bytearray(8) + double_matrix().tobytes(), offset=8))
+    assert values(shifted) == ROWS
+    constant = double_matrix().tobytes()
+    assert read(buffered(constant)).readonly
+    assert values(read(buffered(memoryview(constant)))) == ROWS
+
+
+class OwnBuffer(bytearray):
+    """Has elements in the bytes it is."""
+
+    __array_interface__: Any
+
+
+@pytest.mark.parametrize("data", [None, MISSING])
+@pytest.mark.parametrize("read", READERS)
+def test_without_data_the_buffer_is_the_objects_own(read: Callable[..., Any], data: Any) -> None:
+    producer = OwnBuffer(double_matrix().tobytes())
+    producer.__array_interface__ = interface_of(double_matrix(), data=data, strides=(-24, 8), offset=24)
+    found = read(producer)
+    assert values(found) == ROWS[::-1]
+    with pytest.raises(BufferError):
+        producer.append(1)
+    with pytest.raises(dl.ExchangeError, match=r'__array_interface__\["data"\]'):
+        read(host(double_matrix(), data=data))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"offset": 1},
+        {"offset": 8},
+        {"offset": -8},
+        {"offset": 1 << 62},
+        {"shape": (2, 4)},
+        {"strides": (32, 8)},
+        {"strides": (-24, 8)},
+        {"strides": (1 << 62, 8)},
+        {"shape": (0,), "strides": (8,), "offset": 49},
+    ],
+)
+def test_elements_outside_the_buffer_are_refused(changes: dict[str, Any]) -> None:
+    interface = {**interface_of(double_matrix(), data=bytearray(48), strides=None), **changes}
+    for read in READERS:
+        with pytest.raises(dl.ExchangeError, match=r"buffer of 48 bytes|strides"):
+            read(Exposing(__array_interface__=interface))
+
+
+def test_a_buffer_with_gaps_is_refused() -> None:
+    with pytest.raises(dl.ExchangeError, match="contiguous"):
+        dl.describe(buffered(memoryview(bytes(96))[::2]))
+
+
+def test_bytes_made_for_the_call_are_a_copy() -> None:
+    class Picture:
+        @property
+        def __array_interface__(self) -> dict[str, Any]:
+            return interface_of(double_matrix(), data=double_matrix().tobytes(), strides=None)
+
+    for refuse in (dl.describe, lambda producer: dl.from_dlpack(producer, copy=False)):
+        with pytest.raises(dl.ExchangeError, match="copied"):
+            refuse(Picture())
+    made = dl.from_dlpack(Picture())
+    assert (made.to_numpy().tolist(), made.readonly) == (ROWS, True)
+
+
+def test_numpy_scalars_are_described_themselves() -> None:
+    """Their own interface points at a temporary."""
+    scalar = np.float64(2.5)
+    found = dl.describe(scalar)
+    assert (found.protocol, found.readonly, values(found)) == ("buffer", True, 2.5)
+    assert found.ptr == dl.describe(scalar).ptr
+
+
+class Proxy:
+    """Shows an array's interface under its own class, as many wrappers do."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @property
+    def __array_interface__(self) -> Any:
+        return self.array.__array_interface__
+
+
+def test_ctypes_arrays_have_no_other_memory_through_numpy() -> None:
+    source = (ctypes.c_int * 3)(1, 2, 3)
+    found = dl.describe(Proxy(np.ctypeslib.as_array(source)))
+    assert (found.ptr, values(found)) == (ctypes.addressof(source), [1, 2, 3])
+
+
+@pytest.mark.parametrize("error", [KeyError("mine"), RuntimeError("mine"), TypeError("mine"), KeyboardInterrupt()])
+@pytest.mark.parametrize("read", READERS)
+def test_the_producers_exception_is_the_callers(read: Callable[..., Any], error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        read(Raising("__array_interface__", error))
+    assert caught.value is error
+
+
+def test_reading_leaves_no_reference_behind() -> None:
+    producer = host(double_matrix())
+    interface = producer.__array_interface__
+    before = sys.getrefcount(producer), sys.getrefcount(interface), sys.getrefcount(interface["data"])
+    for _ in range(100):
+        dl.describe(producer)
+        dl.from_dlpack(producer)
+        dl.from_dlpack(producer, copy=True)
+        dl.as_numpy(producer)
+    gc.collect()
+    assert (sys.getrefcount(producer), sys.getrefcount(interface), sys.getrefcount(interface["data"])) == before
+
+
+def test_masks_structures_and_dates_are_refused_by_name() -> None:
+    for changes, named in (
+        ({"mask": host(np.ones((2, 3), bool))}, "mask"),
+        ({"typestr": "|V16", "descr": [("a", "<f8"), ("b", "<f8")]}, "descr"),
+        ({"descr": [("a", "<f8")]}, "descr"),
+        ({"descr": [("", "<i8")]}, "descr"),
+        ({"typestr": "<M8[s]"}, "dates"),
+        ({"typestr": ">f8"}, "byte order"),
+        ({"typestr": "|O8"}, "objects"),
+        ({"offset": 8}, "offset"),
+        ({"version": 2}, "version"),
+    ):
+        with pytest.raises(dl.Error, match=named):
+            dl.describe(host(double_matrix(), **changes))
+    assert values(dl.describe(host(double_matrix(), descr=[("", "<f8")], mask=None, offset=0))) == ROWS
+
+
+def test_other_uses_of_a_producer() -> None:
+    producer = host(double_matrix())
+    assert dl.as_numpy(producer).ctypes.data == producer.kept.ctypes.data
+    assert dl.from_array(producer).to_numpy().tolist() == ROWS
+    field = dl.zeros((2, 3))
+    field[...] = producer
+    assert field.to_numpy().tolist() == ROWS
+    assert dl.zeros_like(producer).shape == (2, 3)
+    for refuse in (dl.describe, dl.from_dlpack):
+        with pytest.raises(dl.ExchangeError, match="stream"):
+            refuse(producer, stream=1)
+        with pytest.raises(dl.DeviceError, match="cuda"):
+            refuse(producer, device="cuda:0")

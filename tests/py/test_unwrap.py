@@ -1,0 +1,242 @@
+"""What wraps an array and labels it: xarray and gt4py.next. The memory is the array's, the labels are the wrapper's."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from childproc import run_python
+from fakes import FakeTensor, Producer, int_matrix
+from fakes_interfaces import double_matrix
+from oracle import values
+
+READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
+ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+@pytest.fixture
+def gtx() -> Any:
+    return pytest.importorskip("gt4py.next")
+
+
+def test_a_data_array_is_its_data_with_dims(xarray: Any) -> None:
+    array = double_matrix()
+    for wrap in (xarray.DataArray, lambda data, dims: xarray.DataArray(data, dims=dims).variable):
+        outer = wrap(array, dims=("level", "K"))
+        for read in READERS:
+            found = read(outer)
+            assert (found.ptr, found.shape, found.dims, found.readonly) == (
+                array.ctypes.data,
+                (2, 3),
+                ("level", "K"),
+                False,
+            )
+        found = dl.describe(outer)
+        assert (found.owner, found.protocol, found.origin) == (outer, "numpy", None)
+        assert (dl.get_dims(outer), dl.get_origin(outer)) == (("level", "K"), None)
+        assert dl.get_origin(outer, (1, 1)) == (1, 1)
+    assert dl.describe(outer, dims="IJ").dims == ("I", "J")
+    assert dl.from_dlpack(outer, dims="IJ", origin=(1, 2)).origin == (1, 2)
+
+
+def test_subclasses_and_views_of_data_arrays(xarray: Any) -> None:
+    class Mine(xarray.DataArray):  # type: ignore[misc]
+        __slots__ = ()
+
+    outer = Mine(double_matrix(), dims=("x", "y"))
+    assert values(dl.describe(outer)) == ROWS
+    found = dl.describe(outer.transpose("y", "x")[1:])
+    assert (found.dims, found.shape, values(found)) == (("y", "x"), (2, 2), [[1.0, 4.0], [2.0, 5.0]])
+    assert dl.from_array(outer).dims == ("x", "y")
+    assert dl.as_numpy(outer).tolist() == ROWS
+
+
+def test_names_that_are_no_strings_are_no_labels(xarray: Any) -> None:
+    assert dl.describe(xarray.DataArray(double_matrix(), dims=(0, "y"))).dims is None
+
+
+def test_coordinates_stay_readonly(xarray: Any) -> None:
+    outer = xarray.DataArray(np.zeros(3), dims="x", coords={"x": [1.0, 2.0, 3.0]})
+    assert (dl.describe(outer.x).readonly, values(dl.describe(outer.x))) == (True, [1.0, 2.0, 3.0])
+
+
+class Duck:
+    """An array that xarray takes as it is, and whose memory comes through DLPack; `labels` become attributes."""
+
+    def __init__(self, fake: FakeTensor, **labels: Any) -> None:
+        self.fake = fake
+        self.shape, self.dtype, self.ndim = fake.data.shape, fake.data.dtype, fake.data.ndim
+        vars(self).update(labels)
+
+    def __array_function__(self, *_: Any) -> Any:
+        return NotImplemented
+
+    def __array_ufunc__(self, *_: Any) -> Any:
+        return NotImplemented
+
+    def __array_namespace__(self) -> Any:
+        return np
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return Producer(self.fake).__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def test_the_protocol_is_the_inner_arrays(xarray: Any) -> None:
+    fake = FakeTensor(int_matrix())
+    outer = xarray.DataArray(Duck(fake), dims=("x", "y"))
+    found = dl.describe(outer)
+    assert (found.protocol, found.ptr, found.dims) == ("dlpack", fake.data.ctypes.data, ("x", "y"))
+    del found
+    assert fake.settled()
+    legacy = xarray.DataArray(Duck(FakeTensor(int_matrix(), version=None)), dims=("x", "y"))
+    assert dl.describe(legacy).readonly
+    assert not dl.describe(legacy, writable=True).readonly
+
+
+def test_inner_labels_agree_or_are_an_error(xarray: Any) -> None:
+    inner = Duck(FakeTensor(int_matrix()), __gt_dims__=("I", "J"), __gt_origin__=(1, 2))
+    agreeing = xarray.DataArray(inner, dims=("I", "J"))
+    assert (dl.describe(agreeing).dims, dl.describe(agreeing).origin) == (("I", "J"), (1, 2))
+    assert dl.get_origin(agreeing) == (1, 2)
+    inner = Duck(FakeTensor(int_matrix()), __gt_dims__=("I", "J"))
+    differing = xarray.DataArray(inner, dims=("J", "I"))
+    for read in READERS:
+        with pytest.raises(dl.DimsError, match=r"\(J, I\).*\(I, J\)|\(I, J\).*\(J, I\)"):
+            read(differing)
+    assert dl.from_dlpack(differing, dims="KI").dims == ("K", "I"), "what the caller says, nobody else is asked"
+
+
+def test_what_is_made_for_each_call_is_not_described(xarray: Any) -> None:
+    """Data that is not in memory yet is loaded by `.data`, and gone again after it."""
+
+    class Lazy(xarray.backends.BackendArray):  # type: ignore[misc]
+        shape, dtype = (2, 3), np.dtype(float)
+
+        def __getitem__(self, key: Any) -> Any:
+            return double_matrix()
+
+    data = xarray.core.indexing.LazilyIndexedArray(Lazy())
+    outer = xarray.Variable(("x", "y"), data, fastpath=True)
+    with pytest.raises(dl.ExchangeError, match="copy: False"):
+        dl.describe(outer)
+    assert dl.get_dims(outer) == ("x", "y")
+    made = dl.from_dlpack(outer)
+    assert (made.to_numpy().tolist(), made.dims) == (ROWS, ("x", "y"))
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_array_is_kept_when_the_wrapper_gets_another(xarray: Any, read: Callable[..., Any]) -> None:
+    array = double_matrix()
+    gone = weakref.ref(array)
+    outer = xarray.DataArray(array, dims=("x", "y"))
+    found = read(outer)
+    outer.data = np.zeros((2, 3))
+    del array
+    gc.collect()
+    assert gone() is not None
+    assert values(found) == ROWS
+    del found
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_wrapper_of_itself_does_not_go_on_for_ever(xarray: Any) -> None:
+    class Endless(xarray.DataArray):  # type: ignore[misc]
+        __slots__ = ()
+
+        @property
+        def data(self) -> Any:
+            return self
+
+    assert dl.from_dlpack(Endless(double_matrix(), dims=("x", "y"))).shape == (2, 3)
+
+
+def test_the_wrappers_exception_is_the_callers(xarray: Any) -> None:
+    class Failing(xarray.DataArray):  # type: ignore[misc]
+        __slots__ = ()
+
+        @property
+        def data(self) -> Any:
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        dl.describe(Failing(double_matrix()))
+
+
+def field_of(gtx: Any, dims: str, starts: tuple[int, ...], shape: tuple[int, ...], array: Any = None) -> Any:
+    """A gt4py.next Field over a NumPy array, on a domain that starts there."""
+    ranges = {
+        gtx.Dimension(name): (start, start + extent) for name, start, extent in zip(dims, starts, shape, strict=True)
+    }
+    data = np.arange(np.prod(shape), dtype=float).reshape(shape) if array is None else array
+    return gtx.common._field(data, domain=gtx.domain(ranges))
+
+
+def test_a_field_is_its_ndarray_with_the_domains_dims(gtx: Any) -> None:
+    field = field_of(gtx, "JI", (-1, 0), (2, 3))
+    for read in READERS:
+        found = read(field)
+        assert (found.ptr, found.shape, found.strides) == (field.ndarray.ctypes.data, (2, 3), field.ndarray.strides)
+        assert (values(found), found.dims) == (ROWS, ("J", "I"))
+        assert found.origin == (1, 0), "the index of the grid's point zero, in index order"
+    found = dl.describe(field)
+    assert (found.owner, found.protocol) == (field, "numpy")
+    assert (dl.get_dims(field), dl.get_origin(field)) == (("J", "I"), (1, 0))
+    assert dl.describe(field, dims="KI").dims == ("K", "I")
+
+
+@pytest.mark.parametrize(("starts", "origin"), [((0, 0), (0, 0)), ((-2, -3), (2, 3)), ((1, 0), None), ((-3, 0), None)])
+def test_a_grid_point_zero_outside_the_field_is_no_origin(
+    gtx: Any, starts: tuple[int, int], origin: tuple[int, int] | None
+) -> None:
+    field = field_of(gtx, "IJ", starts, (2, 3))
+    assert dl.describe(field).origin == origin
+    assert dl.from_dlpack(field).origin == (origin or (0, 0))
+    assert dl.get_origin(field, (1, 1)) == (origin or (1, 1))
+
+
+def test_fields_of_one_and_no_dimension(gtx: Any) -> None:
+    assert values(dl.describe(field_of(gtx, "K", (0,), (3,)))) == [0.0, 1.0, 2.0]
+    scalar = gtx.common._field(np.array(2.5), domain=gtx.common.Domain())
+    assert (values(dl.describe(scalar)), dl.describe(scalar).dims) == (2.5, ())
+
+
+def test_fields_on_jax_arrays(gtx: Any, jnp: Any) -> None:
+    found = dl.describe(field_of(gtx, "IJ", (0, 0), (2, 3), jnp.arange(6.0).reshape(2, 3)))
+    assert (values(found), found.readonly, found.dims) == (ROWS, True, ("I", "J"))
+
+
+def test_fields_that_no_array_describes_are_refused(gtx: Any) -> None:
+    embedded = pytest.importorskip("gt4py.next.iterator.embedded")
+    dimension = gtx.Dimension("I")
+    for field, named in (
+        (embedded.ConstantField(2.5), "constant"),
+        (embedded.IndexField(dimension), "infinite in dimension I"),
+        (gtx.common.CartesianConnectivity.for_translation(dimension, 1), "infinite in dimension I"),
+        (field_of(gtx, "IJ", (0, 0), (2, 3), np.zeros((1, 3))), "2 points in dimension I"),
+    ):
+        for read in READERS:
+            with pytest.raises(dl.ExchangeError, match=named):
+                read(field)
+
+
+def test_neither_library_is_imported_for_this() -> None:
+    output = run_python("""
+        import sys
+        import numpy as np
+        import dlfield as dl
+
+        class Wrapper:
+            __array_interface__ = np.zeros(3).__array_interface__
+
+        dl.describe(Wrapper())
+        print([name for name in ("xarray", "gt4py", "torch", "jax") if name in sys.modules])
+    """)
+    assert output == "[]\n"
