@@ -1,15 +1,13 @@
 //! Labels that objects carry: dims and origin, whatever protocol their memory comes through.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
-use super::lookup;
-use super::read::{self, Interface, Seen, Source};
+use super::read::{self, Interface, Name, Seen, Source};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -19,31 +17,12 @@ use crate::tensor::Tensor;
 /// A source of labels by name, and what it says.
 type Found<T> = Option<(&'static str, T)>;
 
-fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(lookup::optional(object, name)?.filter(|value| !value.is_none()))
-}
-
-/// Whether a type has any attribute in which its instances would state labels.
-pub(super) fn on_type(ty: &Bound<'_, PyType>) -> PyResult<bool> {
-    let py = ty.py();
-    let names = [
-        intern!(py, "__gt_data_interface__"),
-        intern!(py, "__gt_interface__"),
-        intern!(py, "__gt_dims__"),
-        intern!(py, "dims"),
-        intern!(py, "__gt_origin__"),
-        intern!(py, "default_origin"),
-    ];
-    for name in names {
-        if lookup::optional(ty, name)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(read::attribute(object, name)?.filter(|value| !value.is_none()))
 }
 
 /// An attribute that may be a value or a method that returns it.
-fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     match attribute(object, name)? {
         Some(value) if value.is_callable() => {
             value.call0().map(|value| if value.is_none() { None } else { Some(value) })
@@ -77,19 +56,18 @@ fn agree<T: PartialEq>(
 
 /// The labels that an object states, in any of the ways there are.
 fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
-    let py = object.py();
     let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Dims>> {
         value.map(|value| Ok((source, strings(&value)?))).transpose()
     };
     // Other libraries use `dims` for other things; only sequences of strings are labels.
-    let plain = attribute(object, intern!(py, "dims"))?
+    let plain = attribute(object, Name::Dims)?
         .filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>())
         .filter(|value| {
             value
                 .try_iter()
                 .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
         });
-    let mut found = vec![named("__gt_dims__", value_or_call(object, intern!(py, "__gt_dims__"))?)?];
+    let mut found = vec![named("__gt_dims__", value_or_call(object, Name::GtDims)?)?];
     for source in interface.sources() {
         found.push(named(source.name, source.get("dims")?)?);
     }
@@ -108,7 +86,6 @@ fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
 
 /// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
 fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
-    let py = object.py();
     if read::is_field(object)? {
         return read::field_origin(object);
     }
@@ -117,8 +94,8 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
         value.map(|value| Ok((source, in_index_order(args::ints(source, &value)?, dims)))).transpose()
     };
     let found = [
-        named("__gt_origin__", value_or_call(object, intern!(py, "__gt_origin__"))?)?,
-        named("default_origin", value_or_call(object, intern!(py, "default_origin"))?)?,
+        named("__gt_origin__", value_or_call(object, Name::GtOrigin)?)?,
+        named("default_origin", value_or_call(object, Name::DefaultOrigin)?)?,
     ];
     agree(found, Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()))
 }

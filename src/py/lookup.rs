@@ -1,9 +1,51 @@
-//! Attributes that may be absent.
+//! Attributes that may be absent, and calls without detours.
 
 #![allow(unsafe_code, reason = "the interpreter's own call is used, for its speed")]
 
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
+
+/// A method to call.
+pub(super) enum Method<'a, 'py> {
+    /// One that the object's type has, by name: a bound method need not be made.
+    OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
+    /// One that was looked up.
+    Value(Bound<'py, PyAny>),
+}
+
+impl<'py> Method<'_, 'py> {
+    /// Calls it with as many keywords as there are values.
+    pub(super) fn call<const N: usize>(
+        &self,
+        py: Python<'py>,
+        values: [&Bound<'py, PyAny>; N],
+        keywords: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keywords = keywords.map_or(std::ptr::null_mut(), Bound::as_ptr);
+        // Room for the object in front: methods want it there, and functions may use the place.
+        let mut arguments = [std::ptr::null_mut(); 4];
+        const { assert!(N < 3, "more arguments than there is room for") };
+        for (slot, value) in arguments[2..].iter_mut().zip(values) {
+            *slot = value.as_ptr();
+        }
+        // SAFETY: all are live objects, `N` values stand behind the object, and each has its keyword.
+        unsafe {
+            let called = match self {
+                Method::OfType(object, name) => {
+                    arguments[1] = object.as_ptr();
+                    let flags = 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+                    ffi::PyObject_VectorcallMethod(name.as_ptr(), arguments[1..].as_ptr(), flags, keywords)
+                }
+                Method::Value(function) => {
+                    let flags = ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+                    ffi::PyObject_Vectorcall(function.as_ptr(), arguments[2..].as_ptr(), flags, keywords)
+                }
+            };
+            Bound::from_owned_ptr_or_err(py, called)
+        }
+    }
+}
 
 /// An attribute of the object; `None` where there is none. An error of any other kind than `AttributeError` is the
 /// object's, and reaches the caller.
@@ -22,9 +64,9 @@ pub(super) fn optional<'py>(
 unsafe extern "C" {
     /// What became `PyObject_GetOptionalAttr` in 3.13: exported since 3.7, and neither 3.11 nor 3.12 will change.
     fn _PyObject_LookupAttr(
-        object: *mut pyo3::ffi::PyObject,
-        name: *mut pyo3::ffi::PyObject,
-        result: *mut *mut pyo3::ffi::PyObject,
+        object: *mut ffi::PyObject,
+        name: *mut ffi::PyObject,
+        result: *mut *mut ffi::PyObject,
     ) -> std::ffi::c_int;
 }
 

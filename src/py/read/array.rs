@@ -11,12 +11,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Purpose, Reading, Request, numpy};
+use super::names::Name;
+use super::{Purpose, Reading, Request, facts, numpy};
 use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::keep::Keep;
-use crate::py::lookup;
 use crate::tensor::Owner;
 
 pub(super) fn read(
@@ -26,7 +26,7 @@ pub(super) fn read(
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
-    let Some(method) = lookup::optional(object, intern!(py, "__array__"))? else { return Ok(None) };
+    let Some(method) = facts::attribute(object, Name::Array)? else { return Ok(None) };
     let shared = is_shared(request, purpose);
     let array = if shared {
         let keywords = PyDict::new(py);

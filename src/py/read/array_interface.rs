@@ -7,13 +7,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::{Purpose, Reading, Request, dictionary};
+use super::names::Name;
+use super::{Purpose, Reading, Request, dictionary, facts};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::array_interface::HOST;
 use crate::py::dtype;
 use crate::py::keep::Keep;
-use crate::py::lookup;
 use crate::tensor::Owner;
 
 pub(super) fn read(
@@ -28,7 +28,7 @@ pub(super) fn read(
         dtype::of_descriptor(&object.getattr(intern!(py, "dtype"))?.cast_into::<PyArrayDescr>()?)?;
         return Ok(None);
     }
-    let Some(value) = lookup::optional(object, intern!(py, "__array_interface__"))? else { return Ok(None) };
+    let Some(value) = facts::attribute(object, Name::ArrayInterface)? else { return Ok(None) };
     let dict = dictionary::of(HOST.name, &value)?;
     drop(value);
     dictionary::check_copied(&dict, request, purpose)?;

@@ -5,7 +5,8 @@
 
 use pyo3::prelude::*;
 
-use super::{Purpose, Reading, Request, buffer, dictionary};
+use super::names::Name;
+use super::{Purpose, Reading, Request, buffer, dictionary, facts};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
@@ -16,6 +17,7 @@ use crate::tensor::Owner;
 
 /// One of the two.
 struct Side {
+    name: Name,
     interface: &'static Interface,
     /// The kinds of device whose memory it may describe. It does not say which device that is.
     kinds: &'static [&'static str],
@@ -24,8 +26,13 @@ struct Side {
 }
 
 static SIDES: [Side; 2] = [
-    Side { interface: &CUDA, kinds: &["cuda", "cuda_managed"], default: Device::cuda(0) },
-    Side { interface: &HIP, kinds: &["rocm"], default: Device::rocm(0) },
+    Side {
+        name: Name::CudaArrayInterface,
+        interface: &CUDA,
+        kinds: &["cuda", "cuda_managed"],
+        default: Device::cuda(0),
+    },
+    Side { name: Name::HipArrayInterface, interface: &HIP, kinds: &["rocm"], default: Device::rocm(0) },
 ];
 
 pub(super) fn read_cuda(
@@ -60,7 +67,7 @@ impl Side {
         {
             return Ok(None);
         }
-        let Some(value) = object.getattr_opt(self.interface.name)? else { return Ok(None) };
+        let Some(value) = facts::attribute(object, self.name)? else { return Ok(None) };
         let dict = dictionary::of(self.interface.name, &value)?;
         let found = dictionary::on_device(object, &dict, self.interface)?;
         *descriptor = found.read(self.interface, wanted.unwrap_or(self.default))?;
@@ -73,9 +80,9 @@ impl Side {
 /// Whether an object with memory on a GPU has a protocol for another device too.
 fn is_elsewhere_too(object: &Bound<'_, PyAny>, device: Device) -> PyResult<bool> {
     if device == Device::CPU {
-        return Ok(buffer::is_exporter(object) || object.getattr_opt("__array_interface__")?.is_some());
+        return Ok(buffer::is_exporter(object) || facts::attribute(object, Name::ArrayInterface)?.is_some());
     }
-    Ok(device.kind() == "rocm" && object.getattr_opt(HIP.name)?.is_some())
+    Ok(device.kind() == "rocm" && facts::attribute(object, Name::HipArrayInterface)?.is_some())
 }
 
 /// Refuses a consumer's stream that work of the producer on another stream would have to be waited for on.

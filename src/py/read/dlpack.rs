@@ -10,16 +10,17 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
 
-use super::facts::{Facts, Library};
+use super::facts::{self, Facts, Library};
+use super::names::Name;
 use super::{Purpose, Reading, Request};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
 use crate::py::device::DlpackPair;
-use crate::py::lookup;
 use crate::tensor::take_over;
 
 pub(super) fn read(
@@ -29,38 +30,43 @@ pub(super) fn read(
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
-    let Some(method) = lookup::optional(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
-    let keywords = PyDict::new(py);
-    keywords.set_item(intern!(py, "max_version"), (dlpack::VERSION.major, dlpack::VERSION.minor))?;
-    let found = match lookup::optional(object, intern!(py, "__dlpack_device__"))? {
-        Some(ask) => Some(device_of(&ask.call0()?)?),
+    let Some(method) = facts::method(object, Name::Dlpack)? else { return Ok(None) };
+    let found = match facts::method(object, Name::DlpackDevice)? {
+        Some(ask) => Some(device_of(&ask.call(py, [], None)?)?),
         None => None,
     };
-    if let Some(wanted) = request.device
-        && found.is_some_and(|found| found != wanted)
-    {
-        let DlpackPair(code, id) = DlpackPair::of(wanted);
-        keywords.set_item(intern!(py, "dl_device"), (code, id))?;
-    }
-    if let Some(copy) = request.copy.filter(|copy| !copy) {
-        keywords.set_item(intern!(py, "copy"), copy)?;
-    }
-    let demanding = keywords.len() > 1;
-    if let Some(stream) = request.stream.filter(|stream| !stream.is_none()) {
-        keywords.set_item(intern!(py, "stream"), stream)?;
-    }
-    let capsule = match method.call((), Some(&keywords)) {
-        // Producers of the old protocol know at most the stream. What they don't know and has to be obeyed, they refuse.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) && !demanding => {
-            match request.stream.filter(|stream| !stream.is_none()) {
-                Some(stream) => {
-                    let old = PyDict::new(py);
-                    old.set_item(intern!(py, "stream"), stream)?;
-                    method.call((), Some(&old))?
-                }
-                None => method.call0()?,
-            }
+    let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
+    let stream = request.stream.filter(|stream| !stream.is_none());
+    let version = max_version(py)?;
+    let asked = if elsewhere.is_none() && stream.is_none() && request.copy != Some(false) {
+        method.call(py, [version], Some(max_version_keyword(py)?))
+    } else {
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "max_version"), version)?;
+        if let Some(wanted) = elsewhere {
+            let DlpackPair(code, id) = DlpackPair::of(wanted);
+            keywords.set_item(intern!(py, "dl_device"), (code, id))?;
         }
+        if request.copy == Some(false) {
+            keywords.set_item(intern!(py, "copy"), false)?;
+        }
+        if let Some(stream) = stream {
+            keywords.set_item(intern!(py, "stream"), stream)?;
+        }
+        object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
+    };
+    // What has to be obeyed is not dropped on the way.
+    let demanding = elsewhere.is_some() || request.copy == Some(false);
+    let capsule = match asked {
+        // Producers of the old protocol know at most the stream. What they don't know and has to be obeyed, they refuse.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && !demanding => match stream {
+            Some(stream) => {
+                let old = PyDict::new(py);
+                old.set_item(intern!(py, "stream"), stream)?;
+                object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
+            }
+            None => method.call(py, [], None)?,
+        },
         other => other?,
     };
     let reading = consume(&capsule, purpose, request.copy, descriptor)?.ok_or_else(|| ExchangeError::Argument {
@@ -73,6 +79,21 @@ pub(super) fn read(
         Reading::Unsure(owner) if Facts::of(object)?.library == Library::Jax => Ok(Some(Reading::Owned(owner))),
         reading => Ok(Some(reading)),
     }
+}
+
+/// The newest version that is understood, as `max_version` says it.
+fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VERSION: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+    let version = VERSION
+        .get_or_try_init(py, || (dlpack::VERSION.major, dlpack::VERSION.minor).into_pyobject(py).map(Bound::unbind))?;
+    Ok(version.bind(py).as_any())
+}
+
+/// The name of that keyword, as calls want it.
+fn max_version_keyword(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
+    static KEYWORD: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+    let keyword = KEYWORD.get_or_try_init(py, || PyTuple::new(py, [intern!(py, "max_version")]).map(Bound::unbind))?;
+    Ok(keyword.bind(py))
 }
 
 /// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule

@@ -11,8 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use super::exchange;
+use super::names::{Name, Names};
 use super::unwrap::Wrapper;
-use crate::py::labels;
+use crate::py::lookup::{self, Method};
 
 /// Whose arrays the instances are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,14 +23,14 @@ pub(super) enum Library {
     Other,
 }
 
-/// Where an instance may carry labels.
+/// Where an instance may have attributes that its type has not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Labelled {
-    /// Nowhere: the type has no such attribute, and instances have none of their own.
+enum Instance {
+    /// Nowhere.
     Never,
-    /// Among its own attributes, in a dictionary at this distance from the object, if it has any.
+    /// In a dictionary at this distance from the object, if it has any.
     InDictionary(usize),
-    /// Among its own attributes, wherever the interpreter keeps them.
+    /// Wherever the interpreter keeps them.
     InAttributes,
     /// Anywhere: asking tells.
     Anywhere,
@@ -42,7 +43,9 @@ pub(super) struct Facts {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) library: Library,
     pub(super) wrapper: Option<Wrapper>,
-    labelled: Labelled,
+    /// Those attributes of interest that the type has.
+    on_type: Names,
+    instance: Instance,
 }
 
 /// A type, in the state in which its facts were found.
@@ -85,7 +88,8 @@ impl Facts {
             table: exchange::table(ty)?,
             library: Library::of(ty)?,
             wrapper: Wrapper::of(ty)?,
-            labelled: Labelled::of(ty)?,
+            on_type: on_type(ty)?,
+            instance: Instance::of(ty)?,
         };
         let ty = ty.as_type_ptr();
         // SAFETY: a live type. Looking up its attributes has given it a version, if it can have one.
@@ -96,17 +100,20 @@ impl Facts {
         Ok(facts)
     }
 
-    /// Whether it is worth asking this object for labels.
+    /// Whether it is worth asking this object for any of these.
     #[inline]
-    pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
-        match self.labelled {
-            Labelled::Never => false,
-            Labelled::Anywhere => true,
-            Labelled::InDictionary(distance) => {
+    fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
+        if self.on_type.meets(names) {
+            return true;
+        }
+        match self.instance {
+            Instance::Never => false,
+            Instance::Anywhere => true,
+            Instance::InDictionary(distance) => {
                 // SAFETY: the type says that this is where the object keeps its dictionary, or NULL.
                 !unsafe { *object.as_ptr().byte_add(distance).cast::<*mut ffi::PyObject>() }.is_null()
             }
-            Labelled::InAttributes => {
+            Instance::InAttributes => {
                 // SAFETY: takes any object.
                 let dictionary = unsafe { _PyObject_GetDictPtr(object.as_ptr()) };
                 // SAFETY: NULL, or the place of the dictionary, which is NULL while the object has no attributes.
@@ -114,6 +121,45 @@ impl Facts {
             }
         }
     }
+
+    /// Whether it is worth asking this object for labels.
+    #[inline]
+    pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.may_have(object, Name::LABELS)
+    }
+}
+
+/// An attribute of the object; `None` where there is none.
+pub(in crate::py) fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if Facts::of(object)?.may_have(object, name.into()) {
+        lookup::optional(object, name.text(object.py()))
+    } else {
+        Ok(None)
+    }
+}
+
+/// A method of the object; `None` where there is none.
+pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
+    let facts = Facts::of(object)?;
+    let text = name.text(object.py());
+    if facts.on_type.meets(name.into()) {
+        return Ok(Some(Method::OfType(object, text)));
+    }
+    if !facts.may_have(object, name.into()) {
+        return Ok(None);
+    }
+    Ok(lookup::optional(object, text)?.map(Method::Value))
+}
+
+/// The attributes of interest that a type has.
+fn on_type(ty: &Bound<'_, PyType>) -> PyResult<Names> {
+    let mut found = Names::NONE;
+    for name in Name::ALL {
+        if lookup::optional(ty, name.text(ty.py()))?.is_some() {
+            found.insert(name);
+        }
+    }
+    Ok(found)
 }
 
 unsafe extern "C" {
@@ -145,25 +191,29 @@ impl Library {
     }
 }
 
-impl Labelled {
-    fn of(ty: &Bound<'_, PyType>) -> PyResult<Labelled> {
+impl Instance {
+    fn of(ty: &Bound<'_, PyType>) -> PyResult<Instance> {
         // SAFETY: a live type; these fields do not change once it is ready, or with its version.
         let (lookup, offset, flags) = unsafe {
             let ty = &*ty.as_type_ptr();
             (ty.tp_getattro, ty.tp_dictoffset, ty.tp_flags)
         };
+        if Wrapper::of(ty)? == Some(Wrapper::Xarray) {
+            // Its coordinates are attributes too, and to be asked for one that it lacks takes it microseconds.
+            return Ok(Instance::Never);
+        }
         let ordinary = lookup
             .is_some_and(|lookup| std::ptr::fn_addr_eq(lookup, ffi::PyObject_GenericGetAttr as ffi::getattrofunc));
-        if !ordinary || labels::on_type(ty)? {
-            return Ok(Labelled::Anywhere);
+        if !ordinary {
+            return Ok(Instance::Anywhere);
         }
         let managed = flags & ffi::Py_TPFLAGS_MANAGED_DICT != 0;
         Ok(match usize::try_from(offset) {
-            Ok(0) if !managed => Labelled::Never,
-            Ok(distance) if !managed => Labelled::InDictionary(distance),
-            _ if Library::of(ty)? == Library::Torch => Labelled::InAttributes,
+            Ok(0) if !managed => Instance::Never,
+            Ok(distance) if !managed => Instance::InDictionary(distance),
+            _ if Library::of(ty)? == Library::Torch => Instance::InAttributes,
             // To look there would make the dictionary, which slows every later access to the attributes.
-            _ => Labelled::Anywhere,
+            _ => Instance::Anywhere,
         })
     }
 }

@@ -5,18 +5,17 @@
 
 use std::cell::OnceCell;
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use super::{Purpose, Reading, Request, cuda_array_interface, dictionary};
+use super::names::Name;
+use super::{Purpose, Reading, Request, cuda_array_interface, dictionary, facts};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{GT_GPU, GT_HOST};
 use crate::py::args;
 use crate::py::keep::Keep;
-use crate::py::lookup;
 use crate::tensor::Owner;
 
 const ALLOWED: &str = "a mapping from a device (None or 'cpu', 'gpu' or ('gpu', n)) to a dictionary or a callable";
@@ -44,14 +43,10 @@ impl<'py> Interface<'py> {
     /// Asks the object for both attributes. `wanted` is the device whose buffer is meant: by default the host's, else the
     /// GPU's with the lowest number.
     pub(in crate::py) fn of(object: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Interface<'py>> {
-        let py = object.py();
         let mut sources: Vec<Source<'py>> = Vec::new();
-        let names = [
-            ("__gt_data_interface__", intern!(py, "__gt_data_interface__")),
-            ("__gt_interface__", intern!(py, "__gt_interface__")),
-        ];
-        for (name, interned) in names {
-            let Some(value) = lookup::optional(object, interned)?.filter(|value| !value.is_none()) else { continue };
+        let names = [("__gt_data_interface__", Name::GtDataInterface), ("__gt_interface__", Name::GtInterface)];
+        for (name, attribute) in names {
+            let Some(value) = facts::attribute(object, attribute)?.filter(|value| !value.is_none()) else { continue };
             let value = if value.is_callable() { value.call0()? } else { value };
             sources.push(Source::new(name, &value, wanted)?);
         }

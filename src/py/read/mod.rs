@@ -15,6 +15,7 @@ mod facts;
 mod functions;
 mod gt;
 mod jax;
+mod names;
 mod numpy;
 mod ours;
 mod unwrap;
@@ -23,8 +24,10 @@ use std::cell::OnceCell;
 
 pub(super) use dlpack::take;
 pub(super) use exchange::table;
+pub(super) use facts::attribute;
 pub(super) use functions::register;
 pub(super) use gt::{Interface, Source};
+pub(super) use names::Name;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 pub(super) use unwrap::{field_origin, inner_of, is_field};
