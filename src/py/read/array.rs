@@ -2,7 +2,7 @@
 //!
 //! Source: NumPy's page on interoperability, with the `copy` keyword of NumPy 2.
 
-#![allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
+#![allow(unsafe_code, reason = "reference counts have no safe call")]
 
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
@@ -11,11 +11,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{Purpose, Reading, Request, numpy, owned};
+use super::{Purpose, Reading, Request, kept, numpy, owned};
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::keep::Keep;
-use crate::tensor::{Owner, Tensor};
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
@@ -52,9 +51,8 @@ pub(super) fn read(
     let descriptor = owned(&array, reading).descriptor().clone();
     // The array need not keep what its memory belongs to; a description keeps the object by itself.
     let object = (purpose == Purpose::Own).then(|| Keep::new(object));
-    let owner = Owner::foreign((object, Keep::new(&array)));
-    // SAFETY: the array says where its elements are, and is kept.
-    Ok(Some(Reading::Owned(unsafe { Tensor::from_parts(descriptor, owner) })))
+    let keeper = (object, Keep::new(&array));
+    Ok(Some(kept(descriptor, keeper)))
 }
 
 /// Whether the object's own memory is wanted, and not a copy of it.

@@ -2,19 +2,16 @@
 //!
 //! Source: NumPy's page on the array interface, version 3.
 
-#![allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
-
 use numpy::PyArrayDescr;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use super::{Purpose, Reading, Request, dictionary};
+use super::{Purpose, Reading, Request, dictionary, kept};
 use crate::device::Device;
 use crate::protocol::array_interface::HOST;
 use crate::py::dtype;
 use crate::py::keep::Keep;
-use crate::tensor::{Owner, Tensor};
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
@@ -35,10 +32,8 @@ pub(super) fn read(
     let descriptor = found.read(&HOST, Device::CPU)?;
     // Producers tie the memory to the dictionary too; a description keeps the object by itself.
     let object = (purpose == Purpose::Own).then(|| Keep::new(object));
-    let owner = Owner::foreign((object, Keep::new(dict.as_any()), held));
-    // SAFETY: the object has said through its protocol that the memory is there while it and the dictionary live, and
-    // a buffer is held besides.
-    Ok(Some(Reading::Owned(unsafe { Tensor::from_parts(descriptor, owner) })))
+    let keeper = (object, Keep::new(dict.as_any()), held);
+    Ok(Some(kept(descriptor, keeper)))
 }
 
 /// Whether the object is a `numpy.generic`.

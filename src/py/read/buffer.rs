@@ -11,11 +11,10 @@ use std::slice::from_raw_parts;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::{Purpose, Reading, Request};
+use super::{Purpose, Reading, Request, kept};
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer};
-use crate::tensor::{Owner, Tensor};
 
 pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
     if !is_exporter(object) {
@@ -23,8 +22,7 @@ pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -
     }
     let held = Held::get(object)?;
     let descriptor = held.describe()?;
-    // SAFETY: the producer has said through its protocol that the memory is there until the buffer is released.
-    Ok(Some(Reading::Owned(unsafe { Tensor::from_parts(descriptor, Owner::foreign(held)) })))
+    Ok(Some(kept(descriptor, held)))
 }
 
 /// Whether the object has the protocol.

@@ -3,17 +3,14 @@
 //! Source: Numba's page on the CUDA array interface, versions 2 and 3. Nothing here needs a GPU: memory is described, not
 //! touched.
 
-#![allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
-
 use pyo3::prelude::*;
 
-use super::{Purpose, Reading, Request, buffer, dictionary};
+use super::{Purpose, Reading, Request, buffer, dictionary, kept};
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{CUDA, HIP, Interface};
 use crate::py::args;
 use crate::py::keep::Keep;
-use crate::tensor::{Owner, Tensor};
 
 /// One of the two.
 struct Side {
@@ -64,9 +61,8 @@ impl Side {
         let descriptor = found.read(self.interface, wanted.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
         let object = (purpose == Purpose::Own).then(|| Keep::new(object));
-        let owner = Owner::foreign((object, Keep::new(dict.as_any())));
-        // SAFETY: the object has said through its protocol that the memory is there while it and the dictionary live.
-        Ok(Some(Reading::Owned(unsafe { Tensor::from_parts(descriptor, owner) })))
+        let keeper = (object, Keep::new(dict.as_any()));
+        Ok(Some(kept(descriptor, keeper)))
     }
 }
 

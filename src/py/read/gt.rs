@@ -3,21 +3,18 @@
 //! Source: GDP 3. Keys are None or `"cpu"` for the host, `"gpu"` or `("gpu", n)` for CUDA device n. Values are
 //! dictionaries, with `dims` and `halo` besides the keys of an array interface, or callables that return one.
 
-#![allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
-
 use std::cell::OnceCell;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
-use super::{Purpose, Reading, Request, cuda_array_interface, dictionary};
+use super::{Purpose, Reading, Request, cuda_array_interface, dictionary, kept};
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{GT_GPU, GT_HOST};
 use crate::py::args;
 use crate::py::keep::Keep;
-use crate::tensor::{Owner, Tensor};
 
 const ALLOWED: &str = "a mapping from a device (None or 'cpu', 'gpu' or ('gpu', n)) to a dictionary or a callable";
 
@@ -172,8 +169,6 @@ pub(super) fn read<'py>(
         (found.read(&judge, request.device.unwrap_or(buffer.device))?, None)
     };
     let object = (purpose == Purpose::Own).then(|| Keep::new(object));
-    let owner = Owner::foreign((object, Keep::new(dict.as_any()), held));
-    // SAFETY: the object has said through its protocol that the memory is there while it and the dictionary live, and
-    // a buffer is held besides.
-    Ok(Some(Reading::Owned(unsafe { Tensor::from_parts(descriptor, owner) })))
+    let keeper = (object, Keep::new(dict.as_any()), held);
+    Ok(Some(kept(descriptor, keeper)))
 }

@@ -162,10 +162,16 @@ fn labels<'py>(
     dims: Option<Dims>,
     origin: Option<Extents>,
 ) -> PyResult<Labels> {
-    if reader.labelled && request.seen.inner.get().is_none() {
-        return Ok(Labels::given(dims, origin));
+    if reader.labelled { Ok(Labels::given(dims, origin)) } else { Labels::find(object, &request.seen, dims, origin) }
+}
+
+/// A field that came with what keeps its memory.
+fn kept(descriptor: Descriptor, keeper: impl Send + Sync + 'static) -> Reading {
+    #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
+    // SAFETY: the object has said through its protocol that the memory is there while these live.
+    unsafe {
+        Reading::Owned(Tensor::from_parts(descriptor, Owner::foreign(keeper)))
     }
-    Labels::find(object, &request.seen, dims, origin)
 }
 
 fn owned(object: &Bound<'_, PyAny>, reading: Reading) -> Tensor {
