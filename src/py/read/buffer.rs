@@ -10,11 +10,24 @@ use std::slice::from_raw_parts;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 use super::{Purpose, Reading, Request, kept};
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer};
+
+/// Python's own types, which have no other protocol and no labels.
+pub(super) fn read_plain(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+) -> PyResult<Option<Reading>> {
+    let plain = object.is_exact_instance_of::<PyBytes>()
+        || object.is_exact_instance_of::<PyByteArray>()
+        || object.is_exact_instance_of::<PyMemoryView>();
+    if plain { read(object, request, purpose) } else { Ok(None) }
+}
 
 pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
     if !is_exporter(object) {

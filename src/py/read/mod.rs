@@ -92,9 +92,10 @@ enum Purpose {
 }
 
 /// The order of protocols.
-static READERS: [Reader; 13] = [
+static READERS: [Reader; 14] = [
     Reader { protocol: "dlfield", read: ours::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read, labelled: true },
+    Reader { protocol: "buffer", read: buffer::read_plain, labelled: true },
     Reader { protocol: "numpy", read: numpy::read_subclass, labelled: false },
     Reader { protocol: "dlpack-c", read: exchange::read, labelled: false },
     // What is wrapped has one of the other protocols, whose name counts.
@@ -196,8 +197,8 @@ pub(super) fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()
 
 /// Takes any array over as a `Tensor` that shares its memory and keeps it.
 ///
-/// `obj` is an array of any library with DLPack, a NumPy array, or a DLPack capsule. `device` is where the memory has to
-/// be; `copy=True` copies always, `False` never. `dims` and `origin` label what carries no labels itself, or other ones.
+/// `obj` is whatever a protocol describes: DLPack (a capsule too), NumPy, the data interface of GT4Py, the array interface,
+/// the buffer protocol, `__array__`; or an xarray or gt4py.next object around that. `device` is where the memory has to be; `copy=True` copies always, `False` never. `dims` and `origin` label what carries no labels itself, or other ones.
 /// Read-only memory stays read-only; so does a legacy capsule's, which cannot say otherwise.
 ///
 /// Raises `NotAnArrayError` for an object without a protocol, `ExchangeError`, `DTypeError` or `DeviceError` naming the
@@ -236,7 +237,8 @@ fn from_dlpack<'py>(
     Ok(PyTensor(if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor }))
 }
 
-/// Describes any array in place: pointer, shape, strides, element type, device, labels. Never copies.
+/// Describes any array in place: pointer, shape, strides, element type, device, labels. Never copies; memory on a GPU is
+/// described without touching it, and without waiting for work there. `protocol` of the result says what described it.
 ///
 /// The `Descriptor` keeps `obj` alive. `dims` labels what carries no labels itself, or other ones. `device` is where the
 /// memory has to be. `writable=True` asks for memory that may be written; for a legacy DLPack capsule, which cannot say,

@@ -4,7 +4,8 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::array::{is_fresh, is_shared};
 use super::{Inner, Purpose, Reading, Request, owned};
@@ -66,35 +67,50 @@ fn wrong_field(got: String, allowed: &'static str) -> ExchangeError {
 
 /// A module that is imported already.
 fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    match modules.cast::<PyDict>() {
-        Ok(modules) => modules.get_item(name),
-        Err(_) => Ok(None),
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let modules = MODULES.get_or_try_init(py, || {
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        PyResult::Ok(modules.cast_into::<PyDict>()?.unbind())
+    })?;
+    modules.bind(py).get_item(name)
+}
+
+/// The classes that a module calls by these names, kept once the first of them is there: while the module is still being
+/// imported there are none yet. In some versions the others are missing.
+fn classes<'a>(
+    py: Python<'a>,
+    cache: &'static PyOnceLock<Py<PyTuple>>,
+    module: &str,
+    names: &[&str],
+) -> PyResult<Option<&'a Bound<'a, PyTuple>>> {
+    if cache.get(py).is_none() {
+        let Some(module) = loaded(py, module)? else { return Ok(None) };
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            match module.getattr_opt(name)? {
+                Some(class) => found.push(class),
+                None if found.is_empty() => return Ok(None),
+                None => {}
+            }
+        }
+        let _ = cache.set(py, PyTuple::new(py, found)?.unbind());
     }
+    Ok(cache.get(py).map(|classes| classes.bind(py)))
 }
 
 fn is_xarray(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = object.py();
-    let Some(module) = loaded(py, "xarray")? else { return Ok(false) };
-    // While xarray is still being imported, and in older versions, some are missing.
-    for name in [intern!(py, "DataArray"), intern!(py, "Variable"), intern!(py, "NamedArray")] {
-        if let Some(kind) = module.getattr_opt(name)?
-            && object.is_instance(&kind)?
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+    let found = classes(object.py(), &CLASSES, "xarray", &["DataArray", "Variable", "NamedArray"])?;
+    found.map_or(Ok(false), |classes| object.is_instance(classes))
 }
 
 /// Whether the object's class is derived from `gt4py.next`'s protocol of fields, as all of its fields are. `isinstance` would
 /// evaluate every property.
 pub(in crate::py) fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = object.py();
-    let Some(module) = loaded(py, "gt4py.next.common")? else { return Ok(false) };
-    let Some(field) = module.getattr_opt(intern!(py, "Field"))? else { return Ok(false) };
-    let Ok(field) = field.cast_into::<PyType>() else { return Ok(false) };
-    Ok(object.get_type().mro().iter().any(|base| base.is(&field)))
+    static CLASSES: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+    let Some(field) = classes(object.py(), &CLASSES, "gt4py.next.common", &["Field"])? else { return Ok(false) };
+    let field = field.get_borrowed_item(0)?;
+    Ok(object.get_type().mro().iter_borrowed().any(|base| base.is(&*field)))
 }
 
 /// A dimension's label and number of grid points, none if there is no end to them.
