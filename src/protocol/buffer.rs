@@ -34,7 +34,7 @@ impl Buffer<'_> {
     /// Judges a buffer. Nothing is read through the address.
     ///
     /// # Errors
-    /// [`ExchangeError`] or [`DTypeError`] naming the field at fault.
+    /// [`ExchangeError`] or [`crate::DTypeError`] naming the field at fault.
     pub fn read(&self) -> Result<Descriptor> {
         let dtype = pep3118::decode(self.format, self.itemsize)?;
         if let Some(suboffsets) = self.suboffsets

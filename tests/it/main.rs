@@ -9,6 +9,7 @@ mod alloc;
 mod elements;
 mod handmade;
 mod imports;
+mod interfaces;
 mod layout;
 mod managed;
 mod naive;

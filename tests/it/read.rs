@@ -131,7 +131,7 @@ fn fields() -> impl Strategy<Value = Fields> {
 }
 
 /// What having a descriptor proves.
-fn check_proof(field: &Descriptor) {
+pub fn check_proof(field: &Descriptor) {
     let (shape, strides, itemsize) = (field.shape(), field.strides(), wide(field.itemsize()));
     assert!(shape.len() <= MAX_NDIM && shape.len() == strides.len() && field.ndim() == shape.len());
     assert!(shape.iter().all(|extent| *extent >= 0));
