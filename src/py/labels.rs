@@ -7,7 +7,7 @@ use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
-use super::read::{self, Interface, Name, Seen, Source};
+use super::read::{self, Interface, Key, Name, Seen, Source};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -69,7 +69,7 @@ fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> P
         });
     let mut found = vec![named("__gt_dims__", value_or_call(object, Name::GtDims)?)?];
     for source in interface.sources() {
-        found.push(named(source.name, source.get("dims")?)?);
+        found.push(named(source.name, source.get(Key::Dims)?)?);
     }
     found.push(named("dims", plain)?);
     agree(found, Kind::Dims, |dims| format!("({dims})"))
@@ -78,7 +78,7 @@ fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> P
 /// The ghost widths that an object's data interface states.
 fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     let named = |source: &Source<'_>| {
-        Ok(source.get("halo")?.map(|halo| args::halo(&halo)).transpose()?.map(|halo| (source.name, halo)))
+        Ok(source.get(Key::Halo)?.map(|halo| args::halo(&halo)).transpose()?.map(|halo| (source.name, halo)))
     };
     let found = interface.sources().iter().map(named).collect::<PyResult<Vec<_>>>()?;
     agree(found, Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()))

@@ -4,8 +4,8 @@
 
 #![allow(unsafe_code, reason = "a C struct is filled in by the producer")]
 
-use std::ffi::CStr;
-use std::mem::MaybeUninit;
+use std::ffi::{CStr, c_void};
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::slice::from_raw_parts;
 
 use pyo3::ffi;
@@ -28,7 +28,7 @@ pub(super) fn read(
     }
     let held = Held::get(object)?;
     *descriptor = held.describe()?;
-    Ok(Some(Reading::Owned(Owner::foreign(held))))
+    Ok(Some(Reading::Owned(held.into_owner())))
 }
 
 /// Whether the object has the protocol.
@@ -58,6 +58,16 @@ impl Held {
         }
         // SAFETY: filled on success; all zeros is a valid struct besides.
         Ok(Held(unsafe { view.assume_init() }))
+    }
+
+    /// Keeps the buffer until the owner is gone.
+    fn into_owner(self) -> Owner {
+        let mut held = ManuallyDrop::new(self);
+        // SAFETY: the buffer is taken out of a value that is not used or dropped any more, and `release` takes it back.
+        unsafe {
+            let view = Box::into_raw(std::ptr::read(&raw mut held.0));
+            Owner::object(view.cast(), release)
+        }
     }
 
     /// Address of the buffer's first byte by its own word, number of bytes, and whether it must not be written.
@@ -106,9 +116,18 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: filled by the producer, released here and nowhere else, with the interpreter attached.
+        // SAFETY: filled by the producer, released here or in `release`, with the interpreter attached.
         Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
     }
+}
+
+/// Releases a buffer that was made an owner.
+///
+/// # Safety
+/// - `view` is the address of a [`Held`]'s buffer, which the caller gives up.
+unsafe fn release(view: *mut c_void) {
+    // SAFETY: passed on from the caller.
+    drop(Held(unsafe { Box::from_raw(view.cast()) }));
 }
 
 /// The `ndim` numbers at `start`; `None` for NULL unless there are none.

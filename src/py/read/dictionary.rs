@@ -1,6 +1,7 @@
 //! The dictionaries of the array interfaces into the plain struct that is judged without Python.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 
@@ -35,7 +36,7 @@ pub(super) fn on_host(
 ) -> PyResult<(ArrayInterface, Option<Held>)> {
     let allowed =
         "a tuple (address, read-only), an object with the buffer protocol, or None for the object's own buffer";
-    let exporter = match entry(dict, "data")? {
+    let exporter = match entry(dict, Key::Data)? {
         Some(data) if data.is_instance_of::<PyTuple>() => {
             return Ok((fetch(object, dict, interface, address(interface, &data, allowed)?)?, None));
         }
@@ -62,7 +63,7 @@ pub(super) fn on_device(
     interface: &Interface,
 ) -> PyResult<ArrayInterface> {
     let allowed = "a tuple (address, read-only)";
-    let data = entry(dict, "data")?.ok_or_else(|| interface.missing("data", allowed))?;
+    let data = entry(dict, Key::Data)?.ok_or_else(|| interface.missing("data", allowed))?;
     fetch(object, dict, interface, address(interface, &data, allowed)?)
 }
 
@@ -72,7 +73,7 @@ pub(super) fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>, 
     if references(dict.as_any()) > 1 || (purpose == Purpose::Own && request.copy != Some(false)) {
         return Ok(());
     }
-    let Some(data) = entry(dict, "data")? else { return Ok(()) };
+    let Some(data) = entry(dict, Key::Data)? else { return Ok(()) };
     let owns = data.is_exact_instance_of::<PyBytes>() || data.is_exact_instance_of::<PyByteArray>();
     // One reference is the dictionary's, one is ours here.
     if owns && references(&data) <= 2 {
@@ -90,30 +91,65 @@ fn fetch(
     data: Data,
 ) -> PyResult<ArrayInterface> {
     let allowed = "a type string such as '<f8'";
-    let typestr = entry(dict, "typestr")?.ok_or_else(|| interface.missing("typestr", allowed))?;
+    let typestr = entry(dict, Key::Typestr)?.ok_or_else(|| interface.missing("typestr", allowed))?;
     let typestr = match typestr.cast::<PyString>() {
         Ok(text) => text.to_string_lossy().into_owned(),
         Err(_) => return Err(interface.entry("typestr", args::shown(&typestr), allowed).into()),
     };
-    let shape = entry(dict, "shape")?.ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
-    let strides = entry(dict, "strides")?;
+    let shape = entry(dict, Key::Shape)?.ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
+    let strides = entry(dict, Key::Strides)?;
     Ok(ArrayInterface {
-        version: integer(dict, interface, "version", "an integer")?,
+        version: integer(dict, interface, Key::Version, "version", "an integer")?,
         shape: integers(interface, "shape", &shape)?,
         dtype: own_dtype(object, &typestr)?,
-        typestr,
         data,
         byte_strides: strides.map(|strides| integers(interface, "strides", &strides)).transpose()?,
-        offset: integer(dict, interface, "offset", "an integer")?.unwrap_or(0),
-        masked: entry(dict, "mask")?.is_some(),
-        descr: descr(dict)?,
-        stream: integer(dict, interface, "stream", "None or an integer")?,
+        offset: integer(dict, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0),
+        masked: entry(dict, Key::Mask)?.is_some(),
+        descr: descr(dict, &typestr)?,
+        stream: integer(dict, interface, Key::Stream, "stream", "None or an integer")?,
+        typestr,
     })
 }
 
+/// A key of the dictionaries.
+#[derive(Clone, Copy)]
+pub(in crate::py) enum Key {
+    Data,
+    Descr,
+    Dims,
+    Halo,
+    Mask,
+    Offset,
+    Shape,
+    Stream,
+    Strides,
+    Typestr,
+    Version,
+}
+
+impl Key {
+    /// The key as text, interned.
+    fn text(self, py: Python<'_>) -> &Bound<'_, PyString> {
+        match self {
+            Key::Data => intern!(py, "data"),
+            Key::Descr => intern!(py, "descr"),
+            Key::Dims => intern!(py, "dims"),
+            Key::Halo => intern!(py, "halo"),
+            Key::Mask => intern!(py, "mask"),
+            Key::Offset => intern!(py, "offset"),
+            Key::Shape => intern!(py, "shape"),
+            Key::Stream => intern!(py, "stream"),
+            Key::Strides => intern!(py, "strides"),
+            Key::Typestr => intern!(py, "typestr"),
+            Key::Version => intern!(py, "version"),
+        }
+    }
+}
+
 /// The value of a key, unless that is None.
-pub(super) fn entry<'py>(dict: &Bound<'py, PyDict>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(dict.get_item(key)?.filter(|value| !value.is_none()))
+pub(super) fn entry<'py>(dict: &Bound<'py, PyDict>, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(dict.get_item(key.text(dict.py()))?.filter(|value| !value.is_none()))
 }
 
 /// A whole number that an entry is or holds; what is none is refused by name, what the producer raises passes through.
@@ -131,11 +167,12 @@ fn number<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
 fn integer(
     dict: &Bound<'_, PyDict>,
     interface: &Interface,
-    key: &'static str,
+    key: Key,
+    name: &'static str,
     allowed: &'static str,
 ) -> PyResult<Option<i64>> {
     let Some(value) = entry(dict, key)? else { return Ok(None) };
-    number(&value, || interface.entry(key, args::shown(&value), allowed)).map(Some)
+    number(&value, || interface.entry(name, args::shown(&value), allowed)).map(Some)
 }
 
 fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
@@ -160,8 +197,18 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
 }
 
 /// What `descr` says beyond the type string.
-fn descr(dict: &Bound<'_, PyDict>) -> PyResult<Descr> {
-    let Some(value) = entry(dict, "descr")? else { return Ok(Descr::Absent) };
+fn descr(dict: &Bound<'_, PyDict>, typestr: &str) -> PyResult<Descr> {
+    let Some(value) = entry(dict, Key::Descr)? else { return Ok(Descr::Absent) };
+    // NumPy's own always say the same once more.
+    if let Ok(list) = value.cast::<PyList>()
+        && list.len() == 1
+        && let Ok(field) = list.get_item(0)?.cast_into::<PyTuple>()
+        && field.len() == 2
+        && field.get_borrowed_item(0)?.cast::<PyString>().is_ok_and(|name| name == "")
+        && field.get_borrowed_item(1)?.cast::<PyString>().is_ok_and(|text| text == typestr)
+    {
+        return Ok(Descr::Absent);
+    }
     let plain = value.extract::<Vec<(String, String)>>().ok();
     Ok(match plain.as_deref() {
         Some([(name, text)]) if name.is_empty() => Descr::Plain(text.clone()),

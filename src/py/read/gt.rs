@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 
+use super::dictionary::Key;
 use super::names::Name;
 use super::{Purpose, Reading, Request, cuda_array_interface, dictionary, facts};
 use crate::descriptor::Descriptor;
@@ -94,7 +95,7 @@ impl<'py> Source<'py> {
 
     /// What the interface says at a key: the buffer that is meant, else one of those that need no call, which may move
     /// data.
-    pub(in crate::py) fn get(&self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub(in crate::py) fn get(&self, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
         for (position, buffer) in self.buffers.iter().enumerate() {
             if position > 0 && buffer.value.is_callable() {
                 continue;

@@ -22,6 +22,7 @@ mod unwrap;
 
 use std::cell::OnceCell;
 
+pub(super) use dictionary::Key;
 pub(super) use dlpack::take;
 pub(super) use exchange::table;
 pub(super) use facts::attribute;
@@ -117,12 +118,16 @@ enum Purpose {
     Own,
 }
 
-/// The order of protocols.
-static READERS: [Reader; 14] = [
+/// The order of protocols: first those that go by the object's type alone.
+static BY_TYPE: [Reader; 4] = [
     Reader { protocol: "dlfield", read: ours::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read, labelled: true },
     Reader { protocol: "dlpack-c", read: exchange::read, labelled: false },
     Reader { protocol: "jax", read: jax::read, labelled: false },
+];
+
+/// Then those that objects have as attributes.
+static BY_ATTRIBUTE: [Reader; 10] = [
     Reader { protocol: "numpy", read: numpy::read_subclass, labelled: false },
     // What is wrapped has one of the other protocols, whose name counts.
     Reader { protocol: "", read: unwrap::read, labelled: false },
@@ -144,10 +149,15 @@ fn probe<'py>(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Found>> {
+    for reader in &BY_TYPE {
+        if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
+            return Ok(Some((reading, reader)));
+        }
+    }
     if is_no_array(object) {
         return Ok(None);
     }
-    for reader in &READERS {
+    for reader in &BY_ATTRIBUTE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
             return Ok(Some((reading, reader)));
         }
@@ -212,7 +222,7 @@ fn own_into<'py>(
     if let Ok(ours) = object.cast_exact::<PyTensor>() {
         // With what only a tensor knows: layout, padding and alignment.
         *tensor = ours.get().0.clone();
-        return Ok(&READERS[0]);
+        return Ok(&BY_TYPE[0]);
     }
     #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
     // SAFETY: the object has said through its protocol that the memory is there while the owner that is asked for lives.
