@@ -12,30 +12,35 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
+use super::array_interface::numpy_scalar;
 use super::{Purpose, Reading, Request, kept};
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
-use crate::protocol::{ExchangeError, buffer};
+use crate::protocol::{ExchangeError, buffer, pep3118};
 
 /// Python's own types, which have no other protocol and no labels.
-pub(super) fn read_plain(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    purpose: Purpose,
-) -> PyResult<Option<Reading>> {
+pub(super) fn read_plain(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
     let plain = object.is_exact_instance_of::<PyBytes>()
         || object.is_exact_instance_of::<PyByteArray>()
         || object.is_exact_instance_of::<PyMemoryView>();
-    if plain { read(object, request, purpose) } else { Ok(None) }
+    if plain { hold(object).map(Some) } else { Ok(None) }
 }
 
 pub(super) fn read(object: &Bound<'_, PyAny>, _: &Request<'_, '_>, _: Purpose) -> PyResult<Option<Reading>> {
     if !is_exporter(object) {
         return Ok(None);
     }
+    // NumPy's scalars share themselves, but not those of other packages' types; dates would be bytes, so they are refused.
+    if numpy_scalar(object)?.is_some_and(|dtype| pep3118::encode(dtype).is_none()) {
+        return Ok(None);
+    }
+    hold(object).map(Some)
+}
+
+/// Reads the buffer of an object that has one, and holds it.
+pub(super) fn hold(object: &Bound<'_, PyAny>) -> PyResult<Reading> {
     let held = Held::get(object)?;
-    let descriptor = held.describe()?;
-    Ok(Some(kept(descriptor, held)))
+    Ok(kept(held.describe()?, held))
 }
 
 /// Whether the object has the protocol.
