@@ -7,15 +7,12 @@ use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
-use super::read::{self, Interface, Key, Name, Seen, Source};
+use super::read::{self, Interface, Key, Name, Seen};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo};
 use crate::tensor::Tensor;
-
-/// A source of labels by name, and what it says.
-type Found<T> = Option<(&'static str, T)>;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(read::attribute(object, name)?.filter(|value| !value.is_none()))
@@ -32,33 +29,47 @@ fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option
 }
 
 /// The one answer of all sources that have one.
-fn agree<T: PartialEq>(
-    found: impl IntoIterator<Item = Found<T>>,
+struct Answer<T> {
     kind: Kind,
-    shown: impl Fn(&T) -> String,
-) -> PyResult<Option<T>> {
-    let mut first: Found<T> = None;
-    for (source, value) in found.into_iter().flatten() {
-        match &first {
-            None => first = Some((source, value)),
+    shown: fn(&T) -> String,
+    first: Option<(&'static str, T)>,
+}
+
+impl<T: PartialEq> Answer<T> {
+    fn of(kind: Kind, shown: fn(&T) -> String) -> Answer<T> {
+        Answer { kind, shown, first: None }
+    }
+
+    /// Hears what a source says, if anything; an error if it is not what another one said.
+    fn hear(&mut self, source: &'static str, value: Option<T>) -> PyResult<()> {
+        let Some(value) = value else { return Ok(()) };
+        match &self.first {
+            None => self.first = Some((source, value)),
             Some((other, known)) if *known != value => {
-                return Err(kind.error(format!(
+                return Err(self.kind.error(format!(
                     "{source} says {}, but {other} says {}; allowed is one answer from all",
-                    shown(&value),
-                    shown(known)
+                    (self.shown)(&value),
+                    (self.shown)(known)
                 )));
             }
             Some(_) => {}
         }
+        Ok(())
     }
-    Ok(first.map(|(_, value)| value))
+
+    fn given(self) -> Option<T> {
+        self.first.map(|(_, value)| value)
+    }
 }
 
 /// The labels that an object states, in any of the ways there are.
 fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
-    let named = |source, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Dims>> {
-        value.map(|value| Ok((source, strings(&value)?))).transpose()
-    };
+    let read = |value: Option<Bound<'_, PyAny>>| value.map(|value| strings(&value)).transpose();
+    let mut answer = Answer::of(Kind::Dims, |dims: &Dims| format!("({dims})"));
+    answer.hear("__gt_dims__", read(value_or_call(object, Name::GtDims)?)?)?;
+    for source in interface.sources() {
+        answer.hear(source.name, read(source.get(Key::Dims)?)?)?;
+    }
     // Other libraries use `dims` for other things; only sequences of strings are labels.
     let plain = attribute(object, Name::Dims)?
         .filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>())
@@ -67,21 +78,17 @@ fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> P
                 .try_iter()
                 .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
         });
-    let mut found = vec![named("__gt_dims__", value_or_call(object, Name::GtDims)?)?];
-    for source in interface.sources() {
-        found.push(named(source.name, source.get(Key::Dims)?)?);
-    }
-    found.push(named("dims", plain)?);
-    agree(found, Kind::Dims, |dims| format!("({dims})"))
+    answer.hear("dims", read(plain)?)?;
+    Ok(answer.given())
 }
 
 /// The ghost widths that an object's data interface states.
 fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
-    let named = |source: &Source<'_>| {
-        Ok(source.get(Key::Halo)?.map(|halo| args::halo(&halo)).transpose()?.map(|halo| (source.name, halo)))
-    };
-    let found = interface.sources().iter().map(named).collect::<PyResult<Vec<_>>>()?;
-    agree(found, Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()))
+    let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
+    for source in interface.sources() {
+        answer.hear(source.name, source.get(Key::Halo)?.map(|halo| args::halo(&halo)).transpose()?)?;
+    }
+    Ok(answer.given())
 }
 
 /// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
@@ -89,15 +96,14 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
     if read::is_field(object)? {
         return read::field_origin(object);
     }
-    // GT4Py takes these in its own order of dimensions.
-    let named = |source: &'static str, value: Option<Bound<'_, PyAny>>| -> PyResult<Found<Extents>> {
-        value.map(|value| Ok((source, in_index_order(args::ints(source, &value)?, dims)))).transpose()
-    };
-    let found = [
-        named("__gt_origin__", value_or_call(object, Name::GtOrigin)?)?,
-        named("default_origin", value_or_call(object, Name::DefaultOrigin)?)?,
-    ];
-    agree(found, Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()))
+    let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
+    for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
+        if let Some(value) = value_or_call(object, name)? {
+            // GT4Py takes these in its own order of dimensions.
+            answer.hear(source, Some(in_index_order(args::ints(source, &value)?, dims)))?;
+        }
+    }
+    Ok(answer.given())
 }
 
 /// An origin in GT4Py's order of dimensions, in the order of the labels.
@@ -178,9 +184,10 @@ impl Labels {
 
     /// These labels, and where there are none, those of the array inside. `DimsError` if both have dims and differ.
     fn over(self, inside: Labels) -> PyResult<Labels> {
-        let dims = [self.dims.map(|dims| ("the object", dims)), inside.dims.map(|dims| ("the array inside it", dims))];
-        let dims = agree(dims, Kind::Dims, |dims| format!("dims ({dims})"))?;
-        Ok(Labels { dims, origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
+        let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
+        dims.hear("the object", self.dims)?;
+        dims.hear("the array inside it", inside.dims)?;
+        Ok(Labels { dims: dims.given(), origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
     }
 
     /// Puts them on a descriptor.

@@ -209,6 +209,18 @@ def test_numpy_scalars_are_described_themselves() -> None:
     assert found.ptr == dl.describe(scalar).ptr
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn"])
+def test_scalars_of_types_beyond_numpy_have_no_memory_to_share(name: str) -> None:
+    scalar = dtype_named(name).type(2.5)
+    with pytest.raises(dl.ExchangeError, match="copy"):
+        dl.describe(scalar)
+    made = dl.from_dlpack(scalar)
+    assert (made.dtype, float(made[()])) == (dtype_named(name), 2.5)
+    field = dl.zeros(2, dtype_named(name))
+    field[1] = scalar
+    assert float(field[1]) == 2.5
+
+
 class Proxy:
     """Shows an array's interface under its own class, as many wrappers do."""
 

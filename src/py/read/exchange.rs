@@ -19,6 +19,9 @@ use crate::protocol::{ExchangeError, dlpack};
 use crate::py::lookup;
 use crate::tensor::take_over;
 
+/// What lends a tensor's struct.
+pub(super) type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32;
+
 const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 
 pub(super) fn read(
@@ -27,28 +30,19 @@ pub(super) fn read(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
-    let Facts { table: Some(table), library, .. } = Facts::of(object)? else { return Ok(None) };
+    let facts = Facts::of(object)?;
+    let Some(table) = facts.table else { return Ok(None) };
     // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device.
     if request.stream.is_some_and(|stream| !stream.is_none()) {
         return Ok(None);
     }
-    let torch = library == Library::Torch;
-    let reading = match (purpose, table.dltensor_from_py_object_no_sync) {
-        // A borrowed struct has no flags. PyTorch has no read-only memory; of others only a managed tensor tells.
-        (Purpose::Describe, Some(borrow)) if torch => {
-            let mut tensor = MaybeUninit::<DLTensor>::uninit();
-            // SAFETY: the object's type offers the table; on success the struct is filled.
-            let code = unsafe { borrow(object.as_ptr().cast::<c_void>(), tensor.as_mut_ptr()) };
-            check(object.py(), code)?;
-            // SAFETY: as above; shape and strides live until control returns to the producer, and are copied here.
-            unsafe {
-                let version = Some(table.header.version);
-                dlpack::read_into(descriptor, tensor.assume_init_ref(), version, DlpackFlags::empty())?;
-            }
+    let reading = match (purpose, facts.torch_lends()) {
+        (Purpose::Describe, Some(borrow)) => {
+            describe(object, table, borrow, descriptor)?;
             Reading::Borrowed
         }
         _ => {
-            let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
+            let export = table.managed_tensor_from_py_object_no_sync.ok_or_else(|| ExchangeError::NullPointer {
                 field: "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync",
             })?;
             let mut managed = null_mut();
@@ -62,11 +56,39 @@ pub(super) fn read(
             Reading::Owned(unsafe { take_over(managed, descriptor) }?)
         }
     };
-    if torch && may_be_lazy(descriptor) && is_lazy(object)? {
-        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
+    if facts.library == Library::Torch {
+        check_lazy(object, descriptor)?;
     }
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
     Ok(if elsewhere { None } else { Some(reading) })
+}
+
+/// Describes a PyTorch tensor by the struct that PyTorch lends.
+#[inline]
+pub(super) fn describe(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    borrow: Borrow,
+    descriptor: &mut Descriptor,
+) -> PyResult<()> {
+    let mut tensor = MaybeUninit::<DLTensor>::uninit();
+    // SAFETY: the object's type offers the table; on success the struct is filled, and its shape and strides live until
+    // control returns to the producer: they are copied here.
+    unsafe {
+        check(object.py(), borrow(object.as_ptr().cast::<c_void>(), tensor.as_mut_ptr()))?;
+        let version = Some(table.header.version);
+        dlpack::read_into(descriptor, tensor.assume_init_ref(), version, DlpackFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Refuses a PyTorch tensor whose memory holds other values than it has.
+#[inline]
+pub(super) fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<()> {
+    if may_be_lazy(descriptor) && is_lazy(tensor)? {
+        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
+    }
+    Ok(())
 }
 
 /// Whether PyTorch may have conjugated or negated a tensor like this in name only. What it negates so are the imaginary

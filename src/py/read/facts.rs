@@ -100,6 +100,13 @@ impl Facts {
         Ok(facts)
     }
 
+    /// What lends the struct of a PyTorch tensor. Such a struct has no flags; PyTorch has no read-only memory, of other
+    /// libraries' only a managed tensor tells.
+    #[inline]
+    pub(super) fn torch_lends(&self) -> Option<exchange::Borrow> {
+        if self.library == Library::Torch { self.table?.dltensor_from_py_object_no_sync } else { None }
+    }
+
     /// Whether it is worth asking this object for any of these.
     #[inline]
     fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {

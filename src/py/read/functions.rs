@@ -5,7 +5,8 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::{Purpose, Reading, Request, check_device, labels, may_state_labels, numpy, ours, own_into, read};
+use super::facts::Facts;
+use super::{Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, numpy, ours, own_into, read};
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::py::args;
@@ -127,6 +128,19 @@ unsafe extern "C" fn describe(
                 numpy::describe(obj, description.descriptor_mut())?;
                 description.set(obj.clone(), None, "numpy");
                 return Ok(());
+            }
+            // Nor PyTorch's tensors, most of which carry no labels.
+            if keywords.is_null() {
+                let facts = Facts::of(obj)?;
+                if let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends())
+                    && !facts.may_be_labelled(obj)
+                {
+                    let descriptor = description.descriptor_mut();
+                    exchange::describe(obj, table, borrow, descriptor)?;
+                    exchange::check_lazy(obj, descriptor)?;
+                    description.set(obj.clone(), None, "dlpack-c");
+                    return Ok(());
+                }
             }
             let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
             let unsure = matches!(reading, Reading::Unsure(_));

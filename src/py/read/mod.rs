@@ -27,7 +27,7 @@ pub(super) use dlpack::take;
 pub(super) use exchange::table;
 pub(super) use facts::attribute;
 pub(super) use functions::register;
-pub(super) use gt::{Interface, Source};
+pub(super) use gt::Interface;
 pub(super) use names::Name;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};

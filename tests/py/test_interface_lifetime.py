@@ -1,0 +1,133 @@
+"""Who keeps memory that comes through an interface, a buffer or a wrapper: nothing piles up, cycles are collected."""
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from fakes_interfaces import Arrays, Exposing, FakeBuffer, cuda, double_matrix, host, interface_of
+from heap import malloc_bytes, python_blocks
+from oracle import values
+
+ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def gt() -> Exposing:
+    array = double_matrix()
+    return Exposing(
+        __gt_data_interface__={None: lambda: {**interface_of(array), "dims": ("K", "I"), "halo": ((1, 0), (0, 1))}}
+    )
+
+
+def held() -> Exposing:
+    data = bytearray(double_matrix().tobytes())
+    return Exposing(__array_interface__=interface_of(double_matrix(), data=data, strides=None))
+
+
+def array() -> Arrays:
+    kept = double_matrix()
+    return Arrays(lambda: kept)
+
+
+def wrapped() -> Any:
+    xarray = pytest.importorskip("xarray")
+    return xarray.DataArray(double_matrix(), dims=("x", "y"))
+
+
+PRODUCERS: dict[str, Callable[[], Any]] = {
+    "array interface": lambda: host(double_matrix()),
+    "array interface of a buffer": held,
+    "data interface": gt,
+    "buffer": lambda: FakeBuffer(double_matrix()),
+    "bytearray": lambda: bytearray(double_matrix().tobytes()),
+    "__array__": array,
+    "DataArray": wrapped,
+}
+USES: dict[str, Callable[[Any], object]] = {
+    "describe": dl.describe,
+    "from_dlpack": dl.from_dlpack,
+    "from_dlpack copied": lambda producer: dl.from_dlpack(producer, copy=True),
+    "views": lambda producer: dl.from_dlpack(producer)[1:],
+    "as_numpy": dl.as_numpy,
+    "from_array": dl.from_array,
+    "get_dims": dl.get_dims,
+    "get_origin": dl.get_origin,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", PRODUCERS)
+def test_no_use_of_a_producer_leaks(name: str, use: str) -> None:
+    """Nothing of the size of a pointer is left per use."""
+    producer, rounds = PRODUCERS[name](), 500
+
+    def run() -> tuple[int, int]:
+        for _ in range(rounds):
+            USES[use](producer)
+        if isinstance(producer, Arrays):
+            producer.calls.clear()
+        gc.collect()
+        return python_blocks(), malloc_bytes()
+
+    run()
+    before, after = run(), run()
+    assert after[0] - before[0] < rounds // 2
+    assert after[1] - before[1] < 8 * rounds
+
+
+@pytest.mark.parametrize("name", ["array interface", "array interface of a buffer", "data interface", "__array__"])
+def test_an_object_may_hold_its_own_description(name: str) -> None:
+    producer = PRODUCERS[name]()
+    producer.described = dl.describe(producer)
+    gone = weakref.ref(producer)
+    del producer
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_object_on_a_gpu_may_hold_its_own_description() -> None:
+    producer = cuda()
+    producer.__dict__["described"] = dl.describe(producer)
+    gone = weakref.ref(producer)
+    del producer
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("name", PRODUCERS)
+def test_a_tensor_outlives_everything_else(name: str) -> None:
+    field = dl.from_dlpack(PRODUCERS[name]())
+    view = np.asarray(field)
+    del field
+    gc.collect()
+    assert view.ravel().view("f8").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_many_threads_read() -> None:
+    producers = [make() for make in PRODUCERS.values()]
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(100):
+                for producer in producers:
+                    found = dl.describe(producer)
+                    assert found.nbytes == 48
+                    assert found.ndim == 1 or values(found) == ROWS
+                    dl.from_dlpack(producer)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    buffer = next(producer for producer in producers if isinstance(producer, FakeBuffer))
+    assert buffer.requested == buffer.released == 2 * 6 * 100
