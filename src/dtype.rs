@@ -216,7 +216,7 @@ impl DType {
             (DLDataTypeCode::FLOAT, 32) => Some(DType::F32),
             (code, bits) => DType::all().find(|known| known.code() == code && known.bits() == bits),
         };
-        found.filter(|_| dtype.lanes == 1).ok_or_else(|| DTypeError::UnknownDlpack {
+        found.filter(|_| dtype.lanes == 1).ok_or(DTypeError::UnknownDlpack {
             code: dtype.code.0,
             bits: dtype.bits,
             lanes: dtype.lanes,

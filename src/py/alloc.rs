@@ -6,7 +6,7 @@ use super::errors::Kind;
 use super::keywords::{Given, Keywords};
 use super::labels::Labels;
 use super::tensor::PyTensor;
-use super::{args, dtype, export, read};
+use super::{args, dtype, export, read, recycle};
 use crate::dtype::DType;
 use crate::layout::{Extents, LayoutError, Spec};
 use crate::tensor::Tensor;
@@ -98,9 +98,9 @@ fn element(spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     array.call_method0("tobytes")?.extract()
 }
 
-fn filled(py: Python<'_>, spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+fn filled(py: Python<'_>, spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let element = element(spec, value)?;
-    Ok(PyTensor(py.detach(|| Tensor::full(spec, &element))?))
+    Ok(py.detach(|| Tensor::full(spec, &element))?)
 }
 
 fn one(py: Python<'_>) -> Bound<'_, PyAny> {
@@ -150,12 +150,16 @@ macro_rules! allocation {
             origin: Option<&Bound<'py, PyAny>>,
             device: Option<&Bound<'py, PyAny>>,
             stream: Option<&Bound<'py, PyAny>>,
-        ) -> PyResult<PyTensor> {
+        ) -> PyResult<Bound<'py, PyTensor>> {
             let $dtype = dtype;
             let $keywords = &Keywords {
                 backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
             };
-            $body
+            // Recycled, and filled in place: no value of this size is moved.
+            recycle::create($py, |made: &mut PyTensor| {
+                made.0 = (|| -> PyResult<Tensor> { $body })()?;
+                Ok(())
+            })
         }
     };
 }
@@ -169,7 +173,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty(_py, shape; dtype, keywords) {
         let spec = fresh(shape, dtype, keywords)?;
-        Ok(PyTensor(Tensor::empty(&spec)?))
+        Ok(Tensor::empty(&spec)?)
     }
 }
 
@@ -182,7 +186,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros(py, shape; dtype, keywords) {
         let spec = fresh(shape, dtype, keywords)?;
-        Ok(PyTensor(py.detach(|| Tensor::zeros(&spec))?))
+        Ok(py.detach(|| Tensor::zeros(&spec))?)
     }
 }
 
@@ -225,7 +229,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty_like(_py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        Ok(PyTensor(Tensor::empty(&spec)?))
+        Ok(Tensor::empty(&spec)?)
     }
 }
 
@@ -242,7 +246,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        Ok(PyTensor(py.detach(|| Tensor::zeros(&spec))?))
+        Ok(py.detach(|| Tensor::zeros(&spec))?)
     }
 }
 
@@ -312,11 +316,11 @@ allocation! {
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
         if element == data.descriptor().dtype() {
-            return Ok(PyTensor(py.detach(|| Tensor::copy_of(&spec, &data))?));
+            return Ok(py.detach(|| Tensor::copy_of(&spec, &data))?);
         }
         let tensor = Tensor::empty(&spec)?;
         export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
-        Ok(PyTensor(tensor))
+        Ok(tensor)
     }
 }
 

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::device::PyDevice;
-use super::recycle::{self, Pool, Recycled};
 use super::{args, attributes, dtype};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
@@ -35,6 +34,18 @@ impl PyDescriptor {
         (self.object, self.owner, self.protocol) = (Some(object.unbind()), owner, protocol);
     }
 
+    /// A description of nothing, to be filled in place.
+    pub(super) fn blank() -> PyDescriptor {
+        PyDescriptor { descriptor: Descriptor::BLANK, object: None, owner: None, protocol: "" }
+    }
+
+    /// Lets go of everything.
+    pub(super) fn clear(&mut self, py: Python<'_>) {
+        self.owner = None;
+        self.descriptor.clear();
+        drop(self.object.take().map(|object| object.into_bound(py)));
+    }
+
     pub(super) fn descriptor_mut(&mut self) -> &mut Descriptor {
         &mut self.descriptor
     }
@@ -49,30 +60,6 @@ impl PyDescriptor {
 
     pub(super) fn keeper(&self) -> Option<&Owner> {
         self.owner.as_ref()
-    }
-}
-
-/// Recycles the objects of the class.
-pub(super) fn install(py: Python<'_>) -> PyResult<()> {
-    recycle::install(&Bound::new(py, PyDescriptor::blank())?);
-    Ok(())
-}
-
-static POOL: Pool = Pool::new();
-
-impl Recycled for PyDescriptor {
-    fn pool() -> &'static Pool {
-        &POOL
-    }
-
-    fn blank() -> PyDescriptor {
-        PyDescriptor { descriptor: Descriptor::BLANK, object: None, owner: None, protocol: "" }
-    }
-
-    fn release(&mut self, py: Python<'_>) {
-        self.owner = None;
-        self.descriptor.clear();
-        drop(self.object.take().map(|object| object.into_bound(py)));
     }
 }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::errors::Kind;
 use super::tensor::PyTensor;
-use super::{args, export, read};
+use super::{args, export, read, recycle};
 use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
 use crate::tensor::{Index, IndexError, Tensor};
@@ -84,7 +84,7 @@ pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
     let Some(Basic { index, element }) = parse(tensor.descriptor(), key)? else {
         return export::numpy::view_of(slf)?.get_item(key);
     };
-    let view = Bound::new(py, PyTensor(tensor.view(&index)?))?;
+    let view = recycle::tensor(py, tensor.view(&index)?)?;
     if element && tensor.descriptor().device().is_host_readable() {
         return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
     }

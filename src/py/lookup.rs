@@ -4,6 +4,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
 /// A method to call.
@@ -44,6 +45,23 @@ impl<'py> Method<'_, 'py> {
             };
             Bound::from_owned_ptr_or_err(py, called)
         }
+    }
+}
+
+/// The name of the one keyword of a call, as calls want it.
+pub(super) struct Keyword {
+    name: &'static str,
+    tuple: PyOnceLock<Py<PyTuple>>,
+}
+
+impl Keyword {
+    pub(super) const fn new(name: &'static str) -> Keyword {
+        Keyword { name, tuple: PyOnceLock::new() }
+    }
+
+    pub(super) fn get<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTuple>> {
+        let made = || PyTuple::new(py, [PyString::intern(py, self.name)]).map(Bound::unbind);
+        Ok(self.tuple.get_or_try_init(py, made)?.bind(py))
     }
 }
 

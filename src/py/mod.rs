@@ -34,8 +34,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<preset::PyPreset>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<descriptor::PyDescriptor>()?;
-    tensor::install(py)?;
-    descriptor::install(py)?;
+    recycle::install(py)?;
     export::dlpack::install(py)?;
     export::exchange::install(py)?;
     alloc::register(module)?;

@@ -12,6 +12,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
+use super::descriptor::PyDescriptor;
+use super::tensor::PyTensor;
+use crate::tensor::Tensor;
+
 /// How many freed objects of a class are kept.
 const KEPT: usize = 32;
 
@@ -52,7 +56,7 @@ pub(super) trait Recycled: PyClass + Sync + Into<PyClassInitializer<Self>> {
 }
 
 /// Makes the class's objects be freed here from now on. `template` is any instance.
-pub(super) fn install<T: Recycled>(template: &Bound<'_, T>) {
+fn take_over<T: Recycled>(template: &Bound<'_, T>) {
     let value: *const T = &raw const *template.borrow();
     T::pool().offset.store(value.addr() - template.as_ptr().addr(), Ordering::Relaxed);
     // SAFETY: the class is final, so every object that is freed by its slot is one of `T`'s.
@@ -142,4 +146,51 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
         }
         ffi::Py_DECREF(class.cast());
     }
+}
+
+static DESCRIPTORS: Pool = Pool::new();
+
+impl Recycled for PyDescriptor {
+    fn pool() -> &'static Pool {
+        &DESCRIPTORS
+    }
+
+    fn blank() -> PyDescriptor {
+        PyDescriptor::blank()
+    }
+
+    fn release(&mut self, py: Python<'_>) {
+        self.clear(py);
+    }
+}
+
+static TENSORS: Pool = Pool::new();
+
+impl Recycled for PyTensor {
+    fn pool() -> &'static Pool {
+        &TENSORS
+    }
+
+    fn blank() -> PyTensor {
+        PyTensor(Tensor::BLANK)
+    }
+
+    fn release(&mut self, _: Python<'_>) {
+        self.0.clear();
+    }
+}
+
+/// A new object for a tensor.
+pub(super) fn tensor(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    create(py, |made: &mut PyTensor| {
+        made.0 = tensor;
+        Ok(())
+    })
+}
+
+/// Recycles the objects of both classes from now on.
+pub(super) fn install(py: Python<'_>) -> PyResult<()> {
+    take_over(&Bound::new(py, PyDescriptor::blank())?);
+    take_over(&Bound::new(py, PyTensor(Tensor::BLANK))?);
+    Ok(())
 }

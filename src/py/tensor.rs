@@ -15,7 +15,6 @@ use smallvec::SmallVec;
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
-use super::recycle::{self, Pool, Recycled};
 use super::{args, attributes, dtype, export, pickle, read};
 use crate::descriptor::Descriptor;
 use crate::tensor::Tensor;
@@ -40,28 +39,6 @@ impl PyTensor {
 
     fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         export::numpy::view_of(slf)?.call_method0(name)
-    }
-}
-
-/// Recycles the objects of the class.
-pub(super) fn install(py: Python<'_>) -> PyResult<()> {
-    recycle::install(&Bound::new(py, PyTensor::blank())?);
-    Ok(())
-}
-
-static POOL: Pool = Pool::new();
-
-impl Recycled for PyTensor {
-    fn pool() -> &'static Pool {
-        &POOL
-    }
-
-    fn blank() -> PyTensor {
-        PyTensor(Tensor::BLANK)
-    }
-
-    fn release(&mut self, _: Python<'_>) {
-        self.0.clear();
     }
 }
 

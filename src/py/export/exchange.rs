@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use crate::error::{Error, Result};
 use crate::layout::Spec;
 use crate::protocol::{ExchangeError, dlpack};
+use crate::py::recycle;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
@@ -120,7 +121,7 @@ unsafe extern "C" fn to_object(managed: *mut DLManagedTensorVersioned, out: *mut
         // SAFETY: as above; what the struct says is the producer's word.
         unsafe {
             let tensor = Tensor::from_managed(managed)?;
-            *out = Bound::new(py, PyTensor(tensor))?.into_any().into_ptr().cast();
+            *out = recycle::tensor(py, tensor)?.into_any().into_ptr().cast();
         }
         Ok(())
     })

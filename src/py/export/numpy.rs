@@ -14,13 +14,13 @@ use pyo3::types::PyDict;
 use crate::layout::Extents;
 use crate::py::dtype;
 use crate::py::errors::Kind;
+use crate::py::recycle;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
 /// The tensor as a NumPy array on the same memory, which the array keeps. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let base = Bound::new(py, PyTensor(tensor.clone()))?;
-    view_of(&base)
+    view_of(&recycle::tensor(py, tensor.clone())?)
 }
 
 /// As [`view`], with the Python tensor itself as the array's base.

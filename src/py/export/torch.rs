@@ -15,8 +15,8 @@ use crate::device::{Device, DeviceError};
 use crate::preflight::torch_shares;
 use crate::py::args;
 use crate::py::fastcall::{self, Definition, Parameters, given};
-use crate::py::read;
 use crate::py::tensor::PyTensor;
+use crate::py::{read, recycle};
 use crate::tensor::Tensor;
 
 static AS_TORCH: Definition = Definition::new(
@@ -87,7 +87,7 @@ unsafe extern "C" fn as_torch(
         if device != Device::CPU {
             return Err(DeviceError::NotOwned { device }.into());
         }
-        let tensor = Bound::new(py, PyTensor(tensor))?;
+        let tensor = recycle::tensor(py, tensor)?;
         match share(py, &tensor.get().0, copy)? {
             Some(shared) => Ok(shared),
             None => otherwise(tensor.as_any(), copy),

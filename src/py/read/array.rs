@@ -2,14 +2,14 @@
 //!
 //! Source: NumPy's page on interoperability, with the `copy` keyword of NumPy 2.
 
-#![allow(unsafe_code, reason = "a count of references is read")]
+#![allow(unsafe_code, reason = "references are counted, and an array's struct is read")]
 
 use ::numpy::PyUntypedArray;
+use ::numpy::npyffi::{NPY_ARRAY_OWNDATA, PyArrayObject};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PyBool;
 
 use super::names::Name;
 use super::{Purpose, Reading, Request, facts, numpy};
@@ -17,7 +17,10 @@ use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::keep::Keep;
+use crate::py::lookup::Keyword;
 use crate::tensor::Owner;
+
+static COPY: Keyword = Keyword::new("copy");
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
@@ -26,20 +29,18 @@ pub(super) fn read(
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
-    let Some(method) = facts::attribute(object, Name::Array)? else { return Ok(None) };
+    let Some(method) = facts::method(object, Name::Array)? else { return Ok(None) };
     let shared = is_shared(request, purpose);
     let array = if shared {
-        let keywords = PyDict::new(py);
-        keywords.set_item(intern!(py, "copy"), false)?;
-        match method.call((), Some(&keywords)) {
+        match method.call(py, [PyBool::new(py, false).as_any()], Some(COPY.get(py)?)) {
             // Written before NumPy 2: knows no keyword.
-            Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0()?,
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call(py, [], None)?,
             other => other?,
         }
     } else {
-        method.call0()?
+        method.call(py, [], None)?
     };
-    if shared && is_fresh(&array)? {
+    if shared && is_fresh(&array) {
         let reason = "__array__ returned an array made for this call".to_owned();
         return Err(ExchangeError::NeedsCopy { reason }.into());
     }
@@ -64,22 +65,23 @@ pub(super) fn is_shared(request: &Request<'_, '_>, purpose: Purpose) -> bool {
 
 /// Whether nobody but the caller, who has one reference, knows of an array's memory: then it was made for this call.
 /// Of memory that is not NumPy's nobody can tell.
-pub(super) fn is_fresh(array: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = array.py();
-    let mut known_by = 1;
-    let mut array = array.clone();
-    loop {
-        // The clone here is one reference more, and so is what `base` returned.
-        known_by += 1;
-        if array.cast::<PyUntypedArray>().is_err() || references(&array) > known_by {
-            return Ok(false);
+pub(super) fn is_fresh(array: &Bound<'_, PyAny>) -> bool {
+    let mut object = array.clone();
+    // The clone is one reference more.
+    let known_by = 2;
+    while object.cast::<PyUntypedArray>().is_ok() && references(&object) <= known_by {
+        // SAFETY: an array, whose base is NULL or alive.
+        let (flags, base) = unsafe {
+            let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
+            (fields.flags, Bound::from_borrowed_ptr_or_opt(object.py(), fields.base))
+        };
+        if flags & NPY_ARRAY_OWNDATA != 0 {
+            return true;
         }
-        if array.getattr(intern!(py, "flags"))?.getattr(intern!(py, "owndata"))?.is_truthy()? {
-            return Ok(true);
-        }
-        array = array.getattr(intern!(py, "base"))?;
-        known_by = 1;
+        let Some(base) = base else { return false };
+        object = base;
     }
+    false
 }
 
 /// How many references to an object there are.

@@ -11,6 +11,7 @@ use super::names::Name;
 use super::{Purpose, Reading, Request, dictionary, facts};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::protocol::array_interface::HOST;
 use crate::py::dtype;
 use crate::py::keep::Keep;
@@ -22,10 +23,8 @@ pub(super) fn read(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
-    let py = object.py();
-    if is_numpy_scalar(object)? {
-        // Its interface points at a temporary; the buffer protocol at the scalar itself, with dates called bytes.
-        dtype::of_descriptor(&object.getattr(intern!(py, "dtype"))?.cast_into::<PyArrayDescr>()?)?;
+    if numpy_scalar(object)?.is_some() {
+        // Its interface points at a temporary.
         return Ok(None);
     }
     let Some(value) = facts::attribute(object, Name::ArrayInterface)? else { return Ok(None) };
@@ -39,12 +38,15 @@ pub(super) fn read(
     Ok(Some(Reading::Owned(Owner::foreign((object, Keep::new(dict.as_any()), held)))))
 }
 
-/// Whether the object is a `numpy.generic`.
-fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// The element type of a `numpy.generic`; `None` for other objects.
+pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
     let generic = GENERIC.get_or_try_init(py, || {
         PyResult::Ok(py.import(intern!(py, "numpy"))?.getattr(intern!(py, "generic"))?.unbind())
     })?;
-    object.is_instance(generic.bind(py))
+    if !object.is_instance(generic.bind(py))? {
+        return Ok(None);
+    }
+    dtype::of_descriptor(&object.getattr(intern!(py, "dtype"))?.cast_into::<PyArrayDescr>()?).map(Some)
 }

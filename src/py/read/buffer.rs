@@ -10,12 +10,27 @@ use std::slice::from_raw_parts;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
+use super::array_interface::numpy_scalar;
 use super::{Purpose, Reading, Request};
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
-use crate::protocol::{ExchangeError, buffer};
+use crate::protocol::{ExchangeError, buffer, pep3118};
 use crate::tensor::Owner;
+
+/// Python's own types, which have no other protocol and no labels.
+pub(super) fn read_builtin(
+    object: &Bound<'_, PyAny>,
+    _: &Request<'_, '_>,
+    _: Purpose,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    let builtin = object.is_exact_instance_of::<PyMemoryView>()
+        || object.is_exact_instance_of::<PyByteArray>()
+        || object.is_exact_instance_of::<PyBytes>();
+    if builtin { hold(object, descriptor).map(Some) } else { Ok(None) }
+}
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
@@ -26,9 +41,18 @@ pub(super) fn read(
     if !is_exporter(object) {
         return Ok(None);
     }
+    // NumPy's scalars share themselves, but not those of other packages' types; dates would be bytes, so they are refused.
+    if numpy_scalar(object)?.is_some_and(|dtype| pep3118::encode(dtype).is_none()) {
+        return Ok(None);
+    }
+    hold(object, descriptor).map(Some)
+}
+
+/// Reads the buffer of an object that has one, and holds it.
+pub(super) fn hold(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Reading> {
     let held = Held::get(object)?;
     *descriptor = held.describe()?;
-    Ok(Some(Reading::Owned(held.into_owner())))
+    Ok(Reading::Owned(held.into_owner()))
 }
 
 /// Whether the object has the protocol.

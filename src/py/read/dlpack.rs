@@ -21,7 +21,10 @@ use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
 use crate::py::device::DlpackPair;
+use crate::py::lookup::Keyword;
 use crate::tensor::take_over;
+
+static MAX_VERSION: Keyword = Keyword::new("max_version");
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
@@ -39,7 +42,7 @@ pub(super) fn read(
     let stream = request.stream.filter(|stream| !stream.is_none());
     let version = max_version(py)?;
     let asked = if elsewhere.is_none() && stream.is_none() && request.copy != Some(false) {
-        method.call(py, [version], Some(max_version_keyword(py)?))
+        method.call(py, [version], Some(MAX_VERSION.get(py)?))
     } else {
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "max_version"), version)?;
@@ -87,13 +90,6 @@ fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     let version = VERSION
         .get_or_try_init(py, || (dlpack::VERSION.major, dlpack::VERSION.minor).into_pyobject(py).map(Bound::unbind))?;
     Ok(version.bind(py).as_any())
-}
-
-/// The name of that keyword, as calls want it.
-fn max_version_keyword(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
-    static KEYWORD: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
-    let keyword = KEYWORD.get_or_try_init(py, || PyTuple::new(py, [intern!(py, "max_version")]).map(Bound::unbind))?;
-    Ok(keyword.bind(py))
 }
 
 /// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule

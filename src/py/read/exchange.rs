@@ -42,7 +42,7 @@ pub(super) fn read(
             Reading::Borrowed
         }
         _ => {
-            let export = table.managed_tensor_from_py_object_no_sync.ok_or_else(|| ExchangeError::NullPointer {
+            let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
                 field: "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync",
             })?;
             let mut managed = null_mut();

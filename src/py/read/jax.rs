@@ -11,7 +11,7 @@ use crate::device::Device;
 pub(super) fn read<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    purpose: Purpose,
+    _: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let elsewhere = request.device.is_some_and(|device| device != Device::CPU);
@@ -21,5 +21,5 @@ pub(super) fn read<'py>(
     }
     // There is no buffer of an array that is not on the host, or in pieces, or deleted, or of a type without a letter:
     // `__dlpack__` can do it, or says why not.
-    Ok(buffer::read(object, request, purpose, descriptor).unwrap_or(None))
+    Ok(buffer::hold(object, descriptor).ok())
 }

@@ -119,11 +119,12 @@ enum Purpose {
 }
 
 /// The order of protocols: first those that go by the object's type alone.
-static BY_TYPE: [Reader; 4] = [
+static BY_TYPE: [Reader; 5] = [
     Reader { protocol: "dlfield", read: ours::read, labelled: true },
     Reader { protocol: "numpy", read: numpy::read, labelled: true },
     Reader { protocol: "dlpack-c", read: exchange::read, labelled: false },
     Reader { protocol: "jax", read: jax::read, labelled: false },
+    Reader { protocol: "buffer", read: buffer::read_builtin, labelled: true },
 ];
 
 /// Then those that objects have as attributes.

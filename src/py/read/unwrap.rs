@@ -26,7 +26,7 @@ pub(super) fn read<'py>(
         return Ok(None);
     }
     let Some(array) = inner_of(object)? else { return Ok(None) };
-    if is_shared(request, purpose) && is_fresh(&array)? {
+    if is_shared(request, purpose) && is_fresh(&array) {
         let reason = "the object has no array in memory, and makes one for each call: load it first".to_owned();
         return Err(ExchangeError::NeedsCopy { reason }.into());
     }

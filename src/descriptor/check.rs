@@ -1,0 +1,115 @@
+//! The proof: whether the parts of a descriptor fit together.
+
+use super::Descriptor;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::layout::{MAX_NDIM, byte_span};
+use crate::protocol::ExchangeError;
+
+impl Descriptor {
+    /// Strides are in units of elements divided by `2**shift`. The element size is a power of two: shifting divides,
+    /// exactly where nothing is lost.
+    #[allow(clippy::too_many_arguments, reason = "a description has this many parts, and the unit of the strides")]
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        ptr: *mut u8,
+        device: Device,
+        dtype: DType,
+        readonly: bool,
+        shape: &[i64],
+        strides: &[i64],
+        shift: u32,
+    ) -> Result<(), ExchangeError> {
+        let ndim = shape.len();
+        if ndim > MAX_NDIM || ndim != strides.len() {
+            return Err(self.no_match(ndim, strides.len()));
+        }
+        let (extents, steps) = self.numbers.room(ndim);
+        // A field is plain if it has elements and no sum comes anywhere near 64 bits. What is not plain may still be right.
+        let (mut reach, mut count, mut plain) = (1i64, 1i64, true);
+        for ((extent, step), (from_shape, from_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides))
+        {
+            *extent = *from_shape;
+            *step = *from_strides >> shift;
+            let last = from_shape.wrapping_sub(1);
+            plain &= *step << shift == *from_strides && (0..1 << 31).contains(&last) && step.unsigned_abs() < 1 << 31;
+            reach = reach.saturating_add(last.wrapping_mul(step.wrapping_abs()));
+            count = count.saturating_mul(*from_shape);
+        }
+        (self.ptr, self.device, self.dtype, self.readonly, self.labels) = (ptr, device, dtype, readonly, None);
+        // An element has at most 16 bytes.
+        let address = ptr.addr();
+        let near = |bytes: usize| address > bytes && address < 1 << 62;
+        if plain && reach < 1 << 40 && count < 1 << 40 && usize::try_from(reach * 16).is_ok_and(near) {
+            return Ok(());
+        }
+        let checked = self.convert(strides, shift).and_then(|()| self.check());
+        if checked.is_err() {
+            *self = Descriptor::BLANK;
+        }
+        checked
+    }
+
+    #[cold]
+    fn no_match(&mut self, ndim: usize, strides: usize) -> ExchangeError {
+        *self = Descriptor::BLANK;
+        if ndim > MAX_NDIM {
+            ExchangeError::TooManyDims { got: ndim }
+        } else {
+            ExchangeError::StridesLength { ndim, got: strides }
+        }
+    }
+
+    /// Replaces strides that lead to no element: they have to mean nothing.
+    #[cold]
+    fn convert(&mut self, byte_strides: &[i64], shift: u32) -> Result<(), ExchangeError> {
+        let itemsize = self.dtype.itemsize();
+        let (shape, strides) = self.numbers.split_mut();
+        for (axis, (stride, bytes)) in strides.iter_mut().zip(byte_strides).enumerate() {
+            if *stride << shift != *bytes {
+                if shape[axis] != 1 && !shape.contains(&0) {
+                    return Err(ExchangeError::PartialStride { axis, got: *bytes, itemsize });
+                }
+                *stride = 1;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check(&mut self) -> Result<(), ExchangeError> {
+        let itemsize = self.dtype.itemsize();
+        let byte_size = i64::try_from(itemsize).unwrap_or(i64::MAX);
+        let (shape, strides) = self.numbers.split_mut();
+        if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
+            return Err(ExchangeError::NegativeExtent { axis, got: shape[axis] });
+        }
+        let empty = shape.contains(&0);
+        for (extent, stride) in shape.iter().zip(strides.iter_mut()) {
+            if (empty || *extent == 1) && stride.checked_mul(byte_size).is_none() {
+                *stride = 1;
+            }
+        }
+        match byte_span(shape, strides, itemsize) {
+            Some(_) if self.ptr.is_null() => return Err(ExchangeError::NullData),
+            Some((low, high)) => {
+                let address = i128::try_from(self.ptr.addr()).unwrap_or(i128::MAX);
+                let end = i128::from(u64::MAX);
+                if address.saturating_add(low) < 0
+                    || address.saturating_add(high) > end
+                    || high.saturating_sub(low) > i128::from(i64::MAX)
+                {
+                    return Err(ExchangeError::Span { shape: shape.to_vec(), strides: strides.to_vec(), itemsize });
+                }
+            }
+            None => {}
+        }
+        // Whatever the strides, bytes have to be countable; without elements, those of the other dimensions.
+        let count = |bytes: i64, extent: &i64| bytes.checked_mul(*extent);
+        if shape.iter().filter(|extent| **extent != 0).try_fold(byte_size, count).is_none() {
+            return Err(ExchangeError::Size { shape: shape.to_vec(), itemsize });
+        }
+        Ok(())
+    }
+}
