@@ -36,7 +36,7 @@ def imported(name: str, caller: str) -> ModuleType:
 
 
 def copied_to_torch(obj: Any, copy: bool | None) -> Any:
-    """Return what `as_torch` can't share: a copy, or the tensor itself if `obj` is PyTorch's; else say what it lacks."""
+    """Return what `as_torch` can't share: a copy, or `obj` itself if it is PyTorch's; else say what it lacks."""
     torch = imported("torch", "as_torch")
     if isinstance(obj, torch.Tensor):
         return obj.clone() if copy else obj
