@@ -6,7 +6,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::facts::Facts;
-use super::{Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, numpy, ours, own_into, read};
+use super::{
+    Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, ours, own_into,
+    read,
+};
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::py::args;
@@ -60,7 +63,7 @@ unsafe extern "C" fn from_dlpack(
         let copy = copy.map(|copy| args::flag("copy", copy)).transpose()?;
         let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
         let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
-            let reader = own_into(obj, &request, tensor)?;
+            let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
             let found = tensor.descriptor().device();
             check_device(request.device, found)?;
             args::check_stream(stream, found)?;
@@ -119,29 +122,13 @@ unsafe extern "C" fn describe(
         // SAFETY: the interpreter's own arguments.
         unsafe { DESCRIBE_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
         let obj = DESCRIBE_PARAMETERS.required(&arguments, 0)?;
-        let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
-        let request = Request { device: device.map(args::device).transpose()?, stream, ..Request::default() };
-        let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
         let made = recycle::create(py, |description: &mut PyDescriptor| {
-            // Most of what comes are exact NumPy arrays with nothing else said: no other reader takes these.
-            if keywords.is_null() && numpy::is_exact(obj) {
-                numpy::describe(obj, description.descriptor_mut())?;
-                description.set(obj.clone(), None, "numpy");
+            if keywords.is_null() && describe_plain(obj, description)? {
                 return Ok(());
             }
-            // Nor PyTorch's tensors, most of which carry no labels.
-            if keywords.is_null() {
-                let facts = Facts::of(obj)?;
-                if let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends())
-                    && !facts.may_be_labelled(obj)
-                {
-                    let descriptor = description.descriptor_mut();
-                    exchange::describe(obj, table, borrow, descriptor)?;
-                    exchange::check_lazy(obj, descriptor)?;
-                    description.set(obj.clone(), None, "dlpack-c");
-                    return Ok(());
-                }
-            }
+            let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
+            let request = Request { device: device.map(args::device).transpose()?, stream, ..Request::default() };
+            let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
             let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
             let unsure = matches!(reading, Reading::Unsure(_));
             let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
@@ -166,6 +153,27 @@ unsafe extern "C" fn describe(
     })
 }
 
+/// Describes what most calls are about, if it is that: an exact NumPy array or a PyTorch tensor without labels, with
+/// nothing else asked. No other reader takes these.
+#[inline]
+fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescriptor) -> PyResult<bool> {
+    if numpy::is_exact(obj) {
+        numpy::describe(obj, description.descriptor_mut())?;
+        description.set(obj.clone(), None, "numpy");
+        return Ok(true);
+    }
+    let facts = Facts::of(obj)?;
+    let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(false) };
+    if facts.may_be_labelled(obj) {
+        return Ok(false);
+    }
+    let descriptor = description.descriptor_mut();
+    exchange::describe(obj, table, borrow, descriptor)?;
+    exchange::check_lazy(obj, descriptor)?;
+    description.set(obj.clone(), None, "dlpack-c");
+    Ok(true)
+}
+
 /// A view of any host array as the NumPy array on the same memory; `copy=True` copies always, `False` never.
 ///
 /// Read-only memory gives a read-only array. Raises `NoSuchBufferError` where the host cannot read the memory, and what
@@ -181,6 +189,11 @@ fn as_numpy<'py>(py: Python<'py>, obj: &Bound<'py, PyAny>, copy: Option<bool>) -
     if numpy::is_exact(obj) {
         let keep = pyo3::intern!(py, "K");
         return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
+    }
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>()
+        && copy != Some(true)
+    {
+        return export::numpy::view_of(tensor);
     }
     let tensor = super::tensor(obj, copy)?;
     let tensor = if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor };

@@ -183,15 +183,17 @@ fn read<'py>(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Found> {
-    if let Some(found) = probe(object, request, purpose, descriptor)? {
-        return Ok(found);
-    }
-    Err(Kind::NotAnArray.error(format!(
+    probe(object, request, purpose, descriptor)?.ok_or_else(|| not_an_array(object))
+}
+
+#[cold]
+fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    Kind::NotAnArray.error(format!(
         "obj: {} has no protocol of an array; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
          __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
          protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
         object.get_type()
-    )))
+    ))
 }
 
 /// Whether the object may state labels that the reader has not brought along.
@@ -214,33 +216,30 @@ fn labels<'py>(
     }
 }
 
-/// Fills `tensor` with what the object is, as a tensor that owns its memory.
+/// Fills `tensor` with what the object is, as a tensor that owns its memory; `None` for an object with no protocol.
 fn own_into<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     tensor: &mut Tensor,
-) -> PyResult<&'static Reader> {
+) -> PyResult<Option<&'static Reader>> {
     if let Ok(ours) = object.cast_exact::<PyTensor>() {
         // With what only a tensor knows: layout, padding and alignment.
         *tensor = ours.get().0.clone();
-        return Ok(&BY_TYPE[0]);
+        return Ok(Some(&BY_TYPE[0]));
     }
     #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
     // SAFETY: the object has said through its protocol that the memory is there while the owner that is asked for lives.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
-    let (reading, reader) = read(object, request, Purpose::Own, descriptor)?;
+    let Some((reading, reader)) = probe(object, request, Purpose::Own, descriptor)? else { return Ok(None) };
     *owner = reading.into_owner(object);
-    Ok(reader)
+    Ok(Some(reader))
 }
 
 /// The object as a tensor that owns its memory, as it is; `None` for an object with no protocol.
 pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let mut tensor = Tensor::BLANK;
     let request = Request::default();
-    let reader = match own_into(object, &request, &mut tensor) {
-        Err(error) if Kind::NotAnArray.is(object.py(), &error) => return Ok(None),
-        other => other?,
-    };
+    let Some(reader) = own_into(object, &request, &mut tensor)? else { return Ok(None) };
     labels(object, reader, &request, None, None)?.attach(&mut tensor)?;
     Ok(Some(tensor))
 }
@@ -248,8 +247,8 @@ pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 /// The object as a tensor that owns its memory; `copy=False` is passed on to its producer.
 pub(super) fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
-    own_into(object, &Request { copy, ..Request::default() }, &mut tensor)?;
-    Ok(tensor)
+    let reader = own_into(object, &Request { copy, ..Request::default() }, &mut tensor)?;
+    reader.map(|_| tensor).ok_or_else(|| not_an_array(object))
 }
 
 /// Whether the object is a PyTorch tensor, of whatever subclass.
