@@ -6,8 +6,9 @@
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
@@ -23,6 +24,8 @@ const KEPT: usize = 32;
 pub(super) struct Pool {
     /// Where in an object its Rust value lies.
     offset: AtomicUsize,
+    /// The class, which lives as long as the module.
+    class: AtomicPtr<ffi::PyTypeObject>,
     freed: UnsafeCell<Freed>,
 }
 
@@ -38,13 +41,16 @@ unsafe impl Sync for Pool {}
 impl Pool {
     pub(super) const fn new() -> Pool {
         let freed = Freed { count: 0, objects: [null_mut(); KEPT] };
-        Pool { offset: AtomicUsize::new(0), freed: UnsafeCell::new(freed) }
+        Pool { offset: AtomicUsize::new(0), class: AtomicPtr::new(null_mut()), freed: UnsafeCell::new(freed) }
     }
 }
 
 /// A class whose objects are recycled. Final and without a `__dict__`, so that an object is its Rust value and, where
 /// there are any, a list of weak references.
 pub(super) trait Recycled: PyClass + Sync + Into<PyClassInitializer<Self>> {
+    /// Whether the collector looks after the objects.
+    const COLLECTED: bool;
+
     /// The class's list.
     fn pool() -> &'static Pool;
 
@@ -56,11 +62,19 @@ pub(super) trait Recycled: PyClass + Sync + Into<PyClassInitializer<Self>> {
 }
 
 /// Makes the class's objects be freed here from now on. `template` is any instance.
-fn take_over<T: Recycled>(template: &Bound<'_, T>) {
+fn take_over<T: Recycled>(template: &Bound<'_, T>) -> PyResult<()> {
+    let (pool, class) = (T::pool(), template.as_any().get_type_ptr());
     let value: *const T = &raw const *template.borrow();
-    T::pool().offset.store(value.addr() - template.as_ptr().addr(), Ordering::Relaxed);
+    pool.offset.store(value.addr() - template.as_ptr().addr(), Ordering::Relaxed);
+    pool.class.store(class, Ordering::Relaxed);
     // SAFETY: the class is final, so every object that is freed by its slot is one of `T`'s.
-    unsafe { (*template.as_any().get_type_ptr()).tp_dealloc = Some(free::<T>) };
+    unsafe {
+        if ((*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC != 0) != T::COLLECTED {
+            return Err(PyRuntimeError::new_err("dlfield: a class is collected otherwise than it is recycled"));
+        }
+        (*class).tp_dealloc = Some(free::<T>);
+    }
+    Ok(())
 }
 
 /// A new object, blank and then filled in place: a value made elsewhere would have to be moved, which takes longer than
@@ -77,7 +91,7 @@ pub(super) fn create<'py, T: Recycled>(
     let freed = unsafe { &mut *pool.freed.get() };
     let object = if freed.count == 0 {
         let object = Bound::new(py, T::blank())?;
-        if is_collected::<T>(py) {
+        if T::COLLECTED {
             // SAFETY: a new object of a class that the collector looks after.
             unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
         }
@@ -87,13 +101,13 @@ pub(super) fn create<'py, T: Recycled>(
         // SAFETY: below the count are freed objects of this class: untracked, with no weak references, and a value as good
         // as blank.
         unsafe {
-            let object = ffi::PyObject_Init(freed.objects[freed.count], T::type_object_raw(py));
+            let object = ffi::PyObject_Init(freed.objects[freed.count], pool.class.load(Ordering::Relaxed));
             Bound::from_owned_ptr(py, object).cast_into_unchecked()
         }
     };
     // SAFETY: a new object, which only this function knows.
     fill(unsafe { value(object.as_ptr()).as_mut() })?;
-    if is_collected::<T>(py) {
+    if T::COLLECTED {
         // SAFETY: as above, and untracked so far.
         unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
     }
@@ -108,20 +122,13 @@ fn value<T: Recycled>(object: *mut ffi::PyObject) -> NonNull<T> {
     unsafe { NonNull::new_unchecked(object.byte_add(offset).cast()) }
 }
 
-/// Whether the collector looks after objects of the class.
-#[inline]
-fn is_collected<T: Recycled>(py: Python<'_>) -> bool {
-    // SAFETY: the class lives as long as the module.
-    unsafe { (*T::type_object_raw(py)).tp_flags & ffi::Py_TPFLAGS_HAVE_GC != 0 }
-}
-
 /// The class's `tp_dealloc`.
 unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter, attached, with an object of this class that nobody refers to any more.
     unsafe {
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
-        if is_collected::<T>(py) {
+        if T::COLLECTED {
             ffi::PyObject_GC_UnTrack(object.cast());
         }
         let offset = (*class).tp_weaklistoffset;
@@ -138,7 +145,7 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
             freed.count += 1;
         } else {
             value.drop_in_place();
-            if is_collected::<T>(py) {
+            if T::COLLECTED {
                 ffi::PyObject_GC_Del(object.cast());
             } else {
                 ffi::PyObject_Free(object.cast());
@@ -151,6 +158,9 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
 static DESCRIPTORS: Pool = Pool::new();
 
 impl Recycled for PyDescriptor {
+    // It keeps an object, which may keep it.
+    const COLLECTED: bool = true;
+
     fn pool() -> &'static Pool {
         &DESCRIPTORS
     }
@@ -167,6 +177,8 @@ impl Recycled for PyDescriptor {
 static TENSORS: Pool = Pool::new();
 
 impl Recycled for PyTensor {
+    const COLLECTED: bool = false;
+
     fn pool() -> &'static Pool {
         &TENSORS
     }
@@ -190,7 +202,6 @@ pub(super) fn tensor(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTen
 
 /// Recycles the objects of both classes from now on.
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
-    take_over(&Bound::new(py, PyDescriptor::blank())?);
-    take_over(&Bound::new(py, PyTensor(Tensor::BLANK))?);
-    Ok(())
+    take_over(&Bound::new(py, PyDescriptor::blank())?)?;
+    take_over(&Bound::new(py, PyTensor(Tensor::BLANK))?)
 }
