@@ -48,9 +48,6 @@ impl Pool {
 /// A class whose objects are recycled. Final and without a `__dict__`, so that an object is its Rust value and, where
 /// there are any, a list of weak references.
 pub(super) trait Recycled: PyClass + Sync + Into<PyClassInitializer<Self>> {
-    /// Whether the collector looks after the objects.
-    const COLLECTED: bool;
-
     /// The class's list.
     fn pool() -> &'static Pool;
 
@@ -69,8 +66,9 @@ fn take_over<T: Recycled>(template: &Bound<'_, T>) -> PyResult<()> {
     pool.class.store(class, Ordering::Relaxed);
     // SAFETY: the class is final, so every object that is freed by its slot is one of `T`'s.
     unsafe {
-        if ((*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC != 0) != T::COLLECTED {
-            return Err(PyRuntimeError::new_err("dlfield: a class is collected otherwise than it is recycled"));
+        // PyO3 leaves no class out.
+        if (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0 {
+            return Err(PyRuntimeError::new_err("dlfield: a class that the collector does not look after"));
         }
         (*class).tp_dealloc = Some(free::<T>);
     }
@@ -91,10 +89,8 @@ pub(super) fn create<'py, T: Recycled>(
     let freed = unsafe { &mut *pool.freed.get() };
     let object = if freed.count == 0 {
         let object = Bound::new(py, T::blank())?;
-        if T::COLLECTED {
-            // SAFETY: a new object of a class that the collector looks after.
-            unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
-        }
+        // SAFETY: a new object of a class that the collector looks after.
+        unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
         object
     } else {
         freed.count -= 1;
@@ -107,10 +103,8 @@ pub(super) fn create<'py, T: Recycled>(
     };
     // SAFETY: a new object, which only this function knows.
     fill(unsafe { value(object.as_ptr()).as_mut() })?;
-    if T::COLLECTED {
-        // SAFETY: as above, and untracked so far.
-        unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
-    }
+    // SAFETY: as above, and untracked so far.
+    unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
     Ok(object)
 }
 
@@ -128,9 +122,7 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
     unsafe {
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
-        if T::COLLECTED {
-            ffi::PyObject_GC_UnTrack(object.cast());
-        }
+        ffi::PyObject_GC_UnTrack(object.cast());
         let offset = (*class).tp_weaklistoffset;
         if offset > 0 && !(*object.byte_offset(offset).cast::<*mut ffi::PyObject>()).is_null() {
             ffi::PyObject_ClearWeakRefs(object);
@@ -145,11 +137,7 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
             freed.count += 1;
         } else {
             value.drop_in_place();
-            if T::COLLECTED {
-                ffi::PyObject_GC_Del(object.cast());
-            } else {
-                ffi::PyObject_Free(object.cast());
-            }
+            ffi::PyObject_GC_Del(object.cast());
         }
         ffi::Py_DECREF(class.cast());
     }
@@ -158,9 +146,6 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
 static DESCRIPTORS: Pool = Pool::new();
 
 impl Recycled for PyDescriptor {
-    // It keeps an object, which may keep it.
-    const COLLECTED: bool = true;
-
     fn pool() -> &'static Pool {
         &DESCRIPTORS
     }
@@ -177,8 +162,6 @@ impl Recycled for PyDescriptor {
 static TENSORS: Pool = Pool::new();
 
 impl Recycled for PyTensor {
-    const COLLECTED: bool = false;
-
     fn pool() -> &'static Pool {
         &TENSORS
     }
