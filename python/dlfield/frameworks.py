@@ -9,6 +9,8 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from dlfield._native import (
     Descriptor,
     ExchangeError,
@@ -81,6 +83,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
     True
     """
+    copy = _checked(copy)
     jax = imported("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
@@ -129,6 +132,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.preflight(dl.zeros((4, 3)), "cupy").reason
     'the memory is on cpu and CuPy works on cuda and cuda_managed only'
     """
+    copy = _checked(copy)
     cupy = imported("cupy", "as_cupy")
     if isinstance(obj, cupy.ndarray):
         return obj.copy(order="K") if copy else obj
@@ -140,6 +144,13 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     if seen.device.type in ("cuda", "cuda_managed"):
         return _cupy_view(cupy, seen).copy(order="K")
     return cupy.asarray(as_numpy(seen))
+
+
+def _checked(copy: Any) -> bool | None:
+    """Return the argument `copy` as one of the three values that `is` is asked for."""
+    if copy is None or isinstance(copy, (bool, np.bool_)):
+        return None if copy is None else bool(copy)
+    raise TypeError(f"copy: {copy!r}; allowed is None, True or False")
 
 
 def _tensor(obj: Any, copy: bool | None) -> Tensor:

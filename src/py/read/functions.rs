@@ -57,7 +57,7 @@ unsafe extern "C" fn from_dlpack(
         unsafe { FROM_DLPACK_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
         let obj = FROM_DLPACK_PARAMETERS.required(&arguments, 0)?;
         let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
-        let copy = copy.map(|copy| args::flag("copy", copy)).transpose()?;
+        let copy = copy.map_or(Ok(None), args::copy)?;
         let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
         let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
             let reader = own_into(obj, &request, tensor)?;
@@ -177,7 +177,12 @@ unsafe extern "C" fn describe(
 /// True
 #[pyfunction]
 #[pyo3(signature = (obj, *, copy=None))]
-fn as_numpy<'py>(py: Python<'py>, obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+fn as_numpy<'py>(
+    py: Python<'py>,
+    obj: &Bound<'py, PyAny>,
+    copy: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let copy = copy.map_or(Ok(None), args::copy)?;
     if numpy::is_exact(obj) {
         let keep = pyo3::intern!(py, "K");
         return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
