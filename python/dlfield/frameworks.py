@@ -191,7 +191,12 @@ def _jax_cpu(jax: ModuleType) -> Any:
 def _cupy_stream(cupy: ModuleType, obj: Any) -> int | None:
     """Return CuPy's current stream as DLPack writes it where `obj` is on a CUDA device, else None."""
     ask = getattr(obj, "__dlpack_device__", None)
-    kind, number = ask() if ask is not None else (1, 0)
+    if ask is None:
+        # This interface does not say which device, but may say on which stream the memory is still being written.
+        offers = any(hasattr(obj, name) for name in ("__gt_data_interface__", "__gt_interface__"))
+        on_current = not offers and hasattr(obj, "__cuda_array_interface__")
+        return (cupy.cuda.get_current_stream().ptr or 1) if on_current else None
+    kind, number = ask()
     if kind not in (2, 13):
         return None
     with cupy.cuda.Device(number):
