@@ -235,11 +235,30 @@ impl Labels {
     }
 }
 
-/// The labels of an array's dimensions in index order, from wherever the object states them, else `annotation`.
+/// Return the labels of an array's dimensions in index order, from wherever the object states them.
 ///
-/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims`. `DimsError` if two of them
-/// disagree. `None` if nothing says.
+/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
+/// strings; and where an object that wraps an array says nothing, the array inside.
 ///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// annotation
+///     What counts where nothing says: a string of one-letter labels or a sequence of labels.
+///
+/// Returns
+/// -------
+/// tuple of str, or None
+///     None if neither the object nor the annotation says.
+///
+/// Raises
+/// ------
+/// DimsError
+///     Two sources disagree, or a label stands twice or is none.
+///
+/// Example
+/// -------
 /// >>> import dlfield as dl, numpy as np
 /// >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
 /// (('J', 'K'), ('K',))
@@ -260,11 +279,32 @@ fn get_dims<'py>(
     dims.map(|dims| attributes::labels(py, &dims)).transpose()
 }
 
-/// The index of an array's first compute point, from wherever the object states it, else `default`.
+/// Return the index of an array's first compute point in index order, from wherever the object states it.
 ///
-/// Looked at are `__gt_origin__` and `default_origin` (`LayoutError` if they disagree), then the data interface's lower
-/// halo. `None` if nothing says.
+/// Looked at are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
+/// data interface's lower halo; and where an object that wraps an array says nothing, the array inside.
 ///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// default
+///     What counts where nothing says: a sequence of integers.
+///
+/// Returns
+/// -------
+/// tuple of int, or None
+///     None if neither the object nor the default says.
+///
+/// Raises
+/// ------
+/// LayoutError
+///     `__gt_origin__` and `default_origin` disagree, or are no integers.
+/// DimsError
+///     As for `get_dims`: the labels tell the order.
+///
+/// Example
+/// -------
 /// >>> import dlfield as dl, numpy as np
 /// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
 /// ((1, 2), None)
