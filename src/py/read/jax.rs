@@ -7,6 +7,7 @@ use super::facts::{Facts, Library};
 use super::{Purpose, Reading, Request, buffer};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::py::fastcall;
 
 pub(super) fn read<'py>(
     object: &Bound<'py, PyAny>,
@@ -21,5 +22,9 @@ pub(super) fn read<'py>(
     }
     // There is no buffer of an array that is not on the host, or in pieces, or deleted, or of a type without a letter:
     // `__dlpack__` can do it, or says why not.
-    Ok(buffer::hold(object, descriptor).ok())
+    let held = buffer::hold(object, descriptor).ok();
+    if held.is_none() {
+        fastcall::settle();
+    }
+    Ok(held)
 }
