@@ -161,6 +161,18 @@ pub(super) fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'p
         Ok(Err(error)) => error,
         Err(_) => PyRuntimeError::new_err("dlfield: internal error"),
     };
-    error.restore(py);
+    let mut error = Some(error);
+    Python::try_attach(|py| error.take().map(|error| error.restore(py)));
+    // While the interpreter ends nobody attaches any more.
+    if let Some(error) = error {
+        error.restore(py);
+    }
     null_mut()
+}
+
+/// Lets PyO3 know that this thread is attached, which the functions here don't do otherwise: it takes longer than the
+/// shortest of them. What PyO3 owns without knowing that, such as errors that nobody wants, it puts aside until it does:
+/// whoever drops such a thing and succeeds has to call this, or memory grows from call to call.
+pub(super) fn settle() {
+    Python::try_attach(|_| ());
 }

@@ -5,11 +5,11 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple, PyType};
 
 /// A method to call.
 pub(super) enum Method<'a, 'py> {
-    /// One that the object's type has, by name: a bound method need not be made.
+    /// An ordinary method of the object's type, by name: a bound one need not be made.
     OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
     /// One that was looked up.
     Value(Bound<'py, PyAny>),
@@ -24,7 +24,8 @@ impl<'py> Method<'_, 'py> {
         keywords: Option<&Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let keywords = keywords.map_or(std::ptr::null_mut(), Bound::as_ptr);
-        // Room for the object in front: methods want it there, and functions may use the place.
+        // Room for the object in front: methods want it there, and whoever is called may use the place before the first
+        // argument.
         let mut arguments = [std::ptr::null_mut(); 4];
         const { assert!(N < 3, "more arguments than there is room for") };
         for (slot, value) in arguments[2..].iter_mut().zip(values) {
@@ -35,12 +36,12 @@ impl<'py> Method<'_, 'py> {
             let called = match self {
                 Method::OfType(object, name) => {
                     arguments[1] = object.as_ptr();
-                    let flags = 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
-                    ffi::PyObject_VectorcallMethod(name.as_ptr(), arguments[1..].as_ptr(), flags, keywords)
+                    let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+                    ffi::PyObject_VectorcallMethod(name.as_ptr(), first, flags, keywords)
                 }
                 Method::Value(function) => {
-                    let flags = ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
-                    ffi::PyObject_Vectorcall(function.as_ptr(), arguments[2..].as_ptr(), flags, keywords)
+                    let (first, flags) = (arguments.as_mut_ptr().add(2), ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+                    ffi::PyObject_Vectorcall(function.as_ptr(), first, flags, keywords)
                 }
             };
             Bound::from_owned_ptr_or_err(py, called)
@@ -102,4 +103,16 @@ pub(super) fn optional<'py>(
         }
         Ok(Bound::from_owned_ptr_or_opt(object.py(), found))
     }
+}
+
+unsafe extern "C" {
+    /// Exported by every version, but no part of the documented API.
+    fn _PyType_Lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
+}
+
+/// What a type or its bases have under a name, as it lies there: nobody's code is run, and what the metaclass has is not
+/// looked at.
+pub(super) fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: a live type and a string; the call returns a borrowed reference, or NULL without an error.
+    unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), _PyType_Lookup(ty.as_type_ptr(), name.as_ptr())) }
 }

@@ -25,7 +25,8 @@ use pyo3::prelude::*;
 
 /// The compiled part of `dlfield`.
 #[pymodule]
-#[pyo3(name = "_native")]
+// `recycle` keeps its lists under the global lock; PyO3 would declare that none is needed.
+#[pyo3(name = "_native", gil_used = true)]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

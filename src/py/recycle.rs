@@ -35,7 +35,7 @@ struct Freed {
 }
 
 // SAFETY: the list is touched only by threads that are attached to the interpreter, which are attached one at a time: the
-// module does not declare itself for interpreters without a global lock.
+// module declares that it needs the global lock, and PyO3 keeps it out of all interpreters but one.
 unsafe impl Sync for Pool {}
 
 impl Pool {

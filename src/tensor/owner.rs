@@ -1,7 +1,9 @@
 //! Who keeps a tensor's memory.
 
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
@@ -12,8 +14,11 @@ use crate::memory::Block;
 #[derive(Clone)]
 pub struct Owner(Option<Arc<Keeper>>);
 
+/// What an owner keeps; let go by [`Keeper::drop`], and taken nowhere else.
+struct Keeper(ManuallyDrop<Kept>);
+
 #[allow(dead_code, reason = "owners are held for their drop")]
-enum Keeper {
+enum Kept {
     /// An allocation of ours.
     Block(Block),
     /// A managed tensor of somebody else; its deleter runs when this is dropped.
@@ -47,6 +52,60 @@ impl Drop for Object {
     }
 }
 
+/// How many owners may let go one inside the other. A chain of arrays, each of which keeps the one before through an
+/// owner of ours, is let go link by link; to do it all at once would take more stack than there is.
+const DEPTH: u32 = 32;
+
+thread_local! {
+    /// How many owners are letting go in this thread.
+    static UNDER_WAY: Cell<u32> = const { Cell::new(0) };
+    /// What waits until the outermost of them is done.
+    static WAITING: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Counts an owner that lets go, for as long as it does, whatever happens in there.
+struct LettingGo;
+
+impl Drop for LettingGo {
+    fn drop(&mut self) {
+        let _ = UNDER_WAY.try_with(|count| count.set(count.get() - 1));
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // SAFETY: taken here alone, and not used after.
+        #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
+        let kept = unsafe { ManuallyDrop::take(&mut self.0) };
+        if matches!(kept, Kept::Block(_)) {
+            // Keeps nobody else.
+            return;
+        }
+        // A thread that is about to end counts no more.
+        let depth = UNDER_WAY.try_with(|count| count.replace(count.get() + 1)).unwrap_or(0);
+        let counted = LettingGo;
+        if depth >= DEPTH {
+            let mut kept = Some(kept);
+            let _ = WAITING.try_with(|waiting| waiting.borrow_mut().extend(kept.take()));
+            return;
+        }
+        drop(kept);
+        if depth == 0 {
+            // One at a time: what is let go here may make others wait.
+            while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
+                drop(next);
+            }
+        }
+        drop(counted);
+    }
+}
+
+impl Keeper {
+    fn new(kept: Kept) -> Option<Arc<Keeper>> {
+        Some(Arc::new(Keeper(ManuallyDrop::new(kept))))
+    }
+}
+
 impl Owner {
     /// Owns nothing: for fields without elements.
     #[cfg(feature = "python")]
@@ -54,17 +113,17 @@ impl Owner {
 
     /// Owns an allocation of ours.
     pub(crate) fn block(block: Block) -> Owner {
-        Owner(Some(Arc::new(Keeper::Block(block))))
+        Owner(Keeper::new(Kept::Block(block)))
     }
 
     /// Owns an imported managed tensor: its deleter is called when the last clone is dropped.
     pub fn managed<M: ManagedTensorBase>(managed: Managed<M>) -> Owner {
-        Owner(Some(Arc::new(Keeper::Managed(managed.into_deleter()))))
+        Owner(Keeper::new(Kept::Managed(managed.into_deleter())))
     }
 
     /// Owns anything whose drop releases the memory; the drop may happen on any thread.
     pub fn foreign(keeper: impl Send + Sync + 'static) -> Owner {
-        Owner(Some(Arc::new(Keeper::Foreign(Box::new(keeper)))))
+        Owner(Keeper::new(Kept::Foreign(Box::new(keeper))))
     }
 
     /// Owns an object of another runtime by its address, in one allocation less than [`Owner::foreign`] takes: what a
@@ -74,7 +133,7 @@ impl Owner {
     /// - `release(address)` may be called once, from any thread, and gives the object back.
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub unsafe fn object(address: *mut c_void, release: unsafe fn(*mut c_void)) -> Owner {
-        Owner(Some(Arc::new(Keeper::Object(Object { address, release }))))
+        Owner(Keeper::new(Kept::Object(Object { address, release })))
     }
 }
 
@@ -95,12 +154,12 @@ unsafe impl OpaqueContext for Owner {
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.as_deref() {
+        f.write_str(match self.0.as_deref().map(|keeper| &*keeper.0) {
             None => "Owner(nobody)",
-            Some(Keeper::Block(_)) => "Owner(block)",
-            Some(Keeper::Managed(_)) => "Owner(managed)",
-            Some(Keeper::Foreign(_)) => "Owner(foreign)",
-            Some(Keeper::Object(_)) => "Owner(object)",
+            Some(Kept::Block(_)) => "Owner(block)",
+            Some(Kept::Managed(_)) => "Owner(managed)",
+            Some(Kept::Foreign(_)) => "Owner(foreign)",
+            Some(Kept::Object(_)) => "Owner(object)",
         })
     }
 }

@@ -16,6 +16,7 @@ mod naive;
 mod overflow;
 mod owners;
 mod preflight;
+mod proof;
 mod read;
 mod runner;
 mod seeds;

@@ -138,3 +138,43 @@ fn racing_drops_release_once() {
         assert_eq!(drops.count(), 1);
     }
 }
+
+/// Each field keeps the one before, as arrays do that go to another library and back; the last one keeps them all, in a
+/// thread with little stack.
+#[test]
+fn long_chains_are_let_go_link_by_link() {
+    const LINKS: usize = 100_000;
+    let drops = Drops::default();
+    let mut tensor = foreign(&drops);
+    for _ in 0..LINKS {
+        let before = tensor.clone();
+        // SAFETY: the memory is that of the first tensor, which every owner keeps in turn.
+        tensor = unsafe {
+            Tensor::from_parts(before.descriptor().clone(), Owner::foreign((before, Counted(drops.clone()))))
+        };
+    }
+    assert_eq!((sum(&tensor), drops.count()), (276, 0));
+    thread::Builder::new().stack_size(256 << 10).spawn(move || drop(tensor)).unwrap().join().unwrap();
+    assert_eq!(drops.count(), LINKS + 1);
+}
+
+/// What panics while it is let go does not keep the others from it, nor those after it.
+#[test]
+fn a_panic_while_letting_go_stops_nobody_else() {
+    struct Panics;
+
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("on purpose");
+        }
+    }
+
+    let drops = Drops::default();
+    for _ in 0..5 {
+        let owner = Owner::foreign((Counted(drops.clone()), Panics, Owner::foreign(Counted(drops.clone()))));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(owner))).is_err());
+    }
+    assert_eq!(drops.count(), 10);
+    drop(foreign(&drops));
+    assert_eq!(drops.count(), 11);
+}

@@ -108,6 +108,45 @@ def test_a_tensor_outlives_everything_else(name: str) -> None:
     assert view.ravel().view("f8").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+@pytest.mark.parametrize("name", PRODUCERS)
+def test_a_tensor_made_of_a_description_keeps_all_that_the_description_kept(name: str) -> None:
+    """An interface's dictionary has the address of memory that only the object keeps."""
+    producer = PRODUCERS[name]()
+    field = dl.from_dlpack(dl.describe(producer))
+    if not isinstance(producer, bytearray):
+        gone = weakref.ref(producer)
+        del producer
+        gc.collect()
+        assert gone() is not None
+    assert field.to_numpy().ravel().view("f8").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_a_description_keeps_the_array_of_a_wrapper_that_gets_another_one() -> None:
+    xarray = pytest.importorskip("xarray")
+
+    class Duck(Exposing):
+        """What xarray takes for an array and leaves as it is."""
+
+        shape, dtype, ndim = (2, 3), np.dtype("f8"), 2
+
+        def __array_function__(self, *_: object) -> Any:
+            return NotImplemented
+
+        def __array_ufunc__(self, *_: object, **__: object) -> Any:
+            return NotImplemented
+
+    array = double_matrix()
+    duck = Duck(__array_interface__=interface_of(array), array=array)
+    gone = weakref.ref(duck)
+    wrapper = xarray.DataArray(duck, dims=("x", "y"))
+    found = dl.describe(wrapper)
+    wrapper.data = double_matrix()
+    del duck, array
+    gc.collect()
+    assert gone() is not None
+    assert values(found) == ROWS
+
+
 def test_many_threads_read() -> None:
     producers = [make() for make in PRODUCERS.values()]
     failures: list[BaseException] = []

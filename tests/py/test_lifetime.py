@@ -300,3 +300,48 @@ def test_an_object_may_hold_its_own_description(torch: Any) -> None:
     del tensor
     gc.collect()
     assert gone() is None
+
+
+BACK: dict[str, str] = {
+    "numpy.asarray": "dl.from_dlpack(np.asarray(field))",
+    "a view of numpy.asarray": "dl.from_dlpack(np.asarray(field)[:])",
+    "numpy.from_dlpack": "dl.from_dlpack(np.from_dlpack(field))",
+    "memoryview": "dl.from_dlpack(memoryview(field))",
+    "capsule": "dl.from_dlpack(field.__dlpack__(max_version=(1, 3)))",
+    "description": "dl.from_dlpack(dl.describe(memoryview(field)))",
+}
+
+
+@pytest.mark.parametrize("name", BACK)
+def test_fields_go_there_and_back_without_end(name: str) -> None:
+    """Whatever each field keeps of the one before, letting the last one go takes no more stack than there is."""
+    output = run_python(f"""
+        import numpy as np
+        import dlfield as dl
+
+        field = dl.ones(4)
+        for _ in range(100_000):
+            field = {BACK[name]}
+        assert float(np.asarray(field).sum()) == 4.0
+        del field
+        print("end")
+    """)
+    assert output == "end\n"
+
+
+@pytest.mark.parametrize("name", ["numpy.asarray", "a view of numpy.asarray", "memoryview"])
+def test_views_of_a_tensor_bring_its_own_memory_back(name: str) -> None:
+    """Nothing piles up on the way: what made the view may go."""
+
+    field = dl.ones((3, 4))
+    memory = memoryview(field)
+    array = np.asarray(field)
+    via = {"numpy.asarray": array, "a view of numpy.asarray": array[1:, ::2], "memoryview": memory}[name]
+    back = dl.from_dlpack(via)
+    gone = weakref.ref(field)
+    wanted = (back.ptr, back.shape, back.strides)
+    del field, memory, array, via
+    gc.collect()
+    assert gone() is None
+    assert (back.ptr, back.shape, back.strides) == wanted
+    assert (np.asarray(back) == 1.0).all()

@@ -116,15 +116,14 @@ fn wrap<'py, M: ManagedTensorBase + 'static>(
     }
 }
 
-/// The destructor of our capsules: releases the struct unless a consumer has taken it, and said so in the name.
+/// The destructor of our capsules: releases the struct unless a consumer has taken it, and said so in the name. An error
+/// may be on its way meanwhile, and stays.
 unsafe extern "C" fn release<M: ManagedTensorBase>(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with a capsule made by `wrap`. A name other than ours means that the struct
     // has another owner.
     unsafe {
         let name = ffi::PyCapsule_GetName(capsule);
-        if name.is_null() {
-            ffi::PyErr_Clear();
-        } else if [LEGACY, VERSIONED].contains(&CStr::from_ptr(name)) {
+        if !name.is_null() && [LEGACY, VERSIONED].contains(&CStr::from_ptr(name)) {
             let raw: *mut c_void = ffi::PyCapsule_GetPointer(capsule, name);
             M::drop_raw(raw.cast());
         }

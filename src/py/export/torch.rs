@@ -107,6 +107,7 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
     if unsafe { import(managed, &raw mut made) } != 0 {
         // An element type that this version lacks; what to say about that is said where it is looked into.
         drop(PyErr::take(py));
+        fastcall::settle();
         return Ok(None);
     }
     // SAFETY: on success a new reference.

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 use super::array_interface::numpy_scalar;
-use super::{Purpose, Reading, Request};
+use super::{Purpose, Reading, Request, ours};
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer, pep3118};
@@ -23,13 +23,18 @@ use crate::tensor::Owner;
 pub(super) fn read_builtin(
     object: &Bound<'_, PyAny>,
     _: &Request<'_, '_>,
-    _: Purpose,
+    purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let builtin = object.is_exact_instance_of::<PyMemoryView>()
         || object.is_exact_instance_of::<PyByteArray>()
         || object.is_exact_instance_of::<PyBytes>();
-    if builtin { hold(object, descriptor).map(Some) } else { Ok(None) }
+    if !builtin {
+        return Ok(None);
+    }
+    let held = hold(object, descriptor)?;
+    let ours = if purpose == Purpose::Own { ours::behind(object) } else { None };
+    Ok(Some(ours.map_or(held, Reading::Owned)))
 }
 
 pub(super) fn read(

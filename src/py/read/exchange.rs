@@ -122,6 +122,10 @@ fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The table of a type in a version that can be read; newer ones may keep an older one behind them.
 pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
     let name = intern!(ty.py(), "__dlpack_c_exchange_api__");
+    // Not what only the metaclass has: that may change without the type.
+    if lookup::on_type(ty, name).is_none() {
+        return Ok(None);
+    }
     let Some(capsule) = lookup::optional(ty, name)? else { return Ok(None) };
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {
         PyErr::from(ExchangeError::Argument {

@@ -8,7 +8,7 @@ use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use super::exchange;
 use super::names::{Name, Names};
@@ -45,6 +45,9 @@ pub(super) struct Facts {
     pub(super) wrapper: Option<Wrapper>,
     /// Those attributes of interest that the type has.
     on_type: Names,
+    /// Those of them that are ordinary methods: they are there for every instance, unless it has something else by that
+    /// name. A property or a slot may turn out to be empty.
+    methods: Names,
     instance: Instance,
 }
 
@@ -84,17 +87,17 @@ impl Facts {
 
     #[cold]
     fn find(ty: &Bound<'_, PyType>, place: usize) -> PyResult<Facts> {
-        let facts = Facts {
-            table: exchange::table(ty)?,
-            library: Library::of(ty)?,
-            wrapper: Wrapper::of(ty)?,
-            on_type: on_type(ty)?,
-            instance: Instance::of(ty)?,
-        };
-        let ty = ty.as_type_ptr();
-        // SAFETY: a live type. Looking up its attributes has given it a version, if it can have one.
-        let version = unsafe { (*ty).tp_version_tag };
-        let entry = Some(Entry { ty, version, facts });
+        // To look anything up gives a type a version, if it can have one. Taken first: what follows may run code of a
+        // metaclass, and if that changes the type, what is found belongs to no version.
+        lookup::on_type(ty, Name::Dlpack.text(ty.py()));
+        let address = ty.as_type_ptr();
+        // SAFETY: a live type.
+        let version = unsafe { (*address).tp_version_tag };
+        let (library, wrapper) = (Library::of(ty)?, Wrapper::of(ty)?);
+        let (on_type, methods) = on_type(ty);
+        let instance = Instance::of(ty, library, wrapper);
+        let facts = Facts { table: exchange::table(ty)?, library, wrapper, on_type, methods, instance };
+        let entry = Some(Entry { ty: address, version, facts });
         // A thread that is about to end remembers nothing more.
         let _ = KNOWN.try_with(|known| known[place].set(entry));
         Ok(facts)
@@ -149,7 +152,7 @@ pub(in crate::py) fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> P
 pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
     let facts = Facts::of(object)?;
     let text = name.text(object.py());
-    if facts.on_type.meets(name.into()) {
+    if facts.methods.meets(name.into()) {
         return Ok(Some(Method::OfType(object, text)));
     }
     if !facts.may_have(object, name.into()) {
@@ -158,15 +161,27 @@ pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyRe
     Ok(lookup::optional(object, text)?.map(Method::Value))
 }
 
-/// The attributes of interest that a type has.
-fn on_type(ty: &Bound<'_, PyType>) -> PyResult<Names> {
-    let mut found = Names::NONE;
+/// The attributes of interest that a type has, and those of them that are ordinary methods.
+fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
+    let (mut found, mut methods) = (Names::NONE, Names::NONE);
+    let ordinary = has_ordinary_attributes(ty);
     for name in Name::ALL {
-        if lookup::optional(ty, name.text(ty.py()))?.is_some() {
-            found.insert(name);
+        let Some(value) = lookup::on_type(ty, name.text(ty.py())) else { continue };
+        found.insert(name);
+        // SAFETY: the type of a live object.
+        let flags = unsafe { (*value.get_type_ptr()).tp_flags };
+        if ordinary && flags & ffi::Py_TPFLAGS_METHOD_DESCRIPTOR != 0 {
+            methods.insert(name);
         }
     }
-    Ok(found)
+    (found, methods)
+}
+
+/// Whether the instances' attributes are found as the interpreter finds them, and not by code of the type's own.
+fn has_ordinary_attributes(ty: &Bound<'_, PyType>) -> bool {
+    // SAFETY: a live type; the field changes only with its version.
+    let lookup = unsafe { (*ty.as_type_ptr()).tp_getattro };
+    lookup.is_some_and(|lookup| std::ptr::fn_addr_eq(lookup, ffi::PyObject_GenericGetAttr as ffi::getattrofunc))
 }
 
 unsafe extern "C" {
@@ -193,34 +208,36 @@ impl Library {
         {
             return Ok(Library::Torch);
         }
-        let jax = ty.module()?.to_cow()?.starts_with("jaxlib.") && ty.name()?.to_cow()? == "ArrayImpl";
+        // Whatever else stands there, or nothing: then it is nobody's.
+        let module = lookup::on_type(ty, intern!(py, "__module__"));
+        let from_jax = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+        let from_jax = from_jax.is_some_and(|module| module.to_string_lossy().starts_with("jaxlib."));
+        let jax = from_jax && ty.name()? == "ArrayImpl";
         Ok(if jax { Library::Jax } else { Library::Other })
     }
 }
 
 impl Instance {
-    fn of(ty: &Bound<'_, PyType>) -> PyResult<Instance> {
-        // SAFETY: a live type; these fields do not change once it is ready, or with its version.
-        let (lookup, offset, flags) = unsafe {
-            let ty = &*ty.as_type_ptr();
-            (ty.tp_getattro, ty.tp_dictoffset, ty.tp_flags)
-        };
-        if Wrapper::of(ty)? == Some(Wrapper::Xarray) {
+    fn of(ty: &Bound<'_, PyType>, library: Library, wrapper: Option<Wrapper>) -> Instance {
+        if wrapper == Some(Wrapper::Xarray) {
             // Its coordinates are attributes too, and to be asked for one that it lacks takes it microseconds.
-            return Ok(Instance::Never);
+            return Instance::Never;
         }
-        let ordinary = lookup
-            .is_some_and(|lookup| std::ptr::fn_addr_eq(lookup, ffi::PyObject_GenericGetAttr as ffi::getattrofunc));
-        if !ordinary {
-            return Ok(Instance::Anywhere);
+        if !has_ordinary_attributes(ty) {
+            return Instance::Anywhere;
         }
+        // SAFETY: a live type; these fields do not change once it is ready.
+        let (offset, flags) = unsafe {
+            let ty = &*ty.as_type_ptr();
+            (ty.tp_dictoffset, ty.tp_flags)
+        };
         let managed = flags & ffi::Py_TPFLAGS_MANAGED_DICT != 0;
-        Ok(match usize::try_from(offset) {
+        match usize::try_from(offset) {
             Ok(0) if !managed => Instance::Never,
             Ok(distance) if !managed => Instance::InDictionary(distance),
-            _ if Library::of(ty)? == Library::Torch => Instance::InAttributes,
+            _ if library == Library::Torch => Instance::InAttributes,
             // To look there would make the dictionary, which slows every later access to the attributes.
             _ => Instance::Anywhere,
-        })
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::{Purpose, Reading, Request, buffer};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
+use crate::py::fastcall;
 
 pub(super) fn read<'py>(
     object: &Bound<'py, PyAny>,
@@ -24,6 +25,7 @@ pub(super) fn read<'py>(
     if let Ok(reading) = buffer::hold(object, descriptor) {
         return Ok(Some(reading));
     }
+    fastcall::settle();
     // `__dlpack_device__` of an array without memory only says that None has no length.
     if object.call_method0(intern!(object.py(), "is_deleted"))?.is_truthy()? {
         let got = "a JAX array that was deleted, or donated to a computation".to_owned();

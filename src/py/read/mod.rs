@@ -36,6 +36,7 @@ pub(super) use unwrap::{field_origin, inner_of, is_field};
 use self::facts::{Facts, Library};
 use super::args;
 use super::errors::Kind;
+use super::fastcall;
 use super::labels::Labels;
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
@@ -160,12 +161,16 @@ fn probe<'py>(
     if is_no_array(object) {
         return Ok(None);
     }
+    let mut found = None;
     for reader in &BY_ATTRIBUTE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
-            return Ok(Some((reading, reader)));
+            found = Some((reading, reader));
+            break;
         }
     }
-    Ok(None)
+    // A producer may have refused a first question.
+    fastcall::settle();
+    Ok(found)
 }
 
 /// Whether the object is of a type that has no protocol. A class has its instances' methods, but none of their memory;
@@ -212,7 +217,9 @@ fn labels<'py>(
     origin: Option<Extents>,
 ) -> PyResult<Labels> {
     if may_state_labels(object, reader, request)? {
-        Labels::find(object, &request.seen, dims, origin)
+        let found = Labels::find(object, &request.seen, dims, origin);
+        fastcall::settle();
+        found
     } else {
         Ok(Labels::given(dims, origin))
     }

@@ -2,18 +2,18 @@
 
 #![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
 
-use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object};
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object};
 use numpy::{PyArrayDescr, PyUntypedArray};
 use pyo3::PyTypeInfo;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::{Purpose, Reading, Request};
+use super::{Purpose, Reading, Request, ours};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::protocol::ExchangeError;
 use crate::py::dtype;
-use crate::py::tensor::PyTensor;
 
 /// Whether the object is a `numpy.ndarray` and no subclass of it.
 #[inline]
@@ -58,42 +58,49 @@ pub(super) fn read_subclass(
 /// Describes an object that is an array, and says who keeps its memory.
 fn read_struct(object: &Bound<'_, PyAny>, purpose: Purpose, descriptor: &mut Descriptor) -> PyResult<Reading> {
     describe(object, descriptor)?;
-    // SAFETY: an array's struct.
-    let base = unsafe { (*object.as_ptr().cast::<PyArrayObject>()).fields.base };
-    if purpose == Purpose::Describe || base.is_null() {
-        return Ok(Reading::Borrowed);
+    let ours = if purpose == Purpose::Own { base(object).and_then(|base| ours::behind(&base)) } else { None };
+    Ok(ours.map_or(Reading::Borrowed, Reading::Owned))
+}
+
+/// The object that an array has its memory from, if it is not the array's own.
+#[inline]
+pub(super) fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: the callers have checked the type; the base is NULL or an object that the array keeps.
+    unsafe {
+        let fields = &(*array.as_ptr().cast::<PyArrayObject>()).fields;
+        // A copy that is to be written back has memory of its own and a base.
+        let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
+        if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
     }
-    // A view of a tensor of ours shares that tensor's owner. To own the view instead would make a chain that grows with
-    // every way there and back, and freeing a long chain takes more stack than there is.
-    // SAFETY: not NULL, so a live object that the array keeps.
-    let base = unsafe { Bound::from_borrowed_ptr(object.py(), base) };
-    Ok(match base.cast_exact::<PyTensor>() {
-        Ok(tensor) => Reading::Owned(tensor.get().0.owner().clone()),
-        Err(_) => Reading::Borrowed,
-    })
 }
 
 /// Reads the struct of an object that is an array.
 #[inline]
 pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
-    // SAFETY: the callers have checked the type; the struct and what it points to live as long as the object, which
-    // nobody else touches before this returns.
+    let array = object.as_ptr().cast::<PyArrayObject>();
+    // SAFETY: the callers have checked the type, and an array has a dtype, which lives as long as it does.
+    let dtype = match unsafe { dtype::of_native((*array).fields.descr) } {
+        Some(dtype) => dtype,
+        None => unusual(object)?,
+    };
+    // Only now: looking into a dtype may run any code, which may give the array another shape.
+    // SAFETY: as above; what the struct points to lives as long as the object, which nobody else touches before this
+    // returns.
     let (fields, shape, byte_strides) = unsafe {
-        let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
+        let fields = &(*array).fields;
         let ndim = usize::try_from(fields.nd).unwrap_or(0);
         (fields, numbers(fields.dimensions, ndim), numbers(fields.strides, ndim))
-    };
-    // SAFETY: the dtype lives as long as the array.
-    let dtype = match unsafe { dtype::of_native(fields.descr) } {
-        Some(dtype) => dtype,
-        None => {
-            let unusual = object.getattr(intern!(object.py(), "dtype"))?.cast_into::<PyArrayDescr>()?;
-            dtype::of_descriptor(&unusual)?
-        }
     };
     let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
     let data = fields.data.cast();
     Ok(descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)?)
+}
+
+/// The element type of an array that is not one of NumPy's own in native byte order.
+#[cold]
+fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let descriptor = array.getattr(intern!(array.py(), "dtype"))?.cast_into::<PyArrayDescr>()?;
+    dtype::of_descriptor(&descriptor)
 }
 
 /// The `ndim` numbers at `start`.

@@ -1,11 +1,14 @@
 //! Our own types.
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 
-use super::{Purpose, Reading, Request, check_exported};
+use super::{Purpose, Reading, Request, check_exported, numpy};
 use crate::descriptor::Descriptor;
 use crate::py::descriptor::PyDescriptor;
-use crate::py::keep;
+use crate::py::fastcall;
+use crate::py::keep::{self, Keep};
 use crate::py::tensor::PyTensor;
 use crate::tensor::Owner;
 
@@ -31,7 +34,17 @@ pub(super) fn read(
     let described = described.get();
     *descriptor = described.descriptor().clone();
     check_exported(request, descriptor.device())?;
-    Ok(Some(described.keeper().map_or(Reading::Borrowed, |owner| Reading::Owned(owner.clone()))))
+    let Some(owner) = described.keeper() else { return Ok(Some(Reading::Borrowed)) };
+    Ok(Some(Reading::Owned(match purpose {
+        Purpose::Describe => owner.clone(),
+        Purpose::Own => with(owner.clone(), &described.object(object.py())),
+    })))
+}
+
+/// An owner that keeps the object too, for as long as what was handed over for a description: that is not all that keeps
+/// the memory, as a description keeps its object by itself.
+pub(super) fn with(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
+    Owner::foreign((owner, Keep::new(object)))
 }
 
 /// The object to keep: not a description, but what it describes and keeps. Descriptions of descriptions would be a chain.
@@ -50,4 +63,34 @@ pub(super) fn keeper(object: &Bound<'_, PyAny>) -> Owner {
         Ok(tensor) => tensor.get().0.owner().clone(),
         Err(_) => keep::owner(&kept),
     }
+}
+
+/// The owner of the tensor of ours that an array's base, or a memoryview, has its memory from.
+///
+/// To own the array instead would make a chain that grows with every way there and back: `numpy.asarray` makes an array
+/// on a memoryview of the tensor, and a view of that array is one step more.
+pub(super) fn behind(object: &Bound<'_, PyAny>) -> Option<Owner> {
+    let mut object = object.clone();
+    // NumPy leaves out what is in between, so there are few steps to where the memory comes from.
+    for _ in 0..4 {
+        if let Ok(tensor) = object.cast_exact::<PyTensor>() {
+            return Some(tensor.get().0.owner().clone());
+        }
+        object = if numpy::is_exact(&object) {
+            numpy::base(&object)?
+        } else if object.is_exact_instance_of::<PyMemoryView>() {
+            // One that was released has none to tell.
+            match object.getattr(intern!(object.py(), "obj")) {
+                Ok(exporter) => exporter,
+                Err(error) => {
+                    drop(error);
+                    fastcall::settle();
+                    return None;
+                }
+            }
+        } else {
+            return None;
+        };
+    }
+    None
 }

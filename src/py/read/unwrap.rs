@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 
 use super::array::{is_fresh, is_shared};
 use super::facts::{Facts, loaded};
-use super::{Inner, Purpose, Reading, Request, refused_copy};
+use super::{Inner, Purpose, Reading, Request, ours, refused_copy};
 use crate::descriptor::Descriptor;
 use crate::layout::Extents;
 use crate::protocol::ExchangeError;
@@ -35,7 +35,10 @@ pub(super) fn read<'py>(
     let (reading, reader) = super::read(&array, &within, purpose, descriptor)?;
     let unsure = matches!(reading, Reading::Unsure(_));
     // A wrapper may be given another array at any time, so the array is kept for itself.
-    let owner = reading.into_owner(&array);
+    let owner = match reading {
+        Reading::Owned(owner) | Reading::Unsure(owner) if purpose == Purpose::Describe => ours::with(owner, &array),
+        reading => reading.into_owner(&array),
+    };
     if is_field(object)? {
         check_extents(object, descriptor.shape())?;
     }
