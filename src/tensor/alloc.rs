@@ -60,6 +60,24 @@ impl Tensor {
         Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self)
     }
 
+    /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
+    /// leading ones, are repeated. The two may overlap.
+    ///
+    /// # Errors
+    /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if the host cannot
+    /// reach either, [`crate::OutOfMemory`] if they overlap and there is none to spare.
+    ///
+    /// # Safety
+    /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile.
+    pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
+        if copy::overlap(&self.descriptor, &from.descriptor) {
+            // SAFETY: passed on from the caller; a copy overlaps nothing.
+            return unsafe { copy::assign(&self.descriptor, &from.copy()?.descriptor) };
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { copy::assign(&self.descriptor, &from.descriptor) }
+    }
+
     /// A fresh tensor with the elements of another.
     fn filled_from(self, from: &Tensor) -> Result<Tensor> {
         // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.
