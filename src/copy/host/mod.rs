@@ -47,7 +47,7 @@ pub(super) unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *co
             let columns = steps.remove(position);
             let square = Square { rows: inner, columns };
             nested(&steps, to, from, &mut |to, from| {
-                transpose::copy::<SIZE>(&square, to, from, streamed.then_some(&mut scratch));
+                transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);
             });
         } else {
             nested(&steps, to, from, &mut |to, from| run::<SIZE>(inner, to, from));

@@ -22,6 +22,9 @@ pub(super) struct Square {
     pub(super) columns: Step,
 }
 
+/// Bytes between lines that meet in the same places of a cache.
+const SET_BYTES: usize = 2048;
+
 /// Room for one block, reused for all blocks of a copy.
 pub(super) struct Scratch(Vec<[u8; 64]>);
 
@@ -48,29 +51,30 @@ pub(super) unsafe fn copy<const SIZE: usize>(
     square: &Square,
     to: *mut u8,
     from: *const u8,
-    scratch: Option<&mut Scratch>,
+    scratch: &mut Scratch,
+    streamed: bool,
 ) {
     #[cfg(target_arch = "x86_64")]
     if SIZE == 8 && is_x86_feature_detected!("avx2") {
         // SAFETY: passed on from the caller, and the instructions are there.
-        return unsafe { with_avx2::<super::tile::Eight>(square, to, from, scratch) };
+        return unsafe { with_avx2::<super::tile::Eight>(square, to, from, scratch, streamed) };
     }
     #[cfg(target_arch = "x86_64")]
     if SIZE == 4 && is_x86_feature_detected!("avx2") {
         // SAFETY: as above.
-        return unsafe { with_avx2::<super::tile::Four>(square, to, from, scratch) };
+        return unsafe { with_avx2::<super::tile::Four>(square, to, from, scratch, streamed) };
     }
     // SAFETY: passed on from the caller.
-    unsafe { blocks::<Portable<SIZE>>(square, to, from, scratch) }
+    unsafe { blocks::<Portable<SIZE>>(square, to, from, scratch, streamed) }
 }
 
 /// # Safety
 /// - As for [`copy`], and the machine has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: Option<&mut Scratch>) {
+unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
     // SAFETY: passed on from the caller.
-    unsafe { blocks::<T>(square, to, from, scratch) }
+    unsafe { blocks::<T>(square, to, from, scratch, streamed) }
 }
 
 /// Block by block.
@@ -78,9 +82,11 @@ unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scra
 /// # Safety
 /// - As for [`copy`], with what the tile needs.
 #[inline(always)]
-unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, mut scratch: Option<&mut Scratch>) {
+unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
     let Square { rows, columns } = *square;
     let high = (LINE_BYTES / T::SIZE).min(rows.count);
+    // Lines a multiple of this apart meet in the same few places of the caches, and push each other out.
+    let meeting = columns.to.unsigned_abs() % SET_BYTES == 0;
     for row in (0..rows.count).step_by(high) {
         let height = high.min(rows.count - row);
         let wide = COLUMN_BYTES / T::SIZE;
@@ -90,16 +96,19 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, mut scr
             let from = from.wrapping_offset(at(rows.from, row) + at(columns.from, column));
             // SAFETY: a part of the square.
             unsafe {
-                match &mut scratch {
-                    None => block::<T>(to, columns.to, from, rows.from, height, width),
-                    Some(scratch) => {
-                        let pitch = (height * T::SIZE).next_multiple_of(64) + APART;
-                        let lines = scratch.lines(pitch * width);
-                        block::<T>(lines, at(1, pitch), from, rows.from, height, width);
-                        for column in 0..width {
-                            let line = lines.add(column * pitch);
-                            stream::copy(to.wrapping_offset(at(columns.to, column)), line, height * T::SIZE);
-                        }
+                if !streamed && !meeting {
+                    block::<T>(to, columns.to, from, rows.from, height, width);
+                    continue;
+                }
+                let pitch = (height * T::SIZE).next_multiple_of(64) + APART;
+                let lines = scratch.lines(pitch * width);
+                block::<T>(lines, at(1, pitch), from, rows.from, height, width);
+                for column in 0..width {
+                    let (to, line) = (to.wrapping_offset(at(columns.to, column)), lines.add(column * pitch));
+                    if streamed {
+                        stream::copy(to, line, height * T::SIZE);
+                    } else {
+                        std::ptr::copy_nonoverlapping(line, to, height * T::SIZE);
                     }
                 }
             }
