@@ -42,6 +42,12 @@ pub fn num_threads() -> usize {
 ///
 /// # Errors
 /// The system has no more threads to give.
+///
+/// # Example
+/// ```
+/// dlfield::set_num_threads(2).unwrap();
+/// assert_eq!(dlfield::num_threads(), 2);
+/// ```
 pub fn set_num_threads(threads: usize) -> Result<(), ThreadPoolBuildError> {
     let pool = match threads {
         0 => None,

@@ -78,6 +78,19 @@ impl Tensor {
         unsafe { copy::assign(&self.descriptor, &from.descriptor) }
     }
 
+    /// Writes the same element, bit for bit, to every index.
+    ///
+    /// # Errors
+    /// [`crate::DTypeError::ElementSize`] if `element` is not one element, [`crate::DeviceError`] if the host cannot reach
+    /// the memory.
+    ///
+    /// # Safety
+    /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile.
+    pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        unsafe { copy::fill(&self.descriptor, element) }
+    }
+
     /// A fresh tensor with the elements of another.
     fn filled_from(self, from: &Tensor) -> Result<Tensor> {
         // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod alloc;
+mod copies;
 mod elements;
 mod handmade;
 mod imports;

@@ -28,7 +28,7 @@ pub(super) unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *co
         // SAFETY: a plan without loops is one element.
         return unsafe { element(SIZE, to, from) };
     };
-    let unit = SIZE as isize;
+    let unit = SIZE.cast_signed();
     // SAFETY: each turn of the outer loops is a field of the inner ones, which are the caller's.
     unsafe {
         if inner.to == unit && inner.from == 0 && steps.iter().all(|step| step.from == 0) {

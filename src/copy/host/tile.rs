@@ -96,7 +96,7 @@ mod x86 {
         unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
             // SAFETY: passed on from the caller.
             unsafe {
-                let row = |row: usize| _mm256_loadu_ps(from.offset(row as isize * from_row).cast());
+                let row = |row: usize| _mm256_loadu_ps(from.offset(row.cast_signed() * from_row).cast());
                 let rows: [__m256; SIDE] = std::array::from_fn(row);
                 let pair = |first: usize, high: bool| {
                     let (a, b) = (rows[first], rows[first + 1]);
@@ -117,8 +117,71 @@ mod x86 {
                 for line in 0..4 {
                     let low = _mm256_permute2f128_ps::<0x20>(quads[line], quads[line + 4]);
                     let high = _mm256_permute2f128_ps::<0x31>(quads[line], quads[line + 4]);
-                    _mm256_storeu_ps(to.offset(line as isize * to_row).cast(), low);
-                    _mm256_storeu_ps(to.offset((line + 4) as isize * to_row).cast(), high);
+                    _mm256_storeu_ps(to.offset(line.cast_signed() * to_row).cast(), low);
+                    _mm256_storeu_ps(to.offset((line + 4).cast_signed() * to_row).cast(), high);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use arm::{Eight, Four};
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::aarch64::*;
+
+    use super::{SIDE, Tile};
+
+    /// 8-byte elements in NEON registers of two.
+    pub(in super::super) struct Eight;
+
+    impl Tile for Eight {
+        const SIZE: usize = 8;
+
+        #[inline(always)]
+        unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
+            // SAFETY: passed on from the caller; every aarch64 has these instructions.
+            unsafe {
+                for below in (0..SIDE.cast_signed()).step_by(2) {
+                    for right in (0..SIDE.cast_signed()).step_by(2) {
+                        let from = from.offset(below * from_row + 8 * right);
+                        let (a, b) = (vld1q_u64(from.cast()), vld1q_u64(from.offset(from_row).cast()));
+                        let to = to.offset(right * to_row + 8 * below);
+                        vst1q_u64(to.cast(), vtrn1q_u64(a, b));
+                        vst1q_u64(to.offset(to_row).cast(), vtrn2q_u64(a, b));
+                    }
+                }
+            }
+        }
+    }
+
+    /// 4-byte elements in NEON registers of four.
+    pub(in super::super) struct Four;
+
+    impl Tile for Four {
+        const SIZE: usize = 4;
+
+        #[inline(always)]
+        unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
+            // SAFETY: as above.
+            unsafe {
+                for below in (0..SIDE.cast_signed()).step_by(4) {
+                    for right in (0..SIDE.cast_signed()).step_by(4) {
+                        let from = from.offset(below * from_row + 4 * right);
+                        let row = |row: isize| vld1q_u32(from.offset(row * from_row).cast());
+                        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+                        let pairs =
+                            |a, b| (vreinterpretq_u64_u32(vtrn1q_u32(a, b)), vreinterpretq_u64_u32(vtrn2q_u32(a, b)));
+                        let ((ab, ab2), (cd, cd2)) = (pairs(a, b), pairs(c, d));
+                        let lines =
+                            [vtrn1q_u64(ab, cd), vtrn1q_u64(ab2, cd2), vtrn2q_u64(ab, cd), vtrn2q_u64(ab2, cd2)];
+                        let to = to.offset(right * to_row + 4 * below);
+                        for (place, line) in (0isize..).zip(lines) {
+                            vst1q_u64(to.offset(place * to_row).cast(), line);
+                        }
+                    }
                 }
             }
         }

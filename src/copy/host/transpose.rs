@@ -64,6 +64,14 @@ pub(super) unsafe fn copy<const SIZE: usize>(
         // SAFETY: as above.
         return unsafe { with_avx2::<super::tile::Four>(square, to, from, scratch, streamed) };
     }
+    #[cfg(target_arch = "aarch64")]
+    match SIZE {
+        // SAFETY: passed on from the caller, and every aarch64 has the instructions.
+        8 => return unsafe { blocks::<super::tile::Eight>(square, to, from, scratch, streamed) },
+        // SAFETY: as above.
+        4 => return unsafe { blocks::<super::tile::Four>(square, to, from, scratch, streamed) },
+        _ => {}
+    }
     // SAFETY: passed on from the caller.
     unsafe { blocks::<Portable<SIZE>>(square, to, from, scratch, streamed) }
 }
