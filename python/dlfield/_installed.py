@@ -40,7 +40,9 @@ _KNOWN: tuple[tuple[str, str, Callable[[ModuleType], Any] | None], ...] = (
 _PROTOCOLS = (
     "__dlpack__",
     "__dlpack_c_exchange_api__",
+    "__gt_data_interface__",
     "__cuda_array_interface__",
+    "__hip_array_interface__",
     "__array_interface__",
     "__array__",
     "__gt_dims__",

@@ -9,6 +9,8 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from dlfield._native import (
     Descriptor,
     ExchangeError,
@@ -81,6 +83,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
     True
     """
+    copy = _checked(copy)
     jax = imported("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
@@ -129,6 +132,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.preflight(dl.zeros((4, 3)), "cupy").reason
     'the memory is on cpu and CuPy works on cuda and cuda_managed only'
     """
+    copy = _checked(copy)
     cupy = imported("cupy", "as_cupy")
     if isinstance(obj, cupy.ndarray):
         return obj.copy(order="K") if copy else obj
@@ -140,6 +144,13 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     if seen.device.type in ("cuda", "cuda_managed"):
         return _cupy_view(cupy, seen).copy(order="K")
     return cupy.asarray(as_numpy(seen))
+
+
+def _checked(copy: Any) -> bool | None:
+    """Return the argument `copy` as one of the three values that `is` is asked for."""
+    if copy is None or isinstance(copy, (bool, np.bool_)):
+        return None if copy is None else bool(copy)
+    raise TypeError(f"copy: {copy!r}; allowed is None, True or False")
 
 
 def _tensor(obj: Any, copy: bool | None) -> Tensor:
@@ -180,7 +191,12 @@ def _jax_cpu(jax: ModuleType) -> Any:
 def _cupy_stream(cupy: ModuleType, obj: Any) -> int | None:
     """Return CuPy's current stream as DLPack writes it where `obj` is on a CUDA device, else None."""
     ask = getattr(obj, "__dlpack_device__", None)
-    kind, number = ask() if ask is not None else (1, 0)
+    if ask is None:
+        # This interface does not say which device, but may say on which stream the memory is still being written.
+        offers = any(hasattr(obj, name) for name in ("__gt_data_interface__", "__gt_interface__"))
+        on_current = not offers and hasattr(obj, "__cuda_array_interface__")
+        return (cupy.cuda.get_current_stream().ptr or 1) if on_current else None
+    kind, number = ask()
     if kind not in (2, 13):
         return None
     with cupy.cuda.Device(number):

@@ -200,6 +200,12 @@ pub enum ExchangeError {
         /// Why.
         reason: String,
     },
+    /// What an object hands over is a copy, and its memory was wanted.
+    #[error("obj: {reason}; allowed is memory of its own: take the copy with from_dlpack")]
+    OnlyCopy {
+        /// Why.
+        reason: String,
+    },
     /// An argument that has to be absent or otherwise.
     #[error("{argument}: {got}; allowed is {allowed}")]
     Argument {

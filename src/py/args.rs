@@ -31,6 +31,12 @@ pub(super) fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.extract().map_err(|_| wrong())
 }
 
+/// The argument `copy`: True always, False never, None where it is needed.
+pub(super) fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+    let wrong = || PyTypeError::new_err(format!("copy: {}; allowed is None, True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
 /// The entries of a sequence with one entry per dimension. There are at most [`MAX_NDIM`]; what goes on after that, perhaps
 /// without end, is not read.
 fn entries<'py, T>(

@@ -1,5 +1,6 @@
 //! Labels that objects carry: dims and origin, whatever protocol their memory comes through.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
@@ -11,7 +12,7 @@ use super::read::{self, Interface, Key, Name, Seen};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
-use crate::layout::{Extents, Halo};
+use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::tensor::Tensor;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -64,11 +65,11 @@ impl<T: PartialEq> Answer<T> {
 
 /// The labels that an object states, in any of the ways there are.
 fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
-    let read = |value: Option<Bound<'_, PyAny>>| value.map(|value| strings(&value)).transpose();
+    let read = |source, value: Option<Bound<'_, PyAny>>| value.map(|value| strings(source, &value)).transpose();
     let mut answer = Answer::of(Kind::Dims, |dims: &Dims| format!("({dims})"));
-    answer.hear("__gt_dims__", read(value_or_call(object, Name::GtDims)?)?)?;
+    answer.hear("__gt_dims__", read("__gt_dims__", value_or_call(object, Name::GtDims)?)?)?;
     for source in interface.sources() {
-        answer.hear(source.name, read(source.get(Key::Dims)?)?)?;
+        answer.hear(source.name, read(source.name, source.get(Key::Dims)?)?)?;
     }
     // Other libraries use `dims` for other things; only sequences of strings are labels.
     let plain = attribute(object, Name::Dims)?
@@ -78,7 +79,7 @@ fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> P
                 .try_iter()
                 .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
         });
-    answer.hear("dims", read(plain)?)?;
+    answer.hear("dims", read("dims", plain)?)?;
     Ok(answer.given())
 }
 
@@ -86,7 +87,9 @@ fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> P
 fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
     for source in interface.sources() {
-        answer.hear(source.name, source.get(Key::Halo)?.map(|halo| args::halo(&halo)).transpose()?)?;
+        let Some(halo) = source.get(Key::Halo)? else { continue };
+        let name = format!("{}[\"halo\"]", source.name);
+        answer.hear(source.name, Some(args::halo(&halo).map_err(|error| misstated(halo.py(), &name, error))?))?;
     }
     Ok(answer.given())
 }
@@ -100,7 +103,8 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
     for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
         if let Some(value) = value_or_call(object, name)? {
             // GT4Py takes these in its own order of dimensions.
-            answer.hear(source, Some(in_index_order(args::ints(source, &value)?, dims)))?;
+            let origin = args::ints(source, &value).map_err(|error| misstated(value.py(), source, error))?;
+            answer.hear(source, Some(in_index_order(origin, dims)))?;
         }
     }
     Ok(answer.given())
@@ -116,14 +120,32 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
     sorted
 }
 
+/// The error for numbers that an object states and that are none: it is not the caller who has to mend his types.
+fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let message = error.value(py).to_string();
+    let what = message.split_once(": ").map_or(&*message, |(_argument, what)| what);
+    let named = Kind::Layout.error(format!("{source}: {what}"));
+    named.set_cause(py, Some(error));
+    named
+}
+
 /// Labels as objects state them: strings, or anything whose text is the label.
-fn strings(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
+fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     if value.is_instance_of::<PyString>() {
         return args::dims(value);
     }
-    let wrong = || Kind::Dims.error(format!("dims: {} is not a sequence of labels", args::shown(value)));
-    let labels: Vec<String> =
-        value.try_iter().map_err(|_| wrong())?.map(|item| Ok(item?.str()?.to_string())).collect::<PyResult<_>>()?;
+    let what = "is not a sequence of labels; allowed is one string for each dimension";
+    let wrong = || Kind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
+    // One more than there can be is too many already; what is iterated may have no end.
+    let items = value.try_iter().map_err(|_| wrong())?.take(MAX_NDIM + 1);
+    let labels: Vec<String> = items.map(|item| Ok(item?.str()?.to_string())).collect::<PyResult<_>>()?;
+    if labels.len() > MAX_NDIM {
+        let message = format!("{source}: more than {MAX_NDIM} labels; allowed is one string for each dimension");
+        return Err(Kind::Dims.error(message));
+    }
     Ok(Dims::parse(labels)?)
 }
 
@@ -197,11 +219,12 @@ impl Labels {
         }
         // Where nobody states an origin, it is the lower halo.
         let lower = self.halo.as_ref().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
-        if let Some(origin) = self.origin.or(lower) {
-            descriptor.set_origin(origin.as_slice().into())?;
-        }
+        // A halo that is too wide is no wrong origin.
         if let Some(halo) = self.halo {
             descriptor.set_halo(halo.as_slice().into())?;
+        }
+        if let Some(origin) = self.origin.or(lower) {
+            descriptor.set_origin(origin.as_slice().into())?;
         }
         Ok(())
     }
@@ -212,11 +235,30 @@ impl Labels {
     }
 }
 
-/// The labels of an array's dimensions in index order, from wherever the object states them, else `annotation`.
+/// Return the labels of an array's dimensions in index order, from wherever the object states them.
 ///
-/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims`. `DimsError` if two of them
-/// disagree. `None` if nothing says.
+/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
+/// strings; and where an object that wraps an array says nothing, the array inside.
 ///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// annotation
+///     What counts where nothing says: a string of one-letter labels or a sequence of labels.
+///
+/// Returns
+/// -------
+/// tuple of str, or None
+///     None if neither the object nor the annotation says.
+///
+/// Raises
+/// ------
+/// DimsError
+///     Two sources disagree, or a label stands twice or is none.
+///
+/// Example
+/// -------
 /// >>> import dlfield as dl, numpy as np
 /// >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
 /// (('J', 'K'), ('K',))
@@ -237,11 +279,32 @@ fn get_dims<'py>(
     dims.map(|dims| attributes::labels(py, &dims)).transpose()
 }
 
-/// The index of an array's first compute point, from wherever the object states it, else `default`.
+/// Return the index of an array's first compute point in index order, from wherever the object states it.
 ///
-/// Looked at are `__gt_origin__` and `default_origin` (`LayoutError` if they disagree), then the data interface's lower
-/// halo. `None` if nothing says.
+/// Looked at are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
+/// data interface's lower halo; and where an object that wraps an array says nothing, the array inside.
 ///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// default
+///     What counts where nothing says: a sequence of integers.
+///
+/// Returns
+/// -------
+/// tuple of int, or None
+///     None if neither the object nor the default says.
+///
+/// Raises
+/// ------
+/// LayoutError
+///     `__gt_origin__` and `default_origin` disagree, or are no integers.
+/// DimsError
+///     As for `get_dims`: the labels tell the order.
+///
+/// Example
+/// -------
 /// >>> import dlfield as dl, numpy as np
 /// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
 /// ((1, 2), None)

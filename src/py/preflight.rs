@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::errors::Kind;
-use super::read;
 use super::tensor::PyTensor;
+use super::{args, read};
 use crate::descriptor::Descriptor;
 use crate::preflight::{self, Preflight, Support, Target, Verdict};
 
@@ -100,12 +100,18 @@ impl PyPreflight {
 /// >>> dl.preflight(padded, "jax", write=True).fix
 /// 'write through NumPy or PyTorch: as_numpy, as_torch'
 #[pyfunction]
-#[pyo3(name = "preflight", signature = (obj, target, *, write=false))]
-fn of_object(obj: &Bound<'_, PyAny>, target: &str, write: bool) -> PyResult<PyPreflight> {
+#[pyo3(name = "preflight", signature = (obj, target, *, write=None), text_signature = "(obj, target, *, write=False)")]
+fn of_object(
+    obj: &Bound<'_, PyAny>,
+    target: &Bound<'_, PyAny>,
+    write: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyPreflight> {
     let py = obj.py();
-    let wanted = Target::from_name(target).ok_or_else(|| {
+    let write = write.map_or(Ok(false), |write| args::flag("write", write))?;
+    let named = target.cast::<PyString>().ok().map(|name| name.to_string_lossy());
+    let wanted = named.and_then(|name| Target::from_name(&name)).ok_or_else(|| {
         let allowed = Target::ALL.map(Target::name).join("', '");
-        PyValueError::new_err(format!("target: {target:?}; allowed are '{allowed}'"))
+        PyValueError::new_err(format!("target: {}; allowed are '{allowed}'", args::shown(target)))
     })?;
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return Ok(PyPreflight(judge(py, tensor.get().0.descriptor(), wanted, write)?));

@@ -13,6 +13,7 @@ import pytest
 import dlfield as dl
 from fake_cupy import FakeCuPy
 from fakes import FakeTensor, Producer, int_matrix
+from fakes_interfaces import Exposing, interface_of
 
 READ_ONLY = 1
 
@@ -86,6 +87,22 @@ def test_the_producer_is_told_the_stream(number: int, stream: int) -> None:
     obj = on_gpu(device=(2, number))
     dl.as_cupy(obj)
     assert [call.get("stream") for call in obj.calls] == [stream]
+
+
+def test_streams_of_the_cuda_interface(cupy: FakeCuPy) -> None:
+    """CuPy must not read what is still being written on another stream; nothing here waits for that."""
+    array = int_matrix()
+
+    def written_on(stream: int | None) -> Any:
+        interface = interface_of(array, stream=stream)
+        return Exposing(__cuda_array_interface__=interface)
+
+    for stream in (None, 1):
+        assert dl.as_cupy(written_on(stream)).values.tolist() == array.tolist()
+    with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is the producer's own stream"):
+        dl.as_cupy(written_on(7))
+    cupy.streams[0] = 7
+    assert dl.as_cupy(written_on(7)).values.tolist() == array.tolist()
 
 
 def test_copies_on_the_gpu(cupy: FakeCuPy) -> None:

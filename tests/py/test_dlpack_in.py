@@ -320,6 +320,23 @@ def test_the_halo_is_an_origin_only_where_nothing_else_is() -> None:
         dl.describe(differing)
 
 
+def test_wrong_labels_are_named() -> None:
+    interface = {None: {"shape": (2, 3), "typestr": "<i4", "data": (4096, False)}}
+    for labels, error, named in (
+        ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: 3 is not a sequence of labels"),
+        ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
+        ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'n' is not an integer"),
+        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'n\' is neither'),
+        ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: \(5, 5\) at axis 0"),
+        ({"dims": iter(int, 1)}, dl.DimsError, "__gt_data_interface__: more than 64 labels"),
+    ):
+        inside = {key: value for key, value in labels.items() if key in ("halo", "dims")}
+        outside = {key: value for key, value in labels.items() if key not in inside}
+        stated = {"__gt_data_interface__": {None: {**interface[None], **inside}}} if inside else outside
+        with pytest.raises(error, match=named):
+            dl.describe(Labelled(FakeTensor(int_matrix()), **stated))
+
+
 @pytest.mark.parametrize("device", [None, 5, (1,), "cpu"])
 def test_a_device_that_is_no_pair_is_named(device: Any) -> None:
     producer = Producer(FakeTensor(int_matrix()))

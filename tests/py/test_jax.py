@@ -93,6 +93,32 @@ def test_as_jax_of_readonly_memory() -> None:
     assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
 
 
+def test_arrays_without_memory_are_named(jax: Any, jnp: Any) -> None:
+    deleted, donated = jnp.ones(3), jnp.ones(3)
+    deleted.delete()
+    jax.jit(lambda array: array + 1, donate_argnums=0)(donated).block_until_ready()
+    for array in (deleted, donated):
+        for refuse in (dl.describe, dl.from_dlpack, dl.as_numpy):
+            with pytest.raises(dl.ExchangeError, match=r"obj: a JAX array that was deleted.*still has memory"):
+                refuse(array)
+        assert dl.preflight(array, "numpy").verdict == "impossible"
+
+
+def test_arrays_that_are_being_traced_are_jaxs_to_refuse(jax: Any, jnp: Any) -> None:
+    caught = []
+
+    def look(array: Any) -> Any:
+        for read in (dl.describe, dl.from_dlpack):
+            with pytest.raises(jax.errors.ConcretizationTypeError) as error:
+                read(array)
+            caught.append(error)
+        assert dl.as_jax(array) is array
+        return array
+
+    jax.jit(look)(jnp.ones(3))
+    assert len(caught) == 2
+
+
 def test_jax_writes_are_refused_not_lost(jnp: Any) -> None:
     field = dl.from_dlpack(jnp.ones(3))
     with pytest.raises(dl.ExchangeError, match=r"(?i)read.?only"):

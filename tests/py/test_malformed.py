@@ -253,6 +253,36 @@ def test_any_combination(maker: str, changes: dict[str, Any]) -> None:
     check(MAKERS[maker], changes)
 
 
+ENDLESS = itertools.repeat(1)
+LABELS: dict[str, list[Any]] = {
+    "dims": [*JUNK, *EDGES, "K", "KK", ("K",), ("K", "K"), ("K", ""), ("K", 1), ENDLESS, (Hostile(), "K")],
+    "halo": [*LISTS, ENDLESS, ((1, 1), (1, 1, 1)), (("x", 1), 1), ((1, HUGE), 1), (9, 9), ((0, 3), 0)],
+    "__gt_dims__": [*JUNK, *EDGES, "K", "KK", ENDLESS, lambda: ENDLESS, lambda: 5],
+    "__gt_origin__": [*LISTS, "KJ", ENDLESS, lambda: ENDLESS, lambda: 5, (9, 9), (-1, 0)],
+    "default_origin": [*LISTS, ENDLESS, {"I": 0}],
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_each_wrong_label(name: str) -> None:
+    """What an object states of itself is its own business: no TypeError as for an argument of the caller's."""
+
+    def labelled(changes: dict[str, Any]) -> Any:
+        attributes = changes if name.startswith("_") or name == "default_origin" else {}
+        keys = {} if attributes else changes
+        return Exposing(__gt_data_interface__={None: interface_of(MATRIX, **keys)}, **changed({}, attributes))
+
+    taken = []
+    for value in LABELS[name]:
+        check(labelled, {name: value})
+        taken.append(attempt(dl.describe, labelled({name: value})))
+        for get in (dl.get_dims, dl.get_origin):
+            with suppress(dl.Error, MineError):
+                get(labelled({name: value}))
+    assert True in taken
+    assert False in taken
+
+
 # Values of the attributes themselves.
 ATTRIBUTES = ["__array_interface__", "__cuda_array_interface__", "__hip_array_interface__"]
 

@@ -1,5 +1,6 @@
 """What `preflight` says of all kinds of objects: the framework's own, devices, what can't be described."""
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -35,12 +36,32 @@ def test_shown() -> None:
 
 def test_wrong_arguments() -> None:
     call: Any = dl.preflight
-    with pytest.raises(ValueError, match=r"target: \"tensorflow\"; allowed are 'numpy', 'torch', 'jax', 'cupy'"):
+    with pytest.raises(ValueError, match=r"target: 'tensorflow'; allowed are 'numpy', 'torch', 'jax', 'cupy'"):
         call(np.ones(3), "tensorflow")
     with pytest.raises(dl.NotAnArrayError, match="object"):
         call(object(), "numpy")
+    with pytest.raises(ValueError, match=r"target: 3; allowed are 'numpy'"):
+        call(np.ones(3), 3)
+    with pytest.raises(TypeError, match="write: 1; allowed is True or False"):
+        call(np.ones(3), "numpy", write=1)
     with pytest.raises(TypeError):
         call(np.ones(3), "numpy", True)
+
+
+@pytest.mark.usefixtures("torch", "jax")
+def test_copy_is_a_bool_or_none() -> None:
+    """0 is not False for `is`, and would be taken for None."""
+    shared: Any = dl.zeros((4, 6), "float32")
+    uneven: Any = shared[:, ::2]
+    for convert in (dl.as_numpy, dl.as_torch, dl.as_jax, dl.as_cupy, dl.from_dlpack):
+        for copy in (0, 1, "no", np.int64(0)):
+            with pytest.raises(TypeError, match=f"copy: {re.escape(repr(copy))}; allowed is None, True or False"):
+                convert(shared, copy=copy)
+    assert dl.as_jax(shared, copy=np.True_).unsafe_buffer_pointer() != shared.ptr
+    with pytest.raises(dl.ExchangeError, match="as_jax: copy=False"):
+        dl.as_jax(uneven, copy=np.False_)
+    with pytest.raises(dl.ExchangeError, match="as_torch: copy=False"):
+        dl.as_torch(uneven.as_readonly(), copy=np.False_)
 
 
 def test_the_data_is_not_touched() -> None:

@@ -72,7 +72,7 @@ unsafe extern "C" fn as_torch(
         // SAFETY: the interpreter's own arguments.
         unsafe { PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
         let obj = PARAMETERS.required(&arguments, 0)?;
-        let copy = given(&arguments[1]).map(|copy| args::flag("copy", copy)).transpose()?;
+        let copy = given(&arguments[1]).map_or(Ok(None), args::copy)?;
         if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
             return match share(py, &tensor.get().0, copy)? {
                 Some(shared) => Ok(shared),

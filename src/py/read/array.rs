@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use super::names::Name;
-use super::{Purpose, Reading, Request, facts, numpy};
+use super::{Purpose, Reading, Request, facts, numpy, refused_copy};
 use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
 use crate::py::args;
@@ -41,8 +41,7 @@ pub(super) fn read(
         method.call(py, [], None)?
     };
     if shared && is_fresh(&array) {
-        let reason = "__array__ returned an array made for this call".to_owned();
-        return Err(ExchangeError::NeedsCopy { reason }.into());
+        return Err(refused_copy(purpose, "__array__ returned an array made for this call").into());
     }
     let reading = match numpy::read(&array, request, purpose, descriptor)? {
         None => numpy::read_subclass(&array, request, purpose, descriptor)?,

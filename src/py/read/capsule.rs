@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{Purpose, Reading, Request};
+use super::{Purpose, Reading, Request, check_exported};
 use crate::descriptor::Descriptor;
 
 pub(super) fn read(
@@ -15,5 +15,9 @@ pub(super) fn read(
     if !object.is_instance_of::<PyCapsule>() {
         return Ok(None);
     }
-    super::dlpack::consume(object, purpose, request.copy, descriptor)
+    let reading = super::dlpack::consume(object, purpose, request.copy, descriptor)?;
+    if reading.is_some() {
+        check_exported(request, descriptor.device())?;
+    }
+    Ok(reading)
 }

@@ -7,7 +7,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyT
 
 use super::array::references;
 use super::buffer::{self, Held};
-use super::{Purpose, Request};
+use super::{Purpose, Request, refused_copy};
 use crate::dtype::DType;
 use crate::layout::{Extents, MAX_NDIM};
 use crate::protocol::ExchangeError;
@@ -77,8 +77,8 @@ pub(super) fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>, 
     let owns = data.is_exact_instance_of::<PyBytes>() || data.is_exact_instance_of::<PyByteArray>();
     // One reference is the dictionary's, one is ours here.
     if owns && references(&data) <= 2 {
-        let reason = "the producer has copied its elements into \"data\" for this call".to_owned();
-        return Err(ExchangeError::NeedsCopy { reason }.into());
+        let reason = "the producer has copied its elements into \"data\" for this call";
+        return Err(refused_copy(purpose, reason).into());
     }
     Ok(())
 }

@@ -15,9 +15,10 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::facts::{self, Facts, Library};
 use super::names::Name;
-use super::{Purpose, Reading, Request};
+use super::{Purpose, Reading, Request, cuda_array_interface, refused_copy};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
 use crate::py::device::DlpackPair;
@@ -40,8 +41,13 @@ pub(super) fn read(
     };
     let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
     let stream = request.stream.filter(|stream| !stream.is_none());
+    if let Some(device) = request.device.or(found) {
+        check_stream(stream, device)?;
+    }
+    // A description of what the producer has moved would say nothing about the object.
+    let in_place = request.copy == Some(false) || (elsewhere.is_some() && purpose == Purpose::Describe);
     let version = max_version(py)?;
-    let asked = if elsewhere.is_none() && stream.is_none() && request.copy != Some(false) {
+    let asked = if elsewhere.is_none() && stream.is_none() && !in_place {
         method.call(py, [version], Some(MAX_VERSION.get(py)?))
     } else {
         let keywords = PyDict::new(py);
@@ -50,7 +56,7 @@ pub(super) fn read(
             let DlpackPair(code, id) = DlpackPair::of(wanted);
             keywords.set_item(intern!(py, "dl_device"), (code, id))?;
         }
-        if request.copy == Some(false) {
+        if in_place {
             keywords.set_item(intern!(py, "copy"), false)?;
         }
         if let Some(stream) = stream {
@@ -58,11 +64,10 @@ pub(super) fn read(
         }
         object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
     };
-    // What has to be obeyed is not dropped on the way.
-    let demanding = elsewhere.is_some() || request.copy == Some(false);
     let capsule = match asked {
-        // Producers of the old protocol know at most the stream. What they don't know and has to be obeyed, they refuse.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) && !demanding => match stream {
+        // Producers of the old protocol know at most the stream. Whether the memory is where it has to be, its struct
+        // says; whether it is a copy, nothing does, so that demand is not dropped on the way.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match stream {
             Some(stream) => {
                 let old = PyDict::new(py);
                 old.set_item(intern!(py, "stream"), stream)?;
@@ -81,6 +86,15 @@ pub(super) fn read(
         // A JAX array never changes, whatever a caller promises.
         Reading::Unsure(owner) if Facts::of(object)?.library == Library::Jax => Ok(Some(Reading::Owned(owner))),
         reading => Ok(Some(reading)),
+    }
+}
+
+/// Refuses what is no stream of the device: the host has none, and CUDA and ROCm each have numbers that mean nothing.
+fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
+    match device.kind() {
+        "cuda" | "cuda_managed" => cuda_array_interface::check_order(&CUDA, stream, None),
+        "rocm" => cuda_array_interface::check_order(&HIP, stream, None),
+        _ => args::check_stream(stream, device),
     }
 }
 
@@ -131,8 +145,7 @@ pub(super) fn consume(
 /// Refuses a producer's copy where the memory itself is wanted: a description of a copy says nothing about the object.
 pub(super) fn check_copied(flags: DlpackFlags, purpose: Purpose, copy: Option<bool>) -> Result<(), ExchangeError> {
     if flags.contains(DlpackFlags::IS_COPIED) && (purpose == Purpose::Describe || copy == Some(false)) {
-        let reason = "the producer has made a copy (flag IS_COPIED)".to_owned();
-        return Err(ExchangeError::NeedsCopy { reason });
+        return Err(refused_copy(purpose, "the producer has made a copy (flag IS_COPIED)"));
     }
     Ok(())
 }

@@ -12,8 +12,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
-use super::facts::{Facts, Library};
-use super::{Purpose, Reading, Request};
+use super::facts::{self, Facts, Library};
+use super::names::Name;
+use super::{Purpose, Reading, Request, check_exported};
 use crate::descriptor::Descriptor;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::lookup;
@@ -32,8 +33,10 @@ pub(super) fn read(
 ) -> PyResult<Option<Reading>> {
     let facts = Facts::of(object)?;
     let Some(table) = facts.table else { return Ok(None) };
-    // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device.
-    if request.stream.is_some_and(|stream| !stream.is_none()) {
+    // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device,
+    // by objects that have it.
+    let ordered = request.stream.is_some_and(|stream| !stream.is_none());
+    if ordered && facts::method(object, Name::Dlpack)?.is_some() {
         return Ok(None);
     }
     let reading = match (purpose, facts.torch_lends()) {
@@ -60,7 +63,11 @@ pub(super) fn read(
         check_lazy(object, descriptor)?;
     }
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
-    Ok(if elsewhere { None } else { Some(reading) })
+    if elsewhere && facts::method(object, Name::Dlpack)?.is_some() {
+        return Ok(None);
+    }
+    check_exported(request, descriptor.device())?;
+    Ok(Some(reading))
 }
 
 /// Describes a PyTorch tensor by the struct that PyTorch lends.

@@ -24,15 +24,49 @@ static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack(obj, *, device=None, copy=None, dims=None, origin=None, stream=None)
 --
 
-Takes any array over as a `Tensor` that shares its memory and keeps it.
+Take any array over as a `Tensor` that shares its memory and keeps it.
 
-`obj` is an array of any library with DLPack, a NumPy array, or a DLPack capsule. `device` is where the memory has to be;
-`copy=True` copies always, `False` never. `dims` and `origin` label what carries no labels itself, or other ones.
-Read-only memory stays read-only; so does a legacy capsule's, which cannot say otherwise.
+Read-only memory stays read-only; so does that of a legacy DLPack capsule, which cannot say otherwise. What the object
+states of its dims, origin and halo goes along.
 
-Raises `NotAnArrayError` for an object without a protocol, `ExchangeError`, `DTypeError` or `DeviceError` naming the
-field at fault; the producer's own exceptions pass through.
+Parameters
+----------
+obj
+    Any array: whatever one of the protocols that `describe` lists describes.
+device
+    Where the memory has to be; None for where it is. A producer of DLPack is asked to bring it there. This version
+    owns memory of the host only.
+copy
+    None copies only where the producer has no memory to share; True always; False never.
+dims
+    Labels of the dimensions, instead of those that `obj` states.
+origin
+    Index of the first compute point, instead of the one that `obj` states.
+stream
+    None: there are no streams on the host.
 
+Returns
+-------
+Tensor
+    On the same memory with the same strides, unless it had to be copied.
+
+Raises
+------
+NotAnArrayError
+    No protocol describes `obj`.
+ExchangeError
+    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream on the host.
+DTypeError
+    Elements that no other library knows: of the other byte order, structured, objects, dates, text.
+DeviceError
+    The memory is on another device.
+DimsError, LayoutError
+    Labels that do not fit the shape, or that two sources state differently.
+Exception
+    What the producer itself raises passes through.
+
+Example
+-------
 >>> import dlfield as dl, numpy as np
 >>> array = np.ones((2, 3))
 >>> field = dl.from_dlpack(array, dims=\"JI\")
@@ -60,7 +94,7 @@ unsafe extern "C" fn from_dlpack(
         unsafe { FROM_DLPACK_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
         let obj = FROM_DLPACK_PARAMETERS.required(&arguments, 0)?;
         let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
-        let copy = copy.map(|copy| args::flag("copy", copy)).transpose()?;
+        let copy = copy.map_or(Ok(None), args::copy)?;
         let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
         let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
             let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
@@ -89,15 +123,61 @@ static DESCRIBE: Definition = Definition::new(
     c"describe(obj, *, dims=None, device=None, writable=False, stream=None)
 --
 
-Describes any array in place: pointer, shape, strides, element type, device, labels. Never copies.
+Describe any array in place: address, shape, strides, element type, device, labels. Never copies.
 
-The `Descriptor` keeps `obj` alive. `dims` labels what carries no labels itself, or other ones. `device` is where the
-memory has to be. `writable=True` asks for memory that may be written; for a legacy DLPack capsule, which cannot say, it
-is the caller's word that it may be.
+Protocols are tried in this order; the first that an object has is the one that counts, also if it fails. In brackets
+what `Descriptor.protocol` then says:
 
-Raises `NotAnArrayError` for an object without a protocol, `ExchangeError` for read-only memory with `writable=True`,
-`ExchangeError`, `DTypeError` or `DeviceError` naming the field at fault; the producer's own exceptions pass through.
+- our own types (dlfield), NumPy's arrays (numpy), DLPack's C exchange API (dlpack-c), JAX arrays on the host (jax),
+  bytes, bytearray and memoryview (buffer);
+- xarray.DataArray and Variable and gt4py.next fields: the array inside, by its own protocol;
+- `__dlpack__` and raw capsules of both names (dlpack);
+- `__gt_data_interface__` and `__gt_interface__` (gt);
+- `__cuda_array_interface__` (cuda-array-interface), `__hip_array_interface__` (hip-array-interface),
+  `__array_interface__` (array-interface);
+- the buffer protocol (buffer), and at last `__array__` (array).
 
+Memory of a GPU is described without a driver or a GPU being there; it is not touched.
+
+Parameters
+----------
+obj
+    The array. A raw capsule can be described once only: that takes it over.
+dims
+    Labels of the dimensions, instead of those that `obj` states.
+device
+    Where the memory has to be; None for where it is. The CUDA and ROCm interfaces do not say which GPU: this does,
+    else it is number 0.
+writable
+    Whether the memory has to be such that may be written. Of a legacy DLPack capsule, which cannot say, True is the
+    caller's word that it may be; without it, such memory counts as read-only. That of JAX always does.
+stream
+    The stream that will use the memory, as DLPack numbers it: the producer orders its work before that. -1: no order
+    is wanted. None on the host.
+
+Returns
+-------
+Descriptor
+    Keeps `obj`, and what the producer handed over for this.
+
+Raises
+------
+NotAnArrayError
+    No protocol describes `obj`.
+ExchangeError
+    A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer has only a copy to
+    show; a stream that the device has not got or that the producer cannot be told.
+DTypeError
+    Elements that no other library knows: of the other byte order, structured, objects, dates, text.
+DeviceError
+    The memory is on another device than `device`.
+DimsError, LayoutError
+    Labels that do not fit the shape, or that two sources state differently.
+Exception
+    What the producer itself raises passes through.
+
+Example
+-------
 >>> import dlfield as dl, numpy as np
 >>> seen = dl.describe(np.zeros((2, 3), \"float32\"))
 >>> seen.shape, seen.strides, seen.protocol
@@ -174,18 +254,41 @@ fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescriptor) -> PyR
     Ok(true)
 }
 
-/// A view of any host array as the NumPy array on the same memory; `copy=True` copies always, `False` never.
+/// Return the `numpy.ndarray` on the memory of any array that the host can read.
 ///
-/// Read-only memory gives a read-only array. Raises `NoSuchBufferError` where the host cannot read the memory, and what
-/// `from_dlpack` raises.
+/// Parameters
+/// ----------
+/// obj
+///     Anything `from_dlpack` takes. An exact `numpy.ndarray` comes back as it is, whatever it holds.
+/// copy
+///     None copies only where the producer has no memory to share; True always; False never.
 ///
+/// Returns
+/// -------
+/// numpy.ndarray
+///     Same shape, strides and dtype as `obj`; read-only where the memory is.
+///
+/// Raises
+/// ------
+/// NoSuchBufferError
+///     The host cannot read the memory.
+/// Error
+///     And what `from_dlpack` raises.
+///
+/// Example
+/// -------
 /// >>> import dlfield as dl
 /// >>> field = dl.zeros((2, 3), backend="gt:cpu_ifirst")
 /// >>> dl.as_numpy(field).ctypes.data == field.ptr
 /// True
 #[pyfunction]
 #[pyo3(signature = (obj, *, copy=None))]
-fn as_numpy<'py>(py: Python<'py>, obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+fn as_numpy<'py>(
+    py: Python<'py>,
+    obj: &Bound<'py, PyAny>,
+    copy: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let copy = copy.map_or(Ok(None), args::copy)?;
     if numpy::is_exact(obj) {
         let keep = pyo3::intern!(py, "K");
         return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };

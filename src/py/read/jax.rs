@@ -1,12 +1,14 @@
 //! JAX arrays on the host: their buffer protocol gives the same description as their `__dlpack__`, in a quarter of the
 //! time.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::facts::{Facts, Library};
 use super::{Purpose, Reading, Request, buffer};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::protocol::ExchangeError;
 
 pub(super) fn read<'py>(
     object: &Bound<'py, PyAny>,
@@ -19,7 +21,16 @@ pub(super) fn read<'py>(
     if elsewhere || ordered || Facts::of(object)?.library != Library::Jax {
         return Ok(None);
     }
-    // There is no buffer of an array that is not on the host, or in pieces, or deleted, or of a type without a letter:
-    // `__dlpack__` can do it, or says why not.
-    Ok(buffer::hold(object, descriptor).ok())
+    if let Ok(reading) = buffer::hold(object, descriptor) {
+        return Ok(Some(reading));
+    }
+    // `__dlpack_device__` of an array without memory only says that None has no length.
+    if object.call_method0(intern!(object.py(), "is_deleted"))?.is_truthy()? {
+        let got = "a JAX array that was deleted, or donated to a computation".to_owned();
+        let allowed = "one that still has memory: use the computation's result";
+        return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+    }
+    // There is no buffer of an array that is not on the host, or in pieces, or of a type without a letter: `__dlpack__`
+    // can do it, or says why not.
+    Ok(None)
 }

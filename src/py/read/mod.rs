@@ -34,6 +34,7 @@ use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 pub(super) use unwrap::{field_origin, inner_of, is_field};
 
 use self::facts::{Facts, Library};
+use super::args;
 use super::errors::Kind;
 use super::labels::Labels;
 use super::tensor::PyTensor;
@@ -41,6 +42,7 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dims::Dims;
 use crate::layout::Extents;
+use crate::protocol::ExchangeError;
 use crate::tensor::{Owner, Tensor};
 
 /// What the caller asks of the producer.
@@ -261,6 +263,25 @@ pub(super) fn description(object: &Bound<'_, PyAny>) -> PyResult<(Descriptor, Op
     let mut descriptor = Descriptor::BLANK;
     let (reading, _) = read(object, &Request::default(), Purpose::Describe, &mut descriptor)?;
     Ok((descriptor, reading.into_shared()))
+}
+
+/// The error for a copy where the memory itself is wanted.
+fn refused_copy(purpose: Purpose, reason: impl Into<String>) -> ExchangeError {
+    let reason = reason.into();
+    match purpose {
+        Purpose::Describe => ExchangeError::OnlyCopy { reason },
+        Purpose::Own => ExchangeError::NeedsCopy { reason },
+    }
+}
+
+/// Refuses a stream for memory of a device that nobody has been told the stream of, and nobody can be any more.
+fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> {
+    let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(()) };
+    if found == Device::CPU || stream.extract().is_ok_and(|number: i64| number == -1) {
+        return Ok(());
+    }
+    let allowed = "None, or -1 where the caller sees to the order: obj is exported without a word about streams";
+    Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
 }
 
 pub(super) fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {

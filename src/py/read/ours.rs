@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::{Purpose, Reading, Request};
+use super::{Purpose, Reading, Request, check_exported};
 use crate::descriptor::Descriptor;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::keep;
@@ -11,7 +11,7 @@ use crate::tensor::Owner;
 
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
-    _: &Request<'_, '_>,
+    request: &Request<'_, '_>,
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
@@ -30,6 +30,7 @@ pub(super) fn read(
     let Ok(described) = object.cast_exact::<PyDescriptor>() else { return Ok(None) };
     let described = described.get();
     *descriptor = described.descriptor().clone();
+    check_exported(request, descriptor.device())?;
     Ok(Some(described.keeper().map_or(Reading::Borrowed, |owner| Reading::Owned(owner.clone()))))
 }
 

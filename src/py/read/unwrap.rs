@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 
 use super::array::{is_fresh, is_shared};
 use super::facts::{Facts, loaded};
-use super::{Inner, Purpose, Reading, Request};
+use super::{Inner, Purpose, Reading, Request, refused_copy};
 use crate::descriptor::Descriptor;
 use crate::layout::Extents;
 use crate::protocol::ExchangeError;
@@ -27,8 +27,8 @@ pub(super) fn read<'py>(
     }
     let Some(array) = inner_of(object)? else { return Ok(None) };
     if is_shared(request, purpose) && is_fresh(&array) {
-        let reason = "the object has no array in memory, and makes one for each call: load it first".to_owned();
-        return Err(ExchangeError::NeedsCopy { reason }.into());
+        let reason = "the object has no array in memory, and makes one for each call: load it first";
+        return Err(refused_copy(purpose, reason).into());
     }
     let Request { device, copy, stream, .. } = *request;
     let within = Request { device, copy, stream, inside: true, ..Request::default() };

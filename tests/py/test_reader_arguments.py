@@ -1,0 +1,216 @@
+"""Each argument of `describe` and `from_dlpack` with each protocol: obeyed or refused, never ignored."""
+
+import array
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from dlpack_structs import READ_ONLY
+from fakes import DevicelessProducer, FakeTensor, OldProducer, Producer, exchange_type, int_matrix
+from fakes_interfaces import NOWHERE, Arrays, Exposing, cuda, device_interface, double_matrix, hip, host, interface_of
+
+READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
+CUDA = (2, 0)
+IS_COPIED = 2
+MATRIX = double_matrix()
+FROZEN = double_matrix()
+FROZEN.flags.writeable = False
+
+
+def tensor(**fields: Any) -> FakeTensor:
+    return FakeTensor(int_matrix(), **fields)
+
+
+def gt(**buffers: dict[str, Any]) -> Exposing:
+    return Exposing(__gt_data_interface__=buffers, kept=MATRIX)
+
+
+# Of two rows and three columns, by the protocol that is used.
+WRITABLE: dict[str, Callable[[], Any]] = {
+    "dlfield": lambda: dl.zeros((2, 3)),
+    "dlfield description": lambda: dl.describe(double_matrix()),
+    "numpy": double_matrix,
+    "numpy subclass": lambda: double_matrix().view(np.matrix),
+    "dlpack-c": lambda: exchange_type(tensor())(),
+    "dlpack": lambda: Producer(tensor()),
+    "dlpack without device": lambda: DevicelessProducer(tensor()),
+    "dlpack capsule": lambda: tensor().capsule(),
+    "gt": lambda: gt(cpu=interface_of(MATRIX)),
+    "array-interface": lambda: host(MATRIX),
+    "buffer": lambda: memoryview(bytearray(48)).cast("d", (2, 3)),
+    "array": lambda: Arrays(lambda: MATRIX),
+}
+READONLY: dict[str, Callable[[], Any]] = {
+    "dlfield": lambda: dl.zeros((2, 3)).as_readonly(),
+    "dlfield description": lambda: dl.describe(FROZEN),
+    "numpy": lambda: FROZEN,
+    "numpy subclass": lambda: FROZEN.view(np.matrix),
+    "dlpack-c": lambda: exchange_type(tensor(flags=READ_ONLY))(),
+    "dlpack": lambda: Producer(tensor(flags=READ_ONLY)),
+    "dlpack capsule": lambda: tensor(flags=READ_ONLY).capsule(),
+    "gt": lambda: gt(cpu=interface_of(FROZEN)),
+    "array-interface": lambda: host(FROZEN),
+    "buffer": lambda: memoryview(bytes(48)).cast("d", (2, 3)),
+    "buffer mapped": lambda: memoryview(mmap.mmap(-1, 48, access=mmap.ACCESS_READ)).cast("d", (2, 3)),
+    "array": lambda: Arrays(lambda: FROZEN),
+}
+ON_CUDA: dict[str, Callable[[], Any]] = {
+    "dlfield": lambda: dl.describe(cuda()),
+    "dlpack-c": lambda: exchange_type(tensor(device=CUDA))(),
+    "dlpack": lambda: Producer(tensor(device=CUDA), CUDA),
+    "dlpack capsule": lambda: tensor(device=CUDA).capsule(),
+    "gt": lambda: gt(gpu=device_interface()),
+    "cuda-array-interface": cuda,
+}
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("name", WRITABLE)
+def test_host_memory(name: str, read: Callable[..., Any]) -> None:
+    make = WRITABLE[name]
+    if read is dl.describe:
+        assert read(make(), writable=True).protocol == name.split()[0]
+    assert not read(make()).readonly
+    assert read(make(), device="cpu", stream=None).device == "cpu"
+    assert read(make(), dims="JI").dims == ("J", "I")
+    for wanted in ("cuda:0", "cuda:1", "cuda_managed", "cuda_host", "rocm:0"):
+        with pytest.raises(dl.DeviceError, match=f"on cpu, wanted on {wanted}"):
+            read(make(), device=wanted)
+    for stream in (0, 1, -1, 77, "x"):
+        with pytest.raises(dl.ExchangeError, match=rf"stream: '?{stream}'?; allowed is None on the host"):
+            read(make(), stream=stream)
+    for dims in ("I", "IJK"):
+        with pytest.raises(dl.DimsError, match="labels for 2 dimensions"):
+            read(make(), dims=dims)
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_copy_and_origin(name: str) -> None:
+    make = WRITABLE[name]
+    assert dl.from_dlpack(make(), origin=(1, 2)).origin == (1, 2)
+    with pytest.raises(dl.LayoutError, match="origin: 1 entries for 2 dimensions"):
+        dl.from_dlpack(make(), origin=(1,))
+    obj = make()
+    if "capsule" not in name:
+        address = dl.describe(obj).ptr
+        assert dl.from_dlpack(obj, copy=False).ptr == address
+        assert dl.from_dlpack(obj, copy=True).ptr != address
+
+
+@pytest.mark.parametrize("name", READONLY)
+def test_readonly_memory(name: str) -> None:
+    make = READONLY[name]
+    for read in READERS:
+        assert read(make()).readonly
+    with pytest.raises(dl.ExchangeError, match="writable: the memory is read-only"):
+        dl.describe(make(), writable=True)
+    assert not dl.from_dlpack(make(), copy=True).readonly
+
+
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_cuda_memory(name: str) -> None:
+    make = ON_CUDA[name]
+    found = dl.describe(make())
+    assert (found.device, found.protocol) == ("cuda:0", name.split()[0])
+    assert dl.describe(make(), device="gpu", writable=True, dims="JI").dims == ("J", "I")
+    assert dl.describe(make(), stream=-1).device == "cuda:0", "the caller sees to the order"
+    for stream in (0, "x", 1.5, -2):
+        with pytest.raises(dl.ExchangeError, match="stream: "):
+            dl.describe(make(), stream=stream)
+    with pytest.raises(dl.DeviceError, match="on cuda:0, wanted on cpu"):
+        dl.describe(make(), device="cpu")
+    with pytest.raises(dl.DeviceError, match="cuda:0"):
+        dl.from_dlpack(make())
+
+
+@pytest.mark.parametrize("name", ["dlfield", "dlpack-c", "dlpack capsule"])
+def test_streams_that_nobody_can_be_told(name: str) -> None:
+    with pytest.raises(dl.ExchangeError, match="stream: 7; allowed is None, or -1"):
+        dl.describe(ON_CUDA[name](), stream=7)
+
+
+def test_readonly_memory_of_devices() -> None:
+    for make in (cuda, hip):
+        found = make(data=(NOWHERE, True))
+        assert dl.describe(found).readonly
+        with pytest.raises(dl.ExchangeError, match="writable"):
+            dl.describe(found, writable=True)
+
+
+def test_a_producer_is_told_what_a_description_needs() -> None:
+    """Memory that the producer has moved would not be the object's."""
+    for read, told in ((dl.describe, {"copy": False}), (dl.from_dlpack, {})):
+        producer = Producer(tensor())
+        with pytest.raises(dl.DeviceError):
+            read(producer, device="cuda:1")
+        assert producer.calls == [{"max_version": (1, 3), "dl_device": (2, 1), **told}]
+    producer = Producer(tensor(device=CUDA), CUDA)
+    dl.describe(producer, stream=7)
+    assert producer.calls == [{"max_version": (1, 3), "stream": 7}]
+
+
+def test_descriptions_ask_no_framework_to_move_memory(torch: Any) -> None:
+    with pytest.raises(ValueError, match="without copying"):
+        dl.describe(torch.ones(3), device="cuda:0")
+
+
+@pytest.mark.usefixtures("torch", "jax")
+def test_frameworks_are_not_asked_for_streams_of_the_host(torch: Any, jnp: Any) -> None:
+    for make in (torch.ones, jnp.ones):
+        for read in READERS:
+            with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is None on the host"):
+                read(make(3), stream=1)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_old_producers_elsewhere(read: Callable[..., Any]) -> None:
+    """They don't know `dl_device`, so their memory stays where it is, and that is not where it has to be."""
+    producer = OldProducer(tensor(version=None))
+    with pytest.raises(dl.DeviceError, match="on cpu, wanted on cuda:0"):
+        read(producer, device="cuda:0")
+    assert producer.tensor.settled()
+    assert producer.calls == [None]
+
+
+COPIES: dict[str, Callable[[], Any]] = {
+    "dlpack-c": lambda: exchange_type(tensor(flags=IS_COPIED))(),
+    "dlpack": lambda: Producer(tensor(flags=IS_COPIED)),
+    "dlpack capsule": lambda: tensor(flags=IS_COPIED).capsule(),
+    "array": lambda: Arrays(double_matrix),
+    "array without copy": lambda: Arrays(double_matrix, modern=False),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies(name: str) -> None:
+    make = COPIES[name]
+    with pytest.raises(dl.ExchangeError, match="copy: False, but"):
+        dl.from_dlpack(make(), copy=False)
+    # There is no argument of this name, so the message does not speak of one.
+    with pytest.raises(dl.ExchangeError, match=r"^obj: .*; .* from_dlpack"):
+        dl.describe(make())
+    assert dl.from_dlpack(make()).shape == (2, 3)
+
+
+def test_arguments_of_the_wrong_type() -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: dl.describe(MATRIX, writable=1),  # type: ignore[arg-type]
+        lambda: dl.describe(MATRIX, device=3),  # type: ignore[arg-type]
+        lambda: dl.from_dlpack(MATRIX, copy="no"),  # type: ignore[arg-type]
+        lambda: dl.from_dlpack(MATRIX, origin=1),  # type: ignore[arg-type]
+        lambda: dl.from_dlpack(MATRIX, dims=1),  # type: ignore[arg-type]
+    ]
+    for call, named in zip(calls, ("writable", "device", "copy", "origin", "dims"), strict=True):
+        with pytest.raises((TypeError, dl.DimsError), match=f"^{named}: "):
+            call()
+
+
+def test_one_dimension_of_bytes() -> None:
+    for make in (lambda: bytearray(8), lambda: array.array("d", [1.0]), lambda: mmap.mmap(-1, 8)):
+        assert dl.describe(make(), writable=True, dims="K", device="cpu").dims == ("K",)
+    with pytest.raises(dl.ExchangeError, match="writable"):
+        dl.describe(b"12345678", writable=True)
