@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod alloc;
+mod casts;
+mod convert;
 mod copies;
 mod elements;
 mod handmade;
