@@ -152,7 +152,7 @@ pub fn specials(dtype: DType) -> Vec<Vec<u8>> {
                 let (infinity, first) = if dtype == DType::F16 { (0x7c00, 0x200) } else { (0x7f80, 0x40) };
                 bits & infinity != infinity || bits & (infinity >> 15 | (first * 2 - 1)) == 0 || bits & first != 0
             };
-            (0..=u16::MAX).step_by(7).filter(quiet).map(|bits| bits.to_ne_bytes().to_vec()).collect()
+            (0..=u16::MAX).step_by(29).filter(quiet).map(|bits| bits.to_ne_bytes().to_vec()).collect()
         }
         #[allow(clippy::cast_possible_truncation, reason = "the nearest is wanted")]
         DType::F32 => reals.iter().map(|real| (*real as f32).to_ne_bytes().to_vec()).collect(),

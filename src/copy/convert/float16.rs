@@ -15,10 +15,10 @@ use crate::dtype::DType;
 const TOGETHER: usize = 64;
 
 /// Bytes from one element to the next in a list of them.
-const NARROW: isize = size_of::<f16>() as isize;
+const NARROW: isize = size_of::<f16>().cast_signed();
 
 /// The same on the way.
-const WIDE: isize = size_of::<Wide>() as isize;
+const WIDE: isize = size_of::<Wide>().cast_signed();
 
 /// The loop from `float16` to another type.
 pub(super) fn widen(to: DType) -> Option<Row> {
@@ -76,8 +76,8 @@ fn pieces(step: Step, to: *mut u8, from: *const u8, mut piece: impl FnMut(usize,
         let count = left.min(TOGETHER);
         piece(count, to, from);
         // The addresses after the last piece are not used, and may lie outside the memory.
-        to = to.wrapping_offset(step.to.wrapping_mul(count as isize));
-        from = from.wrapping_offset(step.from.wrapping_mul(count as isize));
+        to = to.wrapping_offset(step.to.wrapping_mul(count.cast_signed()));
+        from = from.wrapping_offset(step.from.wrapping_mul(count.cast_signed()));
         left -= count;
     }
 }

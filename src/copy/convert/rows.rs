@@ -53,7 +53,7 @@ pub(super) fn between(from: DType, to: DType) -> Option<Row> {
 /// # Safety
 /// - As for [`Row`].
 pub(super) unsafe fn row<F: Cast<T>, T: Copy>(step: Step, to: *mut u8, from: *const u8) {
-    let (to_size, from_size) = (size_of::<T>() as isize, size_of::<F>() as isize);
+    let (to_size, from_size) = (size_of::<T>().cast_signed(), size_of::<F>().cast_signed());
     // SAFETY: passed on from the caller.
     unsafe {
         if step.from == 0 && step.count > 0 {
