@@ -142,7 +142,7 @@ pub fn specials(dtype: DType) -> Vec<Vec<u8>> {
                 let small = 2f64.powi(power);
                 [small, small * 1.5, small * (1.0 + 2f64.powi(-40)), small * (1.0 - 2f64.powi(-40))]
             }))
-            .chain([65504.0, 65519.999_999, 65520.0, 65536.0, f64::from(f32::MAX), 3.402_823_567_797_337e38, f64::MAX])
+            .chain([65504.0, 65_519.999_999, 65520.0, 65536.0, f64::from(f32::MAX), 3.402_823_567_797_337e38, f64::MAX])
             .flat_map(|real| [real, -real])
             .collect();
     match dtype {

@@ -63,7 +63,7 @@ impl Placing {
         for axis in self.order.iter().copied().filter(|axis| !self.still[*axis]) {
             let stride = next + self.gaps[axis];
             let reach = stride * (shape[axis] - 1).max(0);
-            next = reach + next;
+            next += reach;
             strides[axis] = if self.backwards[axis] { -stride } else { stride };
             lowest += if self.backwards[axis] { reach } else { 0 };
         }
