@@ -13,6 +13,7 @@ mod elements;
 mod handmade;
 mod imports;
 mod interfaces;
+mod laid;
 mod layout;
 mod managed;
 mod naive;

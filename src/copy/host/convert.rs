@@ -38,7 +38,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
             && let Some(position) = faster(&steps, inner, to_unit, from_unit)
         {
             let square = Square { columns: steps.remove(position), rows: inner };
-            let mut blocks = Blocks { row, itemsize, converted: Scratch::new(), lines: streamed.then(Scratch::new) };
+            let mut blocks = Blocks { row, itemsize, converted: Scratch::new(), lines: Scratch::new(), streamed };
             nested(&steps, to, from, &mut |to, from| blocks.follow::<SIZE>(&square, to, from));
         } else if streamed && inner.to == to_unit {
             // As for elements that stay what they are: in the order in which they are read.
@@ -80,8 +80,9 @@ struct Blocks {
     row: Row,
     itemsize: usize,
     converted: Scratch,
-    /// For a destination past the caches.
-    lines: Option<Scratch>,
+    /// For the transposition.
+    lines: Scratch,
+    streamed: bool,
 }
 
 impl Blocks {
@@ -109,7 +110,7 @@ impl Blocks {
                     for nth in 0..height {
                         (self.row)(line, block.add(nth * pitch), from.wrapping_offset(at(rows.from, first + nth)));
                     }
-                    transpose::copy::<SIZE>(&part, to, block, self.lines.as_mut());
+                    transpose::copy::<SIZE>(&part, to, block, &mut self.lines, self.streamed);
                 }
             }
         }
