@@ -25,7 +25,9 @@ def dtype(name: str) -> np.dtype[Any]:
 def whole(kind: np.dtype[Any]) -> npt.NDArray[Any]:
     """Limits, and numbers half-way between two floats of any width, with their neighbours."""
     powers = [1 << bits for bits in range(64)]
-    ties = [(1 << bits) + (1 << bits - below) for bits in range(64) for below in (7, 8, 11, 23, 24, 52, 53) if below < bits]
+    ties = [
+        (1 << bits) + (1 << bits - below) for bits in range(64) for below in (7, 8, 11, 23, 24, 52, 53) if below < bits
+    ]
     near = [number + off for number in (0, *powers, *ties) for off in (-1, 0, 1)]
     mask = (1 << 64) - 1
     bits = np.array([number & mask for number in (*near, *(-number for number in near))], "u8")
@@ -39,18 +41,40 @@ def real(kind: np.dtype[Any]) -> npt.NDArray[Any]:
     else:
         units = 2.0 ** -np.arange(1, 54)
         small = 2.0 ** -np.arange(10, 160)
-        plain = [0.0, 65504, 65519.999, 65520, 65536, 3.4028235677973366e38, 3.3895314e38, 3.3961776e38, 1e300, 1e-320, np.inf]
-        pieces = [1 + units, 1 + 3 * units, 1 - units, small, small * 1.5, small * (1 + 2.0**-40), small * (1 - 2.0**-40)]
+        plain = [
+            0.0,
+            65504,
+            65519.999,
+            65520,
+            65536,
+            3.4028235677973366e38,
+            3.3895314e38,
+            3.3961776e38,
+            1e300,
+            1e-320,
+            np.inf,
+        ]
+        pieces = [
+            1 + units,
+            1 + 3 * units,
+            1 - units,
+            small,
+            small * 1.5,
+            small * (1 + 2.0**-40),
+            small * (1 - 2.0**-40),
+        ]
         ties = [(1 + units) * (1 + sign * 2.0**-45) for sign in (-1, 1)]
         limits = [np.finfo(kind).max, np.finfo(kind).tiny, np.finfo(kind).smallest_subnormal]
         magnitudes = np.concatenate([np.array(plain + limits, "f8"), *pieces, *ties])
         payloads = np.array([0x7FF8000000000000, 0x7FF8123456789ABC, 0xFFFFFFFFFFFFFFFF], "u8").view("f8")
         found = np.concatenate([magnitudes, -magnitudes, payloads]).astype(kind)
-    quiet = np.isnan(found.astype("f4").astype("f8") if kind.itemsize == 2 else found)
+    nan = np.isnan(found.astype("f4").astype("f8") if kind.itemsize == 2 else found)
     bits = found.view(f"u{kind.itemsize}")
     fraction = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[kind.name]
     # Half of NumPy's casts keep what signals, the other half make it quiet.
-    return found[~quiet | ((bits >> bits.dtype.type(fraction - 1)) & bits.dtype.type(1)).astype(bool)]
+    signals = nan & ((bits >> (fraction - 1)) % 2 == 0)
+    kept: npt.NDArray[Any] = found[~signals]
+    return kept
 
 
 def specials(name: str) -> npt.NDArray[Any]:
@@ -64,7 +88,7 @@ def specials(name: str) -> npt.NDArray[Any]:
         return whole(kind)
     if name in ("float16", "bfloat16", "float32", "float64"):
         return real(kind)
-    return np.arange(16 if name == "int4" else 256, dtype="u1").view("i1").astype("i1").view("u1").view(kind)
+    return np.arange(16 if name == "int4" else 256, dtype="u1").view(kind)
 
 
 def cast(values: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
@@ -99,10 +123,20 @@ def test_every_pair_is_cast_as_numpy_casts_it(source: str, target: str) -> None:
         assert not wrong.size, [(values[nth], found.to_numpy()[nth], expected[nth]) for nth in wrong]
 
 
-@pytest.mark.parametrize(("source", "target"), [("f8", "f4"), ("f4", "f8"), ("i2", "f2"), ("f2", "c16"), ("f4", "bfloat16")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("f8", "f4"), ("f4", "f8"), ("i2", "f2"), ("f2", "c16"), ("f4", "bfloat16")]
+)
 @pytest.mark.parametrize("backend", ["numpy", "gt:cpu_ifirst", "gtmc"])
 @pytest.mark.parametrize(
-    "view", [lambda a: a, lambda a: a.T.copy().T, lambda a: a[::-1, :, ::-1], lambda a: a[:1], lambda a: a[0, 0], lambda a: a[:, :1]]
+    "view",
+    [
+        lambda a: a,
+        lambda a: a.T.copy().T,
+        lambda a: a[::-1, :, ::-1],
+        lambda a: a[:1],
+        lambda a: a[0, 0],
+        lambda a: a[:, :1],
+    ],
 )
 def test_casts_between_layouts(source: str, target: str, backend: str, view: Any) -> None:
     rng = np.random.default_rng(3)
@@ -112,8 +146,9 @@ def test_casts_between_layouts(source: str, target: str, backend: str, view: Any
     field = dl.zeros((19, 34, 23), target, backend=backend)
     field[...] = values
     assert field.to_numpy().tolist() == expected.tolist()
-    field[1::2, :, 3] = values[..., :1, 0]
-    expected[1::2, :, 3] = values[..., :1, 0]
+    row = np.arange(34).astype(source)
+    field[1::2, ::-1, 3] = row
+    expected[1::2, ::-1, 3] = row
     assert field.to_numpy().tolist() == expected.tolist()
 
 
