@@ -1,23 +1,26 @@
 //! Moving elements: a plan from extents and strides, and the loops that follow it.
 
+mod convert;
 mod host;
 mod plan;
 mod threads;
 
+pub use self::convert::can_cast;
 pub use self::threads::{num_threads, set_num_threads};
 
-use self::plan::Plan;
+use self::convert::Change;
+use self::plan::{Plan, Step};
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::DTypeError;
 use crate::error::Result;
 use crate::layout::{Extents, LayoutError};
 
-/// Copies every element of `from` to the same index of `to`.
+/// Copies every element of `from` to the same index of `to`, in whose element type it is there.
 ///
 /// # Errors
-/// [`LayoutError::Length`] or [`LayoutError::Shapes`] if the shapes differ, [`DTypeError::Different`] if the element
-/// types do, [`DeviceError::NotHostReadable`] if the host cannot reach either.
+/// [`LayoutError::Length`] or [`LayoutError::Shapes`] if the shapes differ, [`DTypeError::Cast`] if [`can_cast`] does not
+/// allow for the element types, [`DeviceError::NotHostReadable`] if the host cannot reach either.
 ///
 /// # Safety
 /// - All elements of `from` are readable and all of `to` writable, by this thread, for the call.
@@ -27,17 +30,26 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     if to.shape() != from.shape() {
         return Err(LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() }.into());
     }
-    if to.dtype() != from.dtype() {
-        return Err(DTypeError::Different { wanted: to.dtype().name(), got: from.dtype().name() }.into());
-    }
+    let Some(change) = Change::between(from.dtype(), to.dtype()) else {
+        return Err(DTypeError::Cast { from: from.dtype().name(), to: to.dtype().name() }.into());
+    };
     for side in [to, from] {
         if !side.device().is_host_readable() {
             return Err(DeviceError::NotHostReadable { found: side.device() }.into());
         }
     }
-    if let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) {
-        // SAFETY: the plan visits exactly the elements of both descriptors, which the caller vouches for.
-        unsafe { threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize()) };
+    let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
+    // SAFETY: the plan visits exactly the elements of both descriptors, which the caller vouches for.
+    unsafe {
+        match change {
+            Change::Convert { row, .. } if plan.steps.iter().all(|step| step.from == 0) => {
+                // One element for all indices is converted once.
+                let mut element = [0u8; 16];
+                row(Step { count: 1, to: 0, from: 0 }, element.as_mut_ptr(), from.ptr());
+                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Change::None);
+            }
+            change => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), change),
+        }
     }
     Ok(())
 }
@@ -103,7 +115,7 @@ pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8]) -> Result<()> {
     let from = std::iter::repeat_n(0, to.ndim());
     if let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) {
         // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
-        unsafe { threads::copy(&plan, to.ptr(), element.as_ptr(), element.len()) };
+        unsafe { threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None) };
     }
     Ok(())
 }

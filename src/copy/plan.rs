@@ -60,6 +60,16 @@ impl Plan {
         self.steps.iter().map(|step| step.count).product()
     }
 
+    /// Whether no byte is written twice, as far as the strides tell: the loops could go on in any order.
+    pub(super) fn is_apart(&self, itemsize: usize) -> bool {
+        let mut reach = itemsize;
+        self.steps.iter().rev().all(|step| {
+            let apart = step.to.unsigned_abs() >= reach;
+            reach = reach.saturating_add(step.to.unsigned_abs().saturating_mul(step.count - 1));
+            apart
+        })
+    }
+
     /// The part of the plan that visits `range` of the loop at `position` only.
     pub(super) fn part(&self, position: usize, range: std::ops::Range<usize>) -> Plan {
         let mut part = self.clone();
@@ -95,6 +105,23 @@ mod tests {
         let reversed = Plan::new(&[4], [-8].into_iter(), [8].into_iter()).expect("not empty");
         assert_eq!(reversed.start, (-24, 24));
         assert_eq!(reversed.steps[..], [Step { count: 4, to: 8, from: -8 }]);
+    }
+
+    #[test]
+    fn sides_of_different_sizes_are_merged_where_both_run_on() {
+        assert_eq!(plan(&[4, 5, 6], &[120, 24, 4], &[240, 48, 8]), [(120, 4, 8)]);
+        assert_eq!(plan(&[4, 6], &[24, 4], &[24, 8]), [(4, 24, 24), (6, 4, 8)]);
+        assert_eq!(plan(&[4, 6], &[48, 8], &[24, 8]), [(4, 48, 24), (6, 8, 8)]);
+    }
+
+    #[test]
+    fn bytes_that_are_written_twice_are_noticed() {
+        let apart = |shape: &[i64], to: &[i64], itemsize| {
+            let from = to.iter().map(|_| 0);
+            Plan::new(shape, to.iter().copied(), from).expect("not empty").is_apart(itemsize)
+        };
+        assert!(apart(&[4, 6], &[48, 8], 8) && apart(&[4, 6], &[-8, 32], 8) && apart(&[], &[], 8));
+        assert!(!apart(&[4, 6], &[0, 8], 8) && !apart(&[4, 6], &[40, 8], 8) && !apart(&[4], &[4], 8));
     }
 
     #[test]

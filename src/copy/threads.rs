@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+use super::convert::Change;
 use super::host;
 use super::plan::Plan;
 
-/// From so many bytes on the destination it pays to wake other threads.
+/// From so many bytes on either side it pays to wake other threads.
 const SHARED_FROM: usize = 2 << 20;
 
 /// Parts for each thread: one that is late leaves less to wait for.
@@ -57,36 +58,64 @@ pub fn set_num_threads(threads: usize) -> Result<(), ThreadPoolBuildError> {
     Ok(())
 }
 
-/// Both sides of a copy, to be used by several threads.
+/// What is to be done along a plan or a part of it, by several threads.
 #[derive(Clone, Copy)]
-struct Sides {
+struct Work {
     to: *mut u8,
     from: *const u8,
+    /// Bytes of an element that is written.
+    itemsize: usize,
+    change: Change,
+    /// Bytes that are written by all threads.
+    whole: usize,
 }
 
 // SAFETY: the threads write to different elements, and read what nobody writes.
-unsafe impl Send for Sides {}
+unsafe impl Send for Work {}
 // SAFETY: as above.
-unsafe impl Sync for Sides {}
+unsafe impl Sync for Work {}
 
-/// Follows a plan for elements of `itemsize` bytes.
+impl Work {
+    /// # Safety
+    /// - As for [`copy`].
+    unsafe fn follow(self, plan: &Plan) {
+        let Work { to, from, itemsize, change, whole } = self;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            match itemsize {
+                1 => host::follow::<1>(plan, to, from, change, whole),
+                2 => host::follow::<2>(plan, to, from, change, whole),
+                4 => host::follow::<4>(plan, to, from, change, whole),
+                8 => host::follow::<8>(plan, to, from, change, whole),
+                _ => host::follow::<16>(plan, to, from, change, whole),
+            }
+        }
+    }
+}
+
+/// Follows a plan to elements of `itemsize` bytes.
 ///
 /// # Safety
 /// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
-/// - What is read and what is written do not overlap, and no element is written twice.
-pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: usize) {
-    let whole = plan.elements().saturating_mul(itemsize);
-    let threads = if whole < SHARED_FROM { 1 } else { num_threads() };
-    let sides = Sides { to, from };
-    let Some((position, ranges)) = (threads > 1).then(|| divide(plan, itemsize, threads * PARTS)).flatten() else {
+/// - What is read and what is written do not overlap.
+pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: usize, change: Change) {
+    let from_itemsize = match change {
+        Change::None => itemsize,
+        Change::Convert { itemsize, .. } => itemsize,
+    };
+    let work = Work { to, from, itemsize, change, whole: plan.elements().saturating_mul(itemsize) };
+    let moved = plan.elements().saturating_mul(itemsize.max(from_itemsize));
+    let threads = if moved < SHARED_FROM || !plan.is_apart(itemsize) { 1 } else { num_threads() };
+    let divided = (threads > 1).then(|| divide(plan, from_itemsize, threads * PARTS)).flatten();
+    let Some((position, ranges)) = divided else {
         // SAFETY: passed on from the caller.
-        return unsafe { follow(plan, sides, itemsize, whole) };
+        return unsafe { work.follow(plan) };
     };
     let pool = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
     let all = || {
         ranges.into_par_iter().for_each(|range| {
             // SAFETY: passed on from the caller; the parts have no element in common.
-            unsafe { follow(&plan.part(position, range), sides, itemsize, whole) };
+            unsafe { work.follow(&plan.part(position, range)) };
         });
     };
     match pool {
@@ -96,11 +125,11 @@ pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: u
 }
 
 /// Which loop to divide, and into which ranges; `None` where there is nothing to divide.
-fn divide(plan: &Plan, itemsize: usize, parts: usize) -> Option<(usize, Vec<Range<usize>>)> {
+fn divide(plan: &Plan, from_itemsize: usize, parts: usize) -> Option<(usize, Vec<Range<usize>>)> {
     let (inner, outer) = plan.steps.split_last()?;
     // The outermost that has enough turns and is no run of memory on either side; else the longest, in pieces that share
     // no cache line.
-    let enough = outer.iter().position(|step| step.count >= parts && step.from.unsigned_abs() != itemsize);
+    let enough = outer.iter().position(|step| step.count >= parts && step.from.unsigned_abs() != from_itemsize);
     let longest = (0..plan.steps.len()).max_by_key(|position| plan.steps[*position].count)?;
     let (position, unit) = match enough {
         Some(position) => (position, 1),
@@ -110,19 +139,4 @@ fn divide(plan: &Plan, itemsize: usize, parts: usize) -> Option<(usize, Vec<Rang
     let count = if position == outer.len() { inner.count } else { outer[position].count };
     let each = count.div_ceil(parts).next_multiple_of(unit);
     (each < count).then(|| (position, (0..count).step_by(each).map(|start| start..(start + each).min(count)).collect()))
-}
-
-/// # Safety
-/// - As for [`copy`].
-unsafe fn follow(plan: &Plan, Sides { to, from }: Sides, itemsize: usize, whole: usize) {
-    // SAFETY: passed on from the caller.
-    unsafe {
-        match itemsize {
-            1 => host::copy::<1>(plan, to, from, whole),
-            2 => host::copy::<2>(plan, to, from, whole),
-            4 => host::copy::<4>(plan, to, from, whole),
-            8 => host::copy::<8>(plan, to, from, whole),
-            _ => host::copy::<16>(plan, to, from, whole),
-        }
-    }
 }

@@ -44,10 +44,11 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Allocates a field and copies the elements of another one of the same shape and element type into it.
+    /// Allocates a field and copies the elements of another one of the same shape into it, in its own element type.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit.
+    /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, and [`crate::DTypeError`] if
+    /// [`can_cast`](crate::can_cast) does not allow for the element types.
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Undefined)?.filled_from(from)
     }
@@ -61,7 +62,8 @@ impl Tensor {
     }
 
     /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
-    /// leading ones, are repeated. The two may overlap.
+    /// leading ones, are repeated, and elements of another type cast by the rule of [`can_cast`](crate::can_cast). The
+    /// two may overlap.
     ///
     /// # Errors
     /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if the host cannot

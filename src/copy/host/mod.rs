@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
+mod convert;
 mod fill;
 mod stream;
 mod tile;
@@ -9,17 +10,38 @@ mod transpose;
 
 use self::fill::Pattern;
 use self::transpose::{Scratch, Square};
+use super::convert::Change;
 use super::plan::{Plan, Step};
 
 /// From so many bytes on the destination would fill the caches with what nobody reads soon.
 const STREAMED_FROM: usize = 16 << 20;
 
-/// Copies elements of `SIZE` bytes along a plan, by this thread. `whole` is how many bytes are copied by all threads.
+/// Follows a plan to elements of `SIZE` bytes, by this thread. `whole` is how many bytes all threads write.
 ///
 /// # Safety
 /// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
 /// - What is read and what is written do not overlap.
-pub(super) unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, whole: usize) {
+pub(super) unsafe fn follow<const SIZE: usize>(
+    plan: &Plan,
+    to: *mut u8,
+    from: *const u8,
+    change: Change,
+    whole: usize,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match change {
+            Change::None => copy::<SIZE>(plan, to, from, whole),
+            Change::Convert { row, itemsize } => convert::follow::<SIZE>(plan, to, from, row, itemsize, whole),
+        }
+    }
+}
+
+/// Copies elements as they are.
+///
+/// # Safety
+/// - As for [`follow`].
+unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, whole: usize) {
     let (to, from) = (to.wrapping_offset(plan.start.0), from.wrapping_offset(plan.start.1));
     let streamed = whole >= STREAMED_FROM;
     let mut scratch = Scratch::new();
@@ -43,7 +65,7 @@ pub(super) unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *co
             nested(&steps, to, from, &mut |to, from| {
                 if streamed { stream::copy(to, from, bytes) } else { std::ptr::copy_nonoverlapping(from, to, bytes) }
             });
-        } else if let Some(position) = faster(&steps, inner, unit) {
+        } else if let Some(position) = faster(&steps, inner, unit, unit) {
             let columns = steps.remove(position);
             let square = Square { rows: inner, columns };
             nested(&steps, to, from, &mut |to, from| {
@@ -59,11 +81,11 @@ pub(super) unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *co
 }
 
 /// The loop that is contiguous where it is read, if the innermost one is contiguous where it is written only.
-fn faster(outer: &[Step], inner: Step, unit: isize) -> Option<usize> {
-    if inner.to != unit {
+fn faster(outer: &[Step], inner: Step, to_unit: isize, from_unit: isize) -> Option<usize> {
+    if inner.to != to_unit {
         return None;
     }
-    outer.iter().position(|step| step.from == unit)
+    outer.iter().position(|step| step.from == from_unit)
 }
 
 /// Goes through the outer loops.
@@ -89,7 +111,7 @@ unsafe fn nested(steps: &[Step], to: *mut u8, from: *const u8, body: &mut impl F
 /// The innermost loop, one element after the other.
 ///
 /// # Safety
-/// As for [`copy`], with one step.
+/// As for [`follow`], with one step.
 unsafe fn run<const SIZE: usize>(step: Step, to: *mut u8, from: *const u8) {
     let (mut to, mut from) = (to, from);
     for _ in 0..step.count {

@@ -8,13 +8,13 @@ use super::tile::{Portable, SIDE, Tile};
 use crate::copy::plan::Step;
 
 /// Columns of a block: so much of a row is read at a time that the memory sees it coming.
-const COLUMN_BYTES: usize = 2048;
+pub(super) const COLUMN_BYTES: usize = 2048;
 
 /// Bytes of a block's lines on the side that is written.
-const LINE_BYTES: usize = 1024;
+pub(super) const LINE_BYTES: usize = 1024;
 
 /// Bytes between the lines of a scratch block beyond their own, so that they do not all meet in the same cache sets.
-const APART: usize = 64;
+pub(super) const APART: usize = 64;
 
 /// Two loops: `rows` goes along what is contiguous where it is written, `columns` along what is where it is read.
 pub(super) struct Square {
@@ -33,7 +33,7 @@ impl Scratch {
         Scratch(Vec::new())
     }
 
-    fn lines(&mut self, bytes: usize) -> *mut u8 {
+    pub(super) fn lines(&mut self, bytes: usize) -> *mut u8 {
         let wanted = bytes.div_ceil(64);
         if self.0.len() < wanted {
             self.0.resize(wanted, [0; 64]);
@@ -125,7 +125,7 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
 }
 
 /// A number of steps in bytes; both sides lie in memory, so that they can be counted.
-fn at(step: isize, times: usize) -> isize {
+pub(super) fn at(step: isize, times: usize) -> isize {
     step.wrapping_mul(isize::try_from(times).unwrap_or(isize::MAX))
 }
 
