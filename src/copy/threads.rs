@@ -21,7 +21,7 @@ const PARTS: usize = 4;
 /// Elements that are not divided among threads, so that no two write to the same cache line.
 const TOGETHER: usize = 512;
 
-/// The pool of [`set_num_threads`], and the process that it lives in.
+/// The pool of [`set_num_threads`].
 static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
 
 /// The process that the pool's threads belong to: a child of a fork has none of them.
@@ -30,13 +30,18 @@ static HOME: OnceLock<u32> = OnceLock::new();
 /// How many threads large copies and fills are divided among: those of rayon's own pool, which obeys
 /// `RAYON_NUM_THREADS`, unless [`set_num_threads`] has said otherwise. 1 in the child of a fork, where a pool would hang.
 pub fn num_threads() -> usize {
-    if *HOME.get_or_init(std::process::id) != std::process::id() {
+    if home() != std::process::id() {
         return 1;
     }
     match &*POOL.read().unwrap_or_else(PoisonError::into_inner) {
         Some(pool) => pool.current_num_threads(),
         None => rayon::current_num_threads(),
     }
+}
+
+/// The process that may use the pools: the first that asked for threads or for their number.
+fn home() -> u32 {
+    *HOME.get_or_init(std::process::id)
 }
 
 /// Divides large copies and fills among so many threads from now on; 0 for as many as rayon's own pool has.
@@ -50,6 +55,7 @@ pub fn num_threads() -> usize {
 /// assert_eq!(dlfield::num_threads(), 2);
 /// ```
 pub fn set_num_threads(threads: usize) -> Result<(), ThreadPoolBuildError> {
+    home();
     let pool = match threads {
         0 => None,
         _ => Some(Arc::new(ThreadPoolBuilder::new().num_threads(threads).build()?)),
