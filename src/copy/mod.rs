@@ -73,6 +73,10 @@ pub(crate) fn overlap(one: &Descriptor, other: &Descriptor) -> bool {
 /// - As for [`copy`].
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
+    if to.shape() == from.shape() {
+        // SAFETY: passed on from the caller.
+        return unsafe { copy(to, from) };
+    }
     let wrong = || LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() };
     // Leading extents of 1 may be there too many.
     let surplus = from.ndim().saturating_sub(to.ndim());

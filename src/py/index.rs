@@ -99,6 +99,12 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
     }
     let py = slf.py();
+    if key.is(py.Ellipsis().bind(py))
+        && let Ok(value) = value.cast_exact::<PyTensor>()
+        && copied(py, tensor, &value.get().0)?
+    {
+        return Ok(());
+    }
     let array = match read::own(value) {
         Ok(array) => array,
         Err(error) if Kind::DType.is(py, &error) => None,
@@ -124,13 +130,19 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     }
 }
 
+/// From so many bytes on other threads may run during a copy.
+const DETACHED_FROM: i64 = 1 << 15;
+
 /// Copies an array, with other threads running; `false`, and nothing is done, if that is not for us to do: NumPy knows
 /// more element types, and says what it does not like.
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
 fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // SAFETY: the tensor is writable, and what other threads do to the same elements meanwhile is their affair, as it is
     // with NumPy.
-    match py.detach(|| unsafe { to.assign(from) }) {
+    let assign = || unsafe { to.assign(from) };
+    // To let others run takes longer than to copy a little.
+    let little = to.descriptor().nbytes() < DETACHED_FROM;
+    match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(_)) => Ok(false),
         Err(error) => Err(error.into()),
