@@ -140,13 +140,16 @@ pub enum DTypeError {
         /// The sizes that fit, in words.
         allowed: String,
     },
-    /// Two fields that should have the same element type.
-    #[error("dtype: {got}; wanted is {wanted}")]
-    Different {
-        /// The element type that is fixed.
-        wanted: &'static str,
-        /// The element type that differs.
-        got: &'static str,
+    /// Elements that do not become elements of another type.
+    #[error(
+        "dtype: {from} does not become {to}; allowed are casts by the rule \"same_kind\": to the same kind of number, or \
+         to a later one of bool, uint, int, float, complex"
+    )]
+    Cast {
+        /// The element type there is.
+        from: &'static str,
+        /// The element type that is wanted.
+        to: &'static str,
     },
     /// A fill element of another size than the dtype's.
     #[error("fill_value: {got} bytes given, dtype {name} takes {wanted}")]

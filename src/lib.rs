@@ -42,6 +42,7 @@ mod copy;
 #[cfg(feature = "python")]
 mod py;
 
+pub use copy::{can_cast, num_threads, set_num_threads};
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceError};
 pub use dims::{Dim, Dims, DimsError};

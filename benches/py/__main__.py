@@ -8,13 +8,14 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import allocation
+import copies
 import exchange
 import stencil
 from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "stencil")
+SECTIONS = ("allocation", "exchange", "copies", "stencil")
 
 
 def main() -> None:
@@ -31,6 +32,12 @@ def main() -> None:
         print(document)
         if arguments.write:
             write(ROOT / "docs/exchange.md", document)
+    if arguments.section in (None, "copies"):
+        goals, document = copies.measure(ROOT / "docs/copies.svg" if arguments.write else None)
+        lines += goals
+        print(document)
+        if arguments.write:
+            write(ROOT / "docs/copies.md", document)
     if arguments.section in (None, "stencil"):
         lines += stencil.lines()
     text = f"{heading(versions())}\n{table(lines)}"

@@ -38,7 +38,7 @@ def new_loop() -> Loop:
 
 def best_times(cases: Mapping[Key, Case], rounds: int = 25, turn: float = 0.02) -> dict[Key, float]:
     """Return the best time per call of each case, in nanoseconds, over so many rounds of so many seconds a turn."""
-    return best_measured({key: _turns(case, turn) for key, case in cases.items()}, rounds)
+    return best_measured({key: turns(case, turn) for key, case in cases.items()}, rounds)
 
 
 def best_measured(cases: Mapping[Key, Callable[[], float]], rounds: int = 9) -> dict[Key, float]:
@@ -63,7 +63,7 @@ def best_measured(cases: Mapping[Key, Callable[[], float]], rounds: int = 9) -> 
     return {key: seconds * 1e9 for key, seconds in best.items()}
 
 
-def _turns(case: Case, turn: float) -> Callable[[], float]:
+def turns(case: Case, turn: float) -> Callable[[], float]:
     """Return what measures the seconds of a call, with as many calls as fill a turn of so many seconds.
 
     How many is measured, because cases differ by a factor of a million; three times, because a first call or a busy

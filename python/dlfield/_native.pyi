@@ -34,11 +34,13 @@ __all__ = [
     "full_like",
     "get_dims",
     "get_origin",
+    "num_threads",
     "ones",
     "ones_like",
     "preflight",
     "presets",
     "register_preset",
+    "set_num_threads",
     "zeros",
     "zeros_like",
 ]
@@ -377,4 +379,6 @@ def register_preset(
     layout: Literal["C", "F"] | Sequence[SupportsIndex] = (0, 1, 2),
     device: _DeviceLike = "cpu",
 ) -> Preset: ...
+def set_num_threads(threads: SupportsIndex) -> None: ...
+def num_threads() -> int: ...
 def _rebuild(data: Any, state: tuple[Any, ...]) -> Tensor: ...

@@ -1,61 +1,26 @@
 //! Moving elements: a plan from extents and strides, and the loops that follow it.
 
+mod convert;
 mod host;
+mod plan;
+mod threads;
 
-use smallvec::SmallVec;
+pub use self::convert::can_cast;
+pub use self::threads::{num_threads, set_num_threads};
 
+use self::convert::Change;
+use self::plan::{Plan, Step};
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::DTypeError;
 use crate::error::Result;
-use crate::layout::LayoutError;
+use crate::layout::{Extents, LayoutError};
 
-/// One loop: how often, and how many bytes further each time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    count: usize,
-    to: isize,
-    from: isize,
-}
-
-/// Nested loops, outermost first, that visit every element once.
-#[derive(Debug, PartialEq, Eq)]
-struct Plan(SmallVec<[Step; 6]>);
-
-impl Plan {
-    /// Orders the dimensions by the destination's strides, drops those of extent 1 and merges neighbours that are one
-    /// run in both. Empty fields have no plan.
-    fn new(shape: &[i64], to: impl Iterator<Item = i64>, from: impl Iterator<Item = i64>) -> Option<Plan> {
-        let mut steps = SmallVec::<[Step; 6]>::new();
-        for ((extent, to), from) in shape.iter().zip(to).zip(from) {
-            let count = usize::try_from(*extent).ok()?;
-            match count {
-                0 => return None,
-                1 => {}
-                _ => steps.push(Step { count, to: isize::try_from(to).ok()?, from: isize::try_from(from).ok()? }),
-            }
-        }
-        steps.sort_by_key(|step| std::cmp::Reverse(step.to.unsigned_abs()));
-        let mut merged = SmallVec::<[Step; 6]>::new();
-        for step in steps {
-            let runs_on = |outer: &Step| {
-                let reach = |bytes: isize| isize::try_from(step.count).ok().and_then(|count| bytes.checked_mul(count));
-                reach(step.to) == Some(outer.to) && reach(step.from) == Some(outer.from)
-            };
-            match merged.last_mut() {
-                Some(outer) if runs_on(outer) => *outer = Step { count: outer.count * step.count, ..step },
-                _ => merged.push(step),
-            }
-        }
-        Some(Plan(merged))
-    }
-}
-
-/// Copies every element of `from` to the same index of `to`.
+/// Copies every element of `from` to the same index of `to`, in whose element type it is there.
 ///
 /// # Errors
-/// [`LayoutError::Length`] or [`LayoutError::Shapes`] if the shapes differ, [`DTypeError::Different`] if the element
-/// types do, [`DeviceError::NotHostReadable`] if the host cannot reach either.
+/// [`LayoutError::Length`] or [`LayoutError::Shapes`] if the shapes differ, [`DTypeError::Cast`] if [`can_cast`] does not
+/// allow for the element types, [`DeviceError::NotHostReadable`] if the host cannot reach either.
 ///
 /// # Safety
 /// - All elements of `from` are readable and all of `to` writable, by this thread, for the call.
@@ -65,19 +30,73 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     if to.shape() != from.shape() {
         return Err(LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() }.into());
     }
-    if to.dtype() != from.dtype() {
-        return Err(DTypeError::Different { wanted: to.dtype().name(), got: from.dtype().name() }.into());
-    }
+    let Some(change) = Change::between(from.dtype(), to.dtype()) else {
+        return Err(DTypeError::Cast { from: from.dtype().name(), to: to.dtype().name() }.into());
+    };
     for side in [to, from] {
         if !side.device().is_host_readable() {
             return Err(DeviceError::NotHostReadable { found: side.device() }.into());
         }
     }
-    if let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) {
-        // SAFETY: the plan visits exactly the elements of both descriptors, which the caller vouches for.
-        unsafe { host::copy(&plan.0, to.ptr(), from.ptr(), to.itemsize()) };
+    let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
+    // SAFETY: the plan visits exactly the elements of both descriptors, which the caller vouches for.
+    unsafe {
+        match change {
+            Change::Convert { row, .. } if plan.steps.iter().all(|step| step.from == 0) => {
+                // One element for all indices is converted once.
+                let mut element = [0u8; 16];
+                row(Step { count: 1, to: 0, from: 0 }, element.as_mut_ptr(), from.ptr());
+                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Change::None);
+            }
+            change => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), change),
+        }
     }
     Ok(())
+}
+
+/// Whether two fields may have bytes in common: where the stretches of memory meet in which their elements lie.
+pub(crate) fn overlap(one: &Descriptor, other: &Descriptor) -> bool {
+    let stretch = |field: &Descriptor| {
+        let start = i128::try_from(field.ptr().addr()).unwrap_or(i128::MAX);
+        field.byte_span().map(|(low, high)| (start.saturating_add(low), start.saturating_add(high)))
+    };
+    let (Some(one), Some(other)) = (stretch(one), stretch(other)) else { return false };
+    one.0 < other.1 && other.0 < one.1
+}
+
+/// Copies `from` into `to` with NumPy's broadcasting: dimensions of extent 1, and missing leading ones, are repeated.
+///
+/// # Errors
+/// As for [`copy`], where [`LayoutError::Shapes`] means that the shapes do not broadcast.
+///
+/// # Safety
+/// - As for [`copy`].
+#[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
+pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
+    if to.shape() == from.shape() {
+        // SAFETY: passed on from the caller.
+        return unsafe { copy(to, from) };
+    }
+    let wrong = || LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() };
+    // Leading extents of 1 may be there too many.
+    let surplus = from.ndim().saturating_sub(to.ndim());
+    let (leading, shape) = from.shape().split_at(surplus);
+    if leading.iter().any(|extent| *extent != 1) {
+        return Err(wrong().into());
+    }
+    let missing = to.ndim() - shape.len();
+    let mut strides = Extents::from_elem(0, to.ndim());
+    for (axis, (extent, stride)) in shape.iter().zip(&from.strides()[surplus..]).enumerate() {
+        let wanted = to.shape()[missing + axis];
+        if *extent == wanted {
+            strides[missing + axis] = *stride;
+        } else if *extent != 1 {
+            return Err(wrong().into());
+        }
+    }
+    let from = Descriptor::new(from.ptr(), from.device(), from.dtype(), from.is_readonly(), to.shape(), &strides)?;
+    // SAFETY: passed on from the caller; every element is one of those that were described.
+    unsafe { copy(to, &from) }
 }
 
 /// Writes the same element, given as bytes, to every index of `to`.
@@ -100,30 +119,7 @@ pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8]) -> Result<()> {
     let from = std::iter::repeat_n(0, to.ndim());
     if let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) {
         // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
-        unsafe { host::copy(&plan.0, to.ptr(), element.as_ptr(), element.len()) };
+        unsafe { threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None) };
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(shape: &[i64], to: &[i64], from: &[i64]) -> Vec<(usize, isize, isize)> {
-        let plan = Plan::new(shape, to.iter().copied(), from.iter().copied()).expect("not empty");
-        plan.0.iter().map(|step| (step.count, step.to, step.from)).collect()
-    }
-
-    #[test]
-    fn contiguous_dimensions_become_one_run() {
-        assert_eq!(plan(&[4, 5, 6], &[240, 48, 8], &[240, 48, 8]), [(120, 8, 8)]);
-        assert_eq!(plan(&[4, 5, 6], &[8, 32, 160], &[8, 32, 160]), [(120, 8, 8)]);
-        assert_eq!(plan(&[4, 1, 6], &[48, 1, 8], &[64, 1, 8]), [(4, 48, 64), (6, 8, 8)]);
-    }
-
-    #[test]
-    fn the_destination_decides_the_order() {
-        assert_eq!(plan(&[4, 5], &[8, 32], &[40, 8]), [(5, 32, 8), (4, 8, 40)]);
-        assert!(Plan::new(&[4, 0], [8, 8].into_iter(), [8, 8].into_iter()).is_none());
-    }
 }

@@ -7,6 +7,7 @@ use super::keywords::{Given, Keywords};
 use super::labels::Labels;
 use super::tensor::PyTensor;
 use super::{args, dtype, export, read, recycle};
+use crate::copy::can_cast;
 use crate::dtype::DType;
 use crate::layout::{Extents, LayoutError, Spec};
 use crate::tensor::Tensor;
@@ -315,9 +316,10 @@ allocation! {
             spec = spec.dims(dims.clone());
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
-        if element == data.descriptor().dtype() {
+        if can_cast(data.descriptor().dtype(), element) {
             return Ok(py.detach(|| Tensor::copy_of(&spec, &data))?);
         }
+        // NumPy knows more element types.
         let tensor = Tensor::empty(&spec)?;
         export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
         Ok(tensor)

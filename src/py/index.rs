@@ -10,6 +10,7 @@ use super::errors::Kind;
 use super::tensor::PyTensor;
 use super::{args, export, read, recycle};
 use crate::descriptor::Descriptor;
+use crate::error::Error;
 use crate::protocol::ExchangeError;
 use crate::tensor::{Index, IndexError, Tensor};
 
@@ -97,18 +98,54 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     if tensor.descriptor().is_readonly() {
         return Err(ExchangeError::ReadOnly { field: "t[...] = x", fix: "write to a copy() of it" }.into());
     }
-    // Whatever protocol the value has, NumPy gets to see an array or a scalar.
-    let value = match read::own(value) {
-        Ok(Some(value)) => export::numpy::view(slf.py(), &value)?,
-        Ok(None) => value.clone(),
-        Err(error) if Kind::DType.is(slf.py(), &error) => value.clone(),
+    let py = slf.py();
+    if key.is(py.Ellipsis().bind(py))
+        && let Ok(value) = value.cast_exact::<PyTensor>()
+        && copied(py, tensor, &value.get().0)?
+    {
+        return Ok(());
+    }
+    let array = match read::own(value) {
+        Ok(array) => array,
+        Err(error) if Kind::DType.is(py, &error) => None,
         Err(error) => return Err(error),
     };
-    match parse(tensor.descriptor(), key)? {
-        Some(Basic { index, .. }) => {
-            export::numpy::assign(&export::numpy::view(slf.py(), &tensor.view(&index)?)?, &value)
-        }
+    let selected = match parse(tensor.descriptor(), key)? {
+        Some(Basic { index, .. }) => Some(tensor.view(&index)?),
+        None => None,
+    };
+    if let (Some(selected), Some(array)) = (&selected, &array)
+        && copied(py, selected, array)?
+    {
+        return Ok(());
+    }
+    // Whatever protocol the value has, NumPy gets to see an array or a scalar.
+    let value = match &array {
+        Some(array) => export::numpy::view(py, array)?,
+        None => value.clone(),
+    };
+    match selected {
+        Some(selected) => export::numpy::assign(&export::numpy::view(py, &selected)?, &value),
         None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
+    }
+}
+
+/// From so many bytes on other threads may run during a copy.
+const DETACHED_FROM: i64 = 1 << 15;
+
+/// Copies an array, with other threads running; `false`, and nothing is done, if that is not for us to do: NumPy knows
+/// more element types, and says what it does not like.
+#[allow(unsafe_code, reason = "the memory is the interpreter's word")]
+fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
+    // SAFETY: the tensor is writable, and what other threads do to the same elements meanwhile is their affair, as it is
+    // with NumPy.
+    let assign = || unsafe { to.assign(from) };
+    // To let others run takes longer than to copy a little.
+    let little = to.descriptor().nbytes() < DETACHED_FROM;
+    match if little { assign() } else { py.detach(assign) } {
+        Ok(()) => Ok(true),
+        Err(Error::Layout(_) | Error::DType(_) | Error::Device(_)) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

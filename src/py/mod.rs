@@ -20,6 +20,7 @@ mod preset;
 mod read;
 mod recycle;
 mod tensor;
+mod threads;
 
 use pyo3::prelude::*;
 
@@ -44,5 +45,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     export::torch::register(module)?;
     preflight::register(module)?;
     labels::register(module)?;
-    pickle::register(module)
+    pickle::register(module)?;
+    threads::register(module)
 }

@@ -44,10 +44,11 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Allocates a field and copies the elements of another one of the same shape and element type into it.
+    /// Allocates a field and copies the elements of another one of the same shape into it, in its own element type.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit.
+    /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, and [`crate::DTypeError`] if
+    /// [`can_cast`](crate::can_cast) does not allow for the element types.
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Undefined)?.filled_from(from)
     }
@@ -58,6 +59,38 @@ impl Tensor {
     /// As for [`Tensor::empty`].
     pub fn copy_zero_padded(&self) -> Result<Tensor> {
         Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self)
+    }
+
+    /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
+    /// leading ones, are repeated, and elements of another type cast by the rule of [`can_cast`](crate::can_cast). The
+    /// two may overlap.
+    ///
+    /// # Errors
+    /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if the host cannot
+    /// reach either, [`crate::OutOfMemory`] if they overlap and there is none to spare.
+    ///
+    /// # Safety
+    /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile.
+    pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
+        if copy::overlap(&self.descriptor, &from.descriptor) {
+            // SAFETY: passed on from the caller; a copy overlaps nothing.
+            return unsafe { copy::assign(&self.descriptor, &from.copy()?.descriptor) };
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { copy::assign(&self.descriptor, &from.descriptor) }
+    }
+
+    /// Writes the same element, bit for bit, to every index.
+    ///
+    /// # Errors
+    /// [`crate::DTypeError::ElementSize`] if `element` is not one element, [`crate::DeviceError`] if the host cannot reach
+    /// the memory.
+    ///
+    /// # Safety
+    /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile.
+    pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        unsafe { copy::fill(&self.descriptor, element) }
     }
 
     /// A fresh tensor with the elements of another.

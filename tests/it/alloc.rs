@@ -129,7 +129,7 @@ fn what_does_not_fit_is_refused() {
     let shapes = Tensor::copy_of(&Spec::new(&[3, 2], DType::F64), &tensor);
     assert!(matches!(shapes, Err(Error::Layout(LayoutError::Shapes { .. }))), "{shapes:?}");
     let dtypes = Tensor::copy_of(&Spec::new(&[2, 3], DType::I64), &tensor);
-    assert!(matches!(dtypes, Err(Error::DType(DTypeError::Different { .. }))), "{dtypes:?}");
+    assert!(matches!(dtypes, Err(Error::DType(DTypeError::Cast { .. }))), "{dtypes:?}");
     let device = Tensor::zeros(&Spec::new(&[2], DType::F64).device(dlfield::Device::cuda(0)));
     assert!(matches!(device, Err(Error::Device(_))), "{device:?}");
     let dims = Tensor::zeros(&Spec::new(&[2], DType::F64).dims(Dims::standard(2)));

@@ -6,10 +6,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod alloc;
+mod casts;
+mod convert;
+mod copies;
 mod elements;
 mod handmade;
 mod imports;
 mod interfaces;
+mod laid;
 mod layout;
 mod managed;
 mod naive;

@@ -1,0 +1,209 @@
+"""Copies into another layout and fills, next to NumPy's and PyTorch's and to memcpy."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import dlfield as dl
+import plot
+from copying import MEMCPY, NUMPY, OURS, PEERS, TORCH, best_with_threads, contest, default_threads, field
+from peers import versions
+from report import Line, grid, heading, table
+
+# 168 MB each.
+LARGE = {"float64": (512, 512, 80), "float32": (512, 512, 160)}
+MIDDLE = (128, 128, 80)
+# Cubes of float64, from 64 bytes to 1 GB, each about four times as large as the one before.
+EDGES = (2, 3, 5, 8, 13, 20, 32, 50, 80, 128, 200, 320, 512)
+SIZED: dict[str, dict[str, Any]] = {"C to F": {"backend": "F"}, "C to C": {}}
+PERMUTATIONS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+
+# Layouts of the destination and of the source, and the ratios to reach on one thread and on two.
+PADDED = "C to (2, 0, 1), rows of 510 padded to 64 bytes"
+SLICED = "slice of a larger field to compact"
+REACH = ("at most 1.6", "at most 1")
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, str]]] = {
+    "C to F": ({"backend": "F"}, {}, REACH),
+    "F to C": ({}, {"backend": "F"}, REACH),
+    "C to (2, 0, 1)": ({"layout": (2, 0, 1)}, {}, REACH),
+    "(2, 0, 1) to C": ({}, {"layout": (2, 0, 1)}, REACH),
+    PADDED: ({"layout": (2, 0, 1), "alignment_size": 64}, {}, REACH),
+    SLICED: ({}, {}, ("at most 1.3", "")),
+}
+
+DOCUMENT = """\
+{heading}
+## Large fields
+
+Time over memcpy's. 168 MB: {shapes}.
+
+{large}
+## Ratios to reach
+
+The comparisons with a bound, out of the same run; of float64 and float32 the worse.
+
+{goals}
+## Every size
+
+Cubes of float64. Microseconds of memcpy, and the time of each over memcpy's.
+
+{sizes}
+## Every permutation
+
+From C order into each layout, {middle} of float64: time over memcpy's. Other pairs of layouts are these with the
+axes renamed.
+
+{permutations}
+## Fresh memory
+
+Milliseconds to allocate 168 MB of float64 and write it for the first time: filled, or copied from a field in C order
+into F order.
+
+{fresh}"""
+
+# The times of one copy, by who made it, and the ratios to reach if there are any.
+Times = dict[str, float]
+Key = tuple[str, str]
+
+
+def measure(picture: Path | None) -> tuple[list[Line], str]:
+    """Measure everything, and draw the curves into a file if one is given.
+
+    Returns the comparisons with a ratio to reach, and what `docs/copies.md` says.
+    """
+    with default_threads():
+        large = {(case, dtype): _large(case, dtype) for case in CASES for dtype in LARGE}
+        sizes = {(case, edge): _size(SIZED[case], edge) for case in SIZED for edge in EDGES}
+        permutations = {layout: _permutation(layout) for layout in PERMUTATIONS}
+        fresh = {what: best_with_threads(cases, 7) for what, cases in _fresh_cases().items()}
+    if picture:
+        plot.draw(picture, {8 * edge**3: _ratios(sizes["C to F", edge]) for edge in EDGES})
+    goals = [*_large_goals(large), *_size_goals(sizes), *_fresh_goals(fresh)]
+    parties = [*OURS, *PEERS]
+    document = DOCUMENT.format(
+        heading=heading(versions()),
+        shapes=", ".join(f"{shape} of {dtype}" for dtype, shape in LARGE.items()),
+        large=grid(
+            ["copy", "elements", "memcpy, ms", *parties],
+            [[case, dtype, f"{times[MEMCPY] / 1e6:.3g}", *_cells(times)] for (case, dtype), times in large.items()],
+        ),
+        goals=table(goals),
+        sizes=grid(
+            ["copy", "bytes", "memcpy, µs", *parties],
+            [
+                [case, f"{8 * edge**3:,}", f"{times[MEMCPY] / 1e3:.3g}", *_cells(times)]
+                for (case, edge), times in sizes.items()
+            ],
+        ),
+        middle=MIDDLE,
+        permutations=grid(["layout", *parties], [[str(key), *_cells(times)] for key, times in permutations.items()]),
+        fresh=grid(
+            ["", *parties],
+            [[what, *(f"{times[party] / 1e6:.3g}" for party in parties)] for what, times in fresh.items()],
+        ),
+    )
+    return goals, document
+
+
+def _ratios(times: Times) -> Times:
+    return {party: times[party] / times[MEMCPY] for party in (*OURS, *PEERS)}
+
+
+def _cells(times: Times) -> list[str]:
+    return [f"{ratio:.3g}" for ratio in _ratios(times).values()]
+
+
+def _large(case: str, dtype: str) -> Times:
+    to, source, _ = CASES[case]
+    shape = LARGE[dtype]
+    if case == SLICED:
+        whole = field(tuple(extent + 8 for extent in shape), dtype)
+        return contest(field(shape, dtype), whole[4:-4, 4:-4, 4:-4], rounds=7)
+    if case == PADDED:
+        shape = (510, *shape[1:])
+    return contest(field(shape, dtype, **to), field(shape, dtype, **source), rounds=7)
+
+
+def _size(keywords: dict[str, Any], edge: int) -> Times:
+    shape = (edge, edge, edge)
+    to, source = field(shape, "float64", **keywords), field(shape, "float64")
+    return contest(to, source, rounds=15 if source.nbytes < 1 << 25 else 3)
+
+
+def _permutation(layout: tuple[int, int, int]) -> Times:
+    return contest(field(MIDDLE, "float64", layout=layout), field(MIDDLE, "float64"), rounds=9)
+
+
+def _fresh_cases() -> dict[str, dict[str, Callable[[], float]]]:
+    """Return what measures an allocation and the first write to it, by who does it."""
+    shape = LARGE["float64"]
+    source = field(shape, "float64")
+    array, tensor = dl.as_numpy(source), dl.as_torch(source)
+    strides = tuple(step // 8 for step in dl.empty(shape, backend="F").strides)
+    everybody: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]] = {
+        "`full`": (
+            lambda: dl.full(shape, 2.5),
+            lambda: np.full(shape, 2.5),
+            lambda: torch.full(shape, 2.5, dtype=torch.float64),
+        ),
+        "`ones`": (lambda: dl.ones(shape), lambda: np.ones(shape), lambda: torch.ones(shape, dtype=torch.float64)),
+        "copy into F order": (
+            lambda: dl.from_array(source, backend="F"),
+            lambda: np.array(array, order="F", copy=True),
+            lambda: torch.empty_strided(shape, strides, dtype=torch.float64).copy_(tensor),
+        ),
+    }
+    parties = dict.fromkeys(OURS, 0) | {NUMPY: 1} | dict.fromkeys(TORCH, 2)
+    return {
+        what: {party: partial(_first, makers[place]) for party, place in parties.items()}
+        for what, makers in everybody.items()
+    }
+
+
+def _first(make: Callable[[], Any]) -> float:
+    """Measure how long it takes to make something; it goes away afterwards."""
+    start = time.perf_counter()
+    _made = make()
+    return time.perf_counter() - start
+
+
+def _large_goals(large: dict[Key, Times]) -> list[Line]:
+    goals = []
+    for case, (_, _, reach) in CASES.items():
+        for party, bound in zip(OURS, reach, strict=True):
+            dtype, times = max(
+                ((dtype, large[case, dtype]) for dtype in LARGE), key=lambda found: _ratios(found[1])[party]
+            )
+            what = f"{case}, 168 MB of {dtype}, {party.removeprefix('dlfield, ')}"
+            goals.append(Line(what, times[party], "memcpy", times[MEMCPY], bound))
+    return goals
+
+
+def _size_goals(sizes: dict[tuple[str, int], Times]) -> list[Line]:
+    def line(case: str, edge: int, party: str, worst: str, reach: str) -> Line:
+        what = f"{worst}{case}, cube of {edge}, {party.removeprefix('dlfield, ')}"
+        times = sizes[case, edge]
+        return Line(what, times[party], NUMPY, times[NUMPY], reach)
+
+    against_numpy = {
+        (case, edge, party): times[party] / times[NUMPY] for (case, edge), times in sizes.items() for party in OURS
+    }
+    worst = max(against_numpy, key=against_numpy.__getitem__)
+    return [
+        line("C to F", 32, OURS[1], "", "at most 0.5"),
+        line(*worst, "the worst from 64 bytes to 1 GB: ", "at most 1"),
+    ]
+
+
+def _fresh_goals(fresh: dict[str, Times]) -> list[Line]:
+    goals = []
+    for what, times in fresh.items():
+        peer = NUMPY if what == "copy into F order" else min(PEERS, key=times.__getitem__)
+        reach = "at most 0.5" if what == "copy into F order" else "at most 1"
+        goals.append(Line(f"{what}, fresh 168 MB, 2 threads", times[OURS[1]], peer, times[peer], reach))
+    return goals

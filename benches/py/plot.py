@@ -1,0 +1,48 @@
+"""The picture of `docs/copies.md`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from copying import NUMPY, OURS, TORCH
+
+# Line, marker and shade: each differs without colour too.
+STYLES = {
+    OURS[0]: ("-", "o", "black"),
+    OURS[1]: ("--", "s", "black"),
+    NUMPY: (":", "^", "black"),
+    TORCH[0]: ("-", "x", "0.5"),
+    TORCH[1]: ("--", "+", "0.5"),
+}
+UNITS = {1: "B", 10**3: "KB", 10**6: "MB", 10**9: "GB"}
+RATIOS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+
+
+def draw(path: Path, ratios: Mapping[int, Mapping[str, float]]) -> None:
+    """Draw the time of each over memcpy's against the number of bytes, both on logarithmic scales."""
+    # Letters stay letters, and the same numbers make the same file.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dlfield"}):
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.add_subplot()
+        axes.axhline(1, color="black", linewidth=0.8)
+        for name, (line, marker, shade) in STYLES.items():
+            values = [found[name] for found in ratios.values()]
+            axes.plot(list(ratios), values, line, marker=marker, color=shade, label=name)
+        axes.set(xscale="log", yscale="log", xlabel="size of the field", ylabel="time over memcpy's")
+        axes.set_title("C order to F order, cubes of float64")
+        axes.xaxis.set_major_locator(FixedLocator([10**power for power in range(2, 10)]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: _size(size)))
+        axes.yaxis.set_major_locator(FixedLocator(RATIOS))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
+        axes.minorticks_off()
+        axes.grid(visible=True, color="0.85", linewidth=0.6)
+        axes.legend()
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _size(size: float) -> str:
+    unit = max(unit for unit in UNITS if unit <= max(size, 1))
+    return f"{size / unit:g} {UNITS[unit]}"

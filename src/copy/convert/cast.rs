@@ -1,0 +1,198 @@
+//! One element into another, with the results of NumPy and `ml_dtypes`.
+
+/// A number that can be told as a `T`.
+pub(super) trait Cast<T>: Copy {
+    fn cast(self) -> T;
+}
+
+/// A byte that is true unless it is 0.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Bool(u8);
+
+/// The upper half of an `f32`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Bf16(u16);
+
+/// An `f32` on the way to a number of half its width: what was lost already is remembered in the last bit, so that the
+/// result is rounded once.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Wide(pub(super) f32);
+
+impl Bf16 {
+    /// The nearest one; of two, the even one. A NaN keeps its sign only, as in `ml_dtypes`.
+    #[inline(always)]
+    fn nearest(number: f32) -> Bf16 {
+        let bits = number.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        let chosen = if number.is_nan() { bits >> 16 & 0x8000 | 0x7fc0 } else { rounded };
+        #[allow(clippy::cast_possible_truncation, reason = "16 bits are left")]
+        Bf16(chosen as u16)
+    }
+
+    #[inline(always)]
+    fn number(self) -> f32 {
+        f32::from_bits(u32::from(self.0) << 16)
+    }
+}
+
+impl Wide {
+    /// Rounds to odd: what is not exact gets an odd last bit, which no later rounding takes for a tie.
+    #[inline(always)]
+    fn odd(number: f64) -> Wide {
+        #[allow(clippy::cast_possible_truncation, reason = "what is lost is looked at below")]
+        let near = number as f32;
+        let back = f64::from(near);
+        let towards_zero = near.to_bits() - u32::from(back.abs() > number.abs());
+        // A NaN is not equal to itself, and stays one.
+        Wide(if back == number { near } else { f32::from_bits(towards_zero | 1) })
+    }
+}
+
+/// Rust's `as` is C's cast here: integers wrap around, floats are rounded to nearest, ties to even, once.
+macro_rules! as_in_c {
+    ($($from:ty),+ => $to:tt) => { $(as_in_c!(@ $from => $to);)+ };
+    (@ $from:ty => ($($to:ty),+)) => {
+        $(impl Cast<$to> for $from {
+            #[inline(always)]
+            #[allow(
+                clippy::unnecessary_cast,
+                clippy::cast_lossless,
+                clippy::cast_possible_truncation,
+                clippy::cast_possible_wrap,
+                clippy::cast_sign_loss,
+                reason = "NumPy's results, whatever is lost"
+            )]
+            fn cast(self) -> $to {
+                self as $to
+            }
+        })+
+    };
+}
+
+as_in_c!(u8, u16, u32, u64, i8, i16, i32, i64 => (u8, u16, u32, u64, f32, f64));
+as_in_c!(f32, f64 => (f32, f64));
+
+/// By way of another type.
+macro_rules! through {
+    ($($from:ty: |$number:ident| $way:expr => ($($to:ty),+);)+) => {
+        $($(impl Cast<$to> for $from {
+            #[inline(always)]
+            fn cast(self) -> $to {
+                let $number = self;
+                $way.cast()
+            }
+        })+)+
+    };
+}
+
+through! {
+    Bool: |flag| u8::from(flag.0 != 0) => (u8, u16, u32, u64, f32, f64);
+    Bf16: |number| number.number() => (f32, f64);
+}
+
+/// Integers too go by way of `f32`: that is how NumPy and `ml_dtypes` round them.
+macro_rules! narrow {
+    ($($from:ty),+) => {
+        $(impl Cast<Bf16> for $from {
+            #[inline(always)]
+            fn cast(self) -> Bf16 {
+                Bf16::nearest(self.cast())
+            }
+        })+
+    };
+}
+
+narrow!(Bool, u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+
+macro_rules! wide {
+    ($($from:ty),+) => {
+        $(impl Cast<Wide> for $from {
+            #[inline(always)]
+            fn cast(self) -> Wide {
+                Wide(self.cast())
+            }
+        })+
+    };
+}
+
+// An integer that `f32` has to round is beyond the largest `f16`.
+wide!(Bool, u8, u16, u32, u64, i8, i16, i32, i64, f32);
+
+impl Cast<Wide> for f64 {
+    #[inline(always)]
+    fn cast(self) -> Wide {
+        Wide::odd(self)
+    }
+}
+
+/// Real numbers have an imaginary part of 0.
+macro_rules! complex {
+    ($($part:ty: $($from:ty),+;)+) => {
+        $($(impl Cast<[$part; 2]> for $from {
+            #[inline(always)]
+            fn cast(self) -> [$part; 2] {
+                [self.cast(), 0.0]
+            }
+        })+)+
+    };
+}
+
+complex! {
+    f32: Bool, u8, u16, u32, u64, i8, i16, i32, i64, Bf16, f32, f64;
+    f64: Bool, u8, u16, u32, u64, i8, i16, i32, i64, Bf16, f32, f64;
+}
+
+impl Cast<[f64; 2]> for [f32; 2] {
+    #[inline(always)]
+    fn cast(self) -> [f64; 2] {
+        self.map(Cast::cast)
+    }
+}
+
+impl Cast<[f32; 2]> for [f64; 2] {
+    #[inline(always)]
+    fn cast(self) -> [f32; 2] {
+        self.map(Cast::cast)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bf16(number: impl Cast<Bf16>) -> u16 {
+        Cast::<Bf16>::cast(number).0
+    }
+
+    #[test]
+    fn bfloat16_is_rounded_as_ml_dtypes_rounds_it() {
+        assert_eq!(
+            [bf16(1.0f32), bf16(-0.0f32), bf16(f32::INFINITY), bf16(f32::MAX)],
+            [0x3f80, 0x8000, 0x7f80, 0x7f80]
+        );
+        // Ties go to the even one, and what f32 has made a tie is one.
+        assert_eq!([bf16(1.0 + 2f32.powi(-8)), bf16(1.0 + 3.0 * 2f32.powi(-8))], [0x3f80, 0x3f82]);
+        assert_eq!([bf16(1.0 + 2f64.powi(-8) + 2f64.powi(-40)), bf16((1i64 << 40) + (1 << 32) + 1)], [0x3f80, 0x5380]);
+        assert_eq!([0x7f80_0001, 0xffc1_2345u32].map(|bits| bf16(f32::from_bits(bits))), [0x7fc0, 0xffc0]);
+    }
+
+    #[test]
+    fn what_is_rounded_to_odd_is_never_taken_for_a_tie() {
+        let odd = |number: f64| Wide::odd(number).0;
+        for exact in [0.0, -0.0, 1.5, f64::from(f32::MAX), f64::INFINITY, f64::NEG_INFINITY, 2f64.powi(-149)] {
+            assert_eq!(f64::from(odd(exact)).to_bits(), exact.to_bits());
+        }
+        let tie = 1.0 + 2f64.powi(-11);
+        assert!(f64::from(odd(tie + 2f64.powi(-50))) > tie && f64::from(odd(tie - 2f64.powi(-50))) < tie);
+        assert_eq!([odd(1e-300), odd(-1e300)], [f32::from_bits(1), -f32::MAX]);
+        assert!(odd(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn any_byte_but_zero_is_true() {
+        assert_eq!([0, 1, 2, 255].map(|byte| Cast::<u64>::cast(Bool(byte))), [0, 1, 1, 1]);
+    }
+}

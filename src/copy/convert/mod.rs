@@ -1,0 +1,141 @@
+//! Elements of one type into elements of another, as NumPy casts them by its `same_kind` rule.
+
+mod cast;
+mod float16;
+mod rows;
+
+use super::plan::Step;
+use crate::dtype::DType;
+
+/// A loop over elements that converts each: `to` and `from` of the step are the distances on the two sides.
+///
+/// # Safety
+/// - Every address the step reaches is readable from `from` for an element of the one type, and writable from `to` for
+///   one of the other, without overlap.
+pub(super) type Row = unsafe fn(step: Step, to: *mut u8, from: *const u8);
+
+/// What becomes of the elements of a copy.
+#[derive(Clone, Copy)]
+pub(super) enum Change {
+    /// They keep their bits.
+    None,
+    /// They are converted from elements of so many bytes.
+    Convert { row: Row, itemsize: usize },
+}
+
+/// What numbers a type is for. A cast may go to the same kind or to a later one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Bool,
+    Unsigned,
+    Signed,
+    Real,
+    Complex,
+}
+
+/// `None` for types whose arithmetic is not known here.
+fn kind(dtype: DType) -> Option<Kind> {
+    Some(match dtype {
+        DType::BOOL => Kind::Bool,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => Kind::Unsigned,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Signed,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Kind::Real,
+        DType::C64 | DType::C128 => Kind::Complex,
+        _ => return None,
+    })
+}
+
+/// Whether [`crate::Tensor::copy_of`] and [`crate::Tensor::assign`] turn elements of one type into another.
+///
+/// The rule is NumPy's `same_kind` for bool, integers of 8 bits and more, `float16` to `float64`, complex numbers and
+/// `bfloat16`: to any type of the same kind, or of a later one of bool, unsigned, signed, real, complex. `bfloat16` does
+/// not become `float16`, as `ml_dtypes` has it; nor does a complex number become a `bfloat16`, which `ml_dtypes`
+/// allows by dropping its imaginary part. Every other type becomes itself only.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, can_cast};
+/// assert!(can_cast(DType::F64, DType::F32) && can_cast(DType::I64, DType::BF16));
+/// assert!(!can_cast(DType::F32, DType::I64) && !can_cast(DType::I8, DType::U64));
+/// ```
+pub fn can_cast(from: DType, to: DType) -> bool {
+    let by_kind = || matches!((kind(from), kind(to)), (Some(from), Some(to)) if from <= to);
+    from == to || by_kind() && (from, to) != (DType::BF16, DType::F16)
+}
+
+impl Change {
+    /// How elements of `from` become elements of `to`; `None` if [`can_cast`] says that they don't.
+    pub(super) fn between(from: DType, to: DType) -> Option<Change> {
+        let integers = |dtype| matches!(kind(dtype), Some(Kind::Unsigned | Kind::Signed));
+        if from == to || can_cast(from, to) && integers(from) && integers(to) && from.itemsize() == to.itemsize() {
+            return Some(Change::None);
+        }
+        let row = can_cast(from, to).then(|| rows::between(from, to)).flatten()?;
+        Some(Change::Convert { row, itemsize: from.itemsize() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cast_that_is_allowed_has_its_loop() {
+        for (from, to) in DType::all().flat_map(|from| DType::all().map(move |to| (from, to))) {
+            let found = Change::between(from, to);
+            assert_eq!(found.is_some(), can_cast(from, to), "{from} to {to}");
+            let itemsize = match found {
+                Some(Change::Convert { itemsize, .. }) => itemsize,
+                _ => continue,
+            };
+            assert_eq!(itemsize, from.itemsize());
+        }
+    }
+
+    /// One row for each type, as `numpy.can_cast(from, to, "same_kind")` says it with ml_dtypes 0.6, but for complex
+    /// numbers that would become a `bfloat16`.
+    #[test]
+    fn the_rule_is_numpys() {
+        const TYPES: [&str; 15] = [
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float16",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+            "bfloat16",
+        ];
+        const RULE: [&str; 15] = [
+            "111111111111111",
+            ".1111....111111",
+            ".1111....111111",
+            ".1111....111111",
+            ".1111....111111",
+            ".11111111111111",
+            ".11111111111111",
+            ".11111111111111",
+            ".11111111111111",
+            ".........111111",
+            ".........111111",
+            ".........111111",
+            "............11.",
+            "............11.",
+            "..........11111",
+        ];
+        let dtype = |name| DType::from_name(name).expect("a known name");
+        for (from, row) in TYPES.iter().zip(RULE) {
+            let found: String =
+                TYPES.iter().map(|to| if can_cast(dtype(from), dtype(to)) { '1' } else { '.' }).collect();
+            assert_eq!(found, row, "{from}");
+        }
+        assert!(!can_cast(DType::F8_E5M2, DType::F32) && can_cast(DType::F8_E5M2, DType::F8_E5M2));
+    }
+}

@@ -1,0 +1,133 @@
+//! Following a plan over host memory.
+
+#![allow(unsafe_code, reason = "elements are moved through raw pointers")]
+
+mod convert;
+mod fill;
+mod stream;
+mod tile;
+mod transpose;
+
+use self::fill::Pattern;
+use self::transpose::{Scratch, Square};
+use super::convert::Change;
+use super::plan::{Plan, Step};
+
+/// From so many bytes on the destination would fill the caches with what nobody reads soon.
+const STREAMED_FROM: usize = 16 << 20;
+
+/// Follows a plan to elements of `SIZE` bytes, by this thread. `whole` is how many bytes all threads write.
+///
+/// # Safety
+/// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
+/// - What is read and what is written do not overlap.
+pub(super) unsafe fn follow<const SIZE: usize>(
+    plan: &Plan,
+    to: *mut u8,
+    from: *const u8,
+    change: Change,
+    whole: usize,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match change {
+            Change::None => copy::<SIZE>(plan, to, from, whole),
+            Change::Convert { row, itemsize } => convert::follow::<SIZE>(plan, to, from, row, itemsize, whole),
+        }
+    }
+}
+
+/// Copies elements as they are.
+///
+/// # Safety
+/// - As for [`follow`].
+unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, whole: usize) {
+    let (to, from) = (to.wrapping_offset(plan.start.0), from.wrapping_offset(plan.start.1));
+    let streamed = whole >= STREAMED_FROM;
+    let mut scratch = Scratch::new();
+    let mut steps = plan.steps.clone();
+    let Some(inner) = steps.pop() else {
+        // SAFETY: a plan without loops is one element.
+        return unsafe { element(SIZE, to, from) };
+    };
+    let unit = SIZE.cast_signed();
+    // SAFETY: each turn of the outer loops is a field of the inner ones, which are the caller's.
+    unsafe {
+        if inner.to == unit && inner.from == 0 && steps.iter().all(|step| step.from == 0) {
+            let pattern = Pattern::new::<SIZE>(from, inner.count);
+            nested(&steps, to, from, &mut |to, _| pattern.write(to, inner.count * SIZE, streamed));
+        } else if inner.to == unit && inner.from == unit {
+            let bytes = inner.count * SIZE;
+            if streamed {
+                // Stores past the caches may go anywhere; what is read is seen coming if it is read in order.
+                steps.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
+            }
+            nested(&steps, to, from, &mut |to, from| {
+                if streamed { stream::copy(to, from, bytes) } else { std::ptr::copy_nonoverlapping(from, to, bytes) }
+            });
+        } else if let Some(position) = faster(&steps, inner, unit, unit) {
+            let columns = steps.remove(position);
+            let square = Square { rows: inner, columns };
+            nested(&steps, to, from, &mut |to, from| {
+                transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);
+            });
+        } else {
+            nested(&steps, to, from, &mut |to, from| run::<SIZE>(inner, to, from));
+        }
+    }
+    if streamed {
+        stream::finish();
+    }
+}
+
+/// The loop that is contiguous where it is read, if the innermost one is contiguous where it is written only.
+fn faster(outer: &[Step], inner: Step, to_unit: isize, from_unit: isize) -> Option<usize> {
+    if inner.to != to_unit {
+        return None;
+    }
+    outer.iter().position(|step| step.from == from_unit)
+}
+
+/// Goes through the outer loops.
+///
+/// # Safety
+/// - `body` may be called with every address that the loops reach.
+unsafe fn nested(steps: &[Step], to: *mut u8, from: *const u8, body: &mut impl FnMut(*mut u8, *const u8)) {
+    match steps {
+        [] => body(to, from),
+        [outer, inner @ ..] => {
+            let (mut to, mut from) = (to, from);
+            for _ in 0..outer.count {
+                // SAFETY: passed on from the caller.
+                unsafe { nested(inner, to, from, body) };
+                // The address after the last turn is not used, and may lie outside the memory.
+                to = to.wrapping_offset(outer.to);
+                from = from.wrapping_offset(outer.from);
+            }
+        }
+    }
+}
+
+/// The innermost loop, one element after the other.
+///
+/// # Safety
+/// As for [`follow`], with one step.
+unsafe fn run<const SIZE: usize>(step: Step, to: *mut u8, from: *const u8) {
+    let (mut to, mut from) = (to, from);
+    for _ in 0..step.count {
+        // SAFETY: the address of one element of the plan.
+        unsafe { element(SIZE, to, from) };
+        to = to.wrapping_offset(step.to);
+        from = from.wrapping_offset(step.from);
+    }
+}
+
+/// One element, which need not be aligned.
+///
+/// # Safety
+/// - `from` is readable and `to` writable for `size` bytes, without overlap.
+#[inline(always)]
+unsafe fn element(size: usize, to: *mut u8, from: *const u8) {
+    // SAFETY: passed on from the caller.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, size) };
+}

@@ -1,0 +1,57 @@
+//! Stores past the caches, for destinations so large that they would only push out what else lies there.
+
+#![allow(unsafe_code, reason = "bytes are moved through raw pointers")]
+
+/// Copies `bytes` bytes. On `x86_64` the stores go past the caches; [`finish`] has to be called before anybody is told
+/// that they are there.
+///
+/// # Safety
+/// - `from` is readable and `to` writable for `bytes` bytes, without overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    const LINE: usize = 64;
+    let head = to.align_offset(LINE);
+    if bytes < head + LINE {
+        // SAFETY: passed on from the caller.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    }
+    let lines = (bytes - head) / LINE;
+    let tail = head + lines * LINE;
+    // SAFETY: head, lines and tail make up the bytes; the lines are aligned on the side that is written.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, head);
+        for line in 0..lines {
+            let (to, from) =
+                (to.add(head + line * LINE).cast::<__m128i>(), from.add(head + line * LINE).cast::<__m128i>());
+            let parts: [__m128i; 4] = std::array::from_fn(|part| _mm_loadu_si128(from.add(part)));
+            for (part, value) in parts.into_iter().enumerate() {
+                _mm_stream_si128(to.add(part), value);
+            }
+        }
+        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+    }
+}
+
+/// Waits for the stores of this thread to be seen by others.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn finish() {
+    // SAFETY: every x86-64 has it.
+    unsafe { std::arch::x86_64::_mm_sfence() };
+}
+
+/// As above, for machines whose ordinary stores do not read the line first, or have no others.
+///
+/// # Safety
+/// - As above.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: passed on from the caller.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+}
+
+/// Ordinary stores are ordered as usual.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn finish() {}

@@ -1,0 +1,133 @@
+//! What a copy comes down to: nested loops over both sides, as few and as long as possible.
+
+use smallvec::SmallVec;
+
+/// One loop: how often, and how many bytes further each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) count: usize,
+    pub(super) to: isize,
+    pub(super) from: isize,
+}
+
+/// Nested loops, outermost first, that visit every element once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) steps: SmallVec<[Step; 6]>,
+    /// Bytes from the element at index 0 to the first that is visited, on both sides.
+    pub(super) start: (isize, isize),
+}
+
+impl Plan {
+    /// Orders the dimensions by the destination's strides, all of them upwards; drops those of extent 1 and merges
+    /// neighbours that are one run in both. Empty fields have no plan. Strides are in bytes.
+    pub(super) fn new(shape: &[i64], to: impl Iterator<Item = i64>, from: impl Iterator<Item = i64>) -> Option<Plan> {
+        let mut steps = SmallVec::<[Step; 6]>::new();
+        let mut start = (0isize, 0isize);
+        for ((extent, to), from) in shape.iter().zip(to).zip(from) {
+            let count = usize::try_from(*extent).ok()?;
+            let (mut to, mut from) = (isize::try_from(to).ok()?, isize::try_from(from).ok()?);
+            match count {
+                0 => return None,
+                1 => continue,
+                _ => {}
+            }
+            if to < 0 {
+                // Backwards on both sides is forwards. The elements lie in memory, so their distances can be counted.
+                let last = isize::try_from(count - 1).ok()?;
+                start = (start.0.wrapping_add(last.wrapping_mul(to)), start.1.wrapping_add(last.wrapping_mul(from)));
+                (to, from) = (-to, from.wrapping_neg());
+            }
+            steps.push(Step { count, to, from });
+        }
+        steps.sort_by_key(|step| std::cmp::Reverse(step.to));
+        let mut merged = SmallVec::<[Step; 6]>::new();
+        for step in steps {
+            let runs_on = |outer: &Step| {
+                let reach = |bytes: isize| isize::try_from(step.count).ok().and_then(|count| bytes.checked_mul(count));
+                reach(step.to) == Some(outer.to) && reach(step.from) == Some(outer.from)
+            };
+            match merged.last_mut() {
+                Some(outer) if runs_on(outer) => *outer = Step { count: outer.count * step.count, ..step },
+                _ => merged.push(step),
+            }
+        }
+        Some(Plan { steps: merged, start })
+    }
+
+    /// How many elements are visited.
+    pub(super) fn elements(&self) -> usize {
+        self.steps.iter().map(|step| step.count).product()
+    }
+
+    /// Whether no byte is written twice, as far as the strides tell: the loops could go on in any order.
+    pub(super) fn is_apart(&self, itemsize: usize) -> bool {
+        let mut reach = itemsize;
+        self.steps.iter().rev().all(|step| {
+            let apart = step.to.unsigned_abs() >= reach;
+            reach = reach.saturating_add(step.to.unsigned_abs().saturating_mul(step.count - 1));
+            apart
+        })
+    }
+
+    /// The part of the plan that visits `range` of the loop at `position` only.
+    pub(super) fn part(&self, position: usize, range: std::ops::Range<usize>) -> Plan {
+        let mut part = self.clone();
+        let step = &mut part.steps[position];
+        let ahead = isize::try_from(range.start).unwrap_or(isize::MAX);
+        part.start.0 = part.start.0.wrapping_add(step.to.wrapping_mul(ahead));
+        part.start.1 = part.start.1.wrapping_add(step.from.wrapping_mul(ahead));
+        step.count = range.len();
+        part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(shape: &[i64], to: &[i64], from: &[i64]) -> Vec<(usize, isize, isize)> {
+        let plan = Plan::new(shape, to.iter().copied(), from.iter().copied()).expect("not empty");
+        plan.steps.iter().map(|step| (step.count, step.to, step.from)).collect()
+    }
+
+    #[test]
+    fn contiguous_dimensions_become_one_run() {
+        assert_eq!(plan(&[4, 5, 6], &[240, 48, 8], &[240, 48, 8]), [(120, 8, 8)]);
+        assert_eq!(plan(&[4, 5, 6], &[8, 32, 160], &[8, 32, 160]), [(120, 8, 8)]);
+        assert_eq!(plan(&[4, 1, 6], &[48, 1, 8], &[64, 1, 8]), [(4, 48, 64), (6, 8, 8)]);
+    }
+
+    #[test]
+    fn the_destination_decides_the_order_and_the_direction() {
+        assert_eq!(plan(&[4, 5], &[8, 32], &[40, 8]), [(5, 32, 8), (4, 8, 40)]);
+        assert!(Plan::new(&[4, 0], [8, 8].into_iter(), [8, 8].into_iter()).is_none());
+        let reversed = Plan::new(&[4], [-8].into_iter(), [8].into_iter()).expect("not empty");
+        assert_eq!(reversed.start, (-24, 24));
+        assert_eq!(reversed.steps[..], [Step { count: 4, to: 8, from: -8 }]);
+    }
+
+    #[test]
+    fn sides_of_different_sizes_are_merged_where_both_run_on() {
+        assert_eq!(plan(&[4, 5, 6], &[120, 24, 4], &[240, 48, 8]), [(120, 4, 8)]);
+        assert_eq!(plan(&[4, 6], &[24, 4], &[24, 8]), [(4, 24, 24), (6, 4, 8)]);
+        assert_eq!(plan(&[4, 6], &[48, 8], &[24, 8]), [(4, 48, 24), (6, 8, 8)]);
+    }
+
+    #[test]
+    fn bytes_that_are_written_twice_are_noticed() {
+        let apart = |shape: &[i64], to: &[i64], itemsize| {
+            let from = to.iter().map(|_| 0);
+            Plan::new(shape, to.iter().copied(), from).expect("not empty").is_apart(itemsize)
+        };
+        assert!(apart(&[4, 6], &[48, 8], 8) && apart(&[4, 6], &[-8, 32], 8) && apart(&[], &[], 8));
+        assert!(!apart(&[4, 6], &[0, 8], 8) && !apart(&[4, 6], &[40, 8], 8) && !apart(&[4], &[4], 8));
+    }
+
+    #[test]
+    fn parts_start_where_they_begin() {
+        let whole = Plan::new(&[10, 4], [64, 8].into_iter(), [8, 128].into_iter()).expect("not empty");
+        let part = whole.part(0, 3..7);
+        assert_eq!((part.start, part.steps[0].count, part.elements()), ((192, 24), 4, 16));
+    }
+}

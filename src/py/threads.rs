@@ -1,0 +1,52 @@
+//! `dlfield.set_num_threads` and `num_threads`.
+
+use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::args;
+use crate::copy;
+
+/// Divides large copies and fills among so many threads from now on, in the whole process.
+///
+/// `threads` is a count; 0 stands for what holds at first: one thread per core, or what the environment variable
+/// `RAYON_NUM_THREADS` says. Small copies, and those in the child of a fork, are made by the calling thread alone. Raises
+/// `ValueError` for counts that there cannot be, `RuntimeError` when the system has no more threads to give.
+///
+/// >>> import dlfield as dl
+/// >>> dl.set_num_threads(2)
+/// >>> dl.num_threads()
+/// 2
+/// >>> dl.set_num_threads(0)
+#[pyfunction]
+fn set_num_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    let most = rayon::max_num_threads();
+    let count: Option<usize> = match threads.extract::<i64>() {
+        Ok(found) => usize::try_from(found).ok(),
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            return Err(PyTypeError::new_err(format!("threads: {} is not an integer", args::shown(threads))));
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(count) = count.filter(|count| *count <= most) else {
+        let found = args::shown(threads);
+        return Err(PyValueError::new_err(format!("threads: {found}; allowed is 0 to {most}, 0 for the default")));
+    };
+    py.detach(|| copy::set_num_threads(count))
+        .map_err(|error| PyRuntimeError::new_err(format!("threads: {count} could not be started: {error}")))
+}
+
+/// Returns among how many threads large copies and fills are divided; 1 in the child of a fork.
+///
+/// >>> import dlfield as dl
+/// >>> dl.num_threads() >= 1
+/// True
+#[pyfunction]
+fn num_threads() -> usize {
+    copy::num_threads()
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(num_threads, module)?)
+}

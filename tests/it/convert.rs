@@ -1,0 +1,167 @@
+//! Copies between element types against a cast of one element at a time, with every byte between the elements watched.
+
+#![allow(unsafe_code, reason = "assignment takes the word of the caller for the memory")]
+
+use dlfield::{DType, Spec, Tensor, can_cast};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::casts::{cast, specials};
+use crate::laid::{Laid, Side, side};
+use crate::naive::indices;
+use crate::strategies::config;
+
+/// Element types that become others.
+const NUMBERS: [DType; 15] = [
+    DType::BOOL,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+    DType::C64,
+    DType::C128,
+];
+
+fn pairs() -> Vec<(DType, DType)> {
+    let all = NUMBERS.iter().flat_map(|from| NUMBERS.iter().map(move |to| (*from, *to)));
+    all.filter(|(from, to)| can_cast(*from, *to)).collect()
+}
+
+/// Converts one field into another, repeating where an extent is 1, and holds all bytes of the destination against the
+/// oracle's.
+fn check(mut from: Laid, mut to: Laid) {
+    let mut expected = to.bytes.clone();
+    let inside =
+        |index: &[i64]| index.iter().zip(&from.shape).map(|(at, extent)| *at.min(&(extent - 1))).collect::<Vec<_>>();
+    let mut wrong = Vec::new();
+    for index in indices(&to.shape) {
+        let element = from.bytes[from.place(&inside(&index))].to_vec();
+        let should = cast(&element, from.dtype, to.dtype);
+        expected[to.place(&index)].copy_from_slice(&should);
+        wrong.push((index, element, should));
+    }
+    // SAFETY: both fields lie in bytes of their own that nobody else uses.
+    unsafe { to.tensor().assign(&from.tensor()) }.unwrap();
+    if to.bytes != expected {
+        wrong.retain(|(index, _, should)| to.bytes[to.place(index)] != *should);
+        let (shapes, strides) = ((&from.shape, &to.shape), (&from.strides, &to.strides));
+        panic!("{} to {}, {shapes:?}, {strides:?}: {:02x?}", from.dtype, to.dtype, wrong.first());
+    }
+}
+
+/// Elements of a type, cycling through the special ones with some of the given bytes between them.
+fn elements(dtype: DType, bytes: usize, raw: &[u8]) -> Vec<u8> {
+    let specials = specials(dtype);
+    let mut random = raw.iter().copied().cycle();
+    let mut all = Vec::with_capacity(bytes + 32);
+    for nth in 0.. {
+        if all.len() >= bytes {
+            break;
+        }
+        match (random.next(), specials.get(nth % (2 * specials.len()))) {
+            (Some(pick), Some(special)) if pick % 4 > 0 => all.extend_from_slice(special),
+            _ => all.extend(random.by_ref().take(dtype.itemsize())),
+        }
+    }
+    all.truncate(bytes);
+    all
+}
+
+fn shape() -> impl Strategy<Value = Vec<i64>> {
+    prop_oneof![
+        vec(prop_oneof![1 => 0i64..2, 9 => 1i64..7], 0..5),
+        vec(1i64..50, 2),
+        // Longer than a piece of any kind.
+        (0i64..9000).prop_map(|extent| vec![extent]),
+        (1i64..300, 1i64..20, any::<bool>()).prop_map(|(a, b, turned)| if turned { vec![a, b] } else { vec![b, a] }),
+    ]
+}
+
+/// Two sides, one of which is repeated in some dimensions.
+fn case() -> impl Strategy<Value = (Laid, Laid)> {
+    (shape(), select(pairs()), vec(any::<u8>(), 61)).prop_flat_map(|(shape, (from, to), raw)| {
+        let ndim = shape.len();
+        (side(ndim), side(ndim), vec(prop::bool::weighted(0.85), ndim)).prop_map(move |(source, destination, kept)| {
+            let small: Vec<i64> = shape.iter().zip(kept).map(|(extent, kept)| if kept { *extent } else { 1 }).collect();
+            (filled(source.lay(&small, from), &raw), destination.lay(&shape, to))
+        })
+    })
+}
+
+/// Elements from the start, also between those of the field.
+fn filled(mut field: Laid, raw: &[u8]) -> Laid {
+    let first = field.start % field.dtype.itemsize();
+    let all = field.bytes.len();
+    field.bytes.truncate(first);
+    field.bytes.extend(elements(field.dtype, all - first, raw));
+    field
+}
+
+proptest! {
+    #![proptest_config(config(4))]
+
+    #[test]
+    fn any_field_becomes_any_other((from, to) in case()) {
+        check(from, to);
+    }
+}
+
+fn rows(ndim: usize, gap: i64, offset: usize) -> Side {
+    let order = (0..i64::try_from(ndim).unwrap()).rev().collect();
+    let gaps = (0..ndim).map(|axis| if axis + 1 == ndim { gap } else { 0 }).collect();
+    Side { order, gaps, backwards: vec![false; ndim], offset }
+}
+
+/// Every pair with all special values: elements that follow each other, that don't, and that are repeated.
+#[test]
+fn every_pair_and_every_special_value() {
+    for (from, to) in pairs() {
+        let specials = specials(from);
+        let count = i64::try_from(specials.len()).unwrap();
+        for (source, target, gap) in
+            [([count, 1], [count, 1], 0), ([1, count], [1, count], 2), ([count, 1], [count, 3], 0)]
+        {
+            let mut source = rows(2, gap, 0).lay(&source, from);
+            for (place, special) in source.places().collect::<Vec<_>>().into_iter().zip(&specials) {
+                source.bytes[place..place + special.len()].copy_from_slice(special);
+            }
+            check(source, rows(2, gap, 5).lay(&target, to));
+        }
+    }
+}
+
+/// Large fields go past the caches, and are divided among threads.
+#[test]
+fn large_fields_are_converted_as_small_ones_are() {
+    let raw: Vec<u8> = (0..=250u8).map(|byte| byte.wrapping_mul(97)).collect();
+    for (from, to, turned) in [
+        (DType::F64, DType::F32, false),
+        (DType::F32, DType::F64, true),
+        (DType::I64, DType::C64, false),
+        (DType::F16, DType::C128, true),
+    ] {
+        let shape = [i64::try_from((17 << 20) / 1021 / to.itemsize()).unwrap(), 1021];
+        let mut target = rows(2, 0, to.itemsize());
+        if turned {
+            target.order.reverse();
+        }
+        check(filled(rows(2, 0, 0).lay(&shape, from), &raw), target.lay(&shape, to));
+    }
+}
+
+#[test]
+fn a_copy_has_the_element_type_that_is_asked_for() {
+    let source = Tensor::full(&Spec::new(&[3, 4], DType::I16), &(-7i16).to_ne_bytes()).unwrap();
+    let copy = Tensor::copy_of(&Spec::new(&[3, 4], DType::F16), &source).unwrap();
+    assert_eq!(copy.descriptor().dtype(), DType::F16);
+    assert!(crate::elements::all(&copy).iter().all(|element| *element == 0xc700u16.to_ne_bytes()));
+}

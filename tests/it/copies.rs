@@ -1,0 +1,171 @@
+//! Copies of any shape and strides against a loop over elements, with canaries around and between what is written.
+
+#![allow(unsafe_code, reason = "fields are laid into memory by hand")]
+
+use dlfield::{DType, Descriptor, Device, Owner, Tensor};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::laid::{CANARY, Laid, Side, side};
+use crate::naive::{indices, offset};
+use crate::strategies::config;
+
+/// Assigns, and checks every byte of the destination's memory.
+fn check(mut to: Laid, mut from: Laid) {
+    from.number();
+    let wanted: Vec<Vec<u8>> =
+        from.places().map(|place| from.bytes[place..place + from.dtype.itemsize()].to_vec()).collect();
+    let mut expected = to.bytes.clone();
+    for (place, element) in to.places().zip(&wanted) {
+        expected[place..place + element.len()].copy_from_slice(element);
+    }
+    // SAFETY: nobody else has the memory of either.
+    unsafe { to.tensor().assign(&from.tensor()) }.unwrap();
+    let first = to.bytes.iter().zip(&expected).position(|(got, wanted)| got != wanted);
+    assert_eq!(first, None, "the first wrong byte, for {:?} of {:?} from {:?}", to.shape, to.strides, from.strides);
+}
+
+fn sized(itemsize: usize) -> DType {
+    DType::all().find(|dtype| dtype.itemsize() == itemsize).unwrap()
+}
+
+fn itemsize() -> impl Strategy<Value = usize> {
+    select(vec![1usize, 2, 4, 8, 16])
+}
+
+/// Shapes that have whole squares, edges, or neither.
+fn shape() -> impl Strategy<Value = Vec<i64>> {
+    let extent = prop_oneof![2 => 0i64..4, 3 => 4i64..12, 2 => 12i64..40];
+    vec(extent, 0..=4).prop_filter("few enough elements", |shape| shape.iter().product::<i64>() < 40_000)
+}
+
+proptest! {
+    #![proptest_config(config(2))]
+
+    #[test]
+    fn every_element_arrives_and_no_other_byte_changes(
+        (shape, to, from) in shape().prop_flat_map(|shape| {
+            let ndim = shape.len();
+            (Just(shape), side(ndim), side(ndim))
+        }),
+        itemsize in itemsize(),
+    ) {
+        let dtype = sized(itemsize);
+        check(to.lay(&shape, dtype), from.lay(&shape, dtype));
+    }
+
+    #[test]
+    fn what_is_missing_is_repeated(
+        (shape, kept, to, from) in shape().prop_flat_map(|shape| {
+            let ndim = shape.len();
+            (Just(shape), vec(any::<bool>(), ndim), side(ndim), side(ndim))
+        }),
+        itemsize in itemsize(),
+        leading in 0usize..3,
+    ) {
+        let dtype = sized(itemsize);
+        let small: Vec<i64> = shape.iter().zip(&kept).map(|(extent, kept)| if *kept { *extent } else { 1 }).collect();
+        let (mut to, mut from) = (to.lay(&shape, dtype), from.lay(&small, dtype));
+        from.number();
+        let mut expected = to.bytes.clone();
+        let places: Vec<usize> = to.places().collect();
+        for (index, place) in indices(&shape).iter().zip(places) {
+            let source: Vec<i64> = index.iter().zip(&kept).map(|(at, kept)| if *kept { *at } else { 0 }).collect();
+            let way = offset(&source, &from.strides, itemsize);
+            let at = usize::try_from(i128::try_from(from.start).unwrap() + way).unwrap();
+            expected[place..place + itemsize].copy_from_slice(&from.bytes[at..at + itemsize]);
+        }
+        // Leading extents of 1 do no harm, and may be missing.
+        from.shape.splice(0..0, std::iter::repeat_n(1, leading));
+        from.strides.splice(0..0, std::iter::repeat_n(77, leading));
+        // SAFETY: nobody else has the memory of either.
+        unsafe { to.tensor().assign(&from.tensor()) }.unwrap();
+        prop_assert!(to.bytes == expected);
+    }
+
+    #[test]
+    fn overlapping_sides_are_read_before_they_are_written(
+        len in 1i64..200,
+        ahead in 0i64..50,
+        back in any::<bool>(),
+        step in 1i64..3,
+        itemsize in itemsize(),
+    ) {
+        let dtype = sized(itemsize);
+        let mut whole = Side { order: vec![0], gaps: vec![0], backwards: vec![false], offset: 3 }
+            .lay(&[len * step + ahead], dtype);
+        whole.number();
+        let at = |first: i64, stride: i64, index: i64| {
+            whole.start + usize::try_from(first + stride * index).unwrap() * itemsize
+        };
+        let (to, from) = if back { ((ahead, 1), (0, step)) } else { ((0, step), (ahead, 1)) };
+        let mut expected = whole.bytes.clone();
+        for index in 0..len {
+            let (to, from) = (at(to.0, to.1, index), at(from.0, from.1, index));
+            expected[to..to + itemsize].copy_from_slice(&whole.bytes[from..from + itemsize]);
+        }
+        let base = whole.bytes.as_mut_ptr().wrapping_add(whole.start);
+        let view = |(first, stride): (i64, i64)| {
+            let ptr = base.wrapping_add(usize::try_from(first).unwrap() * itemsize);
+            let field = Descriptor::new(ptr, Device::CPU, dtype, false, &[len], &[stride]).unwrap();
+            // SAFETY: the bytes outlive the tensor.
+            unsafe { Tensor::from_parts(field, Owner::foreign(())) }
+        };
+        // SAFETY: nobody else has the memory.
+        unsafe { view(to).assign(&view(from)) }.unwrap();
+        prop_assert!(whole.bytes == expected);
+    }
+}
+
+/// Sizes at which threads are woken and stores go past the caches; in shapes that divide badly.
+#[test]
+fn large_copies_are_whole_too() {
+    for (shape, itemsize) in [([3i64, 1031, 701], 8usize), ([129, 257, 67], 4), ([501, 53, 67], 2)] {
+        let dtype = sized(itemsize);
+        for (order, gap, offset) in [([2, 1, 0], 0, 0), ([0, 1, 2], 3, 8), ([0, 2, 1], 0, 5), ([1, 2, 0], 1, 16)] {
+            let compact = Side { order: vec![2, 1, 0], gaps: vec![0; 3], backwards: vec![false; 3], offset: 0 };
+            let other = Side { order: order.to_vec(), gaps: vec![0, gap, 0], backwards: vec![false; 3], offset };
+            check(other.lay(&shape, dtype), compact.lay(&shape, dtype));
+            check(compact.lay(&shape, dtype), other.lay(&shape, dtype));
+        }
+    }
+}
+
+#[test]
+fn fills_reach_every_element_and_nothing_else() {
+    for itemsize in [1usize, 2, 4, 8, 16] {
+        for (shape, gap, offset) in
+            [(vec![7i64, 5], 0, 0), (vec![3, 1025], 2, 7), (vec![300, 70, 129], 1, 9), (vec![], 0, 1)]
+        {
+            let ndim = shape.len();
+            let order = (0..i64::try_from(ndim).unwrap()).collect();
+            let gaps = (0..ndim).map(|axis| if axis == 0 { gap } else { 0 }).collect();
+            let mut to = Side { order, gaps, backwards: vec![false; ndim], offset }.lay(&shape, sized(itemsize));
+            let element: Vec<u8> = (1..=u8::try_from(itemsize).unwrap()).collect();
+            let mut expected = to.bytes.clone();
+            for place in to.places() {
+                expected[place..place + itemsize].copy_from_slice(&element);
+            }
+            // SAFETY: nobody else has the memory.
+            unsafe { to.tensor().fill(&element) }.unwrap();
+            assert!(to.bytes == expected, "{shape:?} of {itemsize} bytes");
+        }
+    }
+}
+
+#[test]
+fn shapes_that_do_not_broadcast_are_refused() {
+    let lay = |shape: &[i64]| {
+        let ndim = shape.len();
+        let order = (0..i64::try_from(ndim).unwrap()).collect();
+        Side { order, gaps: vec![0; ndim], backwards: vec![false; ndim], offset: 0 }.lay(shape, DType::F64)
+    };
+    for (to, from) in [(&[3i64, 4][..], &[4i64, 3][..]), (&[3, 4], &[2, 3, 4]), (&[4], &[3]), (&[], &[2])] {
+        let (mut to, mut from) = (lay(to), lay(from));
+        // SAFETY: nobody else has the memory of either.
+        let refused = unsafe { to.tensor().assign(&from.tensor()) }.unwrap_err().to_string();
+        assert!(refused.contains("shape"), "{refused}");
+        assert!(to.bytes.iter().all(|byte| *byte == CANARY));
+    }
+}

@@ -1,0 +1,183 @@
+"""`t[...] = x` and `from_array(x, dtype)` against `np.copyto(..., casting="same_kind")`, bit for bit."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dlfield as dl
+
+NUMPY = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+NAMES = [*(np.dtype(code).name for code in NUMPY), "bfloat16", "float8_e4m3fn", "float8_e5m2", "int4"]
+
+
+def dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
+
+
+def whole(kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Limits, and numbers half-way between two floats of any width, with their neighbours."""
+    powers = [1 << bits for bits in range(64)]
+    ties = [
+        (1 << bits) + (1 << bits - below) for bits in range(64) for below in (7, 8, 11, 23, 24, 52, 53) if below < bits
+    ]
+    near = [number + off for number in (0, *powers, *ties) for off in (-1, 0, 1)]
+    mask = (1 << 64) - 1
+    bits = np.array([number & mask for number in (*near, *(-number for number in near))], "u8")
+    return bits.astype(kind)
+
+
+def real(kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Zeros, infinities, quiet NaNs, denormals, limits, ties of every narrower type and their neighbours."""
+    if kind.itemsize == 2:
+        found = np.arange(1 << 16, dtype="u2").view(kind)
+    else:
+        units = 2.0 ** -np.arange(1, 54)
+        small = 2.0 ** -np.arange(10, 160)
+        plain = [
+            0.0,
+            65504,
+            65519.999,
+            65520,
+            65536,
+            3.4028235677973366e38,
+            3.3895314e38,
+            3.3961776e38,
+            1e300,
+            1e-320,
+            np.inf,
+        ]
+        pieces = [
+            1 + units,
+            1 + 3 * units,
+            1 - units,
+            small,
+            small * 1.5,
+            small * (1 + 2.0**-40),
+            small * (1 - 2.0**-40),
+        ]
+        ties = [(1 + units) * (1 + sign * 2.0**-45) for sign in (-1, 1)]
+        limits = [np.finfo(kind).max, np.finfo(kind).tiny, np.finfo(kind).smallest_subnormal]
+        magnitudes = np.concatenate([np.array(plain + limits, "f8"), *pieces, *ties])
+        payloads = np.array([0x7FF8000000000000, 0x7FF8123456789ABC, 0xFFFFFFFFFFFFFFFF], "u8").view("f8")
+        found = np.concatenate([magnitudes, -magnitudes, payloads]).astype(kind)
+    nan = np.isnan(found.astype("f4").astype("f8") if kind.itemsize == 2 else found)
+    bits = found.view(f"u{kind.itemsize}")
+    fraction = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[kind.name]
+    # Half of NumPy's casts keep what signals, the other half make it quiet.
+    signals = nan & ((bits >> (fraction - 1)) % 2 == 0)
+    kept: npt.NDArray[Any] = found[~signals]
+    return kept
+
+
+def specials(name: str) -> npt.NDArray[Any]:
+    kind = dtype(name)
+    if name == "bool":
+        return np.array([False, True])
+    if kind.kind == "c":
+        parts = real(np.dtype(f"f{kind.itemsize // 2}"))
+        return np.stack([parts, parts[::-1]], axis=-1).view(kind)[..., 0]
+    if kind.kind in "iu":
+        return whole(kind)
+    if name in ("float16", "bfloat16", "float32", "float64"):
+        return real(kind)
+    return np.arange(16 if name == "int4" else 256, dtype="u1").view(kind)
+
+
+def cast(values: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
+    """NumPy's own cast, if there is one."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            np.copyto(target, values, casting="same_kind")
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize("source", NAMES)
+@pytest.mark.filterwarnings("ignore")
+def test_every_pair_is_cast_as_numpy_casts_it(source: str, target: str) -> None:
+    values = specials(source)
+    expected = np.zeros(values.shape, dtype(target))
+    field = dl.zeros(values.shape, target)
+    if not cast(values, expected):
+        with pytest.raises(dl.DTypeError, match="same_kind"):
+            field[...] = values
+        with pytest.raises(dl.DTypeError, match="same_kind"):
+            dl.from_array(values, target)
+        assert not field.to_numpy().view("u1").any(), "nothing is written"
+        return
+    field[...] = values
+    for found in (field, dl.from_array(values, target)):
+        bits, wanted = found.to_numpy().view("u1"), expected.view("u1")
+        wrong = np.flatnonzero((bits != wanted).reshape(len(values), -1).any(axis=1))[:3]
+        assert not wrong.size, [(values[nth], found.to_numpy()[nth], expected[nth]) for nth in wrong]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("f8", "f4"), ("f4", "f8"), ("i2", "f2"), ("f2", "c16"), ("f4", "bfloat16")]
+)
+@pytest.mark.parametrize("backend", ["numpy", "gt:cpu_ifirst", "gtmc"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a,
+        lambda a: a.T.copy().T,
+        lambda a: a[::-1, :, ::-1],
+        lambda a: a[:1],
+        lambda a: a[0, 0],
+        lambda a: a[:, :1],
+    ],
+)
+def test_casts_between_layouts(source: str, target: str, backend: str, view: Any) -> None:
+    rng = np.random.default_rng(3)
+    values = view(rng.integers(-300, 300, (19, 34, 23)).astype(source))
+    expected = np.zeros((19, 34, 23), dtype(target))
+    expected[...] = values
+    field = dl.zeros((19, 34, 23), target, backend=backend)
+    field[...] = values
+    assert field.to_numpy().tolist() == expected.tolist()
+    row = np.arange(34).astype(source)
+    field[1::2, ::-1, 3] = row
+    expected[1::2, ::-1, 3] = row
+    assert field.to_numpy().tolist() == expected.tolist()
+
+
+def test_a_cast_within_the_same_memory() -> None:
+    memory = np.arange(64, dtype="f8")
+    field = dl.from_dlpack(memory.view("f4")[:64])
+    expected = memory.astype("f4")
+    field[...] = memory
+    assert field.to_numpy().tolist() == expected.tolist()
+
+
+def test_other_threads_run_during_a_cast() -> None:
+    source, field = np.ones(1 << 25), dl.zeros(1 << 25, "f4")
+    stop, turns = threading.Event(), 0
+
+    def count() -> None:
+        nonlocal turns
+        while not stop.is_set():
+            turns += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        before = turns
+        field[...] = source
+        after = turns
+    finally:
+        stop.set()
+        thread.join()
+    assert after > before
+    assert field.to_numpy()[-1] == 1

@@ -1,0 +1,103 @@
+"""How many threads copy, and what a fork leaves of them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from childproc import run_python
+
+LARGE = (64, 128, 128)  # 8 MB of float64: enough to wake other threads
+
+
+@pytest.fixture(autouse=True)
+def default_threads() -> Iterator[None]:
+    """Each test leaves the process as it was."""
+    yield
+    dl.set_num_threads(0)
+
+
+def test_the_setting_is_obeyed_and_0_resets_it() -> None:
+    default = dl.num_threads()
+    for threads in (1, 3, np.int64(2)):
+        dl.set_num_threads(threads)
+        assert dl.num_threads() == threads
+    dl.set_num_threads(0)
+    assert dl.num_threads() == default
+
+
+def _running() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
+def test_so_many_threads_are_started() -> None:
+    dl.set_num_threads(1)
+    before = _running()
+    dl.set_num_threads(5)
+    assert _running() >= before - 1 + 5
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_copies_are_the_same_with_any_number(threads: int) -> None:
+    dl.set_num_threads(threads)
+    source = np.random.default_rng(1).random(LARGE)
+    assert (dl.from_array(source, backend="F").to_numpy() == source).all()
+    assert (dl.full(LARGE, 2.5).to_numpy() == 2.5).all()
+
+
+def test_rayons_own_variable_is_the_default() -> None:
+    code = "import os; os.environ['RAYON_NUM_THREADS'] = '3'; import dlfield as dl; print(dl.num_threads())"
+    assert run_python(code) == "3\n"
+
+
+# A child inherits a pool's memory, but none of its threads: whoever waits for those waits forever.
+FORK = """
+    import os, signal, warnings
+    import numpy as np
+    import dlfield as dl
+
+    warnings.simplefilter("ignore")  # Python 3.12 and newer warn of what is tested
+    {before}
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        source = np.arange(2.0**20).reshape(64, 128, 128)
+        copied = dl.from_array(source, backend="F")
+        copied[...] = dl.from_array(source)
+        good = dl.num_threads() == {threads} and (copied.to_numpy() == source).all()
+        dl.set_num_threads(2)
+        copied = dl.from_array(source, backend="F")
+        good = good and (copied.to_numpy() == source).all() and (dl.ones(2**20).to_numpy() == 1).all()
+        os._exit(0 if good else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["dl.ones(2**20)", "dl.set_num_threads(2)", "dl.set_num_threads(2); dl.ones(2**20)", "dl.num_threads()"],
+)
+def test_the_child_of_a_fork_copies_alone(before: str) -> None:
+    assert run_python(FORK.format(before=before, threads=1)) == "0\n"
+
+
+def test_a_child_whose_parent_had_no_threads_may_have_some() -> None:
+    assert run_python(FORK.format(before="", threads=dl.num_threads())) == "0\n"
+
+
+@pytest.mark.parametrize("threads", [-1, -(2**70), 2**70, 2**16])
+def test_counts_that_cannot_be_are_refused(threads: int) -> None:
+    before = dl.num_threads()
+    with pytest.raises(ValueError, match=rf"threads: {threads}; allowed is 0 to"):
+        dl.set_num_threads(threads)
+    assert dl.num_threads() == before
+
+
+@pytest.mark.parametrize("threads", [1.0, "2", None])
+def test_what_is_no_count_is_refused(threads: Any) -> None:
+    with pytest.raises(TypeError, match="threads: "):
+        dl.set_num_threads(threads)
