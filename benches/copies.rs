@@ -1,7 +1,7 @@
 //! The loops that copy and fill, by one thread: every element size, several layouts and sizes, beside memcpy.
 //!
-//! `cargo bench` takes about a minute; `cargo bench -- "fill"` measures what has that in its name. Times beside those of
-//! NumPy and PyTorch are measured by `benches/py`.
+//! `cargo bench` takes about a minute once it is built; `cargo bench -- fill` measures what has that in its name.
+//! Times beside those of NumPy and PyTorch are measured by `benches/py`.
 
 #![allow(unsafe_code, reason = "copies into memory that is there already")]
 
@@ -87,11 +87,11 @@ fn fills(criterion: &mut Criterion) {
     for dtype in ELEMENTS {
         let mut group = group(criterion, &format!("fill, {} bytes", dtype.itemsize()));
         for (size, shape) in SIZES {
-            let to = field(dtype, &shape_for(dtype, shape), [0, 1, 2], 1);
+            let (to, element) = (field(dtype, &shape_for(dtype, shape), [0, 1, 2], 1), vec![7; dtype.itemsize()]);
             group.throughput(throughput(&to));
             group.bench_function(size, |bencher| {
                 // SAFETY: nobody else has the memory.
-                bencher.iter(|| unsafe { to.fill(black_box(&vec![7; dtype.itemsize()])) }.expect("one element"));
+                bencher.iter(|| unsafe { to.fill(black_box(&element)) }.expect("one element"));
             });
         }
         group.finish();
