@@ -10,10 +10,13 @@ pub(super) struct Step {
     pub(super) from: isize,
 }
 
+/// Loops, outermost first. Four are enough for a grid and its components.
+pub(super) type Steps = SmallVec<[Step; 4]>;
+
 /// Nested loops, outermost first, that visit every element once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub(super) steps: SmallVec<[Step; 6]>,
+    pub(super) steps: Steps,
     /// Bytes from the element at index 0 to the first that is visited, on both sides.
     pub(super) start: (isize, isize),
 }
@@ -22,7 +25,7 @@ impl Plan {
     /// Orders the dimensions by the destination's strides, all of them upwards; drops those of extent 1 and merges
     /// neighbours that are one run in both. Empty fields have no plan. Strides are in bytes.
     pub(super) fn new(shape: &[i64], to: impl Iterator<Item = i64>, from: impl Iterator<Item = i64>) -> Option<Plan> {
-        let mut steps = SmallVec::<[Step; 6]>::new();
+        let mut steps = Steps::new();
         let mut start = (0isize, 0isize);
         for ((extent, to), from) in shape.iter().zip(to).zip(from) {
             let count = usize::try_from(*extent).ok()?;
@@ -41,18 +44,24 @@ impl Plan {
             steps.push(Step { count, to, from });
         }
         steps.sort_by_key(|step| std::cmp::Reverse(step.to));
-        let mut merged = SmallVec::<[Step; 6]>::new();
-        for step in steps {
+        // Merged where they are: the loops so far, and those still to be looked at behind them.
+        let mut kept = 0;
+        for position in 0..steps.len() {
+            let step = steps[position];
             let runs_on = |outer: &Step| {
                 let reach = |bytes: isize| isize::try_from(step.count).ok().and_then(|count| bytes.checked_mul(count));
                 reach(step.to) == Some(outer.to) && reach(step.from) == Some(outer.from)
             };
-            match merged.last_mut() {
+            match steps[..kept].last_mut() {
                 Some(outer) if runs_on(outer) => *outer = Step { count: outer.count * step.count, ..step },
-                _ => merged.push(step),
+                _ => {
+                    steps[kept] = step;
+                    kept += 1;
+                }
             }
         }
-        Some(Plan { steps: merged, start })
+        steps.truncate(kept);
+        Some(Plan { steps, start })
     }
 
     /// How many elements are visited.

@@ -11,7 +11,7 @@ mod transpose;
 use self::fill::Pattern;
 use self::transpose::{Scratch, Square};
 use super::convert::Change;
-use super::plan::{Plan, Step};
+use super::plan::{Plan, Step, Steps};
 
 /// From so many bytes on the destination would fill the caches with what nobody reads soon.
 const STREAMED_FROM: usize = 16 << 20;
@@ -44,35 +44,35 @@ pub(super) unsafe fn follow<const SIZE: usize>(
 unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, whole: usize) {
     let (to, from) = (to.wrapping_offset(plan.start.0), from.wrapping_offset(plan.start.1));
     let streamed = whole >= STREAMED_FROM;
-    let mut scratch = Scratch::new();
-    let mut steps = plan.steps.clone();
-    let Some(inner) = steps.pop() else {
+    let Some((&inner, outer)) = plan.steps.split_last() else {
         // SAFETY: a plan without loops is one element.
         return unsafe { element(SIZE, to, from) };
     };
     let unit = SIZE.cast_signed();
     // SAFETY: each turn of the outer loops is a field of the inner ones, which are the caller's.
     unsafe {
-        if inner.to == unit && inner.from == 0 && steps.iter().all(|step| step.from == 0) {
+        if inner.to == unit && inner.from == 0 && outer.iter().all(|step| step.from == 0) {
             let pattern = Pattern::new::<SIZE>(from, inner.count);
-            nested(&steps, to, from, &mut |to, _| pattern.write(to, inner.count * SIZE, streamed));
+            nested(outer, to, from, &mut |to, _| pattern.write(to, inner.count * SIZE, streamed));
         } else if inner.to == unit && inner.from == unit {
             let bytes = inner.count * SIZE;
             if streamed {
                 // Stores past the caches may go anywhere; what is read is seen coming if it is read in order.
-                steps.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
+                let mut outer = Steps::from_slice(outer);
+                outer.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
+                nested(&outer, to, from, &mut |to, from| stream::copy(to, from, bytes));
+            } else {
+                nested(outer, to, from, &mut |to, from| std::ptr::copy_nonoverlapping(from, to, bytes));
             }
-            nested(&steps, to, from, &mut |to, from| {
-                if streamed { stream::copy(to, from, bytes) } else { std::ptr::copy_nonoverlapping(from, to, bytes) }
-            });
-        } else if let Some(position) = faster(&steps, inner, unit, unit) {
-            let columns = steps.remove(position);
-            let square = Square { rows: inner, columns };
-            nested(&steps, to, from, &mut |to, from| {
+        } else if let Some(position) = faster(outer, inner, unit, unit) {
+            let square = Square { rows: inner, columns: outer[position] };
+            let rest: Steps = outer[..position].iter().chain(&outer[position + 1..]).copied().collect();
+            let mut scratch = Scratch::new();
+            nested(&rest, to, from, &mut |to, from| {
                 transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);
             });
         } else {
-            nested(&steps, to, from, &mut |to, from| run::<SIZE>(inner, to, from));
+            nested(outer, to, from, &mut |to, from| run::<SIZE>(inner, to, from));
         }
     }
     if streamed {

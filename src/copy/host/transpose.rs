@@ -25,6 +25,9 @@ pub(super) struct Square {
 /// Bytes between lines that meet in the same places of a cache.
 const SET_BYTES: usize = 2048;
 
+/// So many lines that meet find room there all the same.
+const WAYS: usize = 16;
+
 /// Room for one block, reused for all blocks of a copy.
 pub(super) struct Scratch(Vec<[u8; 64]>);
 
@@ -94,7 +97,7 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
     let Square { rows, columns } = *square;
     let high = (LINE_BYTES / T::SIZE).min(rows.count);
     // Lines a multiple of this apart meet in the same few places of the caches, and push each other out.
-    let meeting = columns.to.unsigned_abs() % SET_BYTES == 0;
+    let meeting = columns.to.unsigned_abs() % SET_BYTES == 0 && columns.count > WAYS;
     for row in (0..rows.count).step_by(high) {
         let height = high.min(rows.count - row);
         let wide = COLUMN_BYTES / T::SIZE;
