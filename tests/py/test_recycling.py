@@ -253,6 +253,12 @@ def test_an_error_on_its_way_stays() -> None:
         _ = [nameless(), 1 / 0]
 
 
+def test_the_global_lock_is_held() -> None:
+    """An interpreter that can do without switches it on for this module."""
+    enabled: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
+    assert enabled()
+
+
 def test_threads_share_the_freed_objects() -> None:
     """Threads take turns in the middle of a call: where a producer runs, and where a copy lets others run."""
     failures: list[BaseException] = []
