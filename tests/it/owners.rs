@@ -138,3 +138,17 @@ fn racing_drops_release_once() {
         assert_eq!(drops.count(), 1);
     }
 }
+
+#[test]
+fn long_chains_are_released_without_overflowing_the_stack() {
+    let drops = Drops::default();
+    // Chains of two kinds, through each other; and one that branches.
+    let mut owner = Owner::foreign(Counted(drops.clone()));
+    for link in 0..300_000 {
+        let beside = (link % 1000 == 0).then(|| Owner::foreign(Counted(drops.clone())));
+        owner = Owner::foreign((owner, beside, Counted(drops.clone())));
+    }
+    assert_eq!(drops.count(), 0);
+    thread::spawn(move || drop(owner)).join().unwrap();
+    assert_eq!(drops.count(), 1 + 300_000 + 300);
+}

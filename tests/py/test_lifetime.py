@@ -300,3 +300,33 @@ def test_an_object_may_hold_its_own_description(torch: Any) -> None:
     del tensor
     gc.collect()
     assert gone() is None
+
+
+def test_what_lies_between_on_the_way_back_is_let_go() -> None:
+    field: Any = dl.ones((2, 3))
+    between = []
+    for _ in range(5):
+        array = field.to_numpy()
+        field = dl.from_dlpack(array)
+        described = dl.describe(field)
+        again = dl.describe(described)
+        between += [weakref.ref(array), weakref.ref(described)]
+        assert again.owner is field
+        del array, described, again
+    assert [kept() for kept in between if kept() is not None] == []
+
+
+@pytest.mark.parametrize("visit", ["np.asarray(field)", "np.from_dlpack(field)", "memoryview(field)", "field.to_numpy()[:]"])
+def test_long_chains_are_freed_without_overflowing_the_stack(visit: str) -> None:
+    output = run_python(f"""
+        import numpy as np
+        import dlfield as dl
+
+        field = dl.ones((2, 3))
+        for _ in range(200_000):
+            field = dl.from_dlpack({visit})
+        print(float(field[1, 2]))
+        del field
+        print("freed")
+    """)
+    assert output == "1.0\nfreed\n"

@@ -64,7 +64,7 @@ fn read_struct(object: &Bound<'_, PyAny>, purpose: Purpose, descriptor: &mut Des
         return Ok(Reading::Borrowed);
     }
     // A view of a tensor of ours shares that tensor's owner. To own the view instead would make a chain that grows with
-    // every way there and back, and freeing a long chain takes more stack than there is.
+    // every way there and back.
     // SAFETY: not NULL, so a live object that the array keeps.
     let base = unsafe { Bound::from_borrowed_ptr(object.py(), base) };
     Ok(match base.cast_exact::<PyTensor>() {
