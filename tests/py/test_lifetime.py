@@ -316,7 +316,9 @@ def test_what_lies_between_on_the_way_back_is_let_go() -> None:
     assert [kept() for kept in between if kept() is not None] == []
 
 
-@pytest.mark.parametrize("visit", ["np.asarray(field)", "np.from_dlpack(field)", "memoryview(field)", "field.to_numpy()[:]"])
+@pytest.mark.parametrize(
+    "visit", ["np.asarray(field)", "np.from_dlpack(field)", "memoryview(field)", "field.to_numpy()[:]"]
+)
 def test_long_chains_are_freed_without_overflowing_the_stack(visit: str) -> None:
     output = run_python(f"""
         import numpy as np

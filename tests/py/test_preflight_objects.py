@@ -53,15 +53,18 @@ def test_copy_is_a_bool_or_none() -> None:
     """0 is not False for `is`, and would be taken for None."""
     shared: Any = dl.zeros((4, 6), "float32")
     uneven: Any = shared[:, ::2]
-    for convert in (dl.as_numpy, dl.as_torch, dl.as_jax, dl.as_cupy, dl.from_dlpack):
+    as_jax: Any = dl.as_jax
+    as_torch: Any = dl.as_torch
+    converters: list[Callable[..., Any]] = [dl.as_numpy, as_torch, as_jax, dl.as_cupy, dl.from_dlpack]
+    for convert in converters:
         for copy in (0, 1, "no", np.int64(0)):
             with pytest.raises(TypeError, match=f"copy: {re.escape(repr(copy))}; allowed is None, True or False"):
                 convert(shared, copy=copy)
-    assert dl.as_jax(shared, copy=np.True_).unsafe_buffer_pointer() != shared.ptr
+    assert as_jax(shared, copy=np.True_).unsafe_buffer_pointer() != shared.ptr
     with pytest.raises(dl.ExchangeError, match="as_jax: copy=False"):
-        dl.as_jax(uneven, copy=np.False_)
+        as_jax(uneven, copy=np.False_)
     with pytest.raises(dl.ExchangeError, match="as_torch: copy=False"):
-        dl.as_torch(uneven.as_readonly(), copy=np.False_)
+        as_torch(uneven.as_readonly(), copy=np.False_)
 
 
 def test_the_data_is_not_touched() -> None:

@@ -115,10 +115,12 @@ def test_readonly_memory(name: str) -> None:
 def test_cuda_memory(name: str) -> None:
     make = ON_CUDA[name]
     found = dl.describe(make())
-    assert (found.device, found.protocol) == ("cuda:0", name.split()[0])
+    assert found.device == "cuda:0"
+    assert found.protocol == name.split()[0]
     assert dl.describe(make(), device="gpu", writable=True, dims="JI").dims == ("J", "I")
     assert dl.describe(make(), stream=-1).device == "cuda:0", "the caller sees to the order"
-    for stream in (0, "x", 1.5, -2):
+    wrong: list[Any] = [0, "x", 1.5, -2]
+    for stream in wrong:
         with pytest.raises(dl.ExchangeError, match="stream: "):
             dl.describe(make(), stream=stream)
     with pytest.raises(dl.DeviceError, match="on cuda:0, wanted on cpu"):
