@@ -209,3 +209,14 @@ def test_a_buffer_may_be_bytes() -> None:
     assert values(found) == ROWS
     with pytest.raises(BufferError):
         data.append(1)
+
+
+def test_labels_are_no_reason_to_move_data() -> None:
+    """The buffer that is meant states none; another one's callable is not called to ask for them."""
+
+    def moves() -> Any:
+        raise AssertionError("data would be moved")
+
+    producer = offering({None: buffer(), "gpu": moves})
+    assert dl.describe(producer).dims is None
+    assert (dl.get_dims(producer), dl.get_origin(producer)) == (None, None)

@@ -227,6 +227,18 @@ def test_fields_that_no_array_describes_are_refused(gtx: Any) -> None:
                 read(field)
 
 
+def test_fields_and_their_arrays_have_the_same_dimensions(gtx: Any) -> None:
+    sound = field_of(gtx, "I", (0,), (2,))
+
+    class Odd(type(sound)):  # type: ignore[misc]
+        domain = sound.domain
+        ndarray = double_matrix()
+
+    for read in READERS:
+        with pytest.raises(dl.ExchangeError, match="a field of 1 dimensions on an array of 2"):
+            read(object.__new__(Odd))
+
+
 def test_neither_library_is_imported_for_this() -> None:
     output = run_python("""
         import sys
