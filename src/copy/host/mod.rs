@@ -14,7 +14,7 @@ use super::convert::Change;
 use super::plan::{Plan, Step, Steps};
 
 /// From so many bytes on the destination would fill the caches with what nobody reads soon.
-const STREAMED_FROM: usize = 16 << 20;
+const STREAMED_FROM: usize = 12 << 20;
 
 /// Follows a plan to elements of `SIZE` bytes, by this thread. `whole` is how many bytes all threads write.
 ///
