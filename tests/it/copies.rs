@@ -121,7 +121,13 @@ proptest! {
 /// Sizes at which threads are woken and stores go past the caches; in shapes that divide badly.
 #[test]
 fn large_copies_are_whole_too() {
-    for (shape, itemsize) in [([3i64, 1031, 701], 8usize), ([129, 257, 67], 4), ([501, 53, 67], 2)] {
+    for (shape, itemsize) in [
+        ([3i64, 1031, 701], 8usize),
+        ([35, 264, 250], 8),
+        ([19, 136, 513], 16),
+        ([129, 257, 67], 4),
+        ([501, 53, 67], 2),
+    ] {
         let dtype = sized(itemsize);
         for (order, gap, offset) in [([2, 1, 0], 0, 0), ([0, 1, 2], 3, 8), ([0, 2, 1], 0, 5), ([1, 2, 0], 1, 16)] {
             let compact = Side { order: vec![2, 1, 0], gaps: vec![0; 3], backwards: vec![false; 3], offset: 0 };

@@ -2,6 +2,9 @@
 
 #![allow(unsafe_code, reason = "bytes are moved through raw pointers")]
 
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+
 /// Copies `bytes` bytes. On `x86_64` the stores go past the caches; [`finish`] has to be called before anybody is told
 /// that they are there.
 ///
@@ -10,8 +13,6 @@
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    const LINE: usize = 64;
     let head = to.align_offset(LINE);
     if bytes < head + LINE {
         // SAFETY: passed on from the caller.
@@ -22,15 +23,28 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: head, lines and tail make up the bytes; the lines are aligned on the side that is written.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, head);
-        for line in 0..lines {
-            let (to, from) =
-                (to.add(head + line * LINE).cast::<__m128i>(), from.add(head + line * LINE).cast::<__m128i>());
+        self::lines(to.add(head), from.add(head), lines);
+        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+    }
+}
+
+/// Copies `count` whole cache lines, past the caches.
+///
+/// # Safety
+/// - As above, for 64 bytes a line; `to` is a multiple of 64.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    for line in 0..count {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            let (to, from) = (to.add(line * LINE).cast::<__m128i>(), from.add(line * LINE).cast::<__m128i>());
             let parts: [__m128i; 4] = std::array::from_fn(|part| _mm_loadu_si128(from.add(part)));
             for (part, value) in parts.into_iter().enumerate() {
                 _mm_stream_si128(to.add(part), value);
             }
         }
-        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
     }
 }
 
@@ -50,6 +64,17 @@ pub(super) fn finish() {
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: passed on from the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
+}
+
+/// As above, by ordinary stores.
+///
+/// # Safety
+/// - As above.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
+    // SAFETY: passed on from the caller.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, count * LINE) }
 }
 
 /// Ordinary stores are ordered as usual.

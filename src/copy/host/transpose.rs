@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
 use super::element;
-use super::stream;
+use super::stream::{self, LINE};
 use super::tile::{Portable, SIDE, Tile};
 use crate::copy::plan::Step;
 
@@ -24,6 +24,11 @@ pub(super) struct Square {
 
 /// Bytes between lines that meet in the same places of a cache.
 const SET_BYTES: usize = 2048;
+
+/// Whether lines so far apart meet in the same few places of the caches, and push each other out.
+fn meet(apart: isize) -> bool {
+    apart.unsigned_abs().is_multiple_of(SET_BYTES)
+}
 
 /// So many lines that meet find room there all the same.
 const WAYS: usize = 16;
@@ -94,10 +99,15 @@ unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scra
 /// - As for [`copy`], with what the tile needs.
 #[inline(always)]
 unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
+    // A line of smaller elements would take rows from too many places at a time.
+    let few = T::SIZE >= 8;
+    if streamed && few && square.columns.to % LINE.cast_signed() == 0 && to.addr().is_multiple_of(T::SIZE) {
+        // SAFETY: passed on from the caller.
+        return unsafe { lines::<T>(square, to, from) };
+    }
     let Square { rows, columns } = *square;
     let high = (LINE_BYTES / T::SIZE).min(rows.count);
-    // Lines a multiple of this apart meet in the same few places of the caches, and push each other out.
-    let meeting = columns.to.unsigned_abs() % SET_BYTES == 0 && columns.count > WAYS;
+    let meeting = meet(columns.to) && columns.count > WAYS;
     for row in (0..rows.count).step_by(high) {
         let height = high.min(rows.count - row);
         let wide = COLUMN_BYTES / T::SIZE;
@@ -126,6 +136,59 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
         }
     }
 }
+
+/// Writes whole cache lines past the caches, each from a square that is turned in the first of them.
+///
+/// # Safety
+/// - As for [`blocks`]; lines on the side that is written begin alike in all columns, and elements are aligned.
+#[inline(always)]
+unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
+    let Square { rows, columns } = *square;
+    // Rows that make up whole lines: one line of small elements, several of large ones.
+    let high = SIDE.max(LINE / T::SIZE);
+    let head = (to.align_offset(LINE) / T::SIZE).min(rows.count);
+    let whole = head + (rows.count - head) / high * high;
+    let wide = columns.count - columns.count % SIDE;
+    let pitch = high * T::SIZE;
+    let mut turned = Turned([0; SIDE * 128]);
+    let turned = turned.0.as_mut_ptr();
+    let element_at = |row: usize, column: usize| {
+        let to = to.wrapping_offset(at(columns.to, column)).wrapping_add(row * T::SIZE);
+        (to, from.wrapping_offset(at(rows.from, row) + at(columns.from, column)))
+    };
+    // SAFETY: rows and columns below their numbers; a square fits into the room for it.
+    unsafe {
+        for row in (head..whole).step_by(high) {
+            for column in (0..wide).step_by(SIDE) {
+                let (to, from) = element_at(row, column);
+                for part in (0..high).step_by(SIDE) {
+                    let from = from.wrapping_offset(at(rows.from, part));
+                    T::transpose(turned.add(part * T::SIZE), pitch.cast_signed(), from, rows.from);
+                }
+                for line in 0..SIDE {
+                    stream::lines(to.wrapping_offset(at(columns.to, line)), turned.add(line * pitch), pitch / LINE);
+                }
+            }
+        }
+        // What makes up no line, and no square.
+        for row in (0..head).chain(whole..rows.count) {
+            for column in 0..columns.count {
+                let (to, from) = element_at(row, column);
+                element(T::SIZE, to, from);
+            }
+        }
+        for row in head..whole {
+            for column in wide..columns.count {
+                let (to, from) = element_at(row, column);
+                element(T::SIZE, to, from);
+            }
+        }
+    }
+}
+
+/// Room for turned squares that make up whole lines.
+#[repr(align(64))]
+struct Turned([u8; SIDE * 128]);
 
 /// A number of steps in bytes; both sides lie in memory, so that they can be counted.
 pub(super) fn at(step: isize, times: usize) -> isize {
