@@ -58,9 +58,9 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
                 // One element for all indices is converted once.
                 let mut element = [0u8; 16];
                 row(Step { count: 1, to: 0, from: 0 }, element.as_mut_ptr(), from.ptr());
-                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Change::None);
+                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Change::None, false);
             }
-            change => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), change),
+            change => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), change, false),
         }
     }
     Ok(())
@@ -125,7 +125,7 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
     unsafe { copy(to, &from) }
 }
 
-/// Writes the same element, given as bytes, to every index of `to`.
+/// Writes the same element, given as bytes, to every index of `to`; `fresh` memory has not been touched before.
 ///
 /// # Errors
 /// [`DTypeError::ElementSize`] if `element` is not of the size of one element, [`DeviceError::NotHostReadable`] if
@@ -134,7 +134,7 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
 /// # Safety
 /// - All elements of `to` are writable, by this thread, for the call.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
-pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8]) -> Result<()> {
+pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Result<()> {
     if element.len() != to.itemsize() {
         let (name, got, wanted) = (to.dtype().name(), element.len(), to.itemsize());
         return Err(DTypeError::ElementSize { name, got, wanted }.into());
@@ -145,7 +145,7 @@ pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8]) -> Result<()> {
     let from = std::iter::repeat_n(0, to.ndim());
     if let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) {
         // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
-        unsafe { threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None) };
+        unsafe { threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None, fresh) };
     }
     Ok(())
 }

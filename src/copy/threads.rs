@@ -72,7 +72,7 @@ struct Work {
     /// Bytes of an element that is written.
     itemsize: usize,
     change: Change,
-    /// Bytes that are written by all threads.
+    /// Bytes that are written by all threads past what is in the caches.
     whole: usize,
 }
 
@@ -99,17 +99,19 @@ impl Work {
     }
 }
 
-/// Follows a plan to elements of `itemsize` bytes.
+/// Follows a plan to elements of `itemsize` bytes. `fresh` memory that is written in order has just been cleared by the
+/// system, and its pages lie in the caches: nothing is gained by going past those.
 ///
 /// # Safety
 /// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
 /// - What is read and what is written do not overlap.
-pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: usize, change: Change) {
+pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: usize, change: Change, fresh: bool) {
     let from_itemsize = match change {
         Change::None => itemsize,
         Change::Convert { itemsize, .. } => itemsize,
     };
-    let work = Work { to, from, itemsize, change, whole: plan.elements().saturating_mul(itemsize) };
+    let whole = plan.elements().saturating_mul(itemsize);
+    let work = Work { to, from, itemsize, change, whole: if fresh { 0 } else { whole } };
     let moved = plan.elements().saturating_mul(itemsize.max(from_itemsize));
     let threads = if moved < SHARED_FROM || !plan.is_apart(itemsize) { 1 } else { num_threads() };
     let divided = (threads > 1).then(|| divide(plan, from_itemsize, threads * PARTS)).flatten();

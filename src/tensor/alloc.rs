@@ -40,7 +40,7 @@ impl Tensor {
     pub fn full(spec: &Spec, element: &[u8]) -> Result<Tensor> {
         let tensor = Tensor::allocate(spec, Contents::Undefined)?;
         // SAFETY: the memory is fresh and nobody else has it.
-        unsafe { copy::fill(&tensor.descriptor, element) }?;
+        unsafe { copy::fill(&tensor.descriptor, element, true) }?;
         Ok(tensor)
     }
 
@@ -90,7 +90,7 @@ impl Tensor {
     /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile.
     pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
         // SAFETY: passed on from the caller.
-        unsafe { copy::fill(&self.descriptor, element) }
+        unsafe { copy::fill(&self.descriptor, element, false) }
     }
 
     /// A fresh tensor with the elements of another.

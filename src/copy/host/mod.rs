@@ -9,6 +9,7 @@ mod tile;
 mod transpose;
 
 use self::fill::Pattern;
+use self::tile::SIDE;
 use self::transpose::{Scratch, Square};
 use super::convert::Change;
 use super::plan::{Plan, Step, Steps};
@@ -64,7 +65,9 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
             } else {
                 nested(outer, to, from, &mut |to, from| std::ptr::copy_nonoverlapping(from, to, bytes));
             }
-        } else if let Some(position) = faster(outer, inner, unit, unit) {
+        } else if let Some(position) = faster(outer, inner, unit, unit)
+            && inner.count.min(outer[position].count) >= SIDE
+        {
             let square = Square { rows: inner, columns: outer[position] };
             let rest: Steps = outer[..position].iter().chain(&outer[position + 1..]).copied().collect();
             let mut scratch = Scratch::new();

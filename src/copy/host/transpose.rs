@@ -213,10 +213,13 @@ unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, from: *const u8, from_row: 
         }
         for row in 0..height {
             let first = if row < whole_rows { whole_columns } else { 0 };
-            for column in first..width {
-                let to = to.wrapping_offset(at(to_row, column)).add(row * T::SIZE);
-                let from = from.wrapping_offset(at(from_row, row)).add(column * T::SIZE);
+            let mut to = to.wrapping_offset(at(to_row, first)).wrapping_add(row * T::SIZE);
+            let mut from = from.wrapping_offset(at(from_row, row)).wrapping_add(first * T::SIZE);
+            for _ in first..width {
                 element(T::SIZE, to, from);
+                // The addresses after the last column are not used.
+                to = to.wrapping_offset(to_row);
+                from = from.wrapping_add(T::SIZE);
             }
         }
     }
