@@ -99,8 +99,8 @@ unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scra
 /// - As for [`copy`], with what the tile needs.
 #[inline(always)]
 unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
-    // A line of smaller elements would take rows from too many places at a time.
-    let few = T::SIZE >= 8;
+    // Lines of smaller elements would take rows from too many places at a time, and go to too many one by one.
+    let few = T::SIZE == 16;
     if streamed && few && square.columns.to % LINE.cast_signed() == 0 && to.addr().is_multiple_of(T::SIZE) {
         // SAFETY: passed on from the caller.
         return unsafe { lines::<T>(square, to, from) };
