@@ -37,7 +37,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
         if inner.from != from_unit
             && let Some(position) = faster(&steps, inner, to_unit, from_unit)
         {
-            let square = Square { columns: steps.remove(position), rows: inner };
+            let square = Square { columns: steps.remove(position), rows: inner, ahead: None };
             let mut blocks = Blocks { row, itemsize, converted: Scratch::new(), lines: Scratch::new(), streamed };
             nested(&steps, to, from, &mut |to, from| blocks.follow::<SIZE>(&square, to, from));
         } else if streamed && inner.to == to_unit {
@@ -89,7 +89,7 @@ impl Blocks {
     /// # Safety
     /// - As for [`transpose::copy`], with elements of `itemsize` bytes where they are read.
     unsafe fn follow<const SIZE: usize>(&mut self, square: &Square, to: *mut u8, from: *const u8) {
-        let Square { rows, columns } = *square;
+        let Square { rows, columns, .. } = *square;
         let high = (LINE_BYTES / SIZE).min(rows.count);
         let wide = (COLUMN_BYTES / SIZE.max(self.itemsize)).min(columns.count);
         let pitch = (wide * SIZE).next_multiple_of(64) + APART;
@@ -103,6 +103,7 @@ impl Blocks {
                 let part = Square {
                     rows: Step { count: height, to: rows.to, from: at(1, pitch) },
                     columns: Step { count: width, to: columns.to, from: at(1, SIZE) },
+                    ahead: None,
                 };
                 let to = to.wrapping_offset(at(rows.to, first) + at(columns.to, column));
                 // SAFETY: a part of the square; the block has room for as many rows, of as many elements.

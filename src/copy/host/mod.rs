@@ -68,8 +68,9 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
         } else if let Some(position) = faster(outer, inner, unit, unit)
             && inner.count.min(outer[position].count) >= SIDE
         {
-            let square = Square { rows: inner, columns: outer[position] };
             let rest: Steps = outer[..position].iter().chain(&outer[position + 1..]).copied().collect();
+            let ahead = rest.last().map(|step| step.from);
+            let square = Square { rows: inner, columns: outer[position], ahead };
             let mut scratch = Scratch::new();
             nested(&rest, to, from, &mut |to, from| {
                 transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);

@@ -22,9 +22,13 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     let tail = head + lines * LINE;
     // SAFETY: head, lines and tail make up the bytes; the lines are aligned on the side that is written.
     unsafe {
-        std::ptr::copy_nonoverlapping(from, to, head);
+        if head > 0 {
+            std::ptr::copy_nonoverlapping(from, to, head);
+        }
         self::lines(to.add(head), from.add(head), lines);
-        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+        if tail < bytes {
+            std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+        }
     }
 }
 
@@ -45,6 +49,19 @@ pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
                 _mm_stream_si128(to.add(part), value);
             }
         }
+    }
+}
+
+/// Asks for bytes that will be read soon, so that they come while something else is done. Any address will do. `NEAR`
+/// ones are about to be read, and come into the first cache, others into the second.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn ask<const NEAR: bool>(from: *const u8, bytes: usize) {
+    use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+    for line in (0..bytes).step_by(LINE) {
+        let line = from.wrapping_add(line).cast();
+        // SAFETY: an address is only a hint.
+        unsafe { if NEAR { _mm_prefetch::<_MM_HINT_T0>(line) } else { _mm_prefetch::<_MM_HINT_T1>(line) } }
     }
 }
 
@@ -80,3 +97,7 @@ pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
 /// Ordinary stores are ordered as usual.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn finish() {}
+
+/// Nothing is asked for where the language has no word for it.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn ask<const NEAR: bool>(_: *const u8, _: usize) {}

@@ -42,13 +42,66 @@ impl<const SIZE: usize> Tile for Portable<SIZE> {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Eight, Four};
+pub(super) use x86::{Eight, Four, One, Two};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{SIDE, Tile};
+    use super::Tile;
+
+    /// 1-byte elements in SSE2 registers of sixteen.
+    pub(in super::super) struct One;
+
+    impl Tile for One {
+        const SIZE: usize = 1;
+
+        #[inline(always)]
+        unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
+            // SAFETY: passed on from the caller; every x86-64 has these instructions.
+            unsafe {
+                // Two rows, four, eight: elements of one column come together.
+                let row = |row: isize| _mm_loadl_epi64(from.offset(row * from_row).cast());
+                let two = |first: isize| _mm_unpacklo_epi8(row(first), row(first + 1));
+                let four = |a, b| (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
+                let ((a, b), (c, d)) = (four(two(0), two(2)), four(two(4), two(6)));
+                let eight = |a, b| [_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)];
+                for (pair, columns) in (0isize..).zip(eight(a, c).into_iter().chain(eight(b, d))) {
+                    let to = to.offset(2 * pair * to_row);
+                    _mm_storel_epi64(to.cast(), columns);
+                    _mm_storeh_pd(to.offset(to_row).cast(), _mm_castsi128_pd(columns));
+                }
+            }
+        }
+    }
+
+    /// 2-byte elements in SSE2 registers of eight.
+    pub(in super::super) struct Two;
+
+    impl Tile for Two {
+        const SIZE: usize = 2;
+
+        #[inline(always)]
+        unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
+            // SAFETY: as above.
+            unsafe {
+                let row = |row: isize| _mm_loadu_si128(from.offset(row * from_row).cast());
+                let two = |first: isize| {
+                    let (a, b) = (row(first), row(first + 1));
+                    (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b))
+                };
+                let four = |a, b| [_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)];
+                let ((a, b), (c, d), (e, f), (g, h)) = (two(0), two(2), two(4), two(6));
+                let upper = four(a, c).into_iter().chain(four(b, d));
+                let lower = four(e, g).into_iter().chain(four(f, h));
+                for (pair, (above, below)) in (0isize..).zip(upper.zip(lower)) {
+                    let to = to.offset(2 * pair * to_row);
+                    _mm_storeu_si128(to.cast(), _mm_unpacklo_epi64(above, below));
+                    _mm_storeu_si128(to.offset(to_row).cast(), _mm_unpackhi_epi64(above, below));
+                }
+            }
+        }
+    }
 
     /// 8-byte elements in AVX2 registers of four.
     pub(in super::super) struct Eight;
@@ -60,27 +113,24 @@ mod x86 {
         unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
             // SAFETY: passed on from the caller.
             unsafe {
-                for right in 0..2isize {
-                    // Four columns of all eight rows become four whole lines.
+                for right in 0..4isize {
+                    // Two columns of all eight rows become two whole lines.
                     let quarter = |below: isize| {
-                        let row =
-                            |row: isize| _mm256_loadu_pd(from.offset((4 * below + row) * from_row + 32 * right).cast());
-                        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-                        let (ab, ab2) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
-                        let (cd, cd2) = (_mm256_unpacklo_pd(c, d), _mm256_unpackhi_pd(c, d));
-                        [
-                            _mm256_permute2f128_pd::<0x20>(ab, cd),
-                            _mm256_permute2f128_pd::<0x20>(ab2, cd2),
-                            _mm256_permute2f128_pd::<0x31>(ab, cd),
-                            _mm256_permute2f128_pd::<0x31>(ab2, cd2),
-                        ]
+                        // Rows two apart share a register, so that unpacking is all there is to do.
+                        let row = |row: isize| {
+                            let from = from.offset((4 * below + row) * from_row + 16 * right);
+                            let low = _mm256_castpd128_pd256(_mm_loadu_pd(from.cast()));
+                            _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(from.offset(2 * from_row).cast()))
+                        };
+                        let (ac, bd) = (row(0), row(1));
+                        (_mm256_unpacklo_pd(ac, bd), _mm256_unpackhi_pd(ac, bd))
                     };
-                    let (upper, lower) = (quarter(0), quarter(1));
-                    for (line, (left, right_half)) in (0isize..).zip(upper.into_iter().zip(lower)) {
-                        let to = to.offset((4 * right + line) * to_row);
-                        _mm256_storeu_pd(to.cast(), left);
-                        _mm256_storeu_pd(to.add(32).cast(), right_half);
-                    }
+                    let ((a, b), (c, d)) = (quarter(0), quarter(1));
+                    let to = to.offset(2 * right * to_row);
+                    _mm256_storeu_pd(to.cast(), a);
+                    _mm256_storeu_pd(to.add(32).cast(), c);
+                    _mm256_storeu_pd(to.offset(to_row).cast(), b);
+                    _mm256_storeu_pd(to.offset(to_row).add(32).cast(), d);
                 }
             }
         }
@@ -96,29 +146,25 @@ mod x86 {
         unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
             // SAFETY: passed on from the caller.
             unsafe {
-                let row = |row: usize| _mm256_loadu_ps(from.offset(row.cast_signed() * from_row).cast());
-                let rows: [__m256; SIDE] = std::array::from_fn(row);
-                let pair = |first: usize, high: bool| {
-                    let (a, b) = (rows[first], rows[first + 1]);
-                    if high { _mm256_unpackhi_ps(a, b) } else { _mm256_unpacklo_ps(a, b) }
-                };
-                let (a, b, c, d) = (pair(0, false), pair(0, true), pair(2, false), pair(2, true));
-                let (e, f, g, h) = (pair(4, false), pair(4, true), pair(6, false), pair(6, true));
-                let quads = [
-                    _mm256_shuffle_ps::<0x44>(a, c),
-                    _mm256_shuffle_ps::<0xee>(a, c),
-                    _mm256_shuffle_ps::<0x44>(b, d),
-                    _mm256_shuffle_ps::<0xee>(b, d),
-                    _mm256_shuffle_ps::<0x44>(e, g),
-                    _mm256_shuffle_ps::<0xee>(e, g),
-                    _mm256_shuffle_ps::<0x44>(f, h),
-                    _mm256_shuffle_ps::<0xee>(f, h),
-                ];
-                for line in 0..4 {
-                    let low = _mm256_permute2f128_ps::<0x20>(quads[line], quads[line + 4]);
-                    let high = _mm256_permute2f128_ps::<0x31>(quads[line], quads[line + 4]);
-                    _mm256_storeu_ps(to.offset(line.cast_signed() * to_row).cast(), low);
-                    _mm256_storeu_ps(to.offset((line + 4).cast_signed() * to_row).cast(), high);
+                for right in 0..2isize {
+                    // Rows four apart share a register, so that no lane has to change places.
+                    let row = |row: isize| {
+                        let from = from.offset(row * from_row + 16 * right);
+                        let low = _mm256_castps128_ps256(_mm_loadu_ps(from.cast()));
+                        _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(from.offset(4 * from_row).cast()))
+                    };
+                    let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+                    let (ab, ab2) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                    let (cd, cd2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                    let lines = [
+                        _mm256_shuffle_ps::<0x44>(ab, cd),
+                        _mm256_shuffle_ps::<0xee>(ab, cd),
+                        _mm256_shuffle_ps::<0x44>(ab2, cd2),
+                        _mm256_shuffle_ps::<0xee>(ab2, cd2),
+                    ];
+                    for (line, values) in (0isize..).zip(lines) {
+                        _mm256_storeu_ps(to.offset((4 * right + line) * to_row).cast(), values);
+                    }
                 }
             }
         }

@@ -10,6 +10,9 @@ use crate::copy::plan::Step;
 /// Columns of a block: so much of a row is read at a time that the memory sees it coming.
 pub(super) const COLUMN_BYTES: usize = 2048;
 
+/// Bytes of a block: two and the scratch lines of one leave room in a second cache of 1 MiB.
+const BLOCK_BYTES: usize = 192 << 10;
+
 /// Bytes of a block's lines on the side that is written.
 pub(super) const LINE_BYTES: usize = 1024;
 
@@ -20,6 +23,8 @@ pub(super) const APART: usize = 64;
 pub(super) struct Square {
     pub(super) rows: Step,
     pub(super) columns: Step,
+    /// Bytes from the square to the one that is likely to be read after it, if there are others.
+    pub(super) ahead: Option<isize>,
 }
 
 /// Bytes between lines that meet in the same places of a cache.
@@ -63,14 +68,23 @@ pub(super) unsafe fn copy<const SIZE: usize>(
     streamed: bool,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if SIZE == 8 && is_x86_feature_detected!("avx2") {
-        // SAFETY: passed on from the caller, and the instructions are there.
-        return unsafe { with_avx2::<super::tile::Eight>(square, to, from, scratch, streamed) };
-    }
-    #[cfg(target_arch = "x86_64")]
-    if SIZE == 4 && is_x86_feature_detected!("avx2") {
-        // SAFETY: as above.
-        return unsafe { with_avx2::<super::tile::Four>(square, to, from, scratch, streamed) };
+    {
+        use super::tile::{Eight, Four, One, Two};
+        match SIZE {
+            8 if is_x86_feature_detected!("avx2") => {
+                // SAFETY: passed on from the caller, and the instructions are there.
+                return unsafe { with_avx2::<Eight>(square, to, from, scratch, streamed) };
+            }
+            4 if is_x86_feature_detected!("avx2") => {
+                // SAFETY: as above.
+                return unsafe { with_avx2::<Four>(square, to, from, scratch, streamed) };
+            }
+            // SAFETY: passed on from the caller, and every x86-64 has the instructions.
+            2 => return unsafe { blocks::<Two>(square, to, from, scratch, streamed) },
+            // SAFETY: as above.
+            1 => return unsafe { blocks::<One>(square, to, from, scratch, streamed) },
+            _ => {}
+        }
     }
     #[cfg(target_arch = "aarch64")]
     match SIZE {
@@ -93,6 +107,14 @@ unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scra
     unsafe { blocks::<T>(square, to, from, scratch, streamed) }
 }
 
+/// Part of a square, so small that it stays in the caches from the time it is read until it has been written.
+struct Block {
+    to: *mut u8,
+    from: *const u8,
+    height: usize,
+    width: usize,
+}
+
 /// Block by block.
 ///
 /// # Safety
@@ -105,33 +127,57 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
         // SAFETY: passed on from the caller.
         return unsafe { lines::<T>(square, to, from) };
     }
-    let Square { rows, columns } = *square;
+    let Square { rows, columns, ahead } = *square;
     let high = (LINE_BYTES / T::SIZE).min(rows.count);
+    let most = (BLOCK_BYTES / (high * T::SIZE)).next_multiple_of(LINE / T::SIZE);
+    let wide = (COLUMN_BYTES / T::SIZE).min(most).min(columns.count);
+    let (down, across) = (rows.count.div_ceil(high), columns.count.div_ceil(wide));
+    let first = from;
+    let part = |number: usize| {
+        let (row, column) = (number / across * high, number % across * wide);
+        Block {
+            to: to.wrapping_offset(at(rows.to, row) + at(columns.to, column)),
+            from: from.wrapping_offset(at(rows.from, row) + at(columns.from, column)),
+            height: high.min(rows.count - row),
+            width: wide.min(columns.count - column),
+        }
+    };
     let meeting = meet(columns.to) && columns.count > WAYS;
-    for row in (0..rows.count).step_by(high) {
-        let height = high.min(rows.count - row);
-        let wide = COLUMN_BYTES / T::SIZE;
-        for column in (0..columns.count).step_by(wide) {
-            let width = wide.min(columns.count - column);
-            let to = to.wrapping_offset(at(rows.to, row) + at(columns.to, column));
-            let from = from.wrapping_offset(at(rows.from, row) + at(columns.from, column));
+    for number in 0..down * across {
+        let this = part(number);
+        let Block { to, height, width, .. } = this;
+        if !streamed && !meeting {
             // SAFETY: a part of the square.
+            unsafe { block::<T>(to, columns.to, &this, rows.from, streamed) };
+            continue;
+        }
+        let pitch = (height * T::SIZE).next_multiple_of(LINE) + APART;
+        let turned = scratch.lines(pitch * width);
+        // SAFETY: a part of the square, and room for it.
+        unsafe { block::<T>(turned, at(1, pitch), &this, rows.from, streamed) };
+        let next = match number + 1 {
+            next if next < down * across => Some(part(next)),
+            _ => ahead.map(|ahead| Block { from: first.wrapping_offset(ahead), ..part(0) }),
+        };
+        let mut asked = 0;
+        for column in 0..width {
+            let to = to.wrapping_offset(at(columns.to, column));
+            // SAFETY: one column of the block, and its line.
             unsafe {
-                if !streamed && !meeting {
-                    block::<T>(to, columns.to, from, rows.from, height, width);
-                    continue;
+                let line = turned.add(column * pitch);
+                if streamed {
+                    stream::copy(to, line, height * T::SIZE);
+                } else {
+                    std::ptr::copy_nonoverlapping(line, to, height * T::SIZE);
                 }
-                let pitch = (height * T::SIZE).next_multiple_of(64) + APART;
-                let lines = scratch.lines(pitch * width);
-                block::<T>(lines, at(1, pitch), from, rows.from, height, width);
-                for column in 0..width {
-                    let (to, line) = (to.wrapping_offset(at(columns.to, column)), lines.add(column * pitch));
-                    if streamed {
-                        stream::copy(to, line, height * T::SIZE);
-                    } else {
-                        std::ptr::copy_nonoverlapping(line, to, height * T::SIZE);
-                    }
+            }
+            // The memory reads the next block while this one is written.
+            if let Some(next) = &next {
+                let until = (column + 1) * next.height / width;
+                for row in asked..until {
+                    stream::ask::<false>(next.from.wrapping_offset(at(rows.from, row)), next.width * T::SIZE);
                 }
+                asked = until;
             }
         }
     }
@@ -143,7 +189,7 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
 /// - As for [`blocks`]; lines on the side that is written begin alike in all columns, and elements are aligned.
 #[inline(always)]
 unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
-    let Square { rows, columns } = *square;
+    let Square { rows, columns, .. } = *square;
     // Rows that make up whole lines: one line of small elements, several of large ones.
     let high = SIDE.max(LINE / T::SIZE);
     let head = (to.align_offset(LINE) / T::SIZE).min(rows.count);
@@ -195,12 +241,14 @@ pub(super) fn at(step: isize, times: usize) -> isize {
     step.wrapping_mul(isize::try_from(times).unwrap_or(isize::MAX))
 }
 
-/// Transposes `height` rows of `width` elements: squares, then what is left at the edges.
+/// Transposes what a block reads: squares, then what is left at the edges. What is `far` is asked for ahead of use;
+/// where it lies in the caches, that would only take time.
 ///
 /// # Safety
 /// - As for [`Tile::transpose`], with these numbers.
 #[inline(always)]
-unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, from: *const u8, from_row: isize, height: usize, width: usize) {
+unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, part: &Block, from_row: isize, far: bool) {
+    let Block { from, height, width, .. } = *part;
     let (whole_rows, whole_columns) = (height - height % SIDE, width - width % SIDE);
     // SAFETY: rows below `height`, columns below `width`.
     unsafe {
@@ -208,6 +256,11 @@ unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, from: *const u8, from_row: 
             for column in (0..whole_columns).step_by(SIDE) {
                 let to = to.wrapping_offset(at(to_row, column)).add(row * T::SIZE);
                 let from = from.wrapping_offset(at(from_row, row)).add(column * T::SIZE);
+                if far && (column * T::SIZE).is_multiple_of(LINE) {
+                    for next in SIDE..2 * SIDE {
+                        stream::ask::<true>(from.wrapping_offset(at(from_row, next)), SIDE * T::SIZE);
+                    }
+                }
                 T::transpose(to, to_row, from, from_row);
             }
         }
