@@ -10,7 +10,7 @@ pub(crate) use self::labels::Labels;
 use self::numbers::Numbers;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::layout::{Layout, byte_span, is_contiguous};
+use crate::layout::{Layout, Strided, byte_span, is_contiguous, overlap};
 use crate::protocol::ExchangeError;
 
 /// Address, device, element type, shape and strides of a field, and what is known of its labels.
@@ -221,5 +221,27 @@ impl Descriptor {
     /// The bytes the elements touch, relative to [`Descriptor::ptr`]; `None` if there are no elements.
     pub fn byte_span(&self) -> Option<(i128, i128)> {
         byte_span(self.shape(), self.strides(), self.itemsize())
+    }
+
+    /// Whether any byte of an element is one of an element of `other`, too: what writes to the one may change the other.
+    ///
+    /// Exact but for fields that are strided in many unrelated ways, of which it is `true`; see [`overlap`]. Memory of
+    /// devices that do not share their addresses is never the same.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Index, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[8], DType::F64)).unwrap();
+    /// let every_other = |start| field.view(&[Index::Range { start, len: 4, step: 2 }]).unwrap();
+    /// assert!(!every_other(0).descriptor().overlaps(every_other(1).descriptor()));
+    /// assert!(every_other(0).descriptor().overlaps(field.descriptor()));
+    /// ```
+    pub fn overlaps(&self, other: &Descriptor) -> bool {
+        self.device.shares_addresses(other.device) && overlap(&self.strided(), &other.strided())
+    }
+
+    fn strided(&self) -> Strided<'_> {
+        let (shape, strides) = self.numbers.split();
+        Strided { address: self.ptr.addr(), shape, strides, itemsize: self.itemsize() }
     }
 }

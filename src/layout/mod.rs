@@ -4,6 +4,7 @@
 //! element goes, or a [`LayoutError`] that names the argument at fault.
 
 mod order;
+mod overlap;
 mod padding;
 mod span;
 mod spec;
@@ -12,6 +13,7 @@ mod strides;
 use smallvec::SmallVec;
 
 pub use order::Layout;
+pub use overlap::{Strided, overlap};
 pub use padding::Padding;
 pub use span::{byte_span, is_compact, is_contiguous};
 pub(crate) use spec::offset;

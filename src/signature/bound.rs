@@ -82,7 +82,7 @@ pub(crate) fn check_overlap<'a>(
         for (other, (other_name, other_spec)) in fields.iter().enumerate() {
             // Two written fields are looked at once.
             let again = other == position || (other < position && other_spec.stated_access().writes());
-            if !again && field(other).is_some_and(|other| crate::copy::overlap(written, other)) {
+            if !again && field(other).is_some_and(|other| written.overlaps(other)) {
                 return Err(SignatureError::Overlap { field: name.clone(), other: other_name.clone() });
             }
         }
