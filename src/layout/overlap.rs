@@ -66,7 +66,7 @@ impl Strided<'_> {
     }
 
     /// Bytes within which all elements lie, to either side of the one at index 0.
-    fn reach(&self) -> usize {
+    pub(crate) fn reach(&self) -> usize {
         let far = |(extent, stride): (&i64, &i64)| {
             stride.unsigned_abs().saturating_mul(extent.saturating_sub(1).unsigned_abs())
         };

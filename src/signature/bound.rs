@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use smallvec::SmallVec;
+
 use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::dims::Dim;
@@ -77,13 +79,24 @@ pub(crate) fn check_overlap<'a>(
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
     let fields = signature.fields();
-    for (position, (name, spec)) in fields.iter().enumerate() {
-        let Some(written) = field(position).filter(|_| spec.stated_access().writes()) else { continue };
-        for (other, (other_name, other_spec)) in fields.iter().enumerate() {
+    let written = |place: usize| fields[place].1.stated_access().writes();
+    if !(0..fields.len()).any(written) {
+        return Ok(());
+    }
+    // Most fields are far from each other: each one's stretch is worked out once, not for each pair.
+    let reached: SmallVec<[_; 16]> =
+        (0..fields.len()).map(|place| Some((field(place)?, field(place)?.reach()))).collect();
+    for (place, one) in reached.iter().enumerate() {
+        let Some((one, (low, high))) = one.as_ref().filter(|_| written(place)) else { continue };
+        for (other_place, other) in reached.iter().enumerate() {
             // Two written fields are looked at once.
-            let again = other == position || (other < position && other_spec.stated_access().writes());
-            if !again && field(other).is_some_and(|other| written.overlaps(other)) {
-                return Err(SignatureError::Overlap { field: name.clone(), other: other_name.clone() });
+            let again = other_place == place || (other_place < place && written(other_place));
+            let Some((other, (other_low, other_high))) = other.as_ref().filter(|_| !again) else { continue };
+            if low <= other_high && other_low <= high && one.overlaps(other) {
+                return Err(SignatureError::Overlap {
+                    field: fields[place].0.clone(),
+                    other: fields[other_place].0.clone(),
+                });
             }
         }
     }
