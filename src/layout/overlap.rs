@@ -135,7 +135,7 @@ impl Equation {
             let term = terms[position];
             match terms[..kept].last_mut() {
                 None if term.step - 1 <= slack => slack += term.step * term.last,
-                Some(finer) if term.step % finer.step == 0 && term.step / finer.step - 1 <= finer.last => {
+                Some(finer) if term.step.is_multiple_of(finer.step) && term.step / finer.step - 1 <= finer.last => {
                     finer.last += term.step / finer.step * term.last;
                 }
                 _ => {
