@@ -79,10 +79,14 @@ impl FieldSpec {
         Ok(())
     }
 
-    /// Whether the order of strides is another one than is fast.
+    /// Whether the order of strides is another one than is fast. Dimensions along which nothing more is fetched, of an
+    /// extent of 1 or a stride of 0, may stand anywhere.
     pub(crate) fn is_slow(&self, field: &Descriptor) -> bool {
         let Some(layout) = &self.layout else { return false };
-        let step = |axis: usize| (field.shape()[axis] != 1).then(|| field.strides()[axis].unsigned_abs());
+        let step = |axis: usize| {
+            let stride = field.strides()[axis].unsigned_abs();
+            (field.shape()[axis] != 1 && stride != 0).then_some(stride)
+        };
         !field.shape().contains(&0) && !layout.axes().into_iter().filter_map(step).is_sorted_by(|one, next| one >= next)
     }
 

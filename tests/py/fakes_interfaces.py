@@ -85,7 +85,8 @@ class Raising:
 class Hooked:
     """An object with a data interface on the memory of `array` whose hooks write "acquire name" and so on into `log`.
 
-    `changes` replace or add keys; `device` is the key under which the buffer is found, itself or, if `called`, by a call.
+    `changes` replace or add keys. `device` is the key under which the buffer is found, or a callable that returns it if
+    `called`.
     """
 
     def __init__(
@@ -101,8 +102,8 @@ class Hooked:
     ) -> None:
         self.array, self.log, self.name = array, log, name
         hooks = {key: self._hook(key) for key in ("acquire", "touch", "release")}
-        buffer = {**interface_of(array, version=MISSING), **changed(hooks, changes)}
-        setattr(self, attribute, {device: (lambda: buffer) if called else buffer})
+        self.buffer = {**interface_of(array, version=MISSING), **changed(hooks, changes)}
+        setattr(self, attribute, {device: (lambda: self.buffer) if called else self.buffer})
 
     def _hook(self, key: str) -> Callable[[], object]:
         return lambda: self.log.append(f"{key} {self.name}")

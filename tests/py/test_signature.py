@@ -31,12 +31,17 @@ def test_the_defaults_of_the_text_signature_are_true() -> None:
     spec = dl.FieldSpec("float64", "I")
     for name in ("access", "layout", "shape", "optional"):
         assert parameters[name].default == getattr(spec, name)
-    explicit = {name: parameter.default for name, parameter in parameters.items() if parameter.kind.name == "KEYWORD_ONLY"}
+    explicit = {
+        name: parameter.default for name, parameter in parameters.items() if parameter.kind.name == "KEYWORD_ONLY"
+    }
     assert repr(dl.FieldSpec("float64", "I", **explicit)) == repr(spec)
     signature = inspect.signature(dl.Signature).parameters
     made: Any = dl.Signature()
-    assert {name: signature[name].default for name in ("device", "on_mismatch")} == {"device": "cpu", "on_mismatch": "raise"}
-    assert (made.device, made.on_mismatch, made.fields) == ("cpu", "raise", {})
+    assert {name: signature[name].default for name in ("device", "on_mismatch")} == {
+        "device": "cpu",
+        "on_mismatch": "raise",
+    }
+    assert (str(made.device), made.on_mismatch, made.fields) == ("cpu", "raise", {})
 
 
 def dtypes() -> Iterator[tuple[Any, Any]]:
@@ -64,7 +69,7 @@ def test_a_repr_is_what_makes_the_same() -> None:
         "FieldSpec('float64', ('I',))",
         "FieldSpec('int32', ())",
         "FieldSpec('bool', ('I', 'J', '0'), access='w')",
-        "FieldSpec('float32', ('cell', 'K'), access='rw', layout=(1, 0), alignment_size=32, shape=(None, 5), optional=True)",
+        "FieldSpec('bool', ('cell', 'K'), access='rw', layout=(1, 0), alignment_size=32, shape=(None, 5), optional=True)",
     ]
     for text in texts:
         assert repr(eval(text, {"FieldSpec": dl.FieldSpec})) == text
@@ -77,7 +82,7 @@ def test_a_signature_has_its_fields_in_order() -> None:
     names = ["out", "inp", "a", "ä b"]
     sig = dl.Signature(device="cuda:1", on_mismatch="copy", **{name: dl.FieldSpec("float64", "I") for name in names})
     assert list(sig.fields) == names
-    assert (sig.device, sig.on_mismatch) == ("cuda:1", "copy")
+    assert (str(sig.device), sig.on_mismatch) == ("cuda:1", "copy")
     # The dictionary is the caller's.
     sig.fields.clear()
     assert list(sig.fields) == names
@@ -135,7 +140,7 @@ CASES = {
     "on_mismatch": signature(ValueError, r"on_mismatch: \"cast\"; allowed is 'raise' or 'copy'", on_mismatch="cast"),
     "device": signature(dl.DeviceError, r"device.*tpu", device="tpu"),
     "device is a field": signature(TypeError, r"device: FieldSpec\(.* is not a Device", device=FIELD),
-    "by position of a signature": Case(lambda: dl.Signature(FIELD), TypeError, r"position"),  # type: ignore[call-arg]
+    "by position of a signature": Case(lambda: dl.Signature(FIELD), TypeError, r"position"),  # type: ignore[arg-type,call-arg]
 }
 
 
@@ -170,5 +175,5 @@ def test_nothing_about_them_can_be_changed(made: Any) -> None:
 
 
 def test_a_bound_comes_from_bind_only() -> None:
-    with pytest.raises(TypeError, match="cannot create|No constructor"):
+    with pytest.raises(TypeError, match=r"cannot create|No constructor"):
         dl.Bound()

@@ -37,8 +37,10 @@ pub(in crate::py) struct PyBound {
 }
 
 const BOUND: u8 = 0;
-const ENTERED: u8 = 1;
-const LEFT: u8 = 2;
+/// For good, where something fails on entry: nobody leaves what was not entered.
+const ENTERING: u8 = 1;
+const ENTERED: u8 = 2;
+const LEFT: u8 = 3;
 
 impl PyBound {
     /// Of no call, to be filled in place.
@@ -88,7 +90,7 @@ impl PyBound {
 
     fn find<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
         let Some(field) = &self.fields[place] else { return Ok(None) };
-        if field.is_copied() && self.stage.load(Ordering::Relaxed) == BOUND {
+        if field.is_copied() && self.stage.load(Ordering::Relaxed) < ENTERED {
             let (name, _) = self.signature()?.spec(place);
             return Err(PyRuntimeError::new_err(format!(
                 "field {name:?}: a copy stands in for it, which is filled on entry; use it within `with \
@@ -139,7 +141,7 @@ impl PyBound {
 
     fn __enter__<'py>(slf: &Bound<'py, PyBound>) -> PyResult<Bound<'py, PyBound>> {
         let (py, bound) = (slf.py(), slf.get());
-        let entered = bound.stage.compare_exchange(BOUND, ENTERED, Ordering::Relaxed, Ordering::Relaxed);
+        let entered = bound.stage.compare_exchange(BOUND, ENTERING, Ordering::Relaxed, Ordering::Relaxed);
         if entered.is_err() {
             return Err(PyRuntimeError::new_err("bound: entered before; bind again for another call"));
         }
@@ -156,10 +158,9 @@ impl PyBound {
             errors.hear(bound.given().try_for_each(|(_, field)| field.copy_in(py)));
         }
         if errors.is_empty() {
+            bound.stage.store(ENTERED, Ordering::Relaxed);
             return Ok(slf.clone());
         }
-        // Nobody will leave what was not entered.
-        bound.stage.store(LEFT, Ordering::Relaxed);
         for (_, field) in bound.given().take(acquired) {
             errors.call(py, field.hooks().and_then(|hooks| hooks.release.as_ref()));
         }

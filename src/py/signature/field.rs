@@ -33,8 +33,7 @@ struct More {
 /// A copy that stands in for the caller's memory.
 struct Copy {
     described: Py<PyDescriptor>,
-    ours: Tensor,
-    theirs: Tensor,
+    tensor: Tensor,
 }
 
 impl Field {
@@ -97,20 +96,24 @@ impl Field {
         if !self.is_copied() {
             return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
         }
-        if signature.tells(place) {
-            return errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it"));
-        }
-        Ok(())
+        signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
     }
 
     /// Fills the copy that stands in.
     pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
-        self.copy().map_or(Ok(()), |copy| assign(py, &copy.ours, &copy.theirs))
+        self.copy().map_or(Ok(()), |copy| assign(py, &copy.tensor, &self.borrow(py)))
     }
 
     /// Copies what was written back into the caller's memory.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
-        self.copy().map_or(Ok(()), |copy| assign(py, &copy.theirs, &copy.ours))
+        self.copy().map_or(Ok(()), |copy| assign(py, &self.borrow(py), &copy.tensor))
+    }
+
+    /// The caller's memory as a tensor, for the time of a copy: the collector would not see whom it keeps.
+    fn borrow(&self, py: Python<'_>) -> Tensor {
+        let owner = keep::owner(self.original.bind(py).as_any());
+        // SAFETY: the description keeps the memory, and is kept; it is written only if the description allows it.
+        unsafe { Tensor::from_parts(self.original().clone(), owner) }
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -141,20 +144,16 @@ impl Field {
 }
 
 impl Copy {
-    fn of(described: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> PyResult<Copy> {
-        let py = described.py();
-        let theirs = described.get().descriptor().clone();
-        let ours = Tensor::empty(&spec.stand_in(&theirs, device))?;
-        let owner = keep::owner(described.as_any());
-        // SAFETY: the description keeps the memory, and is kept; it is written only if the description allows it.
-        let theirs = unsafe { Tensor::from_parts(theirs, owner) };
-        let tensor = recycle::tensor(py, ours.clone())?;
+    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> PyResult<Copy> {
+        let py = original.py();
+        let tensor = Tensor::empty(&spec.stand_in(original.get().descriptor(), device))?;
+        let owner = recycle::tensor(py, tensor.clone())?;
         let described = recycle::create(py, |description: &mut PyDescriptor| {
-            *description.descriptor_mut() = ours.descriptor().clone();
-            description.set(tensor.into_any(), None, "dlfield");
+            *description.descriptor_mut() = tensor.descriptor().clone();
+            description.set(owner.into_any(), None, "dlfield");
             Ok(())
         })?;
-        Ok(Copy { described: described.unbind(), ours, theirs })
+        Ok(Copy { described: described.unbind(), tensor })
     }
 }
 

@@ -34,7 +34,11 @@ impl Errors {
                 let errors: Vec<Bound<'_, PyBaseException>> =
                     self.0.into_iter().map(|error| error.into_value(py).into_bound(py)).collect();
                 let group = py.import(intern!(py, "builtins"))?.getattr(intern!(py, "BaseExceptionGroup"))?;
-                Err(PyErr::from_value(group.call1(("several hooks failed", errors))?))
+                let group = group.call1(("several hooks failed", errors))?;
+                // As `raise` would do: what the body raised is not lost.
+                let handled = py.import(intern!(py, "sys"))?.call_method0(intern!(py, "exception"))?;
+                group.setattr(intern!(py, "__context__"), handled)?;
+                Err(PyErr::from_value(group))
             }
         }
     }

@@ -148,9 +148,13 @@ impl PySignature {
         })
     }
 
-    /// Whether to tell the user now that a field is copied: once is enough.
-    fn tells(&self, place: usize) -> bool {
-        !self.told[place].swap(true, Ordering::Relaxed)
+    /// Tells the user that a field is copied, once. Where that raises, the call comes to nothing, so the next one tells.
+    fn tell(&self, place: usize, warn: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
+        let told = &self.told[place];
+        if told.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        warn().inspect_err(|_| told.store(false, Ordering::Relaxed))
     }
 }
 
