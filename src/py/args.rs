@@ -1,8 +1,8 @@
 //! Arguments from Python: numbers, lists of them, labels, devices; each error names the argument.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyFrozenSet, PySet, PyString, PyTuple};
 
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
@@ -29,6 +29,17 @@ pub(super) fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
 pub(super) fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
     value.extract().map_err(|_| wrong())
+}
+
+/// One of a few words: which.
+pub(super) fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
+    let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
+    let found = word.and_then(|word| words.iter().position(|known| *known == word));
+    found.ok_or_else(|| {
+        let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let last = allowed.pop().unwrap_or_default();
+        PyValueError::new_err(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
+    })
 }
 
 /// The argument `copy`: True always, False never, None where it is needed.
@@ -111,6 +122,10 @@ pub(super) fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = |what: &Bound<'_, PyAny>| {
         Kind::Dims.error(format!("dims: {} is not a string or a sequence of strings", shown(what)))
     };
+    if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
+        return Err(Kind::Dims
+            .error(format!("dims: {} has no order; allowed is a string or a sequence of strings", shown(value))));
+    }
     // The letters of a string are strings too.
     let label = |item: &Bound<'_, PyAny>| Ok(item.cast::<PyString>().map_err(|_| wrong(item))?.to_cow()?.into_owned());
     Ok(Dims::parse(entries("dims", value, wrong, label)?)?)

@@ -36,6 +36,11 @@ pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     if let Some(dtype) = of_torch(value)? {
         return Ok((dtype, Extents::new()));
     }
+    if value.is_none() {
+        return Err(
+            Kind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
+        );
+    }
     let descriptor = PyArrayDescr::new(py, value)
         .map_err(|error| wrapped(py, error, &format!("dtype: {} is not an element type", shown(value))))?;
     if let Some((base, _)) = subarray(&descriptor)? {

@@ -152,10 +152,16 @@ pub(super) fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
     if Kind::is_any(py, &error) {
         let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
         named.set_cause(py, error.cause(py));
+        named.set_traceback(py, error.traceback(py));
         return named;
     }
+    noted(py, &format!("field {field:?}"), error)
+}
+
+/// An error with a note.
+pub(super) fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
     // A note is lost only where there is no memory for it; what counts is the error itself.
-    let _ = error.value(py).call_method1(pyo3::intern!(py, "add_note"), (format!("field {field:?}"),));
+    let _ = error.value(py).call_method1(pyo3::intern!(py, "add_note"), (note,));
     error
 }
 

@@ -55,7 +55,13 @@ impl<'a> Bound<'a> {
             let named = |error: crate::Error| SignatureError::of(name, error);
             match spec.check_memory(found, device) {
                 Ok(()) if !spec.is_slow(found) => continue,
-                Err(error) if !spec.is_copyable(found, device) => return Err(named(error).into()),
+                Ok(()) if !spec.is_copyable(found, device) => {
+                    bound.slow.push(name.clone());
+                    continue;
+                }
+                Err(error) if !spec.is_copyable(found, device) => {
+                    return Err(named(spec.uncopyable(found).unwrap_or(error)).into());
+                }
                 _ => {}
             }
             let Some((_, tensor)) = given.iter().find(|(given, _)| *given == &**name) else { continue };

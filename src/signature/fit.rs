@@ -7,8 +7,8 @@ use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dims::{Dim, DimsError};
-use crate::dtype::DTypeError;
-use crate::error::Result;
+use crate::dtype::{DType, DTypeError};
+use crate::error::{Error, Result};
 use crate::layout::{Layout, LayoutError, Spec};
 use crate::protocol::ExchangeError;
 
@@ -86,10 +86,14 @@ impl FieldSpec {
         Ok(())
     }
 
-    /// Whether the order of strides is another one than is fast.
+    /// Whether the order of strides is another one than is fast. Dimensions along which nothing more is fetched, of an
+    /// extent of 1 or a stride of 0, may stand anywhere.
     pub(crate) fn is_slow(&self, field: &Descriptor) -> bool {
         let Some(layout) = &self.layout else { return false };
-        let step = |axis: usize| (field.shape()[axis] != 1).then(|| field.strides()[axis].unsigned_abs());
+        let step = |axis: usize| {
+            let stride = field.strides()[axis].unsigned_abs();
+            (field.shape()[axis] != 1 && stride != 0).then_some(stride)
+        };
         !field.shape().contains(&0) && !layout.axes().into_iter().filter_map(step).is_sorted_by(|one, next| one >= next)
     }
 
@@ -97,6 +101,15 @@ impl FieldSpec {
     pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
         let back = !self.access.writes() || can_cast(self.dtype, field.dtype());
         back && can_cast(field.dtype(), self.dtype) && field.device().is_host_readable() && device == Device::CPU
+    }
+
+    /// Why a copy could not stand in for the field, if that is because of the element types.
+    pub(crate) fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
+        let refused = |from: DType, to: DType| {
+            (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
+        };
+        let back = || self.access.writes().then(|| refused(self.dtype, field.dtype())).flatten();
+        refused(field.dtype(), self.dtype).or_else(back)
     }
 
     /// What to allocate to stand in for a field.

@@ -25,5 +25,6 @@ mod proof;
 mod read;
 mod runner;
 mod seeds;
+mod signature;
 mod strategies;
 mod views;

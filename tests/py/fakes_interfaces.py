@@ -82,6 +82,33 @@ class Raising:
         raise AttributeError(name)
 
 
+class Hooked:
+    """An object with a data interface on the memory of `array` whose hooks write "acquire name" and so on into `log`.
+
+    `changes` replace or add keys. `device` is the key under which the buffer is found, or a callable that returns it if
+    `called`.
+    """
+
+    def __init__(
+        self,
+        array: npt.NDArray[Any],
+        log: list[str],
+        name: str = "x",
+        *,
+        attribute: str = "__gt_data_interface__",
+        device: Any = None,
+        called: bool = False,
+        **changes: Any,
+    ) -> None:
+        self.array, self.log, self.name = array, log, name
+        hooks = {key: self._hook(key) for key in ("acquire", "touch", "release")}
+        self.buffer = {**interface_of(array, version=MISSING), **changed(hooks, changes)}
+        setattr(self, attribute, {device: (lambda: self.buffer) if called else self.buffer})
+
+    def _hook(self, key: str) -> Callable[[], object]:
+        return lambda: self.log.append(f"{key} {self.name}")
+
+
 class Arrays:
     """An object whose `__array__` gives what `make` does, and knows `copy` if `modern`; `calls` holds the keywords."""
 

@@ -2,8 +2,9 @@
 
 use pyo3::prelude::*;
 
+use super::facts::Facts;
 use super::functions::describe_plain;
-use super::{Hooks, Purpose, Request, Seen, labels, may_state_labels, ours, read};
+use super::{Hooks, Interface, Purpose, Request, Seen, labels, may_state_labels, ours, read};
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 
@@ -24,9 +25,15 @@ pub(in crate::py) fn argument<'py>(
     let (reading, reader) = read(object, &request, Purpose::Describe, description.descriptor_mut())?;
     let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
     description.set(ours::kept(object), reading.into_shared(), protocol);
-    if !may_state_labels(object, reader, &request)? {
-        return Ok(None);
+    if may_state_labels(object, reader, &request)? {
+        labels(object, reader, &request, None, None)?.describe(description.descriptor_mut())?;
+    } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
+        // What was described is used, and wants to be told.
+        let behind = described.get().object(object.py());
+        if Facts::of(&behind)?.may_be_labelled(&behind) {
+            let interface = Interface::of(&behind, device)?;
+            let _ = request.seen.interface.set(interface);
+        }
     }
-    labels(object, reader, &request, None, None)?.describe(description.descriptor_mut())?;
-    Hooks::of(&request.seen)
+    Hooks::of(&request.seen, description.descriptor().device())
 }

@@ -71,24 +71,29 @@ pub(in crate::py) struct Hooks {
 }
 
 impl Hooks {
-    /// Those of the object whose interface was come across, or else of the array inside it.
-    pub(super) fn of(seen: &Seen<'_>) -> PyResult<Option<Hooks>> {
-        for source in seen.interface.get().map(Interface::sources).unwrap_or_default() {
-            let hook = |key, name| source.hook(key, name);
-            let (acquire, touch) = (hook(Key::Acquire, "acquire")?, hook(Key::Touch, "touch")?);
-            let release = hook(Key::Release, "release")?;
-            if acquire.is_some() || touch.is_some() || release.is_some() {
-                return Ok(Some(Hooks { acquire, touch, release }));
+    /// Those of the object whose interface was come across, or else of the array inside it; for memory on `device`.
+    pub(super) fn of(seen: &Seen<'_>, device: Device) -> PyResult<Option<Hooks>> {
+        let hook = |key, name| -> PyResult<Option<Py<PyAny>>> {
+            for source in seen.interface.get().map(Interface::sources).unwrap_or_default() {
+                if let Some(hook) = source.hook(key, name, device)? {
+                    return Ok(Some(hook));
+                }
             }
+            Ok(None)
+        };
+        let (acquire, touch) = (hook(Key::Acquire, "acquire")?, hook(Key::Touch, "touch")?);
+        let release = hook(Key::Release, "release")?;
+        if acquire.is_some() || touch.is_some() || release.is_some() {
+            return Ok(Some(Hooks { acquire, touch, release }));
         }
-        seen.inner.get().map_or(Ok(None), |inner| Hooks::of(&inner.seen))
+        seen.inner.get().map_or(Ok(None), |inner| Hooks::of(&inner.seen, device))
     }
 }
 
 impl<'py> Source<'py> {
-    /// Something to call, of the buffer that is meant.
-    fn hook(&self, key: Key, name: &'static str) -> PyResult<Option<Py<PyAny>>> {
-        let Some(buffer) = self.buffers.first() else { return Ok(None) };
+    /// Something to call, of the buffer on `device`.
+    fn hook(&self, key: Key, name: &'static str, device: Device) -> PyResult<Option<Py<PyAny>>> {
+        let Some(buffer) = self.buffers.first().filter(|buffer| buffer.serves(device)) else { return Ok(None) };
         let Some(hook) = dictionary::entry(buffer.dict(self.name)?, key)? else { return Ok(None) };
         if hook.is_callable() {
             return Ok(Some(hook.unbind()));

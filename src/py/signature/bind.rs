@@ -93,6 +93,10 @@ unsafe extern "C" fn bind(
                 if value.is_none() {
                     continue;
                 }
+                // Keys of a dictionary may differ and be the same text all the same.
+                if fields[place].is_some() {
+                    return Err(Error::from(SignatureError::Twice { field: known.spec(place).0.into() }).into());
+                }
                 fields[place] = Some(Field::bind(&value, known, place)?);
                 absent -= 1;
             }

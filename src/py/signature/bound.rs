@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyIterator, PyTuple};
 
 use super::PySignature;
 use super::field::Field;
@@ -20,8 +20,10 @@ use crate::signature::{SignatureError, check_overlap, common_domain};
 /// optional one was not given. `dims` and `origin` are always stated.
 ///
 /// As a context manager it calls what objects with a data interface want to have called: every `acquire` on entry; on
-/// exit `touch` of the written fields, then every `release`, also if the body has failed. Copies that stand in for
-/// fields (`on_mismatch="copy"`) are filled on entry, and copied back on exit if the body has not failed.
+/// exit `touch` of the written fields, then every `release`, also if the body has failed. An object that stands for two
+/// fields is called for both. Without a `with` statement, nobody is called. Copies that stand in for fields
+/// (`on_mismatch="copy"`) are filled on entry, and copied back on exit if the body has not failed; they are fields only
+/// in between.
 ///
 /// >>> import dlfield as dl, numpy as np
 /// >>> bound = dl.Signature(x=dl.FieldSpec("float64", "IJ")).bind(x=np.ones((4, 5)))
@@ -37,8 +39,10 @@ pub(in crate::py) struct PyBound {
 }
 
 const BOUND: u8 = 0;
-const ENTERED: u8 = 1;
-const LEFT: u8 = 2;
+/// For good, where something fails on entry: nobody leaves what was not entered.
+const ENTERING: u8 = 1;
+const ENTERED: u8 = 2;
+const LEFT: u8 = 3;
 
 impl PyBound {
     /// Of no call, to be filled in place.
@@ -48,11 +52,11 @@ impl PyBound {
 
     /// Lets go of everything.
     pub(in crate::py) fn clear(&mut self, py: Python<'_>) {
+        *self.stage.get_mut() = BOUND;
         for field in self.fields.drain(..).flatten() {
             field.release(py);
         }
         drop(self.signature.take().map(|signature| signature.into_bound(py)));
-        *self.stage.get_mut() = BOUND;
     }
 
     /// Room for the fields of a signature.
@@ -88,11 +92,11 @@ impl PyBound {
 
     fn find<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
         let Some(field) = &self.fields[place] else { return Ok(None) };
-        if field.is_copied() && self.stage.load(Ordering::Relaxed) == BOUND {
+        if field.is_copied() && self.stage.load(Ordering::Relaxed) != ENTERED {
             let (name, _) = self.signature()?.spec(place);
             return Err(PyRuntimeError::new_err(format!(
-                "field {name:?}: a copy stands in for it, which is filled on entry; use it within `with \
-                 signature.bind(...) as fields`"
+                "field {name:?}: a copy stands in for it, which is filled on entry and copied back on exit; use it \
+                 within `with signature.bind(...) as fields`"
             )));
         }
         Ok(Some(field.described(py)))
@@ -139,29 +143,32 @@ impl PyBound {
 
     fn __enter__<'py>(slf: &Bound<'py, PyBound>) -> PyResult<Bound<'py, PyBound>> {
         let (py, bound) = (slf.py(), slf.get());
-        let entered = bound.stage.compare_exchange(BOUND, ENTERED, Ordering::Relaxed, Ordering::Relaxed);
+        let entered = bound.stage.compare_exchange(BOUND, ENTERING, Ordering::Relaxed, Ordering::Relaxed);
         if entered.is_err() {
             return Err(PyRuntimeError::new_err("bound: entered before; bind again for another call"));
         }
         let mut errors = Errors::default();
         let mut acquired = 0;
-        for (_, field) in bound.given() {
-            errors.call(py, field.hooks().and_then(|hooks| hooks.acquire.as_ref()));
+        let signature = bound.signature()?;
+        for (place, field) in bound.given() {
+            let acquire = field.hooks().and_then(|hooks| hooks.acquire.as_ref());
+            errors.call(py, signature.spec(place).0, "acquire", acquire);
             if !errors.is_empty() {
                 break;
             }
             acquired += 1;
         }
         if errors.is_empty() {
-            errors.hear(bound.given().try_for_each(|(_, field)| field.copy_in(py)));
+            let filled = bound.given().try_for_each(|(place, field)| named(signature, place, field.copy_in(py)));
+            errors.hear(filled);
         }
         if errors.is_empty() {
+            bound.stage.store(ENTERED, Ordering::Relaxed);
             return Ok(slf.clone());
         }
-        // Nobody will leave what was not entered.
-        bound.stage.store(LEFT, Ordering::Relaxed);
-        for (_, field) in bound.given().take(acquired) {
-            errors.call(py, field.hooks().and_then(|hooks| hooks.release.as_ref()));
+        for (place, field) in bound.given().take(acquired) {
+            let release = field.hooks().and_then(|hooks| hooks.release.as_ref());
+            errors.call(py, signature.spec(place).0, "release", release);
         }
         errors.raise(py).map(|()| slf.clone())
     }
@@ -183,18 +190,33 @@ impl PyBound {
         let written = |place: usize| signature.spec(place).1.stated_access().writes();
         let mut errors = Errors::default();
         if exc_type.is_none() {
-            for (_, field) in self.given().filter(|(place, _)| written(*place)) {
-                errors.hear(field.copy_back(py));
+            for (place, field) in self.given().filter(|(place, _)| written(*place)) {
+                errors.hear(named(signature, place, field.copy_back(py)));
             }
         }
-        for (_, field) in self.given().filter(|(place, _)| written(*place)) {
-            errors.call(py, field.hooks().and_then(|hooks| hooks.touch.as_ref()));
+        for (place, field) in self.given().filter(|(place, _)| written(*place)) {
+            let touch = field.hooks().and_then(|hooks| hooks.touch.as_ref());
+            errors.call(py, signature.spec(place).0, "touch", touch);
         }
-        for (_, field) in self.given() {
-            errors.call(py, field.hooks().and_then(|hooks| hooks.release.as_ref()));
+        for (place, field) in self.given() {
+            let release = field.hooks().and_then(|hooks| hooks.release.as_ref());
+            errors.call(py, signature.spec(place).0, "release", release);
         }
         errors.raise(py)?;
         Ok(false)
+    }
+
+    fn __contains__(&self, name: &str) -> PyResult<bool> {
+        Ok(self.place(name)?.is_some())
+    }
+
+    /// The names of the fields, in the signature's order.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyTuple::new(py, &self.signature()?.names)?.try_iter()
+    }
+
+    fn __len__(&self) -> usize {
+        self.fields.len()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -207,6 +229,11 @@ impl PyBound {
         }
         Ok(format!("Bound({})", parts.join(", ")))
     }
+}
+
+/// An error with the field's name.
+fn named(signature: &PySignature, place: usize, outcome: crate::Result<()>) -> PyResult<()> {
+    Ok(outcome.map_err(|error| crate::Error::from(SignatureError::of(signature.spec(place).0, error)))?)
 }
 
 impl PyBound {

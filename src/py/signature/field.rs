@@ -10,9 +10,9 @@ use crate::descriptor::Descriptor;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::index::DETACHED_FROM;
 use crate::py::read::Hooks;
-use crate::py::{errors, keep, read, recycle};
+use crate::py::{errors, read, recycle};
 use crate::signature::{FieldSpec, SignatureError, StandIn};
-use crate::tensor::Tensor;
+use crate::tensor::{Owner, Tensor};
 
 /// An argument that was described and fits.
 pub(super) struct Field {
@@ -50,16 +50,17 @@ impl Field {
             Ok(fits.map_err(|error| crate::Error::from(SignatureError::of(name, error)))?)
         })?;
         let found = described.get().descriptor();
-        let unfit = spec.check_memory(found, device);
-        let copies = |found| signature.copies && spec.is_copyable(found, device);
-        let reason = match unfit {
+        let named = |error| PyErr::from(crate::Error::from(SignatureError::of(name, error)));
+        let copies = signature.copies && spec.is_copyable(found, device);
+        let reason = match spec.check_memory(found, device) {
             Ok(()) if spec.is_slow(found) => Some(slow(spec, found)),
             Ok(()) => None,
-            Err(error) if copies(found) => Some(error.to_string()),
-            Err(error) => return Err(crate::Error::from(SignatureError::of(name, error)).into()),
+            Err(error) if copies => Some(error.to_string()),
+            Err(error) if signature.copies => return Err(named(spec.uncopyable(found).unwrap_or(error))),
+            Err(error) => return Err(named(error)),
         };
         let copy = match &reason {
-            Some(_) if copies(found) => Some(Copy::of(&described, spec, device)?),
+            Some(_) if copies => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
             _ => None,
         };
         let more = (hooks.is_some() || reason.is_some()).then(|| Box::new(More { hooks, copy, warning: reason }));
@@ -96,29 +97,26 @@ impl Field {
         if !self.is_copied() {
             return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
         }
-        if signature.tells(place) {
-            return errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it"));
-        }
-        Ok(())
+        signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
     }
 
     /// Fills the copy that stands in.
-    pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn copy_in(&self, py: Python<'_>) -> crate::Result<()> {
         // SAFETY: what other threads do to the memory meanwhile is their affair, as with NumPy.
         self.copying(py, |stand_in| unsafe { stand_in.fill() })
     }
 
     /// Copies what was written back into the caller's memory.
-    pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn copy_back(&self, py: Python<'_>) -> crate::Result<()> {
         // SAFETY: as above; the signature lets nobody write read-only memory.
         self.copying(py, |stand_in| unsafe { stand_in.copy_back() })
     }
 
     /// Copies all elements, with other threads running if there are many.
-    fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> PyResult<()> {
+    fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> crate::Result<()> {
         let Some(Copy { stand_in, .. }) = self.copy() else { return Ok(()) };
         let little = stand_in.tensor().descriptor().nbytes() < DETACHED_FROM;
-        Ok(if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }?)
+        if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -149,18 +147,20 @@ impl Field {
 }
 
 impl Copy {
-    fn of(described: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> PyResult<Copy> {
-        let py = described.py();
-        let theirs = described.get().descriptor().clone();
-        let owner = keep::owner(described.as_any());
-        // SAFETY: the description keeps the memory, and is kept; it is written only if the description allows it.
-        let theirs = unsafe { Tensor::from_parts(theirs, owner) };
-        let stand_in = StandIn::of(spec, theirs, device)?;
-        let ours = stand_in.tensor();
-        let tensor = recycle::tensor(py, ours.clone())?;
+    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> crate::Result<StandIn> {
+        let theirs = original.get().descriptor().clone();
+        // SAFETY: the field keeps the description, which keeps the memory, for longer than this lasts. A second reference
+        // is one that the collector would not see. What is written is writable: the signature has seen to it.
+        StandIn::of(spec, unsafe { Tensor::from_parts(theirs, Owner::NOBODY) }, device)
+    }
+
+    /// With the description that the kernel gets.
+    fn described(py: Python<'_>, stand_in: StandIn) -> PyResult<Copy> {
+        let tensor = stand_in.tensor();
+        let owner = recycle::tensor(py, tensor.clone())?;
         let described = recycle::create(py, |description: &mut PyDescriptor| {
-            *description.descriptor_mut() = ours.descriptor().clone();
-            description.set(tensor.into_any(), None, "dlfield");
+            *description.descriptor_mut() = tensor.descriptor().clone();
+            description.set(owner.into_any(), None, "dlfield");
             Ok(())
         })?;
         Ok(Copy { described: described.unbind(), stand_in })

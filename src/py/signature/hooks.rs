@@ -4,15 +4,18 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::py::errors;
+
 /// Errors of calls that all had to be made.
 #[derive(Default)]
 pub(super) struct Errors(Vec<PyErr>);
 
 impl Errors {
-    /// Calls a hook, if there is one.
-    pub(super) fn call(&mut self, py: Python<'_>, hook: Option<&Py<PyAny>>) {
+    /// Calls a field's hook, if there is one.
+    pub(super) fn call(&mut self, py: Python<'_>, field: &str, name: &str, hook: Option<&Py<PyAny>>) {
         if let Some(hook) = hook {
-            self.hear(hook.call0(py).map(drop));
+            let called = hook.call0(py).map(drop);
+            self.hear(called.map_err(|error| errors::noted(py, &format!("field {field:?}: {name}"), error)));
         }
     }
 
@@ -34,7 +37,11 @@ impl Errors {
                 let errors: Vec<Bound<'_, PyBaseException>> =
                     self.0.into_iter().map(|error| error.into_value(py).into_bound(py)).collect();
                 let group = py.import(intern!(py, "builtins"))?.getattr(intern!(py, "BaseExceptionGroup"))?;
-                Err(PyErr::from_value(group.call1(("several hooks failed", errors))?))
+                let group = group.call1(("several hooks failed", errors))?;
+                // As `raise` would do: what the body raised is not lost.
+                let handled = py.import(intern!(py, "sys"))?.call_method0(intern!(py, "exception"))?;
+                group.setattr(intern!(py, "__context__"), handled)?;
+                Err(PyErr::from_value(group))
             }
         }
     }

@@ -9,7 +9,6 @@ mod spec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) use bound::PyBound;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use spec::PyFieldSpec;
@@ -26,9 +25,10 @@ use crate::signature::{FieldSpec, Signature, SignatureError};
 /// device
 ///     Where all fields have to be: a `Device`, its name, or DLPack's pair.
 /// on_mismatch
-///     What becomes of a field of another dtype, layout, alignment or device than wanted. "raise": an error, or for
-///     layout a `LayoutWarning`. "copy": a copy stands in for it, with a warning once for each field; it is copied back
-///     after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written.
+///     What becomes of a field of another dtype, alignment or layout than wanted. "raise": an error, or for layout a
+///     `LayoutWarning`. "copy": a copy stands in for it, with a warning once for each field; it is copied back after the
+///     call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written. Memory that the
+///     host cannot read is not copied by this version.
 /// fields
 ///     A `FieldSpec` for each field, by its name.
 ///
@@ -62,23 +62,16 @@ pub(super) struct PySignature {
 impl PySignature {
     #[new]
     #[pyo3(
-        signature = (*, device=None, on_mismatch="raise", **fields),
+        signature = (*, device=None, on_mismatch=None, **fields),
         text_signature = "(*, device='cpu', on_mismatch='raise', **fields)"
     )]
     fn new(
         py: Python<'_>,
         device: Option<&Bound<'_, PyAny>>,
-        on_mismatch: &str,
+        on_mismatch: Option<&Bound<'_, PyAny>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PySignature> {
-        let copies = match on_mismatch {
-            "raise" => false,
-            "copy" => true,
-            _ => {
-                let message = format!("on_mismatch: {on_mismatch:?}; allowed is 'raise' or 'copy'");
-                return Err(PyValueError::new_err(message));
-            }
-        };
+        let copies = on_mismatch.map_or(Ok(0), |given| args::choice("on_mismatch", given, &["raise", "copy"]))? == 1;
         let device = device.map_or(Ok(Device::CPU), args::device)?;
         let (mut specs, mut names) = (Vec::new(), Vec::new());
         for (name, spec) in fields.into_iter().flatten() {
@@ -139,7 +132,7 @@ impl PySignature {
         if let Some(place) = self.names.iter().position(|known| name.is(known)) {
             return Ok(place);
         }
-        let text = name.to_cow()?;
+        let text = name.to_string_lossy();
         let found = self.signature.fields().iter().position(|(known, _)| **known == *text);
         found.ok_or_else(|| {
             let allowed: Vec<&str> = self.signature.fields().iter().map(|(name, _)| &**name).collect();
@@ -148,9 +141,13 @@ impl PySignature {
         })
     }
 
-    /// Whether to tell the user now that a field is copied: once is enough.
-    fn tells(&self, place: usize) -> bool {
-        !self.told[place].swap(true, Ordering::Relaxed)
+    /// Tells the user that a field is copied, once. Where that raises, the call comes to nothing, so the next one tells.
+    fn tell(&self, place: usize, warn: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
+        let told = &self.told[place];
+        if told.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        warn().inspect_err(|_| told.store(false, Ordering::Relaxed))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `dlfield.FieldSpec`.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -50,13 +50,13 @@ pub(in crate::py) struct PyFieldSpec(pub(super) FieldSpec);
 impl PyFieldSpec {
     #[new]
     #[pyo3(
-        signature = (dtype, dims, *, access="r", layout=None, alignment_size=None, shape=None, optional=None),
+        signature = (dtype, dims, *, access=None, layout=None, alignment_size=None, shape=None, optional=None),
         text_signature = "(dtype, dims, *, access='r', layout=None, alignment_size=None, shape=None, optional=False)"
     )]
     fn new(
         dtype: &Bound<'_, PyAny>,
         dims: &Bound<'_, PyAny>,
-        access: &str,
+        access: Option<&Bound<'_, PyAny>>,
         layout: Option<&Bound<'_, PyAny>>,
         alignment_size: Option<&Bound<'_, PyAny>>,
         shape: Option<&Bound<'_, PyAny>>,
@@ -71,12 +71,8 @@ impl PyFieldSpec {
         }
         let dims = args::dims(dims)?;
         let ndim = dims.len();
-        let access = match access {
-            "r" => Access::Read,
-            "w" => Access::Write,
-            "rw" => Access::ReadWrite,
-            _ => return Err(PyValueError::new_err(format!("access: {access:?}; allowed is 'r', 'w' or 'rw'"))),
-        };
+        let access = access.map_or(Ok(0), |given| args::choice("access", given, &["r", "w", "rw"]))?;
+        let access = [Access::Read, Access::Write, Access::ReadWrite][access];
         let mut spec = FieldSpec::new(element, dims).access(access);
         if let Some(layout) = layout {
             let ranks = args::ints("layout", layout)?;
