@@ -11,10 +11,13 @@
 mod bound;
 mod error;
 mod fit;
+#[cfg(feature = "python")]
+mod stand_in;
 
 use std::sync::Arc;
 
 pub use self::bound::Bound;
+#[cfg(feature = "python")]
 pub(crate) use self::bound::{check_overlap, common_domain};
 pub use self::error::SignatureError;
 use crate::descriptor::{Descriptor, Labels};
