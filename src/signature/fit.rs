@@ -3,13 +3,12 @@
 use smallvec::SmallVec;
 
 use super::FieldSpec;
-use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dims::{Dim, DimsError};
-use crate::dtype::{DType, DTypeError};
-use crate::error::{Error, Result};
-use crate::layout::{Layout, LayoutError, Spec};
+use crate::dtype::DTypeError;
+use crate::error::Result;
+use crate::layout::LayoutError;
 use crate::protocol::ExchangeError;
 
 impl FieldSpec {
@@ -95,38 +94,6 @@ impl FieldSpec {
             (field.shape()[axis] != 1 && stride != 0).then_some(stride)
         };
         !field.shape().contains(&0) && !layout.axes().into_iter().filter_map(step).is_sorted_by(|one, next| one >= next)
-    }
-
-    /// Whether a copy could stand in for the field, and be copied back if it is written.
-    pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
-        let back = !self.access.writes() || can_cast(self.dtype, field.dtype());
-        back && can_cast(field.dtype(), self.dtype) && field.device().is_host_readable() && device == Device::CPU
-    }
-
-    /// Why a copy could not stand in for the field, if that is because of the element types.
-    pub(crate) fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
-        let refused = |from: DType, to: DType| {
-            (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
-        };
-        let back = || self.access.writes().then(|| refused(self.dtype, field.dtype())).flatten();
-        refused(field.dtype(), self.dtype).or_else(back)
-    }
-
-    /// What to allocate to stand in for a field.
-    pub(crate) fn stand_in(&self, field: &Descriptor, device: Device) -> Spec {
-        let layout = self.layout.clone().unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
-        let mut spec = Spec::new(field.shape(), self.dtype)
-            .dims(self.dims.clone())
-            .layout(layout)
-            .alignment_size(self.alignment_size)
-            .device(device);
-        if let Some(halo) = field.halo() {
-            spec = spec.halo(halo);
-        }
-        match field.origin() {
-            Some(origin) => spec.origin(origin).aligned_index(origin),
-            None => spec,
-        }
     }
 }
 

@@ -3,9 +3,12 @@
 #![allow(unsafe_code, reason = "copies reach memory by its address")]
 
 use super::FieldSpec;
+use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::Result;
+use crate::dtype::{DType, DTypeError};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Spec};
 use crate::tensor::Tensor;
 
 /// A copy of the kind that is wanted, and the field that it stands in for.
@@ -52,5 +55,38 @@ impl StandIn {
     pub(crate) unsafe fn copy_back(&self) -> Result<()> {
         // SAFETY: passed on from the caller.
         unsafe { self.theirs.assign(&self.ours) }
+    }
+}
+
+impl FieldSpec {
+    /// Whether a copy could stand in for the field, and be copied back if it is written.
+    pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
+        field.device().is_host_readable() && device == Device::CPU && self.uncopyable(field).is_none()
+    }
+
+    /// Why a copy could not stand in for the field, if that is because of the element types.
+    pub(crate) fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
+        let refused = |from: DType, to: DType| {
+            (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
+        };
+        let back = || self.access.writes().then(|| refused(self.dtype, field.dtype())).flatten();
+        refused(field.dtype(), self.dtype).or_else(back)
+    }
+
+    /// What to allocate to stand in for a field.
+    fn stand_in(&self, field: &Descriptor, device: Device) -> Spec {
+        let layout = self.layout.clone().unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
+        let mut spec = Spec::new(field.shape(), self.dtype)
+            .dims(self.dims.clone())
+            .layout(layout)
+            .alignment_size(self.alignment_size)
+            .device(device);
+        if let Some(halo) = field.halo() {
+            spec = spec.halo(halo);
+        }
+        match field.origin() {
+            Some(origin) => spec.origin(origin).aligned_index(origin),
+            None => spec,
+        }
     }
 }

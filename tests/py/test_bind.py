@@ -409,6 +409,7 @@ def test_names_are_checked() -> None:
         (lambda: bind(x=cube(), out=cube(), inp=cube()), r'^field "inp": unexpected; allowed are x, out$'),
         (lambda: bind(cube(), cube()), r"bind\(\) takes keyword arguments only, 2 were given"),
         (lambda: dl.Signature().bind(x=5), r'"x": unexpected; allowed are none'),
+        (lambda: dl.Signature.bind(5), r"'bind' for 'dlfield.Signature' objects doesn't apply to a 'int' object"),  # type: ignore[arg-type]
     ):
         with pytest.raises(TypeError, match=message):
             call()

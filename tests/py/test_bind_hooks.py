@@ -429,12 +429,16 @@ def test_nothing_leaks(name: str) -> None:
 
 def test_many_bound_at_once_and_again() -> None:
     """More than are kept for another time."""
+    references = []
     for _ in range(3):
         many = [SIG.bind(a=np.zeros((n, 4)), b=np.zeros((n, 4))) for n in range(100)]
         assert [bound.domain for bound in many] == [(n, 4) for n in range(100)]
         for bound in many[::2]:
             bound.__enter__()
         del many, bound
+        gc.collect()
+        references.append(sys.getrefcount(dl.Bound))
+    assert references == references[:1] * 3
     # One that was used before is entered as if it were new.
     with SIG.bind(a=array(), b=array()) as fields:
         assert fields.domain == (3, 4)
