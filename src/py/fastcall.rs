@@ -83,7 +83,7 @@ impl<const N: usize> Parameters<N> {
     /// # Safety
     /// - The three are those that the interpreter has called the function with.
     #[inline]
-    pub(super) unsafe fn sort<'a, 'py>(
+    unsafe fn sort<'a, 'py>(
         &self,
         py: Python<'py>,
         args: *const *mut ffi::PyObject,
@@ -150,6 +150,32 @@ impl<const N: usize> Parameters<N> {
     fn error(&self, what: &str) -> PyErr {
         PyTypeError::new_err(format!("{}() {what}", self.function))
     }
+}
+
+/// Sorts the arguments of a call, and runs the body of the function or method with the object it stands on and with them.
+///
+/// # Safety
+/// - The interpreter has called the function with these, attached.
+#[inline(always)]
+pub(super) unsafe fn call<const N: usize>(
+    parameters: &Parameters<N>,
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+    body: impl for<'py> FnOnce(&Bound<'py, PyAny>, &[Argument<'_, 'py>; N]) -> PyResult<Bound<'py, PyAny>>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on from the caller; a function stands on its module, a method on an instance.
+    let (py, slf) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, slf))
+    };
+    run(py, || {
+        let mut arguments = [None; N];
+        // SAFETY: passed on from the caller.
+        unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }?;
+        body(&slf, &arguments)
+    })
 }
 
 /// Runs the body of such a function: an error becomes the interpreter's, and so does a panic, which must not unwind into

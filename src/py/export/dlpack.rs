@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::device::DlpackPair;
-use crate::py::fastcall::{self, Definition, Parameters};
+use crate::py::fastcall::{self, Argument, Definition, Parameters};
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
@@ -55,24 +55,21 @@ unsafe extern "C" fn method(
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls methods attached, with an instance of the type they stand on.
-    let (py, slf) = unsafe {
-        let py = Python::assume_attached();
-        (py, Bound::from_borrowed_ptr(py, slf))
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&PARAMETERS, slf, args, nargs, keywords, exported) }
+}
+
+/// `__dlpack__`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn exported<'py>(slf: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 4]) -> PyResult<Bound<'py, PyAny>> {
+    let [max_version, dl_device, copy, stream] = arguments.each_ref().map(fastcall::given);
+    let request = Request {
+        stream,
+        max_version: max_version.map(|version| pair("max_version", version)).transpose()?,
+        dl_device: dl_device.map(|device| pair("dl_device", device)).transpose()?,
+        copy: copy.map(|copy| args::flag("copy", copy)).transpose()?,
     };
-    fastcall::run(py, || {
-        let mut arguments = [None; 4];
-        // SAFETY: the interpreter's own arguments.
-        unsafe { PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
-        let [max_version, dl_device, copy, stream] = arguments.each_ref().map(fastcall::given);
-        let request = Request {
-            stream,
-            max_version: max_version.map(|version| pair("max_version", version)).transpose()?,
-            dl_device: dl_device.map(|device| pair("dl_device", device)).transpose()?,
-            copy: copy.map(|copy| args::flag("copy", copy)).transpose()?,
-        };
-        capsule(py, &slf.cast::<PyTensor>()?.get().0, &request)
-    })
+    capsule(slf.py(), &slf.cast::<PyTensor>()?.get().0, &request)
 }
 
 fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {

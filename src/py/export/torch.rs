@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use crate::device::{Device, DeviceError};
 use crate::preflight::torch_shares;
 use crate::py::args;
-use crate::py::fastcall::{self, Definition, Parameters, given};
+use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::tensor::PyTensor;
 use crate::py::{read, recycle};
 use crate::tensor::Tensor;
@@ -60,39 +60,40 @@ True
 static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 1);
 
 unsafe extern "C" fn as_torch(
-    _module: *mut ffi::PyObject,
+    module: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls functions attached.
-    let py = unsafe { Python::assume_attached() };
-    fastcall::run(py, || {
-        let mut arguments = [None; 2];
-        // SAFETY: the interpreter's own arguments.
-        unsafe { PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
-        let obj = PARAMETERS.required(&arguments, 0)?;
-        let copy = given(&arguments[1]).map_or(Ok(None), args::copy)?;
-        if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
-            return match share(py, &tensor.get().0, copy)? {
-                Some(shared) => Ok(shared),
-                None => otherwise(obj, copy),
-            };
-        }
-        if read::is_torch(obj)? {
-            return otherwise(obj, copy);
-        }
-        let tensor = read::tensor(obj, copy.filter(|copy| !copy))?;
-        let device = tensor.descriptor().device();
-        if device != Device::CPU {
-            return Err(DeviceError::NotOwned { device }.into());
-        }
-        let tensor = recycle::tensor(py, tensor)?;
-        match share(py, &tensor.get().0, copy)? {
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&PARAMETERS, module, args, nargs, keywords, shared) }
+}
+
+/// `as_torch`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = PARAMETERS.required(arguments, 0)?;
+    let copy = given(&arguments[1]).map_or(Ok(None), args::copy)?;
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
+        return match share(py, &tensor.get().0, copy)? {
             Some(shared) => Ok(shared),
-            None => otherwise(tensor.as_any(), copy),
-        }
-    })
+            None => otherwise(obj, copy),
+        };
+    }
+    if read::is_torch(obj)? {
+        return otherwise(obj, copy);
+    }
+    let tensor = read::tensor(obj, copy.filter(|copy| !copy))?;
+    let device = tensor.descriptor().device();
+    if device != Device::CPU {
+        return Err(DeviceError::NotOwned { device }.into());
+    }
+    let tensor = recycle::tensor(py, tensor)?;
+    match share(py, &tensor.get().0, copy)? {
+        Some(shared) => Ok(shared),
+        None => otherwise(tensor.as_any(), copy),
+    }
 }
 
 /// The PyTorch tensor on the memory; `None` where there is none without more ado.

@@ -15,7 +15,7 @@ use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::export;
-use crate::py::fastcall::{self, Definition, Parameters, given};
+use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::recycle;
 use crate::py::tensor::PyTensor;
 
@@ -81,41 +81,42 @@ static FROM_DLPACK_PARAMETERS: Parameters<6> =
     Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1);
 
 unsafe extern "C" fn from_dlpack(
-    _module: *mut ffi::PyObject,
+    module: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls functions attached.
-    let py = unsafe { Python::assume_attached() };
-    fastcall::run(py, || {
-        let mut arguments = [None; 6];
-        // SAFETY: the interpreter's own arguments.
-        unsafe { FROM_DLPACK_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
-        let obj = FROM_DLPACK_PARAMETERS.required(&arguments, 0)?;
-        let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
-        let copy = copy.map_or(Ok(None), args::copy)?;
-        let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
-        let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
-            let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
-            let found = tensor.descriptor().device();
-            check_device(request.device, found)?;
-            args::check_stream(stream, found)?;
-            if found != Device::CPU {
-                return Err(DeviceError::NotOwned { device: found }.into());
-            }
-            if dims.is_some() || origin.is_some() || may_state_labels(obj, reader, &request)? {
-                let dims = dims.map(args::dims).transpose()?;
-                let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
-                labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
-            }
-            if copy == Some(true) {
-                *tensor = py.detach(|| tensor.copy())?;
-            }
-            Ok(())
-        })?;
-        Ok(made.into_any())
-    })
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, owned) }
+}
+
+/// `from_dlpack`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
+    let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
+    let copy = copy.map_or(Ok(None), args::copy)?;
+    let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
+    let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
+        let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+        let found = tensor.descriptor().device();
+        check_device(request.device, found)?;
+        args::check_stream(stream, found)?;
+        if found != Device::CPU {
+            return Err(DeviceError::NotOwned { device: found }.into());
+        }
+        if dims.is_some() || origin.is_some() || may_state_labels(obj, reader, &request)? {
+            let dims = dims.map(args::dims).transpose()?;
+            let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
+            labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
+        }
+        if copy == Some(true) {
+            *tensor = py.detach(|| tensor.copy())?;
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
 }
 
 static DESCRIBE: Definition = Definition::new(
@@ -190,47 +191,48 @@ static DESCRIBE_PARAMETERS: Parameters<5> =
     Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1);
 
 unsafe extern "C" fn describe(
-    _module: *mut ffi::PyObject,
+    module: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls functions attached.
-    let py = unsafe { Python::assume_attached() };
-    fastcall::run(py, || {
-        let mut arguments = [None; 5];
-        // SAFETY: the interpreter's own arguments.
-        unsafe { DESCRIBE_PARAMETERS.sort(py, args, nargs, keywords, &mut arguments) }?;
-        let obj = DESCRIBE_PARAMETERS.required(&arguments, 0)?;
-        let made = recycle::create(py, |description: &mut PyDescriptor| {
-            if keywords.is_null() && describe_plain(obj, description)? {
-                return Ok(());
-            }
-            let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
-            let request = Request { device: device.map(args::device).transpose()?, stream, ..Request::default() };
-            let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
-            let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
-            let unsure = matches!(reading, Reading::Unsure(_));
-            let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
-            description.set(ours::kept(obj), reading.into_shared(), protocol);
-            let descriptor = description.descriptor_mut();
-            check_device(request.device, descriptor.device())?;
-            args::check_stream(stream, descriptor.device())?;
-            if dims.is_some() || may_state_labels(obj, reader, &request)? {
-                let dims = dims.map(args::dims).transpose()?;
-                labels(obj, reader, &request, dims, None)?.describe(descriptor)?;
-            }
-            if writable && unsure {
-                descriptor.set_readonly(false);
-            }
-            if writable && descriptor.is_readonly() {
-                let fix = "describe it without writable=True, or pass a copy";
-                return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
-            }
-            Ok(())
-        })?;
-        Ok(made.into_any())
-    })
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, described) }
+}
+
+/// `describe`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
+    let made = recycle::create(py, |description: &mut PyDescriptor| {
+        if arguments[1..].iter().all(Option::is_none) && describe_plain(obj, description)? {
+            return Ok(());
+        }
+        let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
+        let request = Request { device: device.map(args::device).transpose()?, stream, ..Request::default() };
+        let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+        let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
+        let unsure = matches!(reading, Reading::Unsure(_));
+        let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
+        description.set(ours::kept(obj), reading.into_shared(), protocol);
+        let descriptor = description.descriptor_mut();
+        check_device(request.device, descriptor.device())?;
+        args::check_stream(stream, descriptor.device())?;
+        if dims.is_some() || may_state_labels(obj, reader, &request)? {
+            let dims = dims.map(args::dims).transpose()?;
+            labels(obj, reader, &request, dims, None)?.describe(descriptor)?;
+        }
+        if writable && unsure {
+            descriptor.set_readonly(false);
+        }
+        if writable && descriptor.is_readonly() {
+            let fix = "describe it without writable=True, or pass a copy";
+            return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
 }
 
 /// Describes what most calls are about, if it is that: an exact NumPy array or a PyTorch tensor without labels, with
