@@ -147,6 +147,17 @@ impl Device {
         )
     }
 
+    /// Whether an address may mean the same memory on both.
+    pub(crate) fn shares_addresses(self, other: Device) -> bool {
+        // A GPU's interface says of managed memory only that it is the GPU's.
+        let managed =
+            |one: Device, other: Device| one.kind == DLDeviceType::CUDAMANAGED && other.kind == DLDeviceType::CUDA;
+        self == other
+            || self.is_host_readable() && other.is_host_readable()
+            || managed(self, other)
+            || managed(other, self)
+    }
+
     /// Whether several devices of this kind are told apart by a number.
     fn is_numbered(self) -> bool {
         !self.is_host_readable()

@@ -49,6 +49,14 @@ pub enum DimsError {
         /// Dimensions of the field.
         ndim: usize,
     },
+    /// Other labels, or another number of them, than a stencil wants.
+    #[error("dims: {found}; wanted are {wanted}, in any order")]
+    Unlike {
+        /// The labels or the number of dimensions.
+        found: String,
+        /// The labels wanted.
+        wanted: String,
+    },
     /// Axes that are no permutation of the dimensions.
     #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
     Axes {

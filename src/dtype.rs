@@ -89,6 +89,14 @@ pub enum DTypeError {
         /// `DLDataType.lanes`.
         lanes: u16,
     },
+    /// Elements of another type than a stencil wants.
+    #[error("dtype: {found}; wanted is {wanted}")]
+    Unlike {
+        /// The element type.
+        found: &'static str,
+        /// The one wanted.
+        wanted: &'static str,
+    },
     /// Elements that share bytes: an element has no address of its own.
     #[error("dtype: {name} elements packed into shared bytes have no address each; allowed is one element per byte")]
     Packed {

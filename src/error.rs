@@ -7,6 +7,7 @@ use crate::layout::LayoutError;
 use crate::memory::OutOfMemory;
 use crate::preset::PresetError;
 use crate::protocol::ExchangeError;
+use crate::signature::SignatureError;
 use crate::tensor::IndexError;
 
 /// Everything that can go wrong, each case with the values that tell what to do about it.
@@ -34,6 +35,9 @@ pub enum Error {
     /// An index or a list of axes.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// The arguments of a stencil.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
     /// Memory that cannot be had.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),

@@ -1,10 +1,11 @@
 //! Fields with the layout a stencil needs, shared without a copy with every array library.
 //!
-//! Two flows, and every module has its place on one of them:
+//! Three flows, and every module has its place on one of them:
 //!
 //! ```text
 //! in:     object -> py/read -> protocol -> Descriptor (+ Owner) -> Tensor or view -> py/export -> object
 //! alloc:  Spec -> layout -> memory -> Tensor
+//! call:   arguments -> py/read -> signature -> Bound -> kernel
 //! ```
 //!
 //! A [`Spec`] says what field is wanted, a [`Preset`] supplies what a stencil backend wants, and [`Tensor`] holds the
@@ -36,6 +37,7 @@ pub mod memory;
 pub mod preflight;
 pub mod preset;
 pub mod protocol;
+pub mod signature;
 pub mod tensor;
 
 mod copy;
@@ -53,4 +55,5 @@ pub use memory::OutOfMemory;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
+pub use signature::{Access, Bound, FieldSpec, Signature, SignatureError};
 pub use tensor::{Index, IndexError, Owner, Tensor};

@@ -17,6 +17,7 @@ Example
 """
 
 from dlfield._native import (
+    Bound,
     Descriptor,
     Device,
     DeviceError,
@@ -24,11 +25,14 @@ from dlfield._native import (
     DTypeError,
     Error,
     ExchangeError,
+    FieldSpec,
     LayoutError,
+    LayoutWarning,
     NoSuchBufferError,
     NotAnArrayError,
     Preflight,
     Preset,
+    Signature,
     Tensor,
     __version__,
     as_numpy,
@@ -55,6 +59,7 @@ from dlfield._native import (
 from dlfield.frameworks import as_cupy, as_jax
 
 __all__ = [
+    "Bound",
     "DTypeError",
     "Descriptor",
     "Device",
@@ -62,11 +67,14 @@ __all__ = [
     "DimsError",
     "Error",
     "ExchangeError",
+    "FieldSpec",
     "LayoutError",
+    "LayoutWarning",
     "NoSuchBufferError",
     "NotAnArrayError",
     "Preflight",
     "Preset",
+    "Signature",
     "Tensor",
     "__version__",
     "as_cupy",

@@ -1,6 +1,7 @@
 """Types of the compiled module: everything in `dlfield` that is not plain Python."""
 
 from collections.abc import Iterator, Sequence
+from types import TracebackType
 from typing import Any, Literal, SupportsIndex, TypeAlias, final
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from typing_extensions import CapsuleType
 
 __all__ = [
+    "Bound",
     "DTypeError",
     "Descriptor",
     "Device",
@@ -15,11 +17,14 @@ __all__ = [
     "DimsError",
     "Error",
     "ExchangeError",
+    "FieldSpec",
     "LayoutError",
+    "LayoutWarning",
     "NoSuchBufferError",
     "NotAnArrayError",
     "Preflight",
     "Preset",
+    "Signature",
     "Tensor",
     "__version__",
     "_rebuild",
@@ -55,6 +60,7 @@ _Padding: TypeAlias = Literal["none", "row"]
 _DeviceLike: TypeAlias = Device | str | tuple[int, int]
 
 class Error(Exception): ...
+class LayoutWarning(UserWarning): ...
 class LayoutError(Error, ValueError): ...
 class DTypeError(Error, TypeError): ...
 class DimsError(Error, ValueError): ...
@@ -211,6 +217,65 @@ class Preflight:
     @property
     def fix(self) -> str: ...
     def __bool__(self) -> bool: ...
+
+@final
+class FieldSpec:
+    def __new__(
+        cls,
+        dtype: Any,
+        dims: _Dims,
+        *,
+        access: Literal["r", "w", "rw"] = "r",
+        layout: _Ints | None = None,
+        alignment_size: SupportsIndex | None = None,
+        shape: Sequence[SupportsIndex | None] | None = None,
+        optional: bool = False,
+    ) -> FieldSpec: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+    @property
+    def access(self) -> Literal["r", "w", "rw"]: ...
+    @property
+    def layout(self) -> tuple[int, ...] | None: ...
+    @property
+    def alignment_size(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int | None, ...] | None: ...
+    @property
+    def optional(self) -> bool: ...
+
+@final
+class Signature:
+    def __new__(
+        cls,
+        *,
+        device: _DeviceLike = "cpu",
+        on_mismatch: Literal["raise", "copy"] = "raise",
+        **fields: FieldSpec,
+    ) -> Signature: ...
+    @property
+    def fields(self) -> dict[str, FieldSpec]: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def on_mismatch(self) -> Literal["raise", "copy"]: ...
+    def bind(self, **fields: Any) -> Bound: ...
+
+@final
+class Bound:
+    @property
+    def domain(self) -> tuple[int, ...]: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __enter__(self) -> Bound: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]: ...
 
 def empty(
     shape: _Shape,

@@ -66,30 +66,6 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     Ok(())
 }
 
-/// Whether two fields may have bytes in common: where the stretches of memory meet in which their elements lie.
-pub(crate) fn overlap(one: &Descriptor, other: &Descriptor) -> bool {
-    // Most are further apart than either reaches, in whatever direction.
-    let distance = one.ptr().addr().abs_diff(other.ptr().addr());
-    if distance > reach(one).saturating_add(reach(other)) {
-        return false;
-    }
-    let stretch = |field: &Descriptor| {
-        let start = i128::try_from(field.ptr().addr()).unwrap_or(i128::MAX);
-        field.byte_span().map(|(low, high)| (start.saturating_add(low), start.saturating_add(high)))
-    };
-    let (Some(one), Some(other)) = (stretch(one), stretch(other)) else { return false };
-    one.0 < other.1 && other.0 < one.1
-}
-
-/// Bytes within which all elements lie, to either side of the one at index 0.
-fn reach(field: &Descriptor) -> usize {
-    let steps = field.shape().iter().zip(field.strides());
-    let far =
-        |(extent, stride): (&i64, &i64)| stride.unsigned_abs().saturating_mul(extent.saturating_sub(1).unsigned_abs());
-    let elements = steps.map(far).fold(1u64, u64::saturating_add);
-    usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(field.itemsize())
-}
-
 /// Copies `from` into `to` with NumPy's broadcasting: dimensions of extent 1, and missing leading ones, are repeated.
 ///
 /// # Errors

@@ -1,13 +1,16 @@
 //! A field in memory, checked: what every protocol is turned into and made from.
 
 mod check;
+mod labels;
 mod numbers;
 
+use std::sync::Arc;
+
+pub(crate) use self::labels::Labels;
 use self::numbers::Numbers;
 use crate::device::Device;
-use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::layout::{Layout, LayoutError, byte_span, check_halo, check_origin, is_contiguous};
+use crate::layout::{Layout, Strided, byte_span, is_contiguous, overlap};
 use crate::protocol::ExchangeError;
 
 /// Address, device, element type, shape and strides of a field, and what is known of its labels.
@@ -22,16 +25,8 @@ pub struct Descriptor {
     dtype: DType,
     readonly: bool,
     numbers: Numbers,
-    // Boxed: most arrays of other libraries have none, and descriptors are made in tens of nanoseconds.
-    labels: Option<Box<Labels>>,
-}
-
-/// What somebody stated of the meaning of the dimensions.
-#[derive(Clone, Default, Debug)]
-struct Labels {
-    dims: Option<Dims>,
-    origin: Option<Box<[i64]>>,
-    halo: Option<Box<[(i64, i64)]>>,
+    // Shared: most arrays of other libraries have none, those of one signature all the same.
+    labels: Option<Arc<Labels>>,
 }
 
 // SAFETY: a descriptor holds an address and never follows it; whoever does answers for the access.
@@ -118,54 +113,6 @@ impl Descriptor {
         self.fill(ptr, device, dtype, readonly, shape, byte_strides, dtype.itemsize().trailing_zeros())
     }
 
-    /// States the labels.
-    ///
-    /// # Errors
-    /// [`crate::DimsError::Length`] if there is not one per dimension.
-    pub fn with_dims(mut self, dims: Dims) -> Result<Descriptor, crate::DimsError> {
-        self.set_dims(dims)?;
-        Ok(self)
-    }
-
-    /// States the first compute point.
-    ///
-    /// # Errors
-    /// [`LayoutError`] if there is not one entry per dimension, or one lies outside the field.
-    pub fn with_origin(mut self, origin: Box<[i64]>) -> Result<Descriptor, LayoutError> {
-        self.set_origin(origin)?;
-        Ok(self)
-    }
-
-    /// States the ghost widths, each 0 or more and together at most the extent.
-    ///
-    /// # Errors
-    /// [`LayoutError`] otherwise.
-    pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
-        self.set_halo(halo)?;
-        Ok(self)
-    }
-
-    /// As [`Descriptor::with_dims`], in place.
-    pub(crate) fn set_dims(&mut self, dims: Dims) -> Result<(), crate::DimsError> {
-        dims.check_len(self.ndim())?;
-        self.labels.get_or_insert_default().dims = Some(dims);
-        Ok(())
-    }
-
-    /// As [`Descriptor::with_origin`], in place.
-    pub(crate) fn set_origin(&mut self, origin: Box<[i64]>) -> Result<(), LayoutError> {
-        check_origin(&origin, self.shape())?;
-        self.labels.get_or_insert_default().origin = Some(origin);
-        Ok(())
-    }
-
-    /// As [`Descriptor::with_halo`], in place.
-    pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
-        check_halo(&halo, self.shape())?;
-        self.labels.get_or_insert_default().halo = Some(halo);
-        Ok(())
-    }
-
     /// In place a description of no field.
     #[cfg(feature = "python")]
     pub(crate) fn clear(&mut self) {
@@ -228,21 +175,6 @@ impl Descriptor {
         self.strides().iter().map(move |stride| stride.wrapping_mul(itemsize))
     }
 
-    /// Labels, if somebody stated them.
-    pub fn dims(&self) -> Option<&Dims> {
-        self.labels.as_ref()?.dims.as_ref()
-    }
-
-    /// First compute point, if somebody stated it.
-    pub fn origin(&self) -> Option<&[i64]> {
-        self.labels.as_ref()?.origin.as_deref()
-    }
-
-    /// Ghost widths, if somebody stated them.
-    pub fn halo(&self) -> Option<&[(i64, i64)]> {
-        self.labels.as_ref()?.halo.as_deref()
-    }
-
     /// Number of dimensions.
     pub fn ndim(&self) -> usize {
         self.numbers.ndim
@@ -289,5 +221,27 @@ impl Descriptor {
     /// The bytes the elements touch, relative to [`Descriptor::ptr`]; `None` if there are no elements.
     pub fn byte_span(&self) -> Option<(i128, i128)> {
         byte_span(self.shape(), self.strides(), self.itemsize())
+    }
+
+    /// Whether any byte of an element is one of an element of `other`, too: what writes to the one may change the other.
+    ///
+    /// Exact but for fields that are strided in many unrelated ways, of which it is `true`; see [`overlap`]. Memory of
+    /// devices that do not share their addresses is never the same.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Index, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[8], DType::F64)).unwrap();
+    /// let every_other = |start| field.view(&[Index::Range { start, len: 4, step: 2 }]).unwrap();
+    /// assert!(!every_other(0).descriptor().overlaps(every_other(1).descriptor()));
+    /// assert!(every_other(0).descriptor().overlaps(field.descriptor()));
+    /// ```
+    pub fn overlaps(&self, other: &Descriptor) -> bool {
+        self.device.shares_addresses(other.device) && overlap(&self.strided(), &other.strided())
+    }
+
+    fn strided(&self) -> Strided<'_> {
+        let (shape, strides) = self.numbers.split();
+        Strided { address: self.ptr.addr(), shape, strides, itemsize: self.itemsize() }
     }
 }

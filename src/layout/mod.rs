@@ -4,6 +4,7 @@
 //! element goes, or a [`LayoutError`] that names the argument at fault.
 
 mod order;
+mod overlap;
 mod padding;
 mod span;
 mod spec;
@@ -12,6 +13,7 @@ mod strides;
 use smallvec::SmallVec;
 
 pub use order::Layout;
+pub use overlap::{Strided, overlap};
 pub use padding::Padding;
 pub use span::{byte_span, is_compact, is_contiguous};
 pub(crate) use spec::offset;
@@ -133,6 +135,38 @@ pub enum LayoutError {
         wanted: Vec<i64>,
         /// The shape that differs.
         got: Vec<i64>,
+    },
+    /// An extent that a stencil has fixed to another number.
+    #[error("shape: {got} points in dimension {label:?}; wanted are {wanted}")]
+    Extent {
+        /// The dimension.
+        label: String,
+        /// Its extent.
+        got: i64,
+        /// The extent that is fixed.
+        wanted: i64,
+    },
+    /// A first compute point at an address that a stencil cannot start at.
+    #[error(
+        "alignment_size: the first compute point is at {address:#x}; wanted is a multiple of {wanted} bytes: allocate the \
+         field with alignment_size={wanted} and its origin as aligned_index"
+    )]
+    Alignment {
+        /// The address of the element at the origin.
+        address: usize,
+        /// Bytes.
+        wanted: i64,
+    },
+    /// A field to be written whose elements share memory with each other.
+    #[error(
+        "strides: {strides:?} elements for shape {shape:?} put several elements into the same memory, and the field is \
+         written; allowed are strides that each reach past the elements of all smaller ones: pass a copy"
+    )]
+    SharedElements {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides, in elements.
+        strides: Vec<i64>,
     },
     /// A sub-array element type whose dimensions are not the data's last.
     #[error(

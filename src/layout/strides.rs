@@ -1,5 +1,7 @@
 //! Strides of a fresh allocation.
 
+use std::ops::Rem;
+
 use super::{Extents, Layout, Padding};
 
 /// Strides in elements, and the number of elements from the first to behind the last row's padding.
@@ -35,9 +37,9 @@ pub(super) fn round_up(value: i64, unit: i64) -> Option<i64> {
     }
 }
 
-/// Greatest common divisor of two positive numbers.
-pub(crate) fn gcd(mut a: i64, mut b: i64) -> i64 {
-    while b != 0 {
+/// Greatest common divisor of two numbers, none of them negative.
+pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut b: N) -> N {
+    while b != N::default() {
         (a, b) = (b, a % b);
     }
     a

@@ -1,7 +1,10 @@
 //! The one place that names Python exceptions.
 
+use std::ffi::CString;
+
 use pyo3::exceptions::{
-    PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
+    PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyRuntimeError, PyTypeError, PyUserWarning,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::Error;
 use crate::protocol::ExchangeError;
+use crate::signature::SignatureError;
 
 /// `dlfield.Error` and the errors below it; each is the builtin exception too that a user would catch.
 #[derive(Clone, Copy)]
@@ -89,6 +93,11 @@ impl Kind {
         })
     }
 
+    /// Whether an exception is of any of these kinds.
+    pub(super) fn is_any(py: Python<'_>, error: &PyErr) -> bool {
+        types(py).is_ok_and(|(_, all)| all.iter().any(|kind| error.get_type(py).is(kind)))
+    }
+
     /// Whether an exception is of this kind.
     pub(super) fn is(self, py: Python<'_>, error: &PyErr) -> bool {
         types(py).is_ok_and(|(_, all)| error.is_instance(py, all[self as usize].bind(py)))
@@ -98,15 +107,23 @@ impl Kind {
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         let message = error.to_string();
-        match error {
-            Error::Layout(_) | Error::Preset(_) => Kind::Layout.error(message),
-            Error::DType(_) => Kind::DType.error(message),
-            Error::Dims(_) => Kind::Dims.error(message),
-            Error::Device(_) => Kind::Device.error(message),
-            Error::Exchange(_) => Kind::Exchange.error(message),
-            Error::Index(_) => PyIndexError::new_err(message),
-            Error::Memory(_) => PyMemoryError::new_err(message),
-        }
+        raised(error, message)
+    }
+}
+
+/// The exception for an error, with a message that may say more.
+fn raised(error: Error, message: String) -> PyErr {
+    match error {
+        Error::Signature(SignatureError::Field { source, .. }) => raised(*source, message),
+        Error::Signature(SignatureError::Overlap { .. }) => Kind::Layout.error(message),
+        Error::Signature(_) => PyTypeError::new_err(message),
+        Error::Layout(_) | Error::Preset(_) => Kind::Layout.error(message),
+        Error::DType(_) => Kind::DType.error(message),
+        Error::Dims(_) => Kind::Dims.error(message),
+        Error::Device(_) => Kind::Device.error(message),
+        Error::Exchange(_) => Kind::Exchange.error(message),
+        Error::Index(_) => PyIndexError::new_err(message),
+        Error::Memory(_) => PyMemoryError::new_err(message),
     }
 }
 
@@ -130,11 +147,39 @@ through_error!(
     ExchangeError
 );
 
+/// An error about one field of a stencil: one of ours says so in its message, any other in a note.
+pub(super) fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
+    if Kind::is_any(py, &error) {
+        let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
+        named.set_cause(py, error.cause(py));
+        return named;
+    }
+    // A note is lost only where there is no memory for it; what counts is the error itself.
+    let _ = error.value(py).call_method1(pyo3::intern!(py, "add_note"), (format!("field {field:?}"),));
+    error
+}
+
+static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    let make = || {
+        let doc = "A field that a stencil takes in a slow way: in another layout, or by way of a copy.";
+        subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
+    };
+    Ok(WARNING.get_or_try_init(py, make)?.bind(py))
+}
+
+/// Issues a `LayoutWarning`, at the line of the caller.
+pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    let message = CString::new(message.replace('\0', " "))?;
+    PyErr::warn(py, warning(py)?, &message, 1)
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let (root, all) = types(py)?;
     for ty in std::iter::once(root).chain(all) {
         module.add(ty.bind(py).name()?, ty)?;
     }
-    Ok(())
+    module.add("LayoutWarning", warning(py)?)
 }

@@ -131,7 +131,7 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
 }
 
 /// From so many bytes on other threads may run during a copy.
-const DETACHED_FROM: i64 = 1 << 15;
+pub(super) const DETACHED_FROM: i64 = 1 << 15;
 
 /// Copies an array, with other threads running; `false`, and nothing is done, if that is not for us to do: NumPy knows
 /// more element types, and says what it does not like.

@@ -173,12 +173,11 @@ impl Labels {
         if let Some(labels) = Labels::ours(object) {
             return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
         }
-        let fetched;
         let interface = match seen.interface.get() {
             Some(interface) => interface,
             None => {
-                fetched = Interface::of(object, None)?;
-                &fetched
+                let interface = Interface::of(object, seen.device)?;
+                seen.interface.get_or_init(|| interface)
             }
         };
         let (dims_given, origin_given) = (dims.is_some(), origin.is_some());

@@ -19,6 +19,7 @@ mod preflight;
 mod preset;
 mod read;
 mod recycle;
+mod signature;
 mod tensor;
 mod threads;
 
@@ -46,5 +47,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     preflight::register(module)?;
     labels::register(module)?;
     pickle::register(module)?;
+    signature::register(module)?;
     threads::register(module)
 }

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
 use super::descriptor::PyDescriptor;
+use super::signature::PyBound;
 use super::tensor::PyTensor;
 use crate::tensor::Tensor;
 
@@ -175,6 +176,22 @@ impl Recycled for PyTensor {
     }
 }
 
+static BOUND: Pool = Pool::new();
+
+impl Recycled for PyBound {
+    fn pool() -> &'static Pool {
+        &BOUND
+    }
+
+    fn blank() -> PyBound {
+        PyBound::blank()
+    }
+
+    fn release(&mut self, py: Python<'_>) {
+        self.clear(py);
+    }
+}
+
 /// A new object for a tensor.
 pub(super) fn tensor(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     create(py, |made: &mut PyTensor| {
@@ -183,8 +200,9 @@ pub(super) fn tensor(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTen
     })
 }
 
-/// Recycles the objects of both classes from now on.
+/// Recycles the objects of these classes from now on.
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     take_over(&Bound::new(py, PyDescriptor::blank())?)?;
-    take_over(&Bound::new(py, PyTensor(Tensor::BLANK))?)
+    take_over(&Bound::new(py, PyTensor(Tensor::BLANK))?)?;
+    take_over(&Bound::new(py, PyBound::blank())?)
 }

@@ -72,7 +72,7 @@ impl Tensor {
     /// # Safety
     /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile.
     pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
-        if copy::overlap(&self.descriptor, &from.descriptor) {
+        if self.descriptor.overlaps(&from.descriptor) {
             // SAFETY: passed on from the caller; a copy overlaps nothing.
             return unsafe { copy::assign(&self.descriptor, &from.copy()?.descriptor) };
         }

@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code, reason = "fields are laid into memory by hand")]
 
-use dlfield::{DType, Descriptor, Device, Owner, Tensor};
+use dlfield::{DType, Descriptor, Device, Error, Owner, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::laid::{CANARY, Laid, Side, side};
-use crate::naive::{indices, offset};
+use crate::naive::{indices, offset, wide};
 use crate::strategies::config;
 
 /// Assigns, and checks every byte of the destination's memory.
@@ -115,6 +115,75 @@ proptest! {
         // SAFETY: nobody else has the memory.
         unsafe { view(to).assign(&view(from)) }.unwrap();
         prop_assert!(whole.bytes == expected);
+    }
+}
+
+/// A part of one dimension: its first position and its step.
+fn part() -> impl Strategy<Value = (i64, i64)> {
+    (0i64..8, select(vec![-3i64, -2, -1, 1, 2, 3]))
+}
+
+proptest! {
+    #![proptest_config(config(2))]
+
+    /// Two parts of one field, that meet or are only interleaved, and one of them perhaps turned.
+    #[test]
+    fn parts_of_one_field_are_assigned_as_if_they_were_two_fields(
+        rows in 1i64..40,
+        columns in 1i64..40,
+        to in (part(), part()),
+        from in (part(), part()),
+        turned in any::<bool>(),
+        itemsize in itemsize(),
+    ) {
+        let dtype = sized(itemsize);
+        let width = 8 + 3 * 40;
+        let mut whole =
+            Side { order: vec![1, 0], gaps: vec![0; 2], backwards: vec![false; 2], offset: 3 }.lay(&[width; 2], dtype);
+        whole.number();
+        let base = whole.bytes.as_mut_ptr().wrapping_add(whole.start);
+        let view = |parts: ((i64, i64), (i64, i64)), turned: bool| {
+            let steps = if turned { [1, width] } else { [width, 1] };
+            let along = |(first, step): (i64, i64), extent: i64| first + if step < 0 { -step * (extent - 1) } else { 0 };
+            let first = along(parts.0, rows) * steps[0] + along(parts.1, columns) * steps[1];
+            let ptr = base.wrapping_add(usize::try_from(first).unwrap() * itemsize);
+            let strides = [parts.0.1 * steps[0], parts.1.1 * steps[1]];
+            Descriptor::new(ptr, Device::CPU, dtype, false, &[rows, columns], &strides).unwrap()
+        };
+        let (to, from) = (view(to, false), view(from, turned));
+        let places = |field: &Descriptor| -> Vec<usize> {
+            let start = wide(field.ptr().addr() - whole.bytes.as_ptr().addr());
+            let all = indices(field.shape()).into_iter();
+            all.map(|index| usize::try_from(start + offset(&index, field.strides(), itemsize)).unwrap()).collect()
+        };
+        let mut expected = whole.bytes.clone();
+        for (to, from) in places(&to).into_iter().zip(places(&from)) {
+            expected[to..to + itemsize].copy_from_slice(&whole.bytes[from..from + itemsize]);
+        }
+        // SAFETY: nobody else has the memory, and it outlives the tensors.
+        let [to, from] = [to, from].map(|field| unsafe { Tensor::from_parts(field, Owner::foreign(())) });
+        // SAFETY: as above.
+        unsafe { to.assign(&from) }.unwrap();
+        prop_assert!(whole.bytes == expected);
+    }
+}
+
+/// No machine has the memory for a copy of this source, so the error tells whether one was wanted.
+#[test]
+fn only_a_source_that_meets_the_destination_is_copied_first() {
+    let mut memory = [0u64; 8];
+    let base = memory.as_mut_ptr();
+    let tensor = |element: usize, len: i64, stride: i64| {
+        let ptr = base.wrapping_add(element).cast();
+        let field = Descriptor::new(ptr, Device::CPU, DType::F64, false, &[len], &[stride]).unwrap();
+        // SAFETY: the memory outlives the tensor.
+        unsafe { Tensor::from_parts(field, Owner::foreign(())) }
+    };
+    for (element, meets) in [(2, true), (3, false), (6, true), (5, false)] {
+        // SAFETY: nobody else has the memory.
+        let error = unsafe { tensor(0, 4, 2).assign(&tensor(element, 1 << 50, 0)) }.unwrap_err();
+        let expected = if meets { matches!(error, Error::Memory(_)) } else { matches!(error, Error::Layout(_)) };
+        assert!(expected, "{element}: {error}");
     }
 }
 

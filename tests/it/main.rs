@@ -18,6 +18,7 @@ mod layout;
 mod managed;
 mod naive;
 mod overflow;
+mod overlap;
 mod owners;
 mod preflight;
 mod proof;

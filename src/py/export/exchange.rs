@@ -197,7 +197,7 @@ fn error_text(error: &Error) -> (&'static std::ffi::CStr, String) {
         Error::Device(_) => c"RuntimeError",
         Error::Exchange(_) => c"BufferError",
         Error::Index(_) => c"IndexError",
-        Error::Layout(_) | Error::Preset(_) | Error::Dims(_) => c"ValueError",
+        Error::Layout(_) | Error::Preset(_) | Error::Dims(_) | Error::Signature(_) => c"ValueError",
     };
     (kind, error.to_string())
 }

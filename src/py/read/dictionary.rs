@@ -115,15 +115,18 @@ fn fetch(
 /// A key of the dictionaries.
 #[derive(Clone, Copy)]
 pub(in crate::py) enum Key {
+    Acquire,
     Data,
     Descr,
     Dims,
     Halo,
     Mask,
     Offset,
+    Release,
     Shape,
     Stream,
     Strides,
+    Touch,
     Typestr,
     Version,
 }
@@ -132,15 +135,18 @@ impl Key {
     /// The key as text, interned.
     fn text(self, py: Python<'_>) -> &Bound<'_, PyString> {
         match self {
+            Key::Acquire => intern!(py, "acquire"),
             Key::Data => intern!(py, "data"),
             Key::Descr => intern!(py, "descr"),
             Key::Dims => intern!(py, "dims"),
             Key::Halo => intern!(py, "halo"),
             Key::Mask => intern!(py, "mask"),
             Key::Offset => intern!(py, "offset"),
+            Key::Release => intern!(py, "release"),
             Key::Shape => intern!(py, "shape"),
             Key::Stream => intern!(py, "stream"),
             Key::Strides => intern!(py, "strides"),
+            Key::Touch => intern!(py, "touch"),
             Key::Typestr => intern!(py, "typestr"),
             Key::Version => intern!(py, "version"),
         }

@@ -236,7 +236,7 @@ unsafe extern "C" fn describe(
 /// Describes what most calls are about, if it is that: an exact NumPy array or a PyTorch tensor without labels, with
 /// nothing else asked. No other reader takes these.
 #[inline]
-fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescriptor) -> PyResult<bool> {
+pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescriptor) -> PyResult<bool> {
     if numpy::is_exact(obj) {
         numpy::describe(obj, description.descriptor_mut())?;
         description.set(obj.clone(), None, "numpy");

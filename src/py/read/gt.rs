@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 
 use super::dictionary::Key;
 use super::names::Name;
-use super::{Purpose, Reading, Request, cuda_array_interface, dictionary, facts};
+use super::{Purpose, Reading, Request, Seen, cuda_array_interface, dictionary, facts};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
@@ -60,7 +60,43 @@ impl<'py> Interface<'py> {
     }
 }
 
+/// What an object wants to have called around the use of its memory, each if it says.
+pub(in crate::py) struct Hooks {
+    /// Before anybody reads or writes.
+    pub(in crate::py) acquire: Option<Py<PyAny>>,
+    /// After something was written.
+    pub(in crate::py) touch: Option<Py<PyAny>>,
+    /// After all that.
+    pub(in crate::py) release: Option<Py<PyAny>>,
+}
+
+impl Hooks {
+    /// Those of the object whose interface was come across, or else of the array inside it.
+    pub(super) fn of(seen: &Seen<'_>) -> PyResult<Option<Hooks>> {
+        for source in seen.interface.get().map(Interface::sources).unwrap_or_default() {
+            let hook = |key, name| source.hook(key, name);
+            let (acquire, touch) = (hook(Key::Acquire, "acquire")?, hook(Key::Touch, "touch")?);
+            let release = hook(Key::Release, "release")?;
+            if acquire.is_some() || touch.is_some() || release.is_some() {
+                return Ok(Some(Hooks { acquire, touch, release }));
+            }
+        }
+        seen.inner.get().map_or(Ok(None), |inner| Hooks::of(&inner.seen))
+    }
+}
+
 impl<'py> Source<'py> {
+    /// Something to call, of the buffer that is meant.
+    fn hook(&self, key: Key, name: &'static str) -> PyResult<Option<Py<PyAny>>> {
+        let Some(buffer) = self.buffers.first() else { return Ok(None) };
+        let Some(hook) = dictionary::entry(buffer.dict(self.name)?, key)? else { return Ok(None) };
+        if hook.is_callable() {
+            return Ok(Some(hook.unbind()));
+        }
+        let allowed = "a callable without arguments, or None";
+        Err(ExchangeError::Argument { argument: name, got: args::shown(&hook), allowed }.into())
+    }
+
     fn new(name: &'static str, value: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Source<'py>> {
         let wrong = || ExchangeError::Argument { argument: name, got: args::shown(value), allowed: ALLOWED };
         let devices = value.cast::<PyMapping>().map_err(|_| wrong())?;

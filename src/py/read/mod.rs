@@ -3,6 +3,7 @@
 //! Each reader probes first, and where its protocol is absent the next one is asked. One that is present is final: its
 //! errors, and the producer's, reach the caller.
 
+mod argument;
 mod array;
 mod array_interface;
 mod buffer;
@@ -22,12 +23,13 @@ mod unwrap;
 
 use std::cell::OnceCell;
 
+pub(super) use argument::argument;
 pub(super) use dictionary::Key;
 pub(super) use dlpack::take;
 pub(super) use exchange::table;
 pub(super) use facts::attribute;
 pub(super) use functions::register;
-pub(super) use gt::Interface;
+pub(super) use gt::{Hooks, Interface};
 pub(super) use names::Name;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
@@ -60,6 +62,8 @@ struct Request<'a, 'py> {
 /// What was come across while reading and says labels too, so that no object is asked twice.
 #[derive(Default)]
 pub(super) struct Seen<'py> {
+    /// Where the memory has to be, if the caller says.
+    pub(super) device: Option<Device>,
     /// The data interface the memory was read from.
     pub(super) interface: OnceCell<Interface<'py>>,
     /// The array inside the object, which the memory was read from.

@@ -1,0 +1,118 @@
+//! What is known of the meaning of a field's dimensions.
+
+use std::sync::Arc;
+
+use super::Descriptor;
+use crate::dims::Dims;
+use crate::layout::{Extents, LayoutError, check_halo, check_origin};
+
+/// What somebody stated of the meaning of the dimensions.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Labels {
+    pub(super) dims: Option<Dims>,
+    pub(super) origin: Option<Box<[i64]>>,
+    pub(super) halo: Option<Box<[(i64, i64)]>>,
+}
+
+impl Labels {
+    /// Of fields that start to compute at index 0.
+    pub(crate) fn plain(dims: Dims) -> Arc<Labels> {
+        let origin = Some(vec![0; dims.len()].into());
+        Arc::new(Labels { dims: Some(dims), origin, halo: None })
+    }
+}
+
+impl Descriptor {
+    /// States the labels.
+    ///
+    /// # Errors
+    /// [`crate::DimsError::Length`] if there is not one per dimension.
+    pub fn with_dims(mut self, dims: Dims) -> Result<Descriptor, crate::DimsError> {
+        self.set_dims(dims)?;
+        Ok(self)
+    }
+
+    /// States the first compute point.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if there is not one entry per dimension, or one lies outside the field.
+    pub fn with_origin(mut self, origin: Box<[i64]>) -> Result<Descriptor, LayoutError> {
+        self.set_origin(origin)?;
+        Ok(self)
+    }
+
+    /// States the ghost widths, each 0 or more and together at most the extent.
+    ///
+    /// # Errors
+    /// [`LayoutError`] otherwise.
+    pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
+        self.set_halo(halo)?;
+        Ok(self)
+    }
+
+    /// As [`Descriptor::with_dims`], in place.
+    pub(crate) fn set_dims(&mut self, dims: Dims) -> Result<(), crate::DimsError> {
+        dims.check_len(self.ndim())?;
+        self.labels_mut().dims = Some(dims);
+        Ok(())
+    }
+
+    /// As [`Descriptor::with_origin`], in place.
+    pub(crate) fn set_origin(&mut self, origin: Box<[i64]>) -> Result<(), LayoutError> {
+        check_origin(&origin, self.shape())?;
+        self.labels_mut().origin = Some(origin);
+        Ok(())
+    }
+
+    /// As [`Descriptor::with_halo`], in place.
+    pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
+        check_halo(&halo, self.shape())?;
+        self.labels_mut().halo = Some(halo);
+        Ok(())
+    }
+
+    /// Labels, if somebody stated them.
+    pub fn dims(&self) -> Option<&Dims> {
+        self.labels.as_ref()?.dims.as_ref()
+    }
+
+    /// First compute point, if somebody stated it.
+    pub fn origin(&self) -> Option<&[i64]> {
+        self.labels.as_ref()?.origin.as_deref()
+    }
+
+    /// Ghost widths, if somebody stated them.
+    pub fn halo(&self) -> Option<&[(i64, i64)]> {
+        self.labels.as_ref()?.halo.as_deref()
+    }
+
+    fn labels_mut(&mut self) -> &mut Labels {
+        Arc::make_mut(self.labels.get_or_insert_default())
+    }
+
+    /// Takes labels that are known to fit, where none are stated.
+    pub(crate) fn label_plain(&mut self, labels: &Arc<Labels>) -> bool {
+        let free = self.labels.is_none();
+        if free {
+            self.labels = Some(Arc::clone(labels));
+        }
+        free
+    }
+
+    /// Puts the dimensions, and what is stated of them, into another order: each of `axes` once.
+    pub(crate) fn permute(&mut self, axes: &[usize]) {
+        fn pick<T: Copy, C: FromIterator<T>>(axes: &[usize], all: &[T]) -> C {
+            axes.iter().map(|axis| all[*axis]).collect()
+        }
+        let (shape, strides): (Extents, Extents) = (pick(axes, self.shape()), pick(axes, self.strides()));
+        let (new_shape, new_strides) = self.numbers.split_mut();
+        new_shape.copy_from_slice(&shape);
+        new_strides.copy_from_slice(&strides);
+        if self.labels.is_some() {
+            let labels = self.labels_mut();
+            labels.dims = labels.dims.as_ref().map(|dims| dims.select(axes));
+            labels.origin = labels.origin.as_deref().map(|origin| pick(axes, origin));
+            labels.halo = labels.halo.as_deref().map(|halo| pick(axes, halo));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Arguments of a stencil: described like anything else, and asked who has to be told that they are used.
+
+use pyo3::prelude::*;
+
+use super::functions::describe_plain;
+use super::{Hooks, Purpose, Request, Seen, labels, may_state_labels, ours, read};
+use crate::device::Device;
+use crate::py::descriptor::PyDescriptor;
+
+/// Describes an object in place, with the labels that it states. Which of several buffers is meant, `device` says; the
+/// memory may be elsewhere all the same.
+#[inline]
+pub(in crate::py) fn argument<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Device,
+    description: &mut PyDescriptor,
+) -> PyResult<Option<Hooks>> {
+    if describe_plain(object, description)? {
+        return Ok(None);
+    }
+    // The host's buffer comes first anyway, and producers asked for a device may copy.
+    let device = Some(device).filter(|device| *device != Device::CPU);
+    let request = Request { device, seen: Seen { device, ..Seen::default() }, ..Request::default() };
+    let (reading, reader) = read(object, &request, Purpose::Describe, description.descriptor_mut())?;
+    let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
+    description.set(ours::kept(object), reading.into_shared(), protocol);
+    if !may_state_labels(object, reader, &request)? {
+        return Ok(None);
+    }
+    labels(object, reader, &request, None, None)?.describe(description.descriptor_mut())?;
+    Hooks::of(&request.seen)
+}

@@ -1,0 +1,121 @@
+//! `Signature.bind`: what a stencil calls for each of its calls.
+
+#![allow(unsafe_code, reason = "the interpreter calls the method with raw pointers")]
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use super::field::Field;
+use super::{PyBound, PySignature};
+use crate::error::Error;
+use crate::py::fastcall::{self, Definition};
+use crate::py::recycle;
+use crate::signature::SignatureError;
+
+static BIND: Definition = Definition::new(
+    c"bind",
+    c"bind($self, /, **fields)
+--
+
+Check the arguments of a call and bring them into the order of dimensions that the stencil was written for.
+
+Each is described as by `describe`. Labels that it states are taken at their word; one without any is taken to be in the
+order of its `FieldSpec`. A field without an origin starts to compute behind its lower halo, or at index 0.
+
+Parameters
+----------
+fields
+    The arrays, by the signature's names: anything that `describe` takes. None for optional fields that are not there.
+
+Returns
+-------
+Bound
+    Keeps the arrays. To be used in a `with` statement where objects have to be told that they are used, and where
+    copies may stand in.
+
+Raises
+------
+TypeError
+    A field is missing, or the signature has not got it.
+NotAnArrayError, DTypeError, DimsError, DeviceError, LayoutError, ExchangeError
+    One does not fit; the message names it. Written fields must be writable, and share no memory with another field or
+    within themselves: of strides that put elements so close that this is hard to tell, that is taken to be so.
+Exception
+    What a producer raises passes through, with a note that names the field.
+
+Warns
+-----
+LayoutWarning
+    A field is in another layout than is fast, or a copy stands in for it.
+
+Example
+-------
+>>> import dlfield as dl, numpy as np
+>>> sig = dl.Signature(inp=dl.FieldSpec(\"float64\", \"IJK\"))
+>>> sig.bind(inp=np.zeros((3, 4, 5), \"float32\"))
+Traceback (most recent call last):
+    ...
+dlfield.DTypeError: field \"inp\": dtype: float32; wanted is float64
+",
+    bind,
+);
+
+unsafe extern "C" fn bind(
+    signature: *mut ffi::PyObject,
+    values: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter calls methods attached.
+    let py = unsafe { Python::assume_attached() };
+    fastcall::run(py, || {
+        // SAFETY: the method is on this class, and the interpreter calls it with an instance.
+        let signature = unsafe { Bound::from_borrowed_ptr(py, signature).cast_into_unchecked::<PySignature>() };
+        if positional > 0 {
+            let message = format!("bind() takes keyword arguments only, {positional} were given by position");
+            return Err(PyTypeError::new_err(message));
+        }
+        // SAFETY: null, or a tuple of strings with as many values.
+        let keywords = unsafe { Bound::from_borrowed_ptr_or_opt(py, keywords) };
+        let keywords = keywords.map(|names| unsafe { names.cast_into_unchecked::<PyTuple>() });
+        let made = recycle::create(py, |bound: &mut PyBound| {
+            let known = signature.get();
+            let fields = bound.prepare(&signature);
+            let mut absent = fields.len();
+            for (position, name) in keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate() {
+                // SAFETY: as above.
+                let (name, value) =
+                    unsafe { (name.cast_unchecked::<PyString>(), Borrowed::from_ptr(py, *values.add(position))) };
+                let place = known.place(&name, position)?;
+                if value.is_none() {
+                    continue;
+                }
+                fields[place] = Some(Field::bind(&value, known, place)?);
+                absent -= 1;
+            }
+            if absent > 0 {
+                check_complete(known, fields)?;
+            }
+            bound.check_overlap(known).map_err(Error::from)?;
+            bound.warn(py, known)
+        })?;
+        Ok(made.into_any())
+    })
+}
+
+/// Refuses a call without a field that is not optional.
+fn check_complete(signature: &PySignature, fields: &[Option<Field>]) -> PyResult<()> {
+    for (place, field) in fields.iter().enumerate() {
+        let (name, spec) = signature.spec(place);
+        if field.is_none() && !spec.is_optional() {
+            return Err(Error::from(SignatureError::Missing { field: name.into() }).into());
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn install(py: Python<'_>) -> PyResult<()> {
+    BIND.set_on(&py.get_type::<PySignature>())
+}

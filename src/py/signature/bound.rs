@@ -1,0 +1,217 @@
+//! `dlfield.Bound`: the arguments of one call.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::PySignature;
+use super::field::Field;
+use super::hooks::Errors;
+use crate::py::args;
+use crate::py::descriptor::PyDescriptor;
+use crate::signature::{SignatureError, check_overlap, common_domain};
+
+/// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: what `Signature.bind` returns.
+///
+/// Each is a `Descriptor`, by attribute or by item (for names that are attributes of the object itself); None if an
+/// optional one was not given. `dims` and `origin` are always stated.
+///
+/// As a context manager it calls what objects with a data interface want to have called: every `acquire` on entry; on
+/// exit `touch` of the written fields, then every `release`, also if the body has failed. Copies that stand in for
+/// fields (`on_mismatch="copy"`) are filled on entry, and copied back on exit if the body has not failed.
+///
+/// >>> import dlfield as dl, numpy as np
+/// >>> bound = dl.Signature(x=dl.FieldSpec("float64", "IJ")).bind(x=np.ones((4, 5)))
+/// >>> bound.x.shape, bound["x"].origin, bound.domain
+/// ((4, 5), (0, 0), (4, 5))
+#[pyclass(name = "Bound", module = "dlfield", frozen)]
+pub(in crate::py) struct PyBound {
+    /// Absent only before the call is complete.
+    signature: Option<Py<PySignature>>,
+    /// One for each field of the signature, empty if it was not given.
+    fields: Vec<Option<Field>>,
+    stage: AtomicU8,
+}
+
+const BOUND: u8 = 0;
+const ENTERED: u8 = 1;
+const LEFT: u8 = 2;
+
+impl PyBound {
+    /// Of no call, to be filled in place.
+    pub(in crate::py) fn blank() -> PyBound {
+        PyBound { signature: None, fields: Vec::new(), stage: AtomicU8::new(BOUND) }
+    }
+
+    /// Lets go of everything.
+    pub(in crate::py) fn clear(&mut self, py: Python<'_>) {
+        for field in self.fields.drain(..).flatten() {
+            field.release(py);
+        }
+        drop(self.signature.take().map(|signature| signature.into_bound(py)));
+        *self.stage.get_mut() = BOUND;
+    }
+
+    /// Room for the fields of a signature.
+    pub(super) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut [Option<Field>] {
+        self.signature = Some(signature.clone().unbind());
+        self.fields.clear();
+        self.fields.resize_with(signature.get().names.len(), || None);
+        &mut self.fields
+    }
+
+    /// Refuses written fields that share memory with others.
+    pub(super) fn check_overlap(&self, signature: &PySignature) -> Result<(), SignatureError> {
+        check_overlap(&signature.signature, |place| self.fields[place].as_ref().map(Field::original))
+    }
+
+    /// Warns of fields that are slow, or copied.
+    pub(super) fn warn(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
+        let fields = self.fields.iter().enumerate();
+        fields
+            .filter_map(|(place, field)| Some((place, field.as_ref()?)))
+            .try_for_each(|(place, field)| field.warn(py, signature, place))
+    }
+
+    fn signature(&self) -> PyResult<&PySignature> {
+        let absent = || PyRuntimeError::new_err("dlfield: internal error, a Bound without a Signature");
+        Ok(self.signature.as_ref().ok_or_else(absent)?.get())
+    }
+
+    /// The fields that were given, with their places.
+    fn given(&self) -> impl Iterator<Item = (usize, &Field)> {
+        self.fields.iter().enumerate().filter_map(|(place, field)| Some((place, field.as_ref()?)))
+    }
+
+    fn find<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
+        let Some(field) = &self.fields[place] else { return Ok(None) };
+        if field.is_copied() && self.stage.load(Ordering::Relaxed) == BOUND {
+            let (name, _) = self.signature()?.spec(place);
+            return Err(PyRuntimeError::new_err(format!(
+                "field {name:?}: a copy stands in for it, which is filled on entry; use it within `with \
+                 signature.bind(...) as fields`"
+            )));
+        }
+        Ok(Some(field.described(py)))
+    }
+
+    fn place(&self, name: &str) -> PyResult<Option<usize>> {
+        Ok(self.signature()?.signature.fields().iter().position(|(known, _)| **known == *name))
+    }
+}
+
+#[pymethods]
+impl PyBound {
+    /// What is bound may hold this object; its own clearing breaks the cycle.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.signature)?;
+        self.given().try_for_each(|(_, field)| field.traverse(&visit))
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
+        let Some(place) = self.place(name)? else {
+            let message = format!("no field {name:?}; there are {}", self.names()?);
+            return Err(PyAttributeError::new_err(message));
+        };
+        self.find(py, place)
+    }
+
+    fn __getitem__<'py>(&self, name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
+        let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
+        let Some(place) = place else {
+            let message = format!("no field {}; there are {}", args::shown(name), self.names()?);
+            return Err(PyKeyError::new_err(message));
+        };
+        self.find(name.py(), place)
+    }
+
+    /// Extents of the largest domain that all fields have points for, from each one's origin to its upper halo: I, J and
+    /// K first, then users' labels in the order in which the signature has them. Dimensions that no field has, and data
+    /// dimensions, are left out.
+    #[getter]
+    fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let domain = common_domain(self.given().map(|(_, field)| field.original()));
+        PyTuple::new(py, domain.into_iter().map(|(_, extent)| extent).collect::<Vec<_>>())
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, PyBound>) -> PyResult<Bound<'py, PyBound>> {
+        let (py, bound) = (slf.py(), slf.get());
+        let entered = bound.stage.compare_exchange(BOUND, ENTERED, Ordering::Relaxed, Ordering::Relaxed);
+        if entered.is_err() {
+            return Err(PyRuntimeError::new_err("bound: entered before; bind again for another call"));
+        }
+        let mut errors = Errors::default();
+        let mut acquired = 0;
+        for (_, field) in bound.given() {
+            errors.call(py, field.hooks().and_then(|hooks| hooks.acquire.as_ref()));
+            if !errors.is_empty() {
+                break;
+            }
+            acquired += 1;
+        }
+        if errors.is_empty() {
+            errors.hear(bound.given().try_for_each(|(_, field)| field.copy_in(py)));
+        }
+        if errors.is_empty() {
+            return Ok(slf.clone());
+        }
+        // Nobody will leave what was not entered.
+        bound.stage.store(LEFT, Ordering::Relaxed);
+        for (_, field) in bound.given().take(acquired) {
+            errors.call(py, field.hooks().and_then(|hooks| hooks.release.as_ref()));
+        }
+        errors.raise(py).map(|()| slf.clone())
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let _ = (exc_value, traceback);
+        let left = self.stage.compare_exchange(ENTERED, LEFT, Ordering::Relaxed, Ordering::Relaxed);
+        if left.is_err() {
+            return Err(PyRuntimeError::new_err("bound: left without having been entered"));
+        }
+        let signature = self.signature()?;
+        let written = |place: usize| signature.spec(place).1.stated_access().writes();
+        let mut errors = Errors::default();
+        if exc_type.is_none() {
+            for (_, field) in self.given().filter(|(place, _)| written(*place)) {
+                errors.hear(field.copy_back(py));
+            }
+        }
+        for (_, field) in self.given().filter(|(place, _)| written(*place)) {
+            errors.call(py, field.hooks().and_then(|hooks| hooks.touch.as_ref()));
+        }
+        for (_, field) in self.given() {
+            errors.call(py, field.hooks().and_then(|hooks| hooks.release.as_ref()));
+        }
+        errors.raise(py)?;
+        Ok(false)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut parts = Vec::new();
+        for (place, (name, _)) in self.signature()?.signature.fields().iter().enumerate() {
+            parts.push(match &self.fields[place] {
+                Some(field) => format!("{name}={}", field.described(py).repr()?),
+                None => format!("{name}=None"),
+            });
+        }
+        Ok(format!("Bound({})", parts.join(", ")))
+    }
+}
+
+impl PyBound {
+    fn names(&self) -> PyResult<String> {
+        let names: Vec<&str> = self.signature()?.signature.fields().iter().map(|(name, _)| &**name).collect();
+        Ok(names.join(", "))
+    }
+}

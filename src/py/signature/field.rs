@@ -1,0 +1,174 @@
+//! One field of a call: what the kernel gets, and what has to be done about it before and after.
+
+#![allow(unsafe_code, reason = "copies reach memory by its address")]
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::PySignature;
+use crate::descriptor::Descriptor;
+use crate::py::descriptor::PyDescriptor;
+use crate::py::index::DETACHED_FROM;
+use crate::py::read::Hooks;
+use crate::py::{errors, keep, read, recycle};
+use crate::signature::{FieldSpec, SignatureError};
+use crate::tensor::Tensor;
+
+/// An argument that was described and fits.
+pub(super) struct Field {
+    /// The caller's memory.
+    original: Py<PyDescriptor>,
+    /// What few fields have.
+    more: Option<Box<More>>,
+}
+
+#[derive(Default)]
+struct More {
+    hooks: Option<Hooks>,
+    copy: Option<Copy>,
+    /// What to warn of: what is slow about the field, or why it is copied.
+    warning: Option<String>,
+}
+
+/// A copy that stands in for the caller's memory.
+struct Copy {
+    described: Py<PyDescriptor>,
+    ours: Tensor,
+    theirs: Tensor,
+}
+
+impl Field {
+    /// Describes an argument and checks it. Where `signature` allows for copies, one is allocated if need be.
+    #[inline]
+    pub(super) fn bind(value: &Bound<'_, PyAny>, signature: &PySignature, place: usize) -> PyResult<Field> {
+        let py = value.py();
+        let (name, spec) = signature.spec(place);
+        let device = signature.signature.stated_device();
+        let mut hooks = None;
+        let described = recycle::create(py, |description: &mut PyDescriptor| {
+            hooks = read::argument(value, device, description).map_err(|error| errors::about(py, name, error))?;
+            let fits = spec.orient(description.descriptor_mut());
+            Ok(fits.map_err(|error| crate::Error::from(SignatureError::of(name, error)))?)
+        })?;
+        let found = described.get().descriptor();
+        let unfit = spec.check_memory(found, device);
+        let copies = |found| signature.copies && spec.is_copyable(found, device);
+        let reason = match unfit {
+            Ok(()) if spec.is_slow(found) => Some(slow(spec, found)),
+            Ok(()) => None,
+            Err(error) if copies(found) => Some(error.to_string()),
+            Err(error) => return Err(crate::Error::from(SignatureError::of(name, error)).into()),
+        };
+        let copy = match &reason {
+            Some(_) if copies(found) => Some(Copy::of(&described, spec, device)?),
+            _ => None,
+        };
+        let more = (hooks.is_some() || reason.is_some()).then(|| Box::new(More { hooks, copy, warning: reason }));
+        Ok(Field { original: described.unbind(), more })
+    }
+
+    /// The caller's memory.
+    pub(super) fn original(&self) -> &Descriptor {
+        self.original.get().descriptor()
+    }
+
+    /// What the kernel gets.
+    pub(super) fn described<'py>(&self, py: Python<'py>) -> Bound<'py, PyDescriptor> {
+        self.copy().map_or(&self.original, |copy| &copy.described).bind(py).clone()
+    }
+
+    pub(super) fn hooks(&self) -> Option<&Hooks> {
+        self.more.as_ref()?.hooks.as_ref()
+    }
+
+    fn copy(&self) -> Option<&Copy> {
+        self.more.as_ref()?.copy.as_ref()
+    }
+
+    /// Whether a copy stands in for the caller's memory.
+    pub(super) fn is_copied(&self) -> bool {
+        self.copy().is_some()
+    }
+
+    /// Warns of a slow field, and once for each field of a signature of one that is copied.
+    pub(super) fn warn(&self, py: Python<'_>, signature: &PySignature, place: usize) -> PyResult<()> {
+        let Some(reason) = self.more.as_ref().and_then(|more| more.warning.as_ref()) else { return Ok(()) };
+        let (name, _) = signature.spec(place);
+        if !self.is_copied() {
+            return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
+        }
+        if signature.tells(place) {
+            return errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it"));
+        }
+        Ok(())
+    }
+
+    /// Fills the copy that stands in.
+    pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
+        self.copy().map_or(Ok(()), |copy| assign(py, &copy.ours, &copy.theirs))
+    }
+
+    /// Copies what was written back into the caller's memory.
+    pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
+        self.copy().map_or(Ok(()), |copy| assign(py, &copy.theirs, &copy.ours))
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.original)?;
+        let Some(more) = &self.more else { return Ok(()) };
+        if let Some(hooks) = &more.hooks {
+            visit.call(&hooks.acquire)?;
+            visit.call(&hooks.touch)?;
+            visit.call(&hooks.release)?;
+        }
+        more.copy.as_ref().map_or(Ok(()), |copy| visit.call(&copy.described))
+    }
+
+    /// Lets go of it at once: this thread is attached, which PyO3 need not know.
+    pub(super) fn release(self, py: Python<'_>) {
+        drop(self.original.into_bound(py));
+        let Some(more) = self.more else { return };
+        let More { hooks, copy, .. } = *more;
+        if let Some(Hooks { acquire, touch, release }) = hooks {
+            for hook in [acquire, touch, release].into_iter().flatten() {
+                drop(hook.into_bound(py));
+            }
+        }
+        if let Some(copy) = copy {
+            drop(copy.described.into_bound(py));
+        }
+    }
+}
+
+impl Copy {
+    fn of(described: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> PyResult<Copy> {
+        let py = described.py();
+        let theirs = described.get().descriptor().clone();
+        let ours = Tensor::empty(&spec.stand_in(&theirs, device))?;
+        let owner = keep::owner(described.as_any());
+        // SAFETY: the description keeps the memory, and is kept; it is written only if the description allows it.
+        let theirs = unsafe { Tensor::from_parts(theirs, owner) };
+        let tensor = recycle::tensor(py, ours.clone())?;
+        let described = recycle::create(py, |description: &mut PyDescriptor| {
+            *description.descriptor_mut() = ours.descriptor().clone();
+            description.set(tensor.into_any(), None, "dlfield");
+            Ok(())
+        })?;
+        Ok(Copy { described: described.unbind(), ours, theirs })
+    }
+}
+
+/// Copies all elements, with other threads running if there are many.
+fn assign(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<()> {
+    // SAFETY: the memory may be written, and what other threads do to it meanwhile is their affair, as with NumPy.
+    let copy = || unsafe { to.assign(from) };
+    Ok(if to.descriptor().nbytes() < DETACHED_FROM { copy() } else { py.detach(copy) }?)
+}
+
+/// What is slow about a field.
+#[cold]
+fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
+    let ranks = |layout: &crate::Layout| format!("{:?}", layout.to_vec());
+    let wanted = spec.stated_layout().map(ranks).unwrap_or_default();
+    format!("layout: {} for dims ({}); wanted is {wanted}", ranks(&found.layout()), spec.dims())
+}

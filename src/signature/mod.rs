@@ -1,0 +1,238 @@
+//! What a stencil wants of its arguments, stated once and checked at every call.
+//!
+//! ```text
+//! call:   arguments -> (py/read) -> Signature::bind -> Bound -> kernel
+//! ```
+//!
+//! A [`FieldSpec`] says what one field has to be, a [`Signature`] which fields there are; [`Signature::bind`] turns what
+//! the caller has into a [`Bound`]: descriptors in the order of dimensions that the kernel was written for. What would
+//! be undefined is an error that names the field. What is only slow, another layout, is told by [`Bound::slow`].
+
+mod bound;
+mod error;
+mod fit;
+
+use std::sync::Arc;
+
+pub use self::bound::Bound;
+pub(crate) use self::bound::{check_overlap, common_domain};
+pub use self::error::SignatureError;
+use crate::descriptor::{Descriptor, Labels};
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::{Layout, LayoutError, check_len};
+
+/// What a stencil does with a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Reads it.
+    Read,
+    /// Writes it, and does not rely on what was there. Elements that it does not write keep their values.
+    Write,
+    /// Reads and writes it.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether elements are written.
+    pub fn writes(self) -> bool {
+        self != Access::Read
+    }
+}
+
+/// What a stencil wants of one field.
+///
+/// # Example
+/// ```
+/// use dlfield::{Access, DType, Dims, FieldSpec, Layout};
+/// let spec = FieldSpec::new(DType::F64, Dims::standard(3)).access(Access::Write).layout(Layout::f_order(3));
+/// assert!(spec.dims().position("K") == Some(2));
+/// ```
+#[derive(Clone, Debug)]
+pub struct FieldSpec {
+    dtype: DType,
+    dims: Dims,
+    access: Access,
+    layout: Option<Layout>,
+    alignment_size: i64,
+    shape: Option<Box<[Option<i64>]>>,
+    optional: bool,
+    /// What a field without any labels gets.
+    labels: Arc<Labels>,
+}
+
+impl FieldSpec {
+    /// A field that is read, of elements of this type; `dims` are in the order in which the kernel indexes it.
+    pub fn new(dtype: DType, dims: Dims) -> FieldSpec {
+        let labels = Labels::plain(dims.clone());
+        let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
+        FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, labels }
+    }
+
+    /// Says what is done with the field.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> FieldSpec {
+        self.access = access;
+        self
+    }
+
+    /// Says in which order of strides, by the order of `dims`, the kernel is fast; any otherwise.
+    #[must_use]
+    pub fn layout(mut self, layout: Layout) -> FieldSpec {
+        self.layout = Some(layout);
+        self
+    }
+
+    /// Says what the address of the first compute point, the element at the origin, has to be a multiple of, in bytes.
+    #[must_use]
+    pub fn alignment_size(mut self, bytes: i64) -> FieldSpec {
+        self.alignment_size = bytes;
+        self
+    }
+
+    /// Fixes extents, in the order of `dims`; `None` leaves one free.
+    #[must_use]
+    pub fn shape(mut self, shape: &[Option<i64>]) -> FieldSpec {
+        self.shape = Some(shape.into());
+        self
+    }
+
+    /// Says that the field may be absent.
+    #[must_use]
+    pub fn optional(mut self, optional: bool) -> FieldSpec {
+        self.optional = optional;
+        self
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Labels of the dimensions, in the order in which the kernel indexes them.
+    pub fn dims(&self) -> &Dims {
+        &self.dims
+    }
+
+    /// What is done with the field.
+    pub fn stated_access(&self) -> Access {
+        self.access
+    }
+
+    /// The order of strides that is fast, if it is stated.
+    pub fn stated_layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
+    }
+
+    /// What the address of the first compute point has to be a multiple of, in bytes; 1 unless stated.
+    pub fn stated_alignment_size(&self) -> i64 {
+        self.alignment_size
+    }
+
+    /// The extents that are fixed.
+    pub fn stated_shape(&self) -> Option<&[Option<i64>]> {
+        self.shape.as_deref()
+    }
+
+    /// Whether the field may be absent.
+    pub fn is_optional(&self) -> bool {
+        self.optional
+    }
+
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// [`LayoutError`] for an alignment below 1, a layout or shape of another length than `dims`, a negative extent.
+    pub fn check(&self) -> Result<(), LayoutError> {
+        let ndim = self.dims.len();
+        if self.alignment_size < 1 {
+            return Err(LayoutError::AlignmentSize { got: self.alignment_size });
+        }
+        if let Some(layout) = &self.layout {
+            check_len("layout", layout.len(), ndim)?;
+        }
+        let shape = self.shape.as_deref().unwrap_or_default();
+        if self.shape.is_some() {
+            check_len("shape", shape.len(), ndim)?;
+        }
+        let negative = shape.iter().enumerate().find_map(|(axis, extent)| Some((axis, extent.filter(|it| *it < 0)?)));
+        negative.map_or(Ok(()), |(axis, got)| Err(LayoutError::NegativeExtent { axis, got }))
+    }
+}
+
+/// The fields that a stencil takes, by name, and the device that it runs on.
+///
+/// # Example
+/// ```
+/// use dlfield::{Access, DType, Dims, FieldSpec, Signature, Spec, Tensor};
+///
+/// # fn main() -> dlfield::Result<()> {
+/// let field = || FieldSpec::new(DType::F64, Dims::standard(3));
+/// let signature = Signature::new([("inp", field()), ("out", field().access(Access::Write))])?;
+/// // Here the dimensions come in another order, with a halo of one point around I and J.
+/// let spec = Spec::new(&[8, 6, 6], DType::F64).dims(Dims::parse(["K", "J", "I"])?);
+/// let inp = Tensor::zeros(&spec.clone().halo(&[(0, 0), (1, 1), (1, 1)]))?;
+/// let out = Tensor::zeros(&Spec::new(&[4, 4, 8], DType::F64))?;
+/// let bound = signature.bind(&[("inp", inp.descriptor()), ("out", out.descriptor())])?;
+/// assert_eq!(bound.get("inp").unwrap().shape(), [6, 6, 8]);
+/// assert_eq!(bound.get("inp").unwrap().strides(), [1, 6, 36]);
+/// assert_eq!(bound.domain().1, [4, 4, 8]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Signature {
+    fields: Vec<(Box<str>, FieldSpec)>,
+    device: Device,
+}
+
+impl Signature {
+    /// A stencil on the host.
+    ///
+    /// # Errors
+    /// [`SignatureError::Twice`] if a name stands twice, and what [`FieldSpec::check`] says, with the field's name.
+    pub fn new<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, FieldSpec)>) -> Result<Signature> {
+        let mut known: Vec<(Box<str>, FieldSpec)> = Vec::new();
+        for (name, spec) in fields {
+            let name = name.into();
+            spec.check().map_err(|error| SignatureError::of(&name, error))?;
+            if known.iter().any(|(other, _)| *other == name) {
+                return Err(SignatureError::Twice { field: name }.into());
+            }
+            known.push((name, spec));
+        }
+        Ok(Signature { fields: known, device: Device::CPU })
+    }
+
+    /// Says where all fields have to be.
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Signature {
+        self.device = device;
+        self
+    }
+
+    /// Names and what is wanted, in the order in which they were stated.
+    pub fn fields(&self) -> &[(Box<str>, FieldSpec)] {
+        &self.fields
+    }
+
+    /// Where all fields have to be.
+    pub fn stated_device(&self) -> Device {
+        self.device
+    }
+
+    /// Checks what a call passes against the signature and brings it into the order of dimensions that is wanted.
+    ///
+    /// Labels that a field states are taken at their word; one without any is taken to be in the wanted order. A field
+    /// without an origin starts to compute behind its lower halo, or at index 0.
+    ///
+    /// # Errors
+    /// [`SignatureError`]: a field that is missing, unknown or named twice; [`SignatureError::Field`] with what is wrong
+    /// with one, its device, element type, labels, extents, alignment, or memory that must not be written; a written
+    /// field that shares memory with another one.
+    pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
+        Bound::new(self, fields)
+    }
+}

@@ -1,0 +1,178 @@
+//! Whether two fields meet, against the set of all addresses of their bytes.
+
+use std::collections::HashSet;
+
+use dlfield::layout::{Strided, overlap};
+use dlfield::{DType, Descriptor, Device};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::naive::{indices, offset, wide};
+use crate::strategies::{config, edgy};
+
+/// Far enough from both ends of the address space.
+const MIDDLE: usize = 1 << 40;
+
+#[derive(Clone, Debug)]
+struct Field {
+    address: usize,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    itemsize: usize,
+}
+
+impl Field {
+    fn descriptor(&self, device: Device) -> Descriptor {
+        let dtype = DType::all().find(|dtype| dtype.itemsize() == self.itemsize).unwrap();
+        let ptr = std::ptr::without_provenance_mut(self.address);
+        Descriptor::new(ptr, device, dtype, false, &self.shape, &self.strides).unwrap()
+    }
+
+    fn bytes(&self) -> HashSet<i128> {
+        bytes(&self.descriptor(Device::CPU))
+    }
+}
+
+/// Addresses of every byte of every element.
+fn bytes(field: &Descriptor) -> HashSet<i128> {
+    let (start, itemsize) = (wide(field.ptr().addr()), field.itemsize());
+    let element = |index: &Vec<i64>| {
+        let first = start + offset(index, field.strides(), itemsize);
+        first..first + wide(itemsize)
+    };
+    indices(field.shape()).iter().flat_map(element).collect()
+}
+
+fn itemsize() -> impl Strategy<Value = usize> {
+    select(vec![1usize, 2, 4, 8, 16])
+}
+
+fn field() -> impl Strategy<Value = Field> {
+    let extent = prop_oneof![1 => Just(0i64), 12 => 1i64..=6];
+    (vec((extent, -20i64..=20), 0..=4), itemsize(), 0usize..400).prop_map(|(axes, itemsize, ahead)| {
+        let (shape, strides) = axes.into_iter().unzip();
+        Field { address: MIDDLE + ahead, shape, strides, itemsize }
+    })
+}
+
+/// Two views of one array: what `a[...]` gives for slices of any start, extent and step.
+fn views() -> impl Strategy<Value = (Field, Field)> {
+    let cut = |extent: i64| {
+        (0..extent, 1i64..=3, any::<bool>(), any::<prop::sample::Index>()).prop_map(move |(start, step, back, len)| {
+            let step = if back { -step } else { step };
+            let room = if back { start } else { extent - 1 - start } / step.abs() + 1;
+            (start, step, i64::try_from(len.index(usize::try_from(room).unwrap())).unwrap() + 1)
+        })
+    };
+    let array = (vec(1i64..=7, 1..=4), 0i64..=2, itemsize(), any::<bool>());
+    let cuts = move |shape: &[i64]| shape.iter().map(|extent| cut(*extent)).collect::<Vec<_>>();
+    array.prop_flat_map(move |(shape, padding, itemsize, turned)| {
+        let mut strides = vec![1i64; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * (shape[axis] + if axis + 1 == shape.len() { padding } else { 0 });
+        }
+        let view = move |cuts: Vec<(i64, i64, i64)>, strides: &[i64], turned: bool| {
+            let first: i64 = cuts.iter().zip(strides).map(|((start, ..), stride)| start * stride).sum();
+            let mut axes: Vec<(i64, i64)> =
+                cuts.iter().zip(strides).map(|((_, step, len), stride)| (*len, step * stride)).collect();
+            if turned {
+                axes.reverse();
+            }
+            let (shape, strides) = axes.into_iter().unzip();
+            Field { address: MIDDLE + usize::try_from(first).unwrap() * itemsize, shape, strides, itemsize }
+        };
+        (cuts(&shape), cuts(&shape))
+            .prop_map(move |(one, other)| (view(one, &strides, false), view(other, &strides, turned)))
+    })
+}
+
+fn meet(one: &Descriptor, other: &Descriptor) -> bool {
+    assert_eq!(one.overlaps(other), other.overlaps(one), "not symmetric: {one:?} {other:?}");
+    one.overlaps(other)
+}
+
+proptest! {
+    #![proptest_config(config(20))]
+
+    #[test]
+    fn fields_meet_where_they_have_an_address_in_common(one in field(), other in field()) {
+        let common = !one.bytes().is_disjoint(&other.bytes());
+        prop_assert_eq!(meet(&one.descriptor(Device::CPU), &other.descriptor(Device::CPU)), common);
+    }
+
+    #[test]
+    fn views_of_one_array_meet_where_they_have_an_element_in_common((one, other) in views()) {
+        let common = !one.bytes().is_disjoint(&other.bytes());
+        prop_assert_eq!(meet(&one.descriptor(Device::CPU), &other.descriptor(Device::CPU)), common);
+    }
+
+    /// Numbers of which there is no field are answered as well, and by the same rule if somebody could count.
+    #[test]
+    fn hostile_numbers_do_no_harm(
+        axes in vec((edgy(), edgy(), edgy(), edgy()), 0..6),
+        addresses in (any::<usize>(), any::<usize>()),
+        itemsizes in (select(vec![0, 1, 16, usize::MAX]), select(vec![0, 1, 8, usize::MAX / 2])),
+    ) {
+        let [a, b, c, d]: [Vec<i64>; 4] = [
+            axes.iter().map(|axis| axis.0).collect(),
+            axes.iter().map(|axis| axis.1).collect(),
+            axes.iter().map(|axis| axis.2).collect(),
+            axes.iter().map(|axis| axis.3).collect(),
+        ];
+        let one = Strided { address: addresses.0, shape: &a, strides: &b, itemsize: itemsizes.0 };
+        let other = Strided { address: addresses.1, shape: &c, strides: &d, itemsize: itemsizes.1 };
+        prop_assert_eq!(overlap(&one, &other), overlap(&other, &one));
+        let elements = |field: &Strided<'_>| field.itemsize > 0 && field.shape.iter().all(|extent| *extent > 0);
+        prop_assert_eq!(overlap(&one, &one), elements(&one));
+    }
+}
+
+/// Fields whose sizes no test can enumerate.
+#[test]
+fn large_arrays_are_cut_exactly() {
+    let n = 1i64 << 14;
+    let whole = |shape: &[i64; 2], strides: [i64; 2], first: i64| Field {
+        address: MIDDLE + usize::try_from(first * 8).unwrap(),
+        shape: shape.to_vec(),
+        strides: strides.to_vec(),
+        itemsize: 8,
+    };
+    let half = n / 2;
+    let (c, f) = ([n, 1], [1, n]);
+    for (one, other, met) in [
+        // Left and right halves, the one in C order, the other turned.
+        (whole(&[n, half], c, 0), whole(&[half, n], f, half), false),
+        (whole(&[n, half], c, 0), whole(&[half, n], f, half - 1), true),
+        // Even columns and odd ones, even rows and odd ones, a checkerboard's two colours.
+        (whole(&[n, half], [n, 2], 0), whole(&[n, half], [n, 2], 1), false),
+        (whole(&[half, n], [2 * n, 1], 0), whole(&[half, n], [2 * n, 1], n), false),
+        (whole(&[half, half], [2 * n, 2], 0), whole(&[half, half], [2 * n, 2], n + 1), false),
+        // The diagonal, and what is below it by one.
+        (whole(&[n, 1], [n + 1, 1], 0), whole(&[n - 1, 1], [n + 1, 1], n), false),
+        (whole(&[n, 1], [n + 1, 1], 0), whole(&[n, 1], [n, 1], n / 3), true),
+        (whole(&[half, 1], [n + 1, 1], 0), whole(&[n, 1], [n, 1], half), false),
+    ] {
+        assert_eq!(meet(&one.descriptor(Device::CPU), &other.descriptor(Device::CPU)), met, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn only_devices_with_the_same_addresses_meet() {
+    let field = Field { address: MIDDLE, shape: vec![4], strides: vec![1], itemsize: 8 };
+    let on = |device: &str| field.descriptor(device.parse().unwrap());
+    for (one, other, met) in [
+        ("cpu", "cuda_host", true),
+        ("cpu", "cuda_managed", true),
+        ("rocm_host", "cuda_host", true),
+        ("cuda:1", "cuda:1", true),
+        ("cuda_managed", "cuda:1", true),
+        ("cuda:0", "cuda:1", false),
+        ("cpu", "cuda:0", false),
+        ("cuda_host", "cuda:0", false),
+        ("rocm:0", "cuda:0", false),
+        ("cuda_managed", "rocm:0", false),
+    ] {
+        assert_eq!(meet(&on(one), &on(other)), met, "{one} {other}");
+    }
+}
