@@ -1,15 +1,13 @@
 """Compiled GT4Py stencils that take any array."""
 
-import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from dlfield import _native
-from dlfield._native import DeviceError, DTypeError
-from dlfield.gt4py.domain import Ints, check, field_origins, given_domain, largest_domain
+from dlfield._native import DeviceError
+from dlfield.gt4py.call import Call
 
 __all__ = ["WrappedStencil", "wrap"]
 
@@ -51,7 +49,7 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
         A stencil of `gtscript.stencil` or `gtscript.lazy_stencil` for a CPU backend, or a frozen one. A lazy one is
         compiled when it is first called.
     on_mismatch
-        What to do with an array of another layout or element type than the stencil's: "raise", or "copy" it in and,
+        What to do with an array of another layout, element type or device than the stencil's: "raise", or "copy" it in and,
         if it is written, back.
 
     Returns
@@ -67,6 +65,12 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
         The stencil is for a GPU.
     LayoutError, DTypeError, DimsError, ExchangeError, NotAnArrayError
         By a call: what `Signature.bind` refuses; an origin or a domain that leaves a field; a scalar of another type.
+
+    Warns
+    -----
+    LayoutWarning
+        By the first call with an array of these shapes and strides: its layout is not the one that is fast for the
+        backend. With `on_mismatch="copy"`, for each field once: a copy stands in for it.
 
     Example
     -------
@@ -85,6 +89,38 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
     """
     if on_mismatch not in ("raise", "copy"):
         raise ValueError(f"on_mismatch: found {on_mismatch!r}, must be 'raise' or 'copy'")
-    if not callable(stencil) or not any(hasattr(type(stencil), name) or name in vars(stencil) for name in _KINDS):
-        raise TypeError(f"stencil: found {stencil!r}, must be a stencil of gtscript.stencil or lazy_stencil, or a frozen one")
+    from gt4py.cartesian.lazy_stencil import LazyStencil
+    from gt4py.cartesian.stencil_object import FrozenStencil, StencilObject
+
+    if not isinstance(stencil, StencilObject | FrozenStencil | LazyStencil):
+        raise TypeError(
+            f"stencil: found {type(stencil).__name__}, must be a stencil of gtscript.stencil or gtscript.lazy_stencil, "
+            f"or a frozen one"
+        )
+    _check_device(stencil)
     return WrappedStencil(stencil, on_mismatch)
+
+
+def _check_device(stencil: Any) -> None:
+    """Refuse stencils of GPU backends; a lazy stencil has the backend itself where the others have its name."""
+    backend = getattr(stencil, "stencil_object", stencil).backend
+    name = getattr(backend, "name", backend)
+    preset = _native.presets().get(name)
+    if preset is not None and preset.device != "cpu":
+        raise DeviceError(
+            f"stencil: its backend {name!r} is for {preset.device}; this version wraps stencils of CPU backends"
+        )
+
+
+def _entry(stencil: Any, on_mismatch: Literal["raise", "copy"]) -> Callable[..., None]:
+    """Return what a call goes to: the stencil's own `__call__`, with a `Call` in place of what it would run.
+
+    So its signature, defaults and errors are GT4Py's, and so is what it writes into `exec_info`.
+    """
+    from gt4py.cartesian.stencil_object import FrozenStencil
+
+    stencil = getattr(stencil, "implementation", stencil)
+    if isinstance(stencil, FrozenStencil):
+        frozen: Callable[..., None] = replace(stencil, stencil_object=Call(stencil.stencil_object, on_mismatch))
+        return frozen
+    return partial(type(stencil).__call__, Call(stencil, on_mismatch))
