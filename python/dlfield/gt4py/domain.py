@@ -1,7 +1,7 @@
 """Origin and domain of a stencil call: the rules of `gt4py.cartesian`, with errors that name the field.
 
-Each is checked in every dimension by itself. GT4Py 1.1 compares tuples as a whole and lets an origin pass that is too
-small in one dimension if it is larger than necessary in another.
+Each is checked in every dimension by itself. GT4Py 1.1 compares tuples as a whole: it lets an origin pass that is too
+small in one dimension if it is larger than necessary in another, and a domain without points if it has an extent.
 """
 
 import operator
@@ -85,8 +85,8 @@ def check(
     LayoutError
         A domain without points, too large for a field or with too few levels; an origin that is too small.
     """
-    if not any(domain):
-        raise LayoutError(f"domain: found {domain}, must have a point")
+    if 0 in domain:
+        raise LayoutError(f"domain: found {domain}, must have a point in each of I, J and K")
     if domain[2] < domain_info.min_sequential_axis_size:
         raise LayoutError(
             f"domain: found {domain[2]} levels in K, the stencil needs at least {domain_info.min_sequential_axis_size}"
@@ -96,7 +96,7 @@ def check(
         least = tuple(lower for _, (lower, _) in _boundaries(info))
         if any(found < lower for found, lower in zip(origin, least, strict=False)):
             raise LayoutError(
-                f"{name}: found the origin {origin}, must be at least {least}, as far as the stencil reads below a point"
+                f"{name}: found the origin {origin}, must be at least {least}, as far as the stencil reads below it"
             )
         if any(origin[len(least) :]):
             raise LayoutError(f"{name}: found the origin {origin}, must be 0 in data dimensions")

@@ -49,8 +49,8 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
         A stencil of `gtscript.stencil` or `gtscript.lazy_stencil` for a CPU backend, or a frozen one. A lazy one is
         compiled when it is first called.
     on_mismatch
-        What to do with an array of another layout, element type or device than the stencil's: "raise", or "copy" it in and,
-        if it is written, back.
+        What to do with an array of another layout or element type than the stencil's: "raise", though for layout only
+        warn, or "copy" it in and, if it is written, back.
 
     Returns
     -------
