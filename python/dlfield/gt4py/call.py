@@ -35,6 +35,7 @@ class Call:
         self._run = stencil.run
         self._layouts = {name: _layout(info, stencil.backend) for name, info in self.field_info.items() if info.access}
         self._unused = dict.fromkeys(name for name in self.field_info if name not in self._layouts)
+        self._in_place = on_mismatch == "raise"
         self._signature = _native.Signature(
             device="cpu",
             on_mismatch=on_mismatch,
@@ -44,7 +45,7 @@ class Call:
                     _dims(self.field_info[name]),
                     access=_ACCESS[int(self.field_info[name].access)],
                     # Where nothing is copied, a slow layout is for `_resolve` to tell, once.
-                    layout=layout if on_mismatch == "copy" else None,
+                    layout=None if self._in_place else layout,
                     shape=(*(None for _ in self.field_info[name].axes), *self.field_info[name].data_dims),
                 )
                 for name, layout in self._layouts.items()
@@ -88,9 +89,16 @@ class Call:
         if self._unused:
             fields = {name: fields[name] for name in self._layouts}
         arrays: dict[str, Any] = {**self._unused, **parameters}
-        found = []
+        found: list[Hashable] = []
+        in_place = self._in_place
         with self._signature.bind(**fields) as bound:
             for name in self._layouts:
+                value = fields[name]
+                if in_place and type(value) is np.ndarray and value.flags.writeable:
+                    # It is what the bound field describes: without labels, so in the stencil's order from index 0 on.
+                    found.append((value.shape, value.strides))
+                    arrays[name] = value
+                    continue
                 field = bound[name]
                 found.append((field.shape, field.strides, field.origin))
                 arrays[name] = _writable(field) if field.readonly else _native.as_numpy(field)
@@ -112,7 +120,8 @@ class Call:
         if validate:
             check(self.field_info, self._domain_info, shapes, origins, sizes)
             self._check_parameters(parameters)
-            self._warn_of_layouts(bound)
+            if self._in_place:
+                self._warn_of_layouts(bound)
         return sizes, origins
 
     def _check_parameters(self, parameters: dict[str, Any]) -> None:
