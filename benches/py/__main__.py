@@ -8,6 +8,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import allocation
+import binding
 import copies
 import exchange
 import stencil
@@ -15,7 +16,7 @@ from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "copies", "stencil")
+SECTIONS = ("allocation", "exchange", "copies", "binding", "stencil")
 
 
 def main() -> None:
@@ -38,6 +39,8 @@ def main() -> None:
         print(document)
         if arguments.write:
             write(ROOT / "docs/copies.md", document)
+    if arguments.section in (None, "binding"):
+        lines += binding.lines()
     if arguments.section in (None, "stencil"):
         lines += stencil.lines()
     text = f"{heading(versions())}\n{table(lines)}"

@@ -193,8 +193,8 @@ def _cupy_stream(cupy: ModuleType, obj: Any) -> int | None:
     ask = getattr(obj, "__dlpack_device__", None)
     if ask is None:
         # This interface does not say which device, but may say on which stream the memory is still being written.
-        offers = any(hasattr(obj, name) for name in ("__gt_data_interface__", "__gt_interface__"))
-        on_current = not offers and hasattr(obj, "__cuda_array_interface__")
+        names = ("__gt_data_interface__", "__gt_interface__")
+        on_current = hasattr(obj, "__cuda_array_interface__") and not any(hasattr(obj, name) for name in names)
         return (cupy.cuda.get_current_stream().ptr or 1) if on_current else None
     kind, number = ask()
     if kind not in (2, 13):

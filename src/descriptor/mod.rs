@@ -240,6 +240,12 @@ impl Descriptor {
         self.device.shares_addresses(other.device) && overlap(&self.strided(), &other.strided())
     }
 
+    /// Addresses that no byte of an element is below or above; there may be much room between.
+    pub(crate) fn reach(&self) -> (usize, usize) {
+        let field = self.strided();
+        (field.address.saturating_sub(field.reach()), field.address.saturating_add(field.reach()))
+    }
+
     fn strided(&self) -> Strided<'_> {
         let (shape, strides) = self.numbers.split();
         Strided { address: self.ptr.addr(), shape, strides, itemsize: self.itemsize() }

@@ -28,7 +28,7 @@ pub struct Strided<'a> {
     pub itemsize: usize,
 }
 
-/// So many values of terms are tried before the answer is "yes" without one that was found: milliseconds.
+/// So many values of terms are tried before the answer is "yes" though none was found: less than a millisecond.
 const TRIALS: u32 = 10_000;
 
 /// Whether two fields have a byte in common.
@@ -56,8 +56,15 @@ fn meet(one: &Strided<'_>, other: &Strided<'_>) -> bool {
     if one.is_empty() || other.is_empty() {
         return false;
     }
+    if one.address == other.address {
+        return true;
+    }
+    let (Some((first, end)), Some((start, last))) = (one.ends(), other.ends()) else { return true };
+    if last < first || end < start {
+        return false;
+    }
     let mut trials = TRIALS;
-    one.address == other.address || Equation::new(one, other).is_none_or(|both| both.is_solvable(&mut trials))
+    Equation::new(one, other, last - first).is_none_or(|equation| equation.is_solvable(&mut trials))
 }
 
 impl Strided<'_> {
@@ -66,7 +73,7 @@ impl Strided<'_> {
     }
 
     /// Bytes within which all elements lie, to either side of the one at index 0.
-    fn reach(&self) -> usize {
+    pub(crate) fn reach(&self) -> usize {
         let far = |(extent, stride): (&i64, &i64)| {
             stride.unsigned_abs().saturating_mul(extent.saturating_sub(1).unsigned_abs())
         };
@@ -115,19 +122,17 @@ struct Equation {
     /// Smallest step first; none a multiple of another that it runs on from.
     terms: SmallVec<[Term; 12]>,
     slack: u64,
-    /// `None` if it lies outside of all that the terms come to.
-    target: Option<u64>,
+    target: u64,
 }
 
 impl Equation {
     /// Of two fields with elements; `None` if they reach further than 64 bits count.
-    fn new(one: &Strided<'_>, other: &Strided<'_>) -> Option<Equation> {
-        let ((first, end), (start, last)) = (one.ends()?, other.ends()?);
-        // Nothing below is more than this.
-        let most = u64::try_from((end - first) + (last - start)).ok()?;
-        let target = u64::try_from(last - first).ok().filter(|target| *target <= most);
+    fn new(one: &Strided<'_>, other: &Strided<'_>, target: i128) -> Option<Equation> {
+        let target = u64::try_from(target).ok()?;
         let mut slack = u64::try_from((one.itemsize - 1).checked_add(other.itemsize - 1)?).ok()?;
         let mut terms: SmallVec<[Term; 12]> = one.terms().chain(other.terms()).collect::<Option<_>>()?;
+        // All that is added up below is part of this sum.
+        terms.iter().try_fold(slack, |sum, term| sum.checked_add(term.step.checked_mul(term.last)?))?;
         terms.sort_unstable_by_key(|term| term.step);
         // Merged where they are: the terms so far, and those still to be looked at behind them.
         let mut kept = 0;
@@ -135,7 +140,7 @@ impl Equation {
             let term = terms[position];
             match terms[..kept].last_mut() {
                 None if term.step - 1 <= slack => slack += term.step * term.last,
-                Some(finer) if term.step % finer.step == 0 && term.step / finer.step - 1 <= finer.last => {
+                Some(finer) if term.step.is_multiple_of(finer.step) && term.step / finer.step - 1 <= finer.last => {
                     finer.last += term.step / finer.step * term.last;
                 }
                 _ => {
@@ -155,7 +160,7 @@ impl Equation {
 
     /// Whether there is a solution, or `trials` have been used up.
     fn is_solvable(&self, trials: &mut u32) -> bool {
-        self.target.is_some_and(|target| search(&self.terms, target, self.slack, trials))
+        search(&self.terms, self.target, self.slack, trials)
     }
 }
 
@@ -231,7 +236,9 @@ mod tests {
     /// Trials that it takes to decide.
     fn trials(one: Strided<'_>, other: Strided<'_>) -> u32 {
         let mut left = TRIALS;
-        Equation::new(&one, &other).expect("countable").is_solvable(&mut left);
+        let (first, last) = (one.ends().expect("countable").0, other.ends().expect("countable").1);
+        let Some(equation) = Equation::new(&one, &other, last - first) else { return 0 };
+        equation.is_solvable(&mut left);
         TRIALS - left
     }
 

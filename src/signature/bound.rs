@@ -2,23 +2,72 @@
 
 use std::marker::PhantomData;
 
+use smallvec::SmallVec;
+
+use super::stand_in::StandIn;
 use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::dims::Dim;
 use crate::error::Result;
 use crate::layout::Extents;
+use crate::tensor::Tensor;
 
 /// The fields of one call in the order of dimensions that the kernel was written for, while the arrays are borrowed.
 #[derive(Clone, Debug)]
 pub struct Bound<'a> {
     fields: Vec<(Box<str>, Option<Descriptor>)>,
     slow: Vec<Box<str>>,
+    copies: Vec<Copied>,
     /// The memory that the descriptors are of.
     borrowed: PhantomData<&'a Descriptor>,
 }
 
+/// A field that a copy stands in for.
+#[derive(Clone, Debug)]
+struct Copied {
+    field: Box<str>,
+    written: bool,
+    copy: StandIn,
+}
+
 impl<'a> Bound<'a> {
+    /// What is given, checked and in order.
     pub(super) fn new(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
+        let mut bound = Bound::oriented(signature, given)?;
+        for ((name, spec), (_, field)) in signature.fields().iter().zip(&bound.fields) {
+            let Some(field) = field else { continue };
+            let fits = spec.check_memory(field, signature.stated_device());
+            fits.map_err(|error| SignatureError::of(name, error))?;
+            if spec.is_slow(field) {
+                bound.slow.push(name.clone());
+            }
+        }
+        Ok(bound)
+    }
+
+    /// The same, with copies for what does not fit.
+    pub(super) fn with_copies(signature: &Signature, given: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
+        let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
+        let mut bound = Bound::oriented(signature, &descriptors)?;
+        let device = signature.stated_device();
+        for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
+            let Some(found) = field else { continue };
+            let named = |error: crate::Error| SignatureError::of(name, error);
+            match spec.check_memory(found, device) {
+                Ok(()) if !spec.is_slow(found) => continue,
+                Err(error) if !spec.is_copyable(found, device) => return Err(named(error).into()),
+                _ => {}
+            }
+            let Some((_, tensor)) = given.iter().find(|(given, _)| *given == &**name) else { continue };
+            let copy = StandIn::filled(spec, tensor, found.clone(), device).map_err(named)?;
+            *field = Some(copy.tensor().descriptor().clone());
+            bound.copies.push(Copied { field: name.clone(), written: spec.stated_access().writes(), copy });
+        }
+        Ok(bound)
+    }
+
+    /// What is given, in order, without a look at what a copy could mend.
+    fn oriented(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
         let known = signature.fields();
         for (position, (field, _)) in given.iter().enumerate() {
             let field = *field;
@@ -30,30 +79,41 @@ impl<'a> Bound<'a> {
                 return Err(SignatureError::Twice { field: field.into() }.into());
             }
         }
-        let mut bound = Bound { fields: Vec::with_capacity(known.len()), slow: Vec::new(), borrowed: PhantomData };
+        let mut fields = Vec::with_capacity(known.len());
         for (name, spec) in known {
-            let Some((_, found)) = given.iter().find(|(given, _)| *given == &**name) else {
-                if !spec.is_optional() {
-                    return Err(SignatureError::Missing { field: name.clone() }.into());
-                }
-                bound.fields.push((name.clone(), None));
-                continue;
-            };
-            let mut field = (*found).clone();
-            let fits = spec.orient(&mut field).and_then(|()| spec.check_memory(&field, signature.stated_device()));
-            fits.map_err(|error| SignatureError::of(name, error))?;
-            if spec.is_slow(&field) {
-                bound.slow.push(name.clone());
+            let found = given.iter().find(|(given, _)| *given == &**name);
+            let field = found.map(|(_, found)| spec.oriented(found)).transpose();
+            fields.push((name.clone(), field.map_err(|error| SignatureError::of(name, error))?));
+            if found.is_none() && !spec.is_optional() {
+                return Err(SignatureError::Missing { field: name.clone() }.into());
             }
-            bound.fields.push((name.clone(), Some(field)));
         }
-        check_overlap(signature, |position| bound.fields[position].1.as_ref())?;
-        Ok(bound)
+        check_overlap(signature, |position| fields[position].1.as_ref())?;
+        Ok(Bound { fields, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
     }
 
     /// A field, if it was given.
     pub fn get(&self, name: &str) -> Option<&Descriptor> {
         self.fields.iter().find(|(known, _)| **known == *name)?.1.as_ref()
+    }
+
+    /// The names of fields that copies stand in for.
+    pub fn copied(&self) -> impl Iterator<Item = &str> {
+        self.copies.iter().map(|copied| &*copied.field)
+    }
+
+    /// Copies what stands in for the fields that are written back into them.
+    ///
+    /// # Errors
+    /// [`crate::OutOfMemory`].
+    ///
+    /// # Safety
+    /// - The fields' memory may be written, and nobody else uses it, or the copies, meanwhile.
+    #[allow(unsafe_code, reason = "the caller vouches for the memory")]
+    pub unsafe fn copy_back(&self) -> Result<()> {
+        let mut written = self.copies.iter().filter(|copied| copied.written);
+        // SAFETY: passed on from the caller.
+        written.try_for_each(|copied| unsafe { copied.copy.copy_back() })
     }
 
     /// The names of fields whose layout is slow.
@@ -77,13 +137,24 @@ pub(crate) fn check_overlap<'a>(
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
     let fields = signature.fields();
-    for (position, (name, spec)) in fields.iter().enumerate() {
-        let Some(written) = field(position).filter(|_| spec.stated_access().writes()) else { continue };
-        for (other, (other_name, other_spec)) in fields.iter().enumerate() {
+    let written = |place: usize| fields[place].1.stated_access().writes();
+    if !(0..fields.len()).any(written) {
+        return Ok(());
+    }
+    // Most fields are far from each other: each one's stretch is worked out once, not for each pair.
+    let reached: SmallVec<[_; 16]> =
+        (0..fields.len()).map(|place| Some((field(place)?, field(place)?.reach()))).collect();
+    for (place, one) in reached.iter().enumerate() {
+        let Some((one, (low, high))) = one.as_ref().filter(|_| written(place)) else { continue };
+        for (other_place, other) in reached.iter().enumerate() {
             // Two written fields are looked at once.
-            let again = other == position || (other < position && other_spec.stated_access().writes());
-            if !again && field(other).is_some_and(|other| written.overlaps(other)) {
-                return Err(SignatureError::Overlap { field: name.clone(), other: other_name.clone() });
+            let again = other_place == place || (other_place < place && written(other_place));
+            let Some((other, (other_low, other_high))) = other.as_ref().filter(|_| !again) else { continue };
+            if low <= other_high && other_low <= high && one.overlaps(other) {
+                return Err(SignatureError::Overlap {
+                    field: fields[place].0.clone(),
+                    other: fields[other_place].0.clone(),
+                });
             }
         }
     }

@@ -13,6 +13,13 @@ use crate::layout::{Layout, LayoutError, Spec};
 use crate::protocol::ExchangeError;
 
 impl FieldSpec {
+    /// As [`FieldSpec::orient`], of a field that stays as it is.
+    pub(super) fn oriented(&self, field: &Descriptor) -> Result<Descriptor> {
+        let mut field = field.clone();
+        self.orient(&mut field)?;
+        Ok(field)
+    }
+
     /// Brings the dimensions into the wanted order, and sees to it that dims and origin are stated. What is wrong here
     /// no copy can mend.
     pub(crate) fn orient(&self, field: &mut Descriptor) -> Result<()> {

@@ -11,18 +11,23 @@
 mod bound;
 mod error;
 mod fit;
+mod stand_in;
 
 use std::sync::Arc;
 
 pub use self::bound::Bound;
+#[cfg(feature = "python")]
 pub(crate) use self::bound::{check_overlap, common_domain};
 pub use self::error::SignatureError;
+#[cfg(feature = "python")]
+pub(crate) use self::stand_in::StandIn;
 use crate::descriptor::{Descriptor, Labels};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Layout, LayoutError, check_len};
+use crate::tensor::Tensor;
 
 /// What a stencil does with a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,5 +239,36 @@ impl Signature {
     /// field that shares memory with another one.
     pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
         Bound::new(self, fields)
+    }
+
+    /// As [`Signature::bind`], with a copy standing in for each field on the host that would fit but for its element type,
+    /// alignment or layout. [`Bound::copied`] names them; what was written to them is not in the fields before
+    /// [`Bound::copy_back`].
+    ///
+    /// # Errors
+    /// As for [`Signature::bind`], also where [`can_cast`](crate::can_cast) does not allow for the element types, for
+    /// written fields both ways; and [`crate::OutOfMemory`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Access, DType, Dims, FieldSpec, Layout, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let wanted = FieldSpec::new(DType::F64, Dims::standard(2)).access(Access::Write).layout(Layout::f_order(2));
+    /// let signature = Signature::new([("out", wanted)])?;
+    /// let out = Tensor::zeros(&Spec::new(&[2, 3], DType::F32))?;
+    /// let bound = signature.bind_or_copy(&[("out", &out)])?;
+    /// assert_eq!(bound.get("out").unwrap().strides(), [1, 2]);
+    /// // SAFETY: the copy has six elements of this type, and nobody else knows the two fields.
+    /// unsafe {
+    ///     bound.get("out").unwrap().ptr().cast::<f64>().add(2).write(7.5); // index (0, 1)
+    ///     bound.copy_back()?;
+    ///     assert_eq!(out.descriptor().ptr().cast::<f32>().add(1).read(), 7.5);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bind_or_copy<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
+        Bound::with_copies(self, fields)
     }
 }

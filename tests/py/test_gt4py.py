@@ -225,6 +225,32 @@ def test_tensors_go_straight_into_stencils(stencil: Any, backend: str, inp: str,
     assert np.array_equal(in_order(fields[3]), wanted)
 
 
+@pytest.mark.parametrize(
+    ("inp", "pair", "out"), [("IJK", "IJK0", "IJK"), ("KJI", "0KJI", "JKI"), ("KIJ", "I0JK", "KIJ")]
+)
+def test_data_arrays_go_straight_into_stencils(stencil: Any, backend: str, inp: str, pair: str, out: str) -> None:
+    """Their dims are looked at once `dlfield.xarray` is imported; an origin they do not have."""
+    convert = pytest.importorskip("dlfield.xarray", exc_type=ImportError).to_xarray
+    fields = (field(inp, backend, 1), field("K", backend, 1000), field(pair, backend, 2000), field(out, backend, 5000))
+    wanted = expected(*fields)
+    names = ("inp", "level", "pair", "out")
+    origins = {name: made.__gt_origin__ for name, made in zip(names, fields, strict=True)}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="The layout of the field")
+        stencil(*(convert(made) for made in fields), domain=DOMAIN, origin=origins)
+    assert np.array_equal(in_order(fields[3]), wanted)
+
+
+def test_data_arrays_with_names_of_their_own_go_by_position(stencil: Any, backend: str) -> None:
+    xarray = pytest.importorskip("xarray")
+    fields = (field("IJK", backend, 1), field("K", backend, 10), field("IJK0", backend, 20), field("IJK", backend, 50))
+    wanted = expected(*fields)
+    names = ("inp", "level", "pair", "out")
+    origins = {name: made.__gt_origin__ for name, made in zip(names, fields, strict=True)}
+    stencil(*(xarray.DataArray(made.to_numpy()) for made in fields), domain=DOMAIN, origin=origins)
+    assert np.array_equal(in_order(fields[3]), wanted)
+
+
 def test_origin_of_the_call_wins(stencil: Any, backend: str) -> None:
     fields = (
         field("IJK", backend, 1),

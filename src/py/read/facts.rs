@@ -167,6 +167,9 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
     let ordinary = has_ordinary_attributes(ty);
     for name in Name::ALL {
         let Some(value) = lookup::on_type(ty, name.text(ty.py())) else { continue };
+        if repeats(&value) {
+            continue;
+        }
         found.insert(name);
         // SAFETY: the type of a live object.
         let flags = unsafe { (*value.get_type_ptr()).tp_flags };
@@ -175,6 +178,14 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
         }
     }
     (found, methods)
+}
+
+/// Whether `dlfield.xarray` has put an attribute on a type. It repeats what the object and the array inside say, and those
+/// are asked anyway.
+fn repeats(value: &Bound<'_, PyAny>) -> bool {
+    let module = lookup::on_type(&value.get_type(), intern!(value.py(), "__module__"));
+    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+    module.is_some_and(|module| module.to_string_lossy() == "dlfield.xarray")
 }
 
 /// Whether the instances' attributes are found as the interpreter finds them, and not by code of the type's own.

@@ -78,8 +78,9 @@ unsafe extern "C" fn bind(
             return Err(PyTypeError::new_err(message));
         }
         // SAFETY: null, or a tuple of strings with as many values.
-        let keywords = unsafe { Bound::from_borrowed_ptr_or_opt(py, keywords) };
-        let keywords = keywords.map(|names| unsafe { names.cast_into_unchecked::<PyTuple>() });
+        let keywords = unsafe {
+            Bound::from_borrowed_ptr_or_opt(py, keywords).map(|names| names.cast_into_unchecked::<PyTuple>())
+        };
         let made = recycle::create(py, |bound: &mut PyBound| {
             let known = signature.get();
             let fields = bound.prepare(&signature);

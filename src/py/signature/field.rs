@@ -11,7 +11,7 @@ use crate::py::descriptor::PyDescriptor;
 use crate::py::index::DETACHED_FROM;
 use crate::py::read::Hooks;
 use crate::py::{errors, keep, read, recycle};
-use crate::signature::{FieldSpec, SignatureError};
+use crate::signature::{FieldSpec, SignatureError, StandIn};
 use crate::tensor::Tensor;
 
 /// An argument that was described and fits.
@@ -33,8 +33,7 @@ struct More {
 /// A copy that stands in for the caller's memory.
 struct Copy {
     described: Py<PyDescriptor>,
-    ours: Tensor,
-    theirs: Tensor,
+    stand_in: StandIn,
 }
 
 impl Field {
@@ -105,12 +104,21 @@ impl Field {
 
     /// Fills the copy that stands in.
     pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
-        self.copy().map_or(Ok(()), |copy| assign(py, &copy.ours, &copy.theirs))
+        // SAFETY: what other threads do to the memory meanwhile is their affair, as with NumPy.
+        self.copying(py, |stand_in| unsafe { stand_in.fill() })
     }
 
     /// Copies what was written back into the caller's memory.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
-        self.copy().map_or(Ok(()), |copy| assign(py, &copy.theirs, &copy.ours))
+        // SAFETY: as above; the signature lets nobody write read-only memory.
+        self.copying(py, |stand_in| unsafe { stand_in.copy_back() })
+    }
+
+    /// Copies all elements, with other threads running if there are many.
+    fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> PyResult<()> {
+        let Some(Copy { stand_in, .. }) = self.copy() else { return Ok(()) };
+        let little = stand_in.tensor().descriptor().nbytes() < DETACHED_FROM;
+        Ok(if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }?)
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -144,25 +152,19 @@ impl Copy {
     fn of(described: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> PyResult<Copy> {
         let py = described.py();
         let theirs = described.get().descriptor().clone();
-        let ours = Tensor::empty(&spec.stand_in(&theirs, device))?;
         let owner = keep::owner(described.as_any());
         // SAFETY: the description keeps the memory, and is kept; it is written only if the description allows it.
         let theirs = unsafe { Tensor::from_parts(theirs, owner) };
+        let stand_in = StandIn::of(spec, theirs, device)?;
+        let ours = stand_in.tensor();
         let tensor = recycle::tensor(py, ours.clone())?;
         let described = recycle::create(py, |description: &mut PyDescriptor| {
             *description.descriptor_mut() = ours.descriptor().clone();
             description.set(tensor.into_any(), None, "dlfield");
             Ok(())
         })?;
-        Ok(Copy { described: described.unbind(), ours, theirs })
+        Ok(Copy { described: described.unbind(), stand_in })
     }
-}
-
-/// Copies all elements, with other threads running if there are many.
-fn assign(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<()> {
-    // SAFETY: the memory may be written, and what other threads do to it meanwhile is their affair, as with NumPy.
-    let copy = || unsafe { to.assign(from) };
-    Ok(if to.descriptor().nbytes() < DETACHED_FROM { copy() } else { py.detach(copy) }?)
 }
 
 /// What is slow about a field.
