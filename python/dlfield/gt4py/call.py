@@ -128,7 +128,7 @@ class Call:
         for name, info in self.parameter_info.items():
             found = type(parameters[name])
             if info.access and np.dtype(found) != info.dtype:
-                raise DTypeError(f"{name}: found a scalar of type {found.__name__}, must be of type {info.dtype}")
+                raise DTypeError(f'scalar "{name}": {found.__name__}; wanted is {info.dtype}')
 
     def _warn_of_layouts(self, bound: _native.Bound) -> None:
         for name, layout in self._layouts.items():
@@ -137,8 +137,8 @@ class Call:
             strides = [abs(stride) for _, size, stride in by_rank if size > 1]
             if strides != sorted(strides, reverse=True):
                 warnings.warn(
-                    f"{name}: found the layout {field.layout} of {field.dims}, the backend is fast with {layout}; "
-                    f"allocate with backend=, or wrap with on_mismatch='copy'",
+                    f'field "{name}": layout: {field.layout} for dims {field.dims}; fast is {layout}: allocate with '
+                    f"backend=, or wrap with on_mismatch='copy'",
                     LayoutWarning,
                     # From here up to who called the wrapped stencil.
                     stacklevel=7,

@@ -49,8 +49,8 @@ def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], or
         for axis, room in _room(field_info[name], shape, origins[name]):
             if room < 0:
                 raise LayoutError(
-                    f"{name}: its shape {shape} has no room for the origin {origins[name]} and what the stencil reads "
-                    f"beyond the domain; pass a larger array or a smaller origin"
+                    f'field "{name}": shape: {shape} has no room for the origin {origins[name]} and what the stencil '
+                    f"reads beyond the domain; pass a larger array or a smaller origin"
                 )
             found = largest[axis]
             largest[axis] = room if found is None else min(found, room)
@@ -67,7 +67,7 @@ def given_domain(domain: Any) -> Ints:
     """
     sizes = _integers("domain", domain)
     if len(sizes) != 3 or min(sizes) < 0:
-        raise LayoutError(f"domain: found {domain!r}, must be three sizes, for I, J and K")
+        raise LayoutError(f"domain: {domain!r}; allowed are three sizes, for I, J and K")
     return sizes
 
 
@@ -86,24 +86,24 @@ def check(
         A domain without points, too large for a field or with too few levels; an origin that is too small.
     """
     if 0 in domain:
-        raise LayoutError(f"domain: found {domain}, must have a point in each of I, J and K")
+        raise LayoutError(f"domain: {domain} is without points; allowed is 1 or more in each of I, J and K")
     if domain[2] < domain_info.min_sequential_axis_size:
         raise LayoutError(
-            f"domain: found {domain[2]} levels in K, the stencil needs at least {domain_info.min_sequential_axis_size}"
+            f"domain: {domain} has {domain[2]} levels, the stencil needs {domain_info.min_sequential_axis_size} or more"
         )
     for name, shape in shapes.items():
         info, origin = field_info[name], origins[name]
         least = tuple(lower for _, (lower, _) in _boundaries(info))
         if any(found < lower for found, lower in zip(origin, least, strict=False)):
             raise LayoutError(
-                f"{name}: found the origin {origin}, must be at least {least}, as far as the stencil reads below it"
+                f'field "{name}": origin: {origin}; allowed is {least} or more, as far as the stencil reads below it'
             )
         if any(origin[len(least) :]):
-            raise LayoutError(f"{name}: found the origin {origin}, must be 0 in data dimensions")
+            raise LayoutError(f'field "{name}": origin: {origin}; allowed is 0 in data dimensions')
         for axis, room in _room(info, shape, origin):
             if room < domain[axis]:
                 raise LayoutError(
-                    f"{name}: its shape {shape} with the origin {origin} has room for {room} points in "
+                    f'field "{name}": shape: {shape} with the origin {origin} has room for {room} points in '
                     f"{'IJK'[axis]}, the domain is {domain}; pass a smaller domain or origin, or a larger array"
                 )
 
@@ -112,7 +112,7 @@ def _by_name(origin: Any) -> dict[str, Ints]:
     if origin is None:
         return {}
     if isinstance(origin, Mapping):
-        return {str(name): _integers(f"origin of {name}", value) for name, value in origin.items()}
+        return {str(name): _integers(f"origin of {name!r}", value) for name, value in origin.items()}
     if isinstance(origin, Iterable):
         return {"_all_": _integers("origin", origin)}
     return {"_all_": _integers("origin", (origin,)) * 3}
@@ -122,7 +122,7 @@ def _integers(what: str, values: Any) -> Ints:
     try:
         return tuple(operator.index(value) for value in values)
     except TypeError:
-        raise LayoutError(f"{what}: found {values!r}, must be a sequence of integers") from None
+        raise LayoutError(f"{what}: {values!r}; allowed is a sequence of integers") from None
 
 
 def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stated: Mapping[str, Ints]) -> Ints:
@@ -130,14 +130,14 @@ def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stat
     data = (0,) * len(info.data_dims)
     if own is not None:
         if len(own) not in (info.ndim, info.domain_ndim):
-            raise LayoutError(
-                f"origin: found {own} for {name}, must have {info.domain_ndim} numbers, one for each of {info.axes}"
-            )
+            raise LayoutError(f'field "{name}": origin: {own}; allowed is one number for each of {info.axes}')
         return own if len(own) == info.ndim else own + data
     if common is not None:
         grid = tuple(value for value, present in zip(common, info.domain_mask, strict=False) if present)
         if len(grid) != info.domain_ndim:
-            raise LayoutError(f"origin: found {common}, must have 3 numbers, for I, J and K: {name} has {info.axes}")
+            raise LayoutError(
+                f'origin: {common}; allowed are three numbers, for I, J and K: field "{name}" has {info.axes}'
+            )
         return grid + data
     return stated.get(name, (0,) * info.ndim)
 
