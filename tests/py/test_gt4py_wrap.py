@@ -1,5 +1,6 @@
 """`dlfield.gt4py.wrap`: compiled stencils take any array, compute what they compute, and refuse what leaves a field."""
 
+import copy
 import inspect
 import warnings
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import dlfield as dl
 from dlfield.gt4py import WrappedStencil, wrap
-from fakes_interfaces import Exposing, host, interface_of
+from fakes_interfaces import Exposing, cuda, host, interface_of
 
 pytest.importorskip("gt4py")
 
@@ -63,7 +64,7 @@ def climb(  # type: ignore[no-untyped-def]  # noqa: ANN201 (GTScript allows no r
             out = out[0, 0, -1] + inp[2, 0, -1] + level[1]
 
 
-@pytest.fixture(scope="module", params=["numpy", "gt:cpu_kfirst", "gt:cpu_ifirst"])
+@pytest.fixture(scope="module", params=["numpy", "debug", "gt:cpu_kfirst", "gt:cpu_ifirst"])
 def stencil(request: pytest.FixtureRequest) -> Any:
     return gtscript.stencil(backend=request.param, definition=mix)
 
@@ -280,6 +281,8 @@ def test_attributes_are_the_stencils(quick: Any) -> None:
     assert "mix" in repr(wrapped)
     with pytest.raises(AttributeError, match="height"):
         _ = wrapped.height
+    assert copy.copy(wrapped) is wrapped
+    assert copy.deepcopy({"key": wrapped})["key"] is wrapped
 
 
 def _frozen_origin() -> dict[str, tuple[int, ...]]:
@@ -471,6 +474,7 @@ def test_later_calls_are_checked_too(stencil: Any, on_mismatch: Any, recwarn: py
         ("pair", call.arrays["out"].repeat(3).reshape(*SHAPE, 3), dl.LayoutError),
         ("out", np.broadcast_to(call.arrays["level"], SHAPE), dl.ExchangeError),
         ("level", object(), dl.NotAnArrayError),
+        ("level", cuda(shape=(4,), strides=None, typestr="<f8"), dl.DeviceError),
     ]:
         with pytest.raises(error, match=name):
             wrapped(**{**call.arrays, name: wrong}, **_WEIGHTED)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from dlfield import _native
 from dlfield._native import DeviceError
@@ -28,7 +28,14 @@ class WrappedStencil:
         call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
+        return getattr(self.__dict__["__wrapped__"], name)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return itself, as stencils do: it can't be changed."""
+        return self
 
     def __repr__(self) -> str:
         return f"<dlfield.gt4py.wrap of {self.__wrapped__!r}>"
