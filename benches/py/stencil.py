@@ -1,8 +1,10 @@
-"""A compiled GT4Py stencil on our fields, next to the same stencil on GT4Py's own."""
+"""A compiled GT4Py stencil on our fields, next to the same stencil on GT4Py's own; wrapped, next to itself."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from gt4py import storage
 from gt4py.cartesian import gtscript
 
@@ -45,4 +47,39 @@ def lines() -> list[Line]:
             for name in ("dlfield.gt4py", "dlfield"):
                 what = f"{backend} Laplacian on {domain}, fields of `{name}`"
                 found.append(Line(what, times[name], "of `gt4py.storage`", peer, "at most 1"))
+            if backend == "gt:cpu_kfirst":
+                found += _wrapped(stencil, backend, domain)
     return found
+
+
+def _wrapped(stencil: Any, backend: str, domain: tuple[int, int, int]) -> list[Line]:
+    """Measure the wrapped stencil and the plain one on arrays of NumPy and of PyTorch."""
+    shape = (domain[0] + 2, domain[1] + 2, domain[2])
+    inp = np.random.default_rng(1).random(shape)
+    arguments: dict[str, tuple[Any, Any]] = {
+        "NumPy arrays": (inp, np.zeros(shape)),
+        "PyTorch tensors": (torch.from_numpy(inp), torch.zeros(shape, dtype=torch.float64)),
+    }
+    calls = {"plain": stencil, "wrapped": dlfield.gt4py.wrap(stencil)}
+    cases: dict[tuple[str, str], Case] = {
+        (which, what): (partial(_call, call, given, domain), out)
+        for what, (given, out) in arguments.items()
+        for which, call in calls.items()
+    }
+    times = best_times(cases, rounds=40, turn=0.05)
+    results = [np.asarray(out) for _, out in arguments.values()]
+    np.testing.assert_array_equal(results[0], results[1])
+    return [
+        Line(
+            f"{backend} Laplacian on {domain}, `dlfield.gt4py.wrap`, {what}",
+            times["wrapped", what],
+            "the plain stencil",
+            times["plain", what],
+            "at most 1" if what == "NumPy arrays" else "below 1",
+        )
+        for what in arguments
+    ]
+
+
+def _call(call: Any, inp: Any, domain: tuple[int, int, int], out: Any) -> None:
+    call(inp, out, origin=(1, 1, 0), domain=domain)

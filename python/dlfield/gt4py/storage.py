@@ -1,8 +1,8 @@
 """Drop-in for `gt4py.storage`: the same functions, signatures and results, on dlfield's memory.
 
-Nothing here imports GT4Py. As there, the names in `dimensions` say which of I, J, K and the data dimensions an array
-has, and the layout follows from that set by position, whatever the order of the names. Sizes are 64-bit, zero-size
-shapes work, and every block starts at a 64-byte boundary at least.
+As there, the names in `dimensions` say which of I, J, K and the data dimensions an array has, and the layout follows
+from that set by position, whatever the order of the names. Sizes are 64-bit, zero-size shapes work, and every block
+starts at a 64-byte boundary at least.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,0 +1,84 @@
+"""Horizontal diffusion with a flux limiter, as weather models have it, on the arrays of four libraries.
+
+The stencil is compiled once, for NumPy arrays in C order. Wrapped, it takes the others too: it runs on their memory,
+where it lies, and copies only where it is told to.
+
+    python examples/horizontal_diffusion.py
+"""
+
+import numpy as np
+import torch
+import xarray
+from gt4py.cartesian import gtscript
+from gt4py.cartesian.gtscript import PARALLEL, Field, computation, interval
+
+import dlfield as dl
+from dlfield import gt4py as dl_gt4py
+from only_dlpack import OnlyDLPack
+
+BACKEND = "gt:cpu_kfirst"
+DOMAIN = (32, 24, 10)
+# The stencil reads two points beyond the domain in I and J.
+HALO = ((2, 2), (2, 2), (0, 0))
+ORIGIN = (2, 2, 0)
+SHAPE = (36, 28, 10)
+
+
+@gtscript.stencil(backend=BACKEND)
+def plain(inp: Field[np.float64], out: Field[np.float64], *, weight: np.float64) -> None:
+    with computation(PARALLEL), interval(...):
+        laplacian = 4.0 * inp - (inp[1, 0, 0] + inp[-1, 0, 0] + inp[0, 1, 0] + inp[0, -1, 0])
+        step_i = laplacian[1, 0, 0] - laplacian
+        flux_i = 0.0 if step_i * (inp[1, 0, 0] - inp) > 0.0 else step_i
+        step_j = laplacian[0, 1, 0] - laplacian
+        flux_j = 0.0 if step_j * (inp[0, 1, 0] - inp) > 0.0 else step_j
+        out = inp - weight * (flux_i - flux_i[-1, 0, 0] + flux_j - flux_j[0, -1, 0])
+
+
+def main() -> None:
+    """Run the stencil on each kind of array, compare, and print whose memory it ran on."""
+    start = np.random.default_rng(1).random(SHAPE)
+
+    # What to compare with: the plain stencil on NumPy arrays.
+    wanted = np.zeros(SHAPE)
+    plain(start, wanted, weight=0.1, origin=ORIGIN, domain=DOMAIN)
+
+    diffuse = dl_gt4py.wrap(plain)
+
+    # PyTorch has no names for dimensions: the order is that of the stencil, and the call says where to begin.
+    out = torch.zeros(SHAPE, dtype=torch.float64)
+    diffuse(torch.tensor(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
+    assert np.array_equal(out.numpy(), wanted)
+    report("torch.Tensor", theirs=out.data_ptr(), stencils=dl.describe(out).ptr)
+
+    # xarray has names. The stencil sees I, J, K, in whatever order the dimensions come.
+    inp = xarray.DataArray(start, dims=("I", "J", "K")).transpose("K", "J", "I")
+    out = xarray.DataArray(np.zeros(SHAPE), dims=("I", "J", "K")).transpose("K", "J", "I")
+    diffuse(inp, out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
+    assert np.array_equal(out.transpose("I", "J", "K"), wanted)
+    report("xarray.DataArray, K J I", theirs=out.values.ctypes.data, stencils=dl.describe(out).ptr)
+
+    # DLPack is enough.
+    memory = np.zeros(SHAPE)
+    out = OnlyDLPack(memory)
+    diffuse(OnlyDLPack(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
+    assert np.array_equal(memory, wanted)
+    report("DLPack alone", theirs=memory.ctypes.data, stencils=dl.describe(out).ptr)
+
+    # dlfield's own tensors know their halo, so there is nothing to say about origin and domain. These are laid out for
+    # another backend. The stencil can run on them, slowly; "copy" gives it copies in its own layout, for the call.
+    inp = dl.from_array(start, backend="gt:cpu_ifirst", dims="IJK", halo=HALO)
+    out = dl.zeros_like(inp)
+    dl_gt4py.wrap(plain, on_mismatch="copy")(inp, out, weight=0.1, domain=DOMAIN)
+    assert np.array_equal(out.to_numpy(), wanted)
+    print(f"{'dlfield.Tensor, copied':<26} layout {out.layout} at {out.ptr:#x}; the stencil had copies in (0, 1, 2)")
+
+
+def report(what: str, theirs: int, stencils: int) -> None:
+    """Print the address that the caller knows beside the one that the stencil gets."""
+    assert theirs == stencils
+    print(f"{what:<26} memory at {theirs:#x}, the stencil gets {stencils:#x}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""An array of a library that nobody here has heard of: all it has is DLPack."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class OnlyDLPack:
+    """Memory behind `__dlpack__` and `__dlpack_device__`, and nothing else."""
+
+    def __init__(self, array: npt.NDArray[np.float64]) -> None:
+        self._array = array
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self._array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()

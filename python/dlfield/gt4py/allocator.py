@@ -1,0 +1,149 @@
+"""dlfield's memory under the fields of `gt4py.next`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlfield import _native
+from dlfield._native import DeviceError, DTypeError, LayoutError
+
+__all__ = ["Allocator", "allocator"]
+
+# What gt4py.next's own allocator for the CPU aligns rows to.
+_ALIGNMENT_SIZE = 64
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """What `allocator` returns: an allocator by the protocol of `gt4py.next`, which calls its two special attributes.
+
+    Equal where the device is equal, and hashable, so that `gt4py.next` keeps one constructor for all of them.
+    """
+
+    device: _native.Device
+
+    @property
+    def __gt_device_type__(self) -> Any:
+        """The device as `gt4py.next` names it."""
+        from gt4py._core.definitions import DeviceType
+
+        return DeviceType.CPU
+
+    def __gt_allocate__(
+        self,
+        domain: Any,
+        dtype: Any,
+        device_id: int = 0,
+        aligned_index: Sequence[Any] | None = None,
+    ) -> Any:
+        """Allocate memory for a field: what `zeros` and the others of `gt4py.next` call.
+
+        Parameters
+        ----------
+        domain
+            A `gt4py.next.Domain`: each dimension with its range.
+        dtype
+            A `DType` of GT4Py, of scalars.
+        device_id
+            0, as there is one CPU.
+        aligned_index
+            Pairs of a dimension and an absolute index in `domain`; that point of each row is aligned. A dimension that
+            is not mentioned counts from its start, one that `domain` does not have is ignored.
+
+        Returns
+        -------
+        gt4py.storage.allocators.TensorBuffer
+            Its `buffer` is a `dlfield.Tensor` with the domain's labels, its `ndarray` a NumPy array on it.
+
+        Raises
+        ------
+        LayoutError
+            An `aligned_index` outside of `domain`; a size that overflows.
+        DTypeError
+            A `dtype` that is not one of scalars.
+        DeviceError
+            A `device_id` other than 0.
+        """
+        from gt4py._core.definitions import Device
+        from gt4py.next.custom_layout_allocators import horizontal_first_layout_mapper
+        from gt4py.storage.allocators import TensorBuffer
+
+        if device_id != 0:
+            raise DeviceError(f"device_id: found {device_id}, there is one CPU, number 0")
+        if dtype.tensor_shape:
+            raise DTypeError(f"dtype: found {dtype}, must be one of scalars: gt4py.next has no fields of sub-arrays")
+        layout = horizontal_first_layout_mapper(domain.dims)
+        tensor = _native.empty(
+            tuple(domain.shape),
+            dtype.scalar_type,
+            dims=tuple(dimension.value for dimension in domain.dims),
+            layout=layout,
+            alignment_size=_ALIGNMENT_SIZE,
+            aligned_index=_relative(domain, aligned_index or ()),
+        )
+        return TensorBuffer(
+            buffer=tensor,
+            memory_address=tensor.ptr,
+            device=Device(self.__gt_device_type__, device_id),
+            dtype=dtype,
+            shape=tensor.shape,
+            strides=tensor.strides,
+            layout_map=layout,
+            byte_offset=0,
+            byte_alignment=_ALIGNMENT_SIZE,
+            aligned_index=tensor.aligned_index,
+            ndarray=tensor.to_numpy(),
+        )
+
+
+def allocator(device: Any = "cpu") -> Allocator:
+    """Return an allocator for `gt4py.next`: its fields then lie in dlfield's memory.
+
+    Layout and alignment are those of the allocator that `gt4py.next` uses itself: horizontal dimensions have the
+    smallest strides, then vertical, then local ones, the first of each kind first, and rows are aligned to 64 bytes.
+    Other than there, domains without points work, and sizes are 64-bit.
+
+    Parameters
+    ----------
+    device
+        Where to allocate: "cpu", a `Device` or DLPack's pair.
+
+    Returns
+    -------
+    Allocator
+        For the keyword `allocator` of `zeros`, `ones`, `full`, `empty` and `as_field` of `gt4py.next`.
+
+    Raises
+    ------
+    DeviceError
+        A `device` this build can't allocate on.
+
+    Example
+    -------
+    >>> from gt4py import next as gtx
+    >>> import dlfield as dl
+    >>> from dlfield import gt4py
+    >>> I, K = gtx.Dimension("I"), gtx.Dimension("K", kind=gtx.DimensionKind.VERTICAL)
+    >>> field = gtx.zeros({I: (-1, 5), K: 4}, allocator=gt4py.allocator())
+    >>> field.ndarray.strides, field.ndarray.ctypes.data % 64
+    ((8, 64), 0)
+    >>> tensor = dl.from_dlpack(field)
+    >>> tensor.dims, tensor.origin, tensor.ptr == field.ndarray.ctypes.data
+    (('I', 'K'), (1, 0), True)
+    """
+    return Allocator(_native.empty((), device=device).device)
+
+
+def _relative(domain: Any, aligned_index: Sequence[Any]) -> tuple[int, ...]:
+    """Return the aligned index counted from the start of the domain, in the order of its dimensions."""
+    wanted = {named.dim: int(named.value) for named in aligned_index}
+    found = []
+    for named_range in domain:
+        dim, (start, stop) = named_range.dim, (named_range.unit_range.start, named_range.unit_range.stop)
+        index = wanted.get(dim, start)
+        if index != start and not start <= index < stop:
+            raise LayoutError(
+                f"aligned_index: found {index} for {dim.value}, must be in the domain's [{start}, {stop})"
+            )
+        found.append(index - start)
+    return tuple(found)

@@ -1,0 +1,159 @@
+"""Origin and domain of a stencil call: the rules of `gt4py.cartesian`, with errors that name the field.
+
+Each is checked in every dimension by itself. GT4Py 1.1 compares tuples as a whole: it lets an origin pass that is too
+small in one dimension if it is larger than necessary in another, and a domain without points if it has an extent.
+"""
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from dlfield._native import LayoutError
+
+Ints = tuple[int, ...]
+
+
+def field_origins(field_info: Mapping[str, Any], stated: Mapping[str, Ints], origin: Any) -> dict[str, Ints]:
+    """Return the origin of each field in the order of its dimensions.
+
+    Parameters
+    ----------
+    field_info
+        What the stencil says of its fields, by name.
+    stated
+        The origin that each field's array states, zeros where it states none.
+    origin
+        What the caller gave: None, an integer or a sequence for all fields, or a dictionary by name with "_all_" for
+        those that it does not name.
+
+    Raises
+    ------
+    LayoutError
+        `origin` is none of these, or has the wrong length for a field.
+    """
+    given = _by_name(origin)
+    common = given.get("_all_")
+    return {name: _origin_of(name, info, given.get(name), common, stated) for name, info in field_info.items()}
+
+
+def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], origins: Mapping[str, Ints]) -> Ints:
+    """Return the sizes in I, J and K that every field in `shapes` has room for, 1 where no field has the dimension.
+
+    Raises
+    ------
+    LayoutError
+        A field has no room even for its halo.
+    """
+    largest: list[int | None] = [None, None, None]
+    for name, shape in shapes.items():
+        for axis, room in _room(field_info[name], shape, origins[name]):
+            if room < 0:
+                raise LayoutError(
+                    f'field "{name}": shape: {shape} has no room for the origin {origins[name]} and what the stencil '
+                    f"reads beyond the domain; pass a larger array or a smaller origin"
+                )
+            found = largest[axis]
+            largest[axis] = room if found is None else min(found, room)
+    return tuple(1 if size is None else size for size in largest)
+
+
+def given_domain(domain: Any) -> Ints:
+    """Return what the caller gave for `domain` as three sizes.
+
+    Raises
+    ------
+    LayoutError
+        It is not a sequence of three integers of 0 or more.
+    """
+    sizes = _integers("domain", domain)
+    if len(sizes) != 3 or min(sizes) < 0:
+        raise LayoutError(f"domain: {domain!r}; allowed are three sizes, for I, J and K")
+    return sizes
+
+
+def check(
+    field_info: Mapping[str, Any],
+    domain_info: Any,
+    shapes: Mapping[str, Ints],
+    origins: Mapping[str, Ints],
+    domain: Ints,
+) -> None:
+    """Check that the stencil stays inside of every field in `shapes`.
+
+    Raises
+    ------
+    LayoutError
+        A domain without points, too large for a field or with too few levels; an origin that is too small.
+    """
+    if 0 in domain:
+        raise LayoutError(f"domain: {domain} is without points; allowed is 1 or more in each of I, J and K")
+    if domain[2] < domain_info.min_sequential_axis_size:
+        raise LayoutError(
+            f"domain: {domain} has {domain[2]} levels, the stencil needs {domain_info.min_sequential_axis_size} or more"
+        )
+    for name, shape in shapes.items():
+        info, origin = field_info[name], origins[name]
+        least = tuple(lower for _, (lower, _) in _boundaries(info))
+        if any(found < lower for found, lower in zip(origin, least, strict=False)):
+            raise LayoutError(
+                f'field "{name}": origin: {origin}; allowed is {least} or more, as far as the stencil reads below it'
+            )
+        if any(origin[len(least) :]):
+            raise LayoutError(f'field "{name}": origin: {origin}; allowed is 0 in data dimensions')
+        for axis, room in _room(info, shape, origin):
+            if room < domain[axis]:
+                raise LayoutError(
+                    f'field "{name}": shape: {shape} with the origin {origin} has room for {room} points in '
+                    f"{'IJK'[axis]}, the domain is {domain}; pass a smaller domain or origin, or a larger array"
+                )
+
+
+def _by_name(origin: Any) -> dict[str, Ints]:
+    if origin is None:
+        return {}
+    if isinstance(origin, Mapping):
+        return {str(name): _integers(f"origin of {name!r}", value) for name, value in origin.items()}
+    if isinstance(origin, Iterable):
+        return {"_all_": _integers("origin", origin)}
+    return {"_all_": _integers("origin", (origin,)) * 3}
+
+
+def _integers(what: str, values: Any) -> Ints:
+    try:
+        return tuple(operator.index(value) for value in values)
+    except TypeError:
+        raise LayoutError(f"{what}: {values!r}; allowed is a sequence of integers") from None
+
+
+def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stated: Mapping[str, Ints]) -> Ints:
+    """Return what was given for the field, else for all fields, else what its array states."""
+    data = (0,) * len(info.data_dims)
+    if own is not None:
+        if len(own) not in (info.ndim, info.domain_ndim):
+            raise LayoutError(f'field "{name}": origin: {own}; allowed is one number for each of {info.axes}')
+        return own if len(own) == info.ndim else own + data
+    if common is not None:
+        grid = tuple(value for value, present in zip(common, info.domain_mask, strict=False) if present)
+        if len(grid) != info.domain_ndim:
+            raise LayoutError(
+                f'origin: {common}; allowed are three numbers, for I, J and K: field "{name}" has {info.axes}'
+            )
+        return grid + data
+    return stated.get(name, (0,) * info.ndim)
+
+
+def _boundaries(info: Any) -> list[tuple[int, tuple[int, int]]]:
+    """Return for each of I, J and K the field has its number, and how far the stencil reads below and above a point."""
+    return [
+        (axis, cast(tuple[int, int], pair))
+        for axis, (pair, present) in enumerate(zip(info.boundary, info.domain_mask, strict=True))
+        if present
+    ]
+
+
+def _room(info: Any, shape: Ints, origin: Ints) -> list[tuple[int, int]]:
+    """Return for each of I, J and K the field has its number, and the largest domain there."""
+    return [
+        (axis, size - first - upper)
+        for (axis, (_, upper)), size, first in zip(_boundaries(info), shape, origin, strict=False)
+    ]

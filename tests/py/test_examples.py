@@ -1,0 +1,40 @@
+"""The scripts of `examples/` run as they are, and say what they claim to."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+for framework in ("gt4py", "torch", "xarray"):
+    pytest.importorskip(framework)
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.name != "only_dlpack.py")
+
+
+def test_there_are_examples() -> None:
+    assert [path.stem for path in SCRIPTS] == ["horizontal_diffusion", "vertical_solve"]
+    listed = (EXAMPLES / "README.md").read_text()
+    assert all(f"({path.name})" in listed for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_example(script: Path) -> None:
+    """No copies but those that are announced: three kinds of arrays are used where they are."""
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line[:26].rstrip() for line in lines] == [
+        "torch.Tensor",
+        "xarray.DataArray, K J I",
+        "DLPack alone",
+        "dlfield.Tensor, copied",
+    ]
+    for line in lines[:3]:
+        theirs, stencils = re.findall("0x[0-9a-f]+", line)
+        assert theirs == stencils
+    told = [line for line in done.stderr.splitlines() if "LayoutWarning" in line]
+    assert told
+    assert all("a copy stands in" in line for line in told), told

@@ -1,0 +1,160 @@
+"""`dlfield.gt4py.allocator`: real fields of gt4py.next on dlfield's memory, beside those on gt4py.next's own."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlfield as dl
+from dlfield import gt4py as ours
+
+pytest.importorskip("gt4py")
+
+from gt4py import next as gtx
+from gt4py._core import definitions as core
+from gt4py.next import common, constructors
+from gt4py.next import custom_layout_allocators as theirs
+
+IDim, JDim = gtx.Dimension("I"), gtx.Dimension("J")
+KDim = gtx.Dimension("K", kind=gtx.DimensionKind.VERTICAL)
+E2V = gtx.Dimension("E2V", kind=gtx.DimensionKind.LOCAL)
+DTYPES = [np.float64, np.float32, np.int8, np.int16, np.int32, np.int64, np.uint8, np.bool_]
+
+
+@st.composite
+def domains(draw: st.DrawFn) -> dict[Any, tuple[int, int]]:
+    """Up to four dimensions of every kind in any order; ranges that start anywhere."""
+    dims = draw(st.permutations([IDim, JDim, KDim, E2V]))[: draw(st.integers(0, 4))]
+    starts = {dim: draw(st.integers(-20, 20)) for dim in dims}
+    return {dim: (start, start + draw(st.integers(1, 20))) for dim, start in starts.items()}
+
+
+def aligned_address(field: Any, aligned_index: list[Any]) -> int:
+    """Return the address of the element that `aligned_index` names."""
+    index = {named.dim: int(named.value) for named in aligned_index}
+    offset = sum(
+        (index.get(dim, start) - start) * stride
+        for dim, start, stride in zip(
+            field.domain.dims, (each.start for each in field.domain.ranges), field.ndarray.strides, strict=True
+        )
+    )
+    return int(field.ndarray.ctypes.data + offset)
+
+
+@given(domain=domains(), dtype=st.sampled_from(DTYPES), data=st.data())
+def test_layout_and_alignment_are_gt4pys(domain: dict[Any, tuple[int, int]], dtype: Any, data: st.DataObject) -> None:
+    aligned_index = [
+        common.NamedIndex(dim, data.draw(st.integers(start, stop - 1)))
+        for dim, (start, stop) in domain.items()
+        if data.draw(st.booleans())
+    ]
+    mine = gtx.zeros(domain, dtype, allocator=ours.allocator(), aligned_index=aligned_index)
+    reference = gtx.zeros(domain, dtype, aligned_index=aligned_index)
+    assert isinstance(mine.ndarray, np.ndarray)
+    assert mine.domain == reference.domain
+    assert (mine.dtype, mine.ndarray.dtype) == (reference.dtype, reference.ndarray.dtype)
+    assert mine.ndarray.shape == reference.ndarray.shape
+    assert mine.ndarray.strides == reference.ndarray.strides
+    assert aligned_address(mine, aligned_index) % 64 == aligned_address(reference, aligned_index) % 64 == 0
+    assert not mine.ndarray.any()
+
+
+def test_every_constructor() -> None:
+    memory, domain = ours.allocator("cpu"), {IDim: (-1, 5), KDim: 4}
+    data = np.arange(24.0).reshape(6, 4)
+    assert gtx.empty(domain, np.int32, allocator=memory).ndarray.strides == (4, 64)
+    assert gtx.ones(domain, allocator=memory).ndarray.tolist() == np.ones((6, 4)).tolist()
+    assert gtx.full(domain, 2.5, allocator=memory).ndarray.tolist() == np.full((6, 4), 2.5).tolist()
+    field = gtx.as_field(domain, data, allocator=memory)
+    assert np.array_equal(field.ndarray, data)
+    assert not np.shares_memory(field.ndarray, data)
+    assert field.ndarray.strides == (8, 64)
+    shifted = gtx.as_field([IDim, KDim], data, origin={IDim: 1}, dtype=np.float32, allocator=memory)
+    assert (shifted.domain, shifted.ndarray.dtype) == (common.domain(domain), np.dtype("f4"))
+
+
+def test_memory_is_dlfields_and_comes_back_with_its_labels() -> None:
+    """The field's array keeps the memory; what comes back is on the same address."""
+    field = gtx.full({KDim: 4, IDim: (-2, 5)}, 3.0, allocator=ours.allocator())
+    field[KDim(1), IDim(0)] = 9.0
+    tensor = dl.from_dlpack(field)
+    assert (tensor.dims, tensor.origin) == (("K", "I"), (0, 2))
+    assert tensor.ptr == field.ndarray.ctypes.data
+    assert float(tensor[1, 2]) == 9.0
+    tensor[...] = 1.0
+    assert (field.ndarray == 1.0).all()
+    del field
+    assert float(tensor[3, 6]) == 1.0
+
+
+def test_the_buffer_is_a_tensor() -> None:
+    domain = common.domain({IDim: (-2, 5), KDim: 4})
+    buffer = ours.allocator().__gt_allocate__(
+        domain, core.dtype(np.float64), aligned_index=[common.NamedIndex(IDim, 0)]
+    )
+    assert isinstance(buffer.buffer, dl.Tensor)
+    assert (buffer.buffer.dims, buffer.aligned_index, buffer.layout_map) == (("I", "K"), (2, 0), (1, 0))
+    assert buffer.memory_address + buffer.byte_offset == buffer.ndarray.ctypes.data
+    assert (buffer.shape, buffer.strides) == (buffer.ndarray.shape, buffer.ndarray.strides)
+    assert np.from_dlpack(buffer).ctypes.data == buffer.buffer.ptr
+    assert hash(buffer) == hash(buffer)
+
+
+def difference(field: gtx.Field[[IDim, KDim], gtx.float64]) -> gtx.Field[[IDim, KDim], gtx.float64]:
+    return field(IDim + 1) - field
+
+
+def test_embedded_operators() -> None:
+    memory = ours.allocator()
+    values = np.random.default_rng(3).random((8, 5))
+    field = gtx.as_field([IDim, KDim], values, allocator=memory)
+    out = gtx.zeros({IDim: 7, KDim: 5}, allocator=memory)
+    tensor = dl.from_dlpack(out)
+    gtx.field_operator(difference)(field, out=out, offset_provider={})
+    assert np.array_equal(tensor.to_numpy(), values[1:] - values[:-1])
+    doubled = field + field
+    assert np.array_equal(doubled.ndarray, 2.0 * values)
+
+
+def test_gt4py_takes_it_for_an_allocator() -> None:
+    """Equal allocators share a constructor, as gt4py.next caches those."""
+    memory = ours.allocator()
+    assert theirs.is_field_allocator_for(memory, core.DeviceType.CPU)
+    assert memory == ours.allocator(dl.Device("cpu"))
+    assert constructors._field_constructor(memory) is constructors._field_constructor(ours.allocator((1, 0)))
+    partial = gtx.zeros.partial(allocator=memory)
+    assert partial({IDim: 3}).ndarray.shape == (3,)
+    with pytest.raises(ValueError, match="device type"):
+        gtx.zeros({IDim: 3}, allocator=memory, device=core.Device(core.DeviceType.CUDA, 0))
+
+
+def test_what_gt4pys_own_cannot_do() -> None:
+    empty = gtx.zeros({IDim: 0, KDim: 4}, allocator=ours.allocator())
+    assert empty.ndarray.shape == (0, 4)
+    scalar = gtx.ones({}, allocator=ours.allocator())
+    assert scalar.ndarray.shape == ()
+    large = gtx.empty({IDim: 1024, JDim: 1024, KDim: 512}, allocator=ours.allocator())
+    large[IDim(1023), JDim(1023), KDim(511)] = 2.5
+    assert large.ndarray.nbytes == 1 << 32
+    assert large.ndarray[-1, -1, -1] == 2.5
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "cuda_host", "cuda_managed", (2, 0)])
+def test_gpus_are_refused(device: Any) -> None:
+    with pytest.raises(dl.DeviceError, match=r"cuda.*allowed is 'cpu'"):
+        ours.allocator(device)
+
+
+def test_bad_arguments() -> None:
+    memory, domain = ours.allocator(), {IDim: (-2, 5), KDim: 4}
+    for index in (-3, 5):
+        with pytest.raises(dl.LayoutError, match=rf"aligned_index: found {index} for I, must be in .*\[-2, 5\)"):
+            gtx.zeros(domain, allocator=memory, aligned_index=[common.NamedIndex(IDim, index)])
+    with pytest.raises(dl.DTypeError, match="must be one of scalars"):
+        gtx.zeros(domain, core.Float64DType(tensor_shape=(3,)), allocator=memory)
+    with pytest.raises(dl.DeviceError, match="device_id: found 1"):
+        gtx.zeros(domain, allocator=memory, device=core.Device(core.DeviceType.CPU, 1))
+    with pytest.raises(ValueError, match="open"):
+        gtx.zeros({IDim: (None, 4)}, allocator=memory)
