@@ -456,7 +456,7 @@ def test_names_of_every_kind() -> None:
 
 def test_names_that_are_not_there() -> None:
     bound = dl.Signature(x=F8, out=W8).bind(x=cube(), out=cube())
-    with pytest.raises(AttributeError, match=r'no field "y"; there are x, out'):
+    with pytest.raises(AttributeError, match=r"no field 'y'; there are x, out"):
         bound.y  # noqa: B018
     assert not hasattr(bound, "y")
     wrong: list[Any] = ["y", 0, None, ("x",), b"x", "\ud800"]

@@ -1,8 +1,11 @@
 //! `dlfield.Bound`: the arguments of one call.
 
+#![allow(unsafe_code, reason = "the interpreter's own look-up is called")]
+
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
@@ -115,12 +118,26 @@ impl PyBound {
         self.given().try_for_each(|(_, field)| field.traverse(&visit))
     }
 
-    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
-        let Some(place) = self.place(name)? else {
-            let message = format!("no field {name:?}; there are {}", self.names()?);
+    /// Fields come first, but for those with the name of an attribute of the class. Names in code are interned, so most
+    /// are found, or found to be none, without a look at the text.
+    fn __getattribute__<'py>(slf: &Bound<'py, PyBound>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, bound) = (slf.py(), slf.get());
+        let signature = bound.signature()?;
+        if let Some(place) = signature.attribute(name) {
+            return Ok(bound.find(py, place)?.map_or_else(|| py.None().into_bound(py), Bound::into_any));
+        }
+        // SAFETY: both are live objects; the result is a new reference or an error that is set.
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GenericGetAttr(slf.as_ptr(), name.as_ptr())) }
+    }
+
+    /// What is not found as above.
+    fn __getattr__<'py>(&self, name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
+        let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
+        let Some(place) = place else {
+            let message = format!("no field {}; there are {}", args::shown(name), self.names()?);
             return Err(PyAttributeError::new_err(message));
         };
-        self.find(py, place)
+        self.find(name.py(), place)
     }
 
     fn __getitem__<'py>(&self, name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDescriptor>>> {

@@ -53,6 +53,8 @@ pub(super) struct PySignature {
     signature: Signature,
     /// The names, interned, in the signature's order.
     names: Vec<Py<PyString>>,
+    /// Whether a name is one of an attribute that a `Bound` has anyway.
+    hidden: Vec<bool>,
     copies: bool,
     /// Whether the user has been told that a field is copied.
     told: Vec<AtomicBool>,
@@ -80,7 +82,9 @@ impl PySignature {
             names.push(PyString::intern(py, &name.to_cow()?).unbind());
         }
         let told = names.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(PySignature { signature: Signature::new(specs)?.device(device), names, copies, told })
+        let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
+        let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
+        Ok(PySignature { signature: Signature::new(specs)?.device(device), names, hidden, copies, told })
     }
 
     /// What is wanted of each field, by name.
@@ -122,6 +126,11 @@ impl PySignature {
     fn spec(&self, place: usize) -> (&str, &FieldSpec) {
         let (name, spec) = &self.signature.fields()[place];
         (name, spec)
+    }
+
+    /// Where the field stands that an interned name is an attribute for.
+    fn attribute(&self, name: &Bound<'_, PyAny>) -> Option<usize> {
+        self.names.iter().position(|known| name.is(known)).filter(|place| !self.hidden[*place])
     }
 
     /// Where a field stands. Callers tend to name them in the signature's order.
