@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import dlfield as dl
 from calls import Array, accessed, copying, dataarray, misaligned, numbers, torch_of, view
+from catalog import ML_CODES, dtype_named
 from fakes import FakeTensor, Producer
 from fakes_interfaces import NOWHERE, Hooked, cuda
 from oracle import values
@@ -211,6 +212,19 @@ def test_ml_dtypes_are_cast(torch: Any) -> None:
     assert array.tolist() == (numbers() * 2).tolist()
 
 
+@pytest.mark.parametrize("name", [*ML_CODES, "float4_e2m1fn", "int4"])
+def test_narrow_types_are_turned_but_not_cast(name: str) -> None:
+    """But for bfloat16, whose casts do not need NumPy."""
+    dtype = dtype_named(name)
+    array = np.asfortranarray(np.ones((3, 4)).astype(dtype))
+    with copying(x=dl.FieldSpec(dtype, "IJ", access="rw", layout=(0, 1))).bind(x=array) as fields:
+        assert (fields.x.dtype, fields.x.layout) == (dtype, (0, 1))
+        assert dl.as_numpy(fields.x).astype("float32").tolist() == np.ones((3, 4)).tolist()
+    if name != "bfloat16":
+        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {name}; wanted is float32'):
+            copying(x=accessed("r", "float32")).bind(x=array)
+
+
 def test_no_copy_mends_what_is_wrong() -> None:
     readonly = numbers("float32")
     readonly.flags.writeable = False
@@ -256,6 +270,8 @@ def test_a_copy_too_large_is_a_memory_error() -> None:
     other = numbers("float32")
     held = sys.getrefcount(other)
     for _ in range(3):
-        with pytest.raises(MemoryError):
+        with pytest.raises(MemoryError, match=r'^field "x": shape: 281474976710656 bytes'):
             sig.bind(y=other, x=vast)
     assert sys.getrefcount(other) == held
+    with pytest.raises(dl.LayoutError, match=r'^field "x": shape: \[3, 4\] with 8-byte elements'):
+        copying(x=accessed(alignment_size=1 << 62)).bind(x=numbers())

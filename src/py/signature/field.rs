@@ -59,7 +59,10 @@ impl Field {
             Err(error) => return Err(crate::Error::from(SignatureError::of(name, error)).into()),
         };
         let copy = match &reason {
-            Some(_) if copies(found) => Some(Copy::of(&described, spec, device)?),
+            Some(_) if copies(found) => {
+                let tensor = Tensor::empty(&spec.stand_in(found, device));
+                Some(Copy::of(py, tensor.map_err(|error| crate::Error::from(SignatureError::of(name, error)))?)?)
+            }
             _ => None,
         };
         let more = (hooks.is_some() || reason.is_some()).then(|| Box::new(More { hooks, copy, warning: reason }));
@@ -144,9 +147,7 @@ impl Field {
 }
 
 impl Copy {
-    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> PyResult<Copy> {
-        let py = original.py();
-        let tensor = Tensor::empty(&spec.stand_in(original.get().descriptor(), device))?;
+    fn of(py: Python<'_>, tensor: Tensor) -> PyResult<Copy> {
         let owner = recycle::tensor(py, tensor.clone())?;
         let described = recycle::create(py, |description: &mut PyDescriptor| {
             *description.descriptor_mut() = tensor.descriptor().clone();
