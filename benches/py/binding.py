@@ -26,7 +26,9 @@ def lines() -> list[Line]:
     for kind, make in KINDS.items():
         for count in COUNTS:
             fields = {f"f{number}": make() for number in range(count)}
-            specs = {name: dl.FieldSpec("float64", "IJK", access="w" if name == "f0" else "r") for name in fields}
+            specs: dict[str, Any] = {
+                name: dl.FieldSpec("float64", "IJK", access="w" if name == "f0" else "r") for name in fields
+            }
             times = best_times(
                 {
                     "bind": (_bind(dl.Signature(**specs).bind), fields),

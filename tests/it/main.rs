@@ -26,5 +26,6 @@ mod read;
 mod runner;
 mod seeds;
 mod signature;
+mod stand_in;
 mod strategies;
 mod views;

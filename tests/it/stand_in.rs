@@ -1,0 +1,109 @@
+//! `Signature::bind_or_copy`: copies that stand in for fields that do not fit.
+
+#![allow(unsafe_code, reason = "elements are reached through their address")]
+
+use dlfield::{Access, DType, Descriptor, Device, Dims, FieldSpec, Index, Layout, Owner, Signature, Spec, Tensor};
+
+fn wanted(dtype: DType, access: Access) -> FieldSpec {
+    FieldSpec::new(dtype, Dims::standard(2)).access(access).layout(Layout::f_order(2))
+}
+
+/// Numbers counted up in index order, of 2 by 3 elements.
+fn counted(dtype: DType, layout: &[i64]) -> Tensor {
+    let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
+    for at in 0..6u8 {
+        // SAFETY: six elements in C order, which nobody else knows.
+        unsafe { field.descriptor().ptr().cast::<f64>().add(at.into()).write(at.into()) };
+    }
+    Tensor::copy_of(&Spec::new(&[2, 3], dtype).layout(Layout::new(layout, 2).unwrap()), &field).unwrap()
+}
+
+/// All elements in index order, read as float64.
+fn elements(field: &Tensor) -> Vec<f64> {
+    let plain = Tensor::copy_of(&Spec::new(field.descriptor().shape(), DType::F64), field).unwrap();
+    let size = usize::try_from(plain.descriptor().size()).unwrap();
+    // SAFETY: so many elements in C order.
+    unsafe { std::slice::from_raw_parts(plain.descriptor().ptr().cast::<f64>(), size) }.to_vec()
+}
+
+/// Adds 10 to each of six float64 elements that lie in F order.
+fn add_ten(field: &Descriptor) {
+    assert_eq!((field.dtype(), field.strides()), (DType::F64, [1, 2].as_slice()));
+    for at in 0..6 {
+        // SAFETY: six compact elements.
+        unsafe { *field.ptr().cast::<f64>().add(at) += 10.0 };
+    }
+}
+
+#[test]
+fn only_written_fields_are_copied_back() {
+    let signature = Signature::new([
+        ("inp", wanted(DType::F64, Access::Read)),
+        ("out", wanted(DType::F64, Access::Write)),
+        ("fits", wanted(DType::F64, Access::ReadWrite)),
+    ])
+    .unwrap();
+    let (inp, out, fits) = (counted(DType::F32, &[0, 1]), counted(DType::F32, &[0, 1]), counted(DType::F64, &[1, 0]));
+    let before = elements(&inp);
+    let bound = signature.bind_or_copy(&[("inp", &inp), ("out", &out), ("fits", &fits)]).unwrap();
+    assert_eq!(bound.copied().collect::<Vec<_>>(), ["inp", "out"]);
+    assert_eq!(bound.get("fits").unwrap().ptr(), fits.descriptor().ptr());
+    for name in ["inp", "out", "fits"] {
+        add_ten(bound.get(name).unwrap());
+    }
+    assert_eq!(elements(&out), before, "not before it is said");
+    // SAFETY: nobody else knows these fields.
+    unsafe { bound.copy_back() }.unwrap();
+    let after: Vec<f64> = before.iter().map(|element| element + 10.0).collect();
+    assert_eq!((elements(&inp), elements(&out), elements(&fits)), (before, after.clone(), after));
+}
+
+#[test]
+fn dimensions_in_another_order_are_copied_to_their_places() {
+    let signature = Signature::new([("x", wanted(DType::F64, Access::ReadWrite))]).unwrap();
+    let field = counted(DType::F32, &[0, 1]).transpose(&[1, 0]).unwrap();
+    assert_eq!(field.dims().to_string(), "J, I");
+    let bound = signature.bind_or_copy(&[("x", &field)]).unwrap();
+    assert_eq!(bound.get("x").unwrap().shape(), [2, 3]);
+    add_ten(bound.get("x").unwrap());
+    // SAFETY: nobody else knows the field.
+    unsafe { bound.copy_back() }.unwrap();
+    assert_eq!(elements(&field), [10.0, 13.0, 11.0, 14.0, 12.0, 15.0]);
+}
+
+#[test]
+fn what_cannot_be_copied_is_refused_or_slow() {
+    let signature = Signature::new([("x", wanted(DType::I32, Access::Read))]).unwrap();
+    let refused = signature.bind_or_copy(&[("x", &counted(DType::F64, &[0, 1]))]).unwrap_err();
+    assert!(refused.to_string().starts_with("field \"x\": dtype: float64 does not become int32"), "{refused}");
+    let signature = Signature::new([("x", wanted(DType::F64, Access::Write))]).unwrap();
+    let readonly = counted(DType::F64, &[0, 1]).into_readonly();
+    let refused = signature.bind_or_copy(&[("x", &readonly)]).unwrap_err();
+    assert!(refused.to_string().contains("the memory is read-only"), "{refused}");
+
+    // Pinned memory in a slow order: there is none to allocate, and it can be used as it is.
+    let pinned: Device = "cuda_host".parse().unwrap();
+    let signature = signature.device(pinned);
+    let field = counted(DType::F64, &[0, 1]);
+    let found = field.descriptor();
+    let described = Descriptor::new(found.ptr(), pinned, found.dtype(), false, found.shape(), found.strides()).unwrap();
+    // SAFETY: the memory of `field`, which outlives this tensor.
+    let tensor = unsafe { Tensor::from_parts(described, Owner::foreign(())) };
+    let bound = signature.bind_or_copy(&[("x", &tensor)]).unwrap();
+    assert_eq!((bound.copied().count(), bound.slow()), (0, ["x".into()].as_slice()));
+}
+
+#[test]
+fn a_view_with_gaps_is_copied_back_into_its_own_elements() {
+    let signature = Signature::new([("x", wanted(DType::F64, Access::ReadWrite))]).unwrap();
+    let whole = Tensor::zeros(&Spec::new(&[4, 6], DType::F32)).unwrap();
+    let every_other = |len| Index::Range { start: 1, len, step: 2 };
+    let field = whole.view(&[every_other(2), every_other(3)]).unwrap();
+    let bound = signature.bind_or_copy(&[("x", &field)]).unwrap();
+    add_ten(bound.get("x").unwrap());
+    // SAFETY: nobody else knows the field.
+    unsafe { bound.copy_back() }.unwrap();
+    let ones = [0.0, 10.0, 0.0, 10.0, 0.0, 10.0];
+    let wanted = [[0.0; 6], ones, [0.0; 6], ones].concat();
+    assert_eq!(elements(&whole), wanted);
+}

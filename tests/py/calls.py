@@ -1,0 +1,80 @@
+"""What tests of stencil calls share: what is wanted of a field, and arrays of several libraries."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dlfield as dl
+from oracle import Seen
+
+Array = npt.NDArray[Any]
+
+F8 = dl.FieldSpec("float64", "IJK")
+W8 = dl.FieldSpec("float64", "IJK", access="w")
+
+
+def signature(fields: dict[str, Any]) -> dl.Signature:
+    return dl.Signature(**fields)
+
+
+def copying(**fields: Any) -> dl.Signature:
+    return dl.Signature(on_mismatch="copy", **fields)
+
+
+def spec(dims: Any = "IJ", dtype: Any = "float64", **keywords: Any) -> dl.FieldSpec:
+    return dl.FieldSpec(dtype, dims, **keywords)
+
+
+def accessed(access: Any = "r", dtype: str = "float64", dims: Any = "IJ", **keywords: Any) -> dl.FieldSpec:
+    return dl.FieldSpec(dtype, dims, access=access, **keywords)
+
+
+def cube(*shape: int, dtype: str = "float64") -> Array:
+    """Numbers counted up, all different."""
+    return np.arange(float(np.prod(shape or (2, 3, 4)))).reshape(shape or (2, 3, 4)).astype(dtype)
+
+
+def numbers(dtype: str = "float64") -> Array:
+    return np.arange(12).reshape(3, 4).astype(dtype)
+
+
+def misaligned() -> Array:
+    """Starts 8 bytes behind a multiple of 64."""
+    block = np.zeros(40)
+    array = block[(72 - block.ctypes.data) % 64 // 8 :][:12].reshape(3, 4)
+    array[...] = numbers()
+    return array
+
+
+def view(field: dl.Descriptor) -> Array:
+    """What a kernel sees."""
+    return np.asarray(Seen(field))
+
+
+def torch_of(array: Array) -> Any:
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+def jax_of(array: Array) -> Any:
+    return pytest.importorskip("jax").dlpack.from_dlpack(dl.from_array(array, backend="jax"))
+
+
+def dataarray(array: Array, dims: Any = "IJK") -> Any:
+    return pytest.importorskip("xarray").DataArray(array, dims=tuple(dims))
+
+
+def next_field(array: Array, dims: Any = "IJK") -> Any:
+    gtx = pytest.importorskip("gt4py.next")
+    kinds = {"K": gtx.DimensionKind.VERTICAL}
+    labels = [gtx.Dimension(dim, kind=kinds.get(dim, gtx.DimensionKind.HORIZONTAL)) for dim in dims]
+    return gtx.as_field(labels, array)
+
+
+SIG = dl.Signature(a=spec(), b=spec(access="w"), c=spec(access="rw", optional=True))
+
+
+def array() -> Array:
+    """An argument for any field of `SIG`."""
+    return np.zeros((3, 4))

@@ -1,0 +1,169 @@
+"""`on_mismatch="copy"`: when copies are there, and who is told of them."""
+
+import gc
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from calls import accessed, copying, numbers, view
+from fakes_interfaces import NOWHERE, Hooked, cuda
+from oracle import values
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dl.LayoutWarning)
+        yield
+
+
+def test_plain_use_of_a_copy_is_refused() -> None:
+    array, fine = numbers("float32"), numbers()
+    bound = copying(x=accessed(), y=accessed()).bind(x=array, y=fine)
+    message = r'^field "x": a copy stands in for it, which is filled on entry and copied back on exit; use it within'
+    with pytest.raises(RuntimeError, match=message):
+        bound.x  # noqa: B018
+    with pytest.raises(RuntimeError, match=message):
+        bound["x"]
+    assert bound.y.ptr == fine.ctypes.data
+    assert bound.domain == (3, 4)
+    assert repr(bound).startswith("Bound(x=")
+    with bound:
+        found = bound.x
+    with pytest.raises(RuntimeError, match=message):
+        bound.x  # noqa: B018
+    assert values(found) == numbers().tolist()
+    # The memory is the description's for as long as it lives.
+    del bound
+    gc.collect()
+    assert values(found) == numbers().tolist()
+
+
+def test_what_was_never_filled_is_never_seen() -> None:
+    log: list[str] = []
+    holder: list[Any] = []
+
+    def acquire() -> None:
+        with pytest.raises(RuntimeError, match="filled on entry"):
+            holder[0].x  # noqa: B018
+        log.append("asked")
+        raise ZeroDivisionError
+
+    holder.append(
+        copying(x=accessed(), y=accessed()).bind(x=numbers("float32"), y=Hooked(numbers(), [], acquire=acquire))
+    )
+    with pytest.raises(ZeroDivisionError):
+        holder[0].__enter__()
+    with pytest.raises(RuntimeError, match="filled on entry"):
+        holder[0].x  # noqa: B018
+    assert log == ["asked"]
+
+
+def test_a_bound_is_entered_once() -> None:
+    array = numbers("float32")
+    bound = copying(x=accessed("rw")).bind(x=array)
+    for _ in range(2):
+        with suppress(RuntimeError), bound as fields:
+            view(fields.x)[...] += 1
+    assert (array == numbers("float32") + 1).all()
+    with pytest.raises(RuntimeError, match="entered before; bind again for another call"):
+        bound.__enter__()
+
+
+def test_what_is_acquired_is_what_is_copied() -> None:
+    """Copies are filled after all that was acquired, and copied back before anything is touched."""
+    array = np.zeros((3, 4), "float32")
+    seen: list[float] = []
+
+    def acquire() -> None:
+        array[...] = 5
+
+    def note() -> None:
+        seen.append(float(array[0, 0]))
+
+    x = Hooked(array, [], acquire=acquire, touch=note, release=note)
+    with copying(x=accessed("rw"), y=accessed()).bind(x=x, y=Hooked(numbers(), [], acquire=note)) as fields:
+        assert values(fields.x) == np.full((3, 4), 5.0).tolist()
+        view(fields.x)[...] = 6
+    assert seen == [5, 6, 6]
+
+
+def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
+    def told(sig: dl.Signature, **fields: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sig.bind(**fields)
+        assert all(warning.category is dl.LayoutWarning and warning.filename == __file__ for warning in caught)
+        return [str(warning.message) for warning in caught]
+
+    for _ in range(2):
+        sig = copying(x=accessed(), y=accessed(layout=(1, 0)))
+        first = 'field "x": dtype: float32; wanted is float64; a copy stands in for it'
+        second = 'field "y": layout: [0, 1] for dims (I, J); wanted is [1, 0]; a copy stands in for it'
+        fitting = np.asfortranarray(numbers())
+        assert told(sig, x=numbers(), y=fitting) == []
+        assert told(sig, x=numbers("float32"), y=fitting) == [first]
+        assert told(sig, x=numbers("float32"), y=numbers()) == [second]
+        assert told(sig, x=numbers("int32"), y=numbers("float32")) == []
+
+
+def test_a_layout_that_cannot_be_copied_is_slow() -> None:
+    """Where there is memory of a GPU, a warning says that it is slow, each time."""
+    sig = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed(layout=(1, 0)))
+    for _ in range(2):
+        with pytest.warns(dl.LayoutWarning, match=r'field "x": layout: \[0, 1\] .*; this is slow'):
+            assert sig.bind(x=cuda(shape=(3, 4), typestr="<f8")).x.ptr == NOWHERE
+
+
+def test_a_warning_that_is_an_error_leaves_nothing_behind() -> None:
+    array = numbers("float32")
+    sig = copying(x=accessed("w"))
+    held = sys.getrefcount(array)
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(dl.LayoutWarning, match='field "x": dtype'):
+                sig.bind(x=array)
+        assert sys.getrefcount(array) == held
+    assert (array == numbers("float32")).all()
+    # The call came to nothing, so the next one that works says it.
+    with pytest.warns(dl.LayoutWarning, match="a copy stands in"):
+        sig.bind(x=array)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sig.bind(x=array)
+
+
+def test_a_warning_may_bind() -> None:
+    """What shows warnings is any code."""
+    sig = copying(x=accessed())
+    shown: list[str] = []
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        shown.append(str(message))
+        with sig.bind(x=numbers("float32")) as fields:
+            assert values(fields.x) == numbers().tolist()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        with sig.bind(x=numbers("float32")) as fields:
+            assert values(fields.x) == numbers().tolist()
+    assert len(shown) == 1
+
+
+def test_failures_of_hooks_and_copies_leave_nothing_acquired() -> None:
+    log: list[str] = []
+    array = numbers("float32")
+    sig = copying(x=accessed("rw"))
+    x = Hooked(array, log, "x", touch=lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError), sig.bind(x=x) as fields:
+        view(fields.x)[...] = 1
+    assert log == ["acquire x", "release x"]
+    assert (array == 1).all()

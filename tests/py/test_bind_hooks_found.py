@@ -1,0 +1,75 @@
+"""Whose hooks a stencil call has to call: those of the buffer that is used, however the object came to be an argument."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from calls import SIG, array
+from fakes_interfaces import Hooked, interface_of
+
+
+class Both(Hooked):
+    """Its memory is read by DLPack; its data interface speaks of a buffer on the GPU."""
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_hooks_of_another_device_are_not_called() -> None:
+    log: list[str] = []
+    with SIG.bind(a=array(), b=Both(array(), log, device="gpu")):
+        pass
+    assert log == []
+
+
+@pytest.mark.parametrize("again", [dl.describe, lambda obj: SIG.bind(a=obj, b=array()).a], ids=["describe", "bind"])
+def test_what_was_described_is_told(again: Any) -> None:
+    log: list[str] = []
+    described = again(Hooked(array(), log))
+    assert log == []
+    with SIG.bind(a=array(), b=described):
+        pass
+    assert log == ["acquire x", "touch x", "release x"]
+
+
+def test_a_tensor_of_the_memory_is_told_of_by_none() -> None:
+    log: list[str] = []
+    with SIG.bind(a=array(), b=dl.from_dlpack(Hooked(array(), log))):
+        pass
+    assert log == []
+
+
+def test_hooks_may_be_spread_over_both_spellings() -> None:
+    log: list[str] = []
+    memory = array()
+    both = Hooked(memory, log, release=None, touch=None)
+    older = {None: {**interface_of(memory), "release": lambda: log.append("old release")}}
+    setattr(both, "__gt_interface__", older)  # noqa: B010
+    with SIG.bind(a=array(), b=both):
+        pass
+    assert log == ["acquire x", "old release"]
+
+
+@pytest.mark.parametrize("key", ["acquire", "touch", "release"])
+def test_errors_of_hooks_name_field_and_hook(key: str) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError(key)
+
+    changes: dict[str, Any] = {key: fail}
+    with pytest.raises(ZeroDivisionError) as caught, SIG.bind(a=array(), b=Hooked(array(), [], **changes)):
+        pass
+    assert caught.value.__notes__ == [f'field "b": {key}']
+
+
+def test_a_bound_is_a_collection_of_names() -> None:
+    bound = SIG.bind(a=array(), b=array())
+    assert list(bound) == list(SIG.fields)
+    assert len(bound) == len(SIG.fields)
+    assert "a" in bound
+    assert "nothing" not in bound
+    assert all(bound[name] is None or np.asarray(dl.as_numpy(bound[name])).shape == (3, 4) for name in bound)
