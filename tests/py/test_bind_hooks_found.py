@@ -1,4 +1,4 @@
-"""Whose hooks a stencil call has to call: those of the buffer that is used, however the object came to be an argument."""
+"""Whose hooks a stencil call has to call: those of the buffer in use, however the object came to be an argument."""
 
 from typing import Any
 
