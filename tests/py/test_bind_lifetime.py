@@ -15,7 +15,7 @@ import dlfield as dl
 from calls import SIG, accessed, array, copying, numbers, view
 from fakes import FakeTensor, Producer
 from fakes_interfaces import Hooked, host
-from heap import malloc_bytes, python_blocks
+from heap import least_growth
 
 
 @pytest.fixture(autouse=True)
@@ -178,14 +178,11 @@ USES = {**dict(uses()), **dict(uses_of_copies())}
 def test_nothing_leaks(name: str) -> None:
     rounds = 300
 
-    def run() -> tuple[int, int]:
+    def run() -> None:
         for _ in range(rounds):
             with suppress(TypeError, ValueError, RuntimeError, ZeroDivisionError, ExceptionGroup, dl.LayoutWarning):
                 USES[name]()
-        gc.collect()
-        return python_blocks(), malloc_bytes()
 
-    run()
-    before, after = run(), run()
-    assert after[0] - before[0] < rounds // 2
-    assert after[1] - before[1] < 8 * rounds
+    blocks, size = least_growth(run)
+    assert blocks < rounds // 2
+    assert size < 8 * rounds

@@ -29,8 +29,8 @@ def test_the_setting_is_obeyed_and_0_resets_it() -> None:
     assert dl.num_threads() == default
 
 
-def _running() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
+def _running() -> set[str]:
+    return {task.name for task in Path("/proc/self/task").iterdir()}
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
@@ -38,7 +38,8 @@ def test_so_many_threads_are_started() -> None:
     dl.set_num_threads(1)
     before = _running()
     dl.set_num_threads(5)
-    assert _running() >= before - 1 + 5
+    # Those of earlier numbers end in their own time.
+    assert len(_running() - before) >= 5
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
