@@ -56,4 +56,8 @@ pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
 pub use signature::{Access, Bound, FieldSpec, Signature, SignatureError};
+#[cfg(feature = "ndarray")]
+pub use ndarray;
+#[cfg(feature = "ndarray")]
+pub use tensor::Element;
 pub use tensor::{Index, IndexError, Owner, Tensor};

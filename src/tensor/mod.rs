@@ -1,10 +1,16 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+#[cfg(feature = "ndarray")]
+mod element;
 mod managed;
+#[cfg(feature = "ndarray")]
+pub(crate) mod ndarray;
 mod owner;
 mod view;
 
+#[cfg(feature = "ndarray")]
+pub use element::Element;
 #[cfg(feature = "python")]
 pub(crate) use managed::take_over;
 pub use owner::Owner;
