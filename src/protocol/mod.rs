@@ -178,7 +178,9 @@ pub enum ExchangeError {
         wanted: &'static str,
     },
     /// Memory that others can reach too.
-    #[error("owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()")]
+    #[error(
+        "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"
+    )]
     Shared,
     /// Read-only memory where the format cannot say so, or writing was asked for.
     #[error("{field}: the memory is read-only; {fix}")]

@@ -44,6 +44,15 @@ pub struct Tensor {
     aligned_index: Option<Box<[i64]>>,
 }
 
+/// What an allocation says of its memory beyond the description.
+#[cfg(feature = "python")]
+pub(crate) struct Promise {
+    pub(crate) layout: Option<Layout>,
+    pub(crate) padding: Padding,
+    pub(crate) alignment_size: i64,
+    pub(crate) aligned_index: Option<Box<[i64]>>,
+}
+
 impl Tensor {
     /// Joins memory that somebody else laid out with its owner.
     ///
@@ -85,6 +94,30 @@ impl Tensor {
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub(crate) unsafe fn parts_mut(&mut self) -> (&mut Descriptor, &mut Owner) {
         (&mut self.descriptor, &mut self.owner)
+    }
+
+    /// What the allocation said of the memory.
+    #[cfg(feature = "python")]
+    pub(crate) fn promise(&self) -> Promise {
+        let (layout, aligned_index) = (self.layout.clone(), self.aligned_index.clone());
+        Promise { layout, padding: self.padding, alignment_size: self.alignment_size, aligned_index }
+    }
+
+    /// Takes somebody's word for the layout and padding of the memory, if the alignment is as said.
+    #[cfg(feature = "python")]
+    pub(crate) fn promised(&mut self, promise: Promise) -> bool {
+        let zeros = Extents::from_elem(0, self.descriptor.ndim());
+        let index = promise.aligned_index.as_deref().unwrap_or(&zeros);
+        let steps = index.iter().zip(self.descriptor.byte_strides());
+        let start = i128::try_from(self.descriptor.ptr().addr()).unwrap_or(i128::MAX);
+        let place = steps.fold(start, |sum, (index, step)| sum.saturating_add(i128::from(*index) * i128::from(step)));
+        let aligned = promise.alignment_size > 0 && place % i128::from(promise.alignment_size) == 0;
+        let fits = index.len() == zeros.len() && (aligned || self.descriptor.size() == 0);
+        if fits {
+            (self.layout, self.padding) = (promise.layout, promise.padding);
+            (self.alignment_size, self.aligned_index) = (promise.alignment_size, promise.aligned_index);
+        }
+        fits
     }
 
     /// The description and the owner, which keeps what it describes.
