@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 /// The same, without dlfield.
 #[pymodule]
 pub mod peers {
-    use numpy::{PyArrayMethods, PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
+    use numpy::{PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
     use pyo3::prelude::*;
     use rayon::prelude::*;
 

@@ -13,8 +13,8 @@ pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) {
     axes.sort_by_key(|axis| std::cmp::Reverse(out.strides()[*axis].unsigned_abs()));
     let (inp, mut out) = (inp.permuted_axes(axes), out.permuted_axes(axes));
     let mut inner = out.slice_mut(s![1..-1, 1..-1, 1..-1]);
-    inner.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(i, plane)| {
-        for (j, mut row) in plane.into_outer_iter().enumerate() {
+    inner.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(i, mut plane)| {
+        for (j, mut row) in plane.axis_iter_mut(Axis(0)).enumerate() {
             let [i, j] = [i + 1, j + 1];
             let around = [
                 inp.slice(s![i - 1, j, 1..-1]),
