@@ -54,6 +54,7 @@ pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
 pub use layout::{Layout, LayoutError, Padding, Placement, Spec};
 pub use memory::OutOfMemory;
+pub use dlpark;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};

@@ -250,19 +250,21 @@ struct Geometry<T, D: Dimension> {
 
 impl<T, D: Dimension> Geometry<T, D> {
     fn of(field: &Descriptor) -> Geometry<T, D> {
-        let (mut extents, mut steps) = (D::zeros(field.ndim()), D::zeros(field.ndim()));
-        let span = field.byte_span();
-        for (axis, (extent, stride)) in field.shape().iter().zip(field.strides()).enumerate() {
+        let mut extents = D::zeros(field.ndim());
+        for (axis, extent) in field.shape().iter().enumerate() {
             extents[axis] = usize::try_from(*extent).unwrap_or(0);
-            // Where it leads to no other element, any will do, and none may be out of reach.
-            let stride = if *extent > 1 && span.is_some() { stride.unsigned_abs() } else { 0 };
+        }
+        let Some((low, _)) = field.byte_span() else {
+            // Without elements strides mean nothing, and there may be no address.
+            return Geometry { shape: extents.into(), lowest: NonNull::dangling().as_ptr() };
+        };
+        let mut steps = D::zeros(field.ndim());
+        for (axis, (extent, stride)) in field.shape().iter().zip(field.strides()).enumerate() {
+            // That of an extent of 1 leads to no element either.
+            let stride = if *extent > 1 { stride.unsigned_abs() } else { 0 };
             steps[axis] = usize::try_from(stride).unwrap_or(0);
         }
-        let lowest = match span {
-            Some((low, _)) => field.ptr().wrapping_byte_offset(isize::try_from(low).unwrap_or(0)).cast(),
-            // Without elements there may be no address.
-            None => NonNull::dangling().as_ptr(),
-        };
+        let lowest = field.ptr().wrapping_byte_offset(isize::try_from(low).unwrap_or(0)).cast();
         Geometry { shape: extents.strides(steps), lowest }
     }
 }
@@ -273,7 +275,7 @@ fn inverted<S: ndarray::RawData, D: Dimension>(
     field: &Descriptor,
 ) -> ndarray::ArrayBase<S, D> {
     for (axis, stride) in field.strides().iter().enumerate() {
-        if *stride < 0 {
+        if *stride < 0 && field.shape()[axis] > 1 && !array.is_empty() {
             array.invert_axis(Axis(axis));
         }
     }

@@ -1,5 +1,7 @@
 //! A Python extension in Rust that takes the arrays of every library and returns tensors. README.md explains it.
 
+#[cfg(feature = "kinds")]
+mod kinds;
 #[cfg(feature = "peers")]
 mod peers;
 mod stencil;
@@ -15,6 +17,9 @@ mod rust_extension {
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
+    #[cfg(feature = "kinds")]
+    #[pymodule_export]
+    use super::kinds::kinds;
     #[cfg(feature = "peers")]
     #[pymodule_export]
     use super::peers::peers;

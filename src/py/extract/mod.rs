@@ -13,6 +13,7 @@ pub use copied::OrCopy;
 pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -21,8 +22,8 @@ use super::errors::Kind;
 use super::{labels, read};
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
-use crate::tensor::Element;
 use crate::tensor::ndarray as views;
+use crate::tensor::{Element, Owner};
 
 /// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
 ///
@@ -133,7 +134,7 @@ fn open<'py>(object: &Bound<'py, PyAny>, check: impl Fn(&Descriptor) -> Result<(
         if object.is_exact_instance_of::<PyCapsule>() && read::peek(object, descriptor)? {
             check(descriptor).map_err(refusal)?;
         }
-        let owner = read::memory(object, descriptor).map_err(|error| unreadable(object.py(), error))?;
+        let owner = read::memory(object, descriptor).or_else(|error| describe_again(object, descriptor, error))?;
         check(descriptor).map_err(refusal)?;
         Ok(owner)
     })
@@ -157,10 +158,16 @@ fn refusal(error: Error) -> PyErr {
     PyTypeError::new_err(error.to_string())
 }
 
-/// The error for an object that cannot be described: a `TypeError` too, unless it is the producer's own.
+/// Describes what a `dlfield.Descriptor` describes: the class is the module's, and not known to another extension that
+/// this crate is built into. Any other object stays refused: with a `TypeError` too, unless the error is its own.
 #[cold]
-fn unreadable(py: Python<'_>, error: PyErr) -> PyErr {
-    if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error }
+fn describe_again(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor, error: PyErr) -> PyResult<Option<Owner>> {
+    let py = object.py();
+    let class = read::loaded(py, "dlfield._native")?.map(|module| module.getattr(intern!(py, "Descriptor")));
+    if class.transpose()?.is_some_and(|class| object.get_type().is(&class)) {
+        return read::memory(&object.getattr(intern!(py, "owner"))?, descriptor);
+    }
+    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
 }
 
 macro_rules! described {

@@ -27,7 +27,7 @@ pub(super) use argument::argument;
 pub(super) use dictionary::Key;
 pub(super) use dlpack::{peek, take};
 pub(super) use exchange::table;
-pub(super) use facts::attribute;
+pub(super) use facts::{attribute, loaded};
 pub(super) use functions::{memory, register};
 pub(super) use gt::{Hooks, Interface};
 pub(super) use names::Name;
