@@ -4,6 +4,7 @@
 //!     cargo run --example no_python --features ndarray
 
 #![allow(unsafe_code, reason = "a C struct goes out and comes back")]
+#![allow(clippy::reversed_empty_ranges, reason = "ndarray counts negative ends from the back")]
 
 use dlfield::dlpark::Managed;
 use dlfield::ndarray::{Array3, Ix3, s};
@@ -25,7 +26,8 @@ fn main() -> dlfield::Result<()> {
     let raw = field.to_versioned(false)?.into_raw();
     drop(field);
     // SAFETY: this is the struct that was made above, and nobody else has taken it over.
-    let managed = unsafe { Managed::from_raw(raw) }.map_err(|_| dlfield::ExchangeError::NullPointer { field: "raw" })?;
+    let managed =
+        unsafe { Managed::from_raw(raw) }.map_err(|_| dlfield::ExchangeError::NullPointer { field: "raw" })?;
     // SAFETY: what the struct says is true, as it comes from `to_versioned`.
     let back = unsafe { Tensor::from_managed(managed) }?;
     assert_eq!(back.descriptor().ptr(), address);

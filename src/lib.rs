@@ -50,11 +50,11 @@ pub use copy::{can_cast, num_threads, set_num_threads};
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceError};
 pub use dims::{Dim, Dims, DimsError};
+pub use dlpark;
 pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
 pub use layout::{Layout, LayoutError, Padding, Placement, Spec};
 pub use memory::OutOfMemory;
-pub use dlpark;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};

@@ -6,22 +6,20 @@
 //! `Tensor::from`. Nothing is copied on any of these ways, unless [`OrCopy`] is asked for.
 //!
 //! ```
-//! use dlfield::Tensor;
-//! use dlfield::ndarray::{Ix1, Ix2};
-//! use dlfield::python::{In, Out};
-//! use pyo3::prelude::*;
-//!
-//! #[pymodule]
+//! #[pyo3::pymodule]
 //! mod fields {
-//!     use super::*;
+//!     use dlfield::Tensor;
+//!     use dlfield::ndarray::{Ix1, Ix2};
+//!     use dlfield::python::{In, Out};
+//!     use pyo3::prelude::*;
 //!
 //!     /// The means of the columns of any two-dimensional array of `float64`.
 //!     #[pyfunction]
-//!     fn means(table: In<'_, f64, Ix2>) -> PyResult<Tensor> {
+//!     fn means(table: In<'_, f64, Ix2>) -> Tensor {
 //!         let table = table.array();
 //!         let rows = table.nrows() as f64;
 //!         let means: Vec<f64> = table.columns().into_iter().map(|column| column.sum() / rows).collect();
-//!         Ok(Tensor::from(means))
+//!         Tensor::from(means)
 //!     }
 //!
 //!     /// Adds in place, on whatever memory the caller has.

@@ -119,7 +119,7 @@ fn what_somebody_else_has_is_copied() {
     assert_eq!(by_address(&clone), [1.0, 2.0]);
     // An allocation is freed as it was made, so it is no vector's.
     let ours: Array2<f64> = Tensor::zeros(&Spec::new(&[2, 2], DType::F64)).unwrap().into_array().unwrap();
-    assert_eq!(ours, Array2::zeros((2, 2)));
+    assert_eq!(ours, Array2::<f64>::zeros((2, 2)));
 }
 
 #[test]

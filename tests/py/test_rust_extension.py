@@ -43,8 +43,8 @@ def as_torch(array: Any) -> Any:
 
 def as_jax(array: Any) -> Any:
     jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
-    return jax.numpy.asarray(array)
+    with jax.enable_x64(True):
+        return jax.numpy.asarray(array)
 
 
 def as_xarray(array: Any) -> Any:
@@ -52,7 +52,7 @@ def as_xarray(array: Any) -> Any:
 
 
 def as_buffer(array: Any) -> Any:
-    return memoryview(np.ascontiguousarray(array))
+    return np.ascontiguousarray(array).data
 
 
 SOURCES: list[Callable[[Any], Any]] = [
@@ -225,7 +225,7 @@ def overlapping() -> list[tuple[Any, Any]]:
 @pytest.mark.parametrize("case", range(len(overlapping())))
 def test_arguments_that_overlap_are_refused(case: int) -> None:
     inp, out = overlapping()[case]
-    with pytest.raises(TypeError, match="overlap: another argument, .* reads memory of this array") as caught:
+    with pytest.raises(TypeError, match=r"overlap: another argument, .* reads memory of this array") as caught:
         rx.laplacian(inp, out)
     assert caught.value.__notes__ == ["while processing 'out'"]
     # Nothing stays borrowed.
@@ -244,7 +244,11 @@ def test_many_arguments_are_told_apart() -> None:
     array = np.ones(10)
     assert kinds.several([array[:3], array[1:4]], [array[4:6], array[6::2], array[7::2]]) == 6.0
     assert array.tolist() == [1.0] * 4 + [2.0] * 6
-    for reading, writing in (([array], [array[:1]]), ([], [array[:4], array[3:]]), ([array[9:]], [array[:9], array[8:]])):
+    for reading, writing in (
+        ([array], [array[:1]]),
+        ([], [array[:4], array[3:]]),
+        ([array[9:]], [array[:9], array[8:]]),
+    ):
         with pytest.raises(TypeError, match="overlap"):
             kinds.several(reading, writing)
     assert kinds.several([array] * 50, []) == 50 * 16.0

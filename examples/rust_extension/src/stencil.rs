@@ -1,5 +1,7 @@
 //! The stencil, on views: nothing here knows Python.
 
+#![allow(clippy::reversed_empty_ranges, reason = "ndarray counts negative ends from the back")]
+
 use ndarray::parallel::prelude::*;
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut1, ArrayViewMut3, Axis, s};
 

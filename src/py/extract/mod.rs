@@ -56,7 +56,7 @@ use crate::tensor::{Element, Owner};
 /// ```
 pub struct In<'py, T, D, O = AnyOrder, M = Host> {
     loan: Loan<'py>,
-    wanted: PhantomData<fn() -> (T, D, O, M)>,
+    wanted: Wanted<T, D, O, M>,
 }
 
 /// An array of any elements, dimensions, order and device: its description, and views of what it turns out to be.
@@ -94,8 +94,11 @@ pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
 /// ```
 pub struct Out<'py, T, D, O = AnyOrder, M = Host> {
     loan: Loan<'py>,
-    wanted: PhantomData<fn() -> (T, D, O, M)>,
+    wanted: Wanted<T, D, O, M>,
 }
+
+/// What an argument's type says; no value of it is needed.
+type Wanted<T, D, O, M> = PhantomData<fn() -> (T, D, O, M)>;
 
 impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for In<'py, T, D, O, M> {
     type Error = PyErr;
