@@ -3,7 +3,7 @@
 #![allow(clippy::reversed_empty_ranges, reason = "ndarray counts negative ends from the back")]
 
 use ndarray::parallel::prelude::*;
-use ndarray::{ArrayView1, ArrayView3, ArrayViewMut1, ArrayViewMut3, Axis, s};
+use ndarray::{ArrayView1, ArrayView3, ArrayViewMut1, ArrayViewMut3, Axis, Zip, s};
 
 /// The sum of the six neighbours less six times the point, for all inner points of `out`.
 pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) {
@@ -16,24 +16,21 @@ pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) {
     let (inp, mut out) = (inp.permuted_axes(axes), out.permuted_axes(axes));
     let mut inner = out.slice_mut(s![1..-1, 1..-1, 1..-1]);
     inner.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(i, mut plane)| {
-        for (j, mut row) in plane.axis_iter_mut(Axis(0)).enumerate() {
-            let [i, j] = [i + 1, j + 1];
-            let around = [
-                inp.slice(s![i - 1, j, 1..-1]),
-                inp.slice(s![i + 1, j, 1..-1]),
-                inp.slice(s![i, j - 1, 1..-1]),
-                inp.slice(s![i, j + 1, 1..-1]),
-            ];
-            row_of(inp.slice(s![i, j, ..]), around, &mut row);
-        }
+        Zip::from(plane.rows_mut())
+            .and(inp.slice(s![i, 1..-1, 1..-1]).rows())
+            .and(inp.slice(s![i + 2, 1..-1, 1..-1]).rows())
+            .and(inp.slice(s![i + 1, ..-2, 1..-1]).rows())
+            .and(inp.slice(s![i + 1, 2.., 1..-1]).rows())
+            .and(inp.slice(s![i + 1, 1..-1, ..]).rows())
+            .for_each(|out, north, south, west, east, centre| row([north, south, west, east], centre, out));
     });
 }
 
 /// One row: `centre` has a point more at either end.
-fn row_of(centre: ArrayView1<'_, f64>, around: [ArrayView1<'_, f64>; 4], out: &mut ArrayViewMut1<'_, f64>) {
+fn row(around: [ArrayView1<'_, f64>; 4], centre: ArrayView1<'_, f64>, mut out: ArrayViewMut1<'_, f64>) {
     let [north, south, west, east] = &around;
-    if let (Some(centre), Some(north), Some(south), Some(west), Some(east), Some(out)) =
-        (centre.as_slice(), north.as_slice(), south.as_slice(), west.as_slice(), east.as_slice(), out.as_slice_mut())
+    if let (Some(out), Some(centre), Some(north), Some(south), Some(west), Some(east)) =
+        (out.as_slice_mut(), centre.as_slice(), north.as_slice(), south.as_slice(), west.as_slice(), east.as_slice())
     {
         // Slices of one length: the compiler leaves the checks out, and takes several points at once.
         let len = out.len();
