@@ -1,6 +1,8 @@
 # make demo    a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
 # make test    every test, with the real frameworks
 # make check   what CI runs: formatting, lints, types, documentation, then the tests
+# make asan    the tests of pure Rust under AddressSanitizer; needs a nightly toolchain
+# make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
 # make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
 # Each sets up .venv by itself. Needs Python 3.11 or newer (PYTHON=...), a Rust toolchain, a C++ compiler.
@@ -11,6 +13,8 @@ WITH ?=
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find src -name '*.rs')
+EXAMPLE := examples/rust_extension
+EXAMPLE_SOURCES := $(EXAMPLE)/Cargo.toml $(EXAMPLE)/pyproject.toml $(wildcard $(EXAMPLE)/src/*.rs)
 PIP := "$(BIN)/python" -m pip install
 # An active conda environment would make maturin refuse to choose.
 DEVELOP := env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" "$(BIN)/maturin" develop --release
@@ -26,29 +30,58 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench
+.PHONY: demo test check features asan miri bench
 
 demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
 
-test: $(VENV)/.test
-	cargo test
+test: $(VENV)/.test $(VENV)/.example
+	cargo test --features ndarray
+	cargo test --features python --doc
+	cargo run --quiet --example no_python --features ndarray
 	"$(BIN)/python" -m pytest
 
-check: $(VENV)/.check
+check: $(VENV)/.check features
 	cargo fmt --check
-	cargo clippy --all-targets -- -D warnings
-	cargo clippy --all-targets --features python -- -D warnings
+	cd $(EXAMPLE) && cargo fmt --check
+	cd $(EXAMPLE) && cargo clippy --all-features -- -D warnings
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
 	"$(BIN)/mypy"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 	$(MAKE) test
 
-bench: $(VENV)/.bench
+# Without features, each alone, all together; without `python` there is no PyO3 in the tree.
+features: $(BIN)/pip
+	cargo clippy --all-targets -- -D warnings
+	cargo clippy --all-targets --features ndarray -- -D warnings
+	cargo clippy --all-targets --features python -- -D warnings
+	cargo clippy --all-targets --all-features -- -D warnings
+	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
+
+asan:
+	RUSTFLAGS="-Zsanitizer=address" cargo +nightly test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
+
+# What Miri cannot run: files of the system, and properties over hundreds of megabytes.
+miri:
+	@if cargo +nightly miri --version >/dev/null 2>&1; then \
+	  MIRIFLAGS="-Zmiri-permissive-provenance" cargo +nightly miri test --features ndarray --lib && \
+	  MIRIFLAGS="-Zmiri-permissive-provenance" PROPTEST_CASES=4 cargo +nightly miri test --features ndarray --test it -- \
+	    arrays owners managed; \
+	else \
+	  echo "no Miri in the nightly toolchain: rustup +nightly component add miri"; exit 1; \
+	fi
+
+bench: $(VENV)/.bench $(VENV)/.example
 	"$(BIN)/python" benches/py --write
+
+# The example, with what the tests call and what `make bench` measures beside.
+$(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.test
+	@echo "Building the example extension"
+	@cd $(EXAMPLE) && $(DEVELOP) --features kinds,peers
+	@touch $@
 
 # One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.
 $(VENV)/.demo: $(SOURCES) | $(BIN)/maturin

@@ -97,6 +97,12 @@ pub enum DTypeError {
         /// The one wanted.
         wanted: &'static str,
     },
+    /// Bytes that are no bools.
+    #[error("dtype: bool with the byte {got}; allowed are 0 and 1: view the array as uint8, or pass array != 0")]
+    NotBool {
+        /// The byte.
+        got: u8,
+    },
     /// Elements that share bytes: an element has no address of its own.
     #[error("dtype: {name} elements packed into shared bytes have no address each; allowed is one element per byte")]
     Packed {

@@ -43,17 +43,24 @@ pub mod tensor;
 mod copy;
 #[cfg(feature = "python")]
 mod py;
+#[cfg(feature = "python")]
+pub mod python;
 
 pub use copy::{can_cast, num_threads, set_num_threads};
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceError};
 pub use dims::{Dim, Dims, DimsError};
+pub use dlpark;
 pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
 pub use layout::{Layout, LayoutError, Padding, Placement, Spec};
 pub use memory::OutOfMemory;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
 pub use signature::{Access, Bound, FieldSpec, Signature, SignatureError};
+#[cfg(feature = "ndarray")]
+pub use tensor::Element;
 pub use tensor::{Index, IndexError, Owner, Tensor};

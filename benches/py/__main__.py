@@ -11,12 +11,13 @@ import allocation
 import binding
 import copies
 import exchange
+import extension
 import stencil
 from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "copies", "binding", "stencil")
+SECTIONS = ("allocation", "exchange", "copies", "binding", "extension", "stencil")
 
 
 def main() -> None:
@@ -41,6 +42,8 @@ def main() -> None:
             write(ROOT / "docs/copies.md", document)
     if arguments.section in (None, "binding"):
         lines += binding.lines()
+    if arguments.section in (None, "extension"):
+        lines += extension.lines()
     if arguments.section in (None, "stencil"):
         lines += stencil.lines()
     text = f"{heading(versions())}\n{table(lines)}"

@@ -10,7 +10,8 @@ pub(crate) use self::labels::Labels;
 use self::numbers::Numbers;
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::layout::{Layout, Strided, byte_span, is_contiguous, overlap};
+use crate::error::Result;
+use crate::layout::{Layout, LayoutError, Strided, byte_span, is_contiguous, is_unshared, overlap};
 use crate::protocol::ExchangeError;
 
 /// Address, device, element type, shape and strides of a field, and what is known of its labels.
@@ -238,6 +239,18 @@ impl Descriptor {
     /// ```
     pub fn overlaps(&self, other: &Descriptor) -> bool {
         self.device.shares_addresses(other.device) && overlap(&self.strided(), &other.strided())
+    }
+
+    /// Refuses memory that may not be written, named by `field`, and elements of which one is written with another.
+    pub(crate) fn check_writable(&self, field: &'static str) -> Result<()> {
+        if self.readonly {
+            let fix = "it is written, so pass an array that may be written";
+            return Err(ExchangeError::ReadOnly { field, fix }.into());
+        }
+        if self.is_c_contiguous() || is_unshared(self.shape(), self.strides()) {
+            return Ok(());
+        }
+        Err(LayoutError::SharedElements { shape: self.shape().to_vec(), strides: self.strides().to_vec() }.into())
     }
 
     /// Addresses that no byte of an element is below or above; there may be much room between.

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 pub use order::Layout;
 pub use overlap::{Strided, overlap};
 pub use padding::Padding;
-pub use span::{byte_span, is_compact, is_contiguous};
+pub use span::{byte_span, is_compact, is_contiguous, is_unshared};
 pub(crate) use spec::offset;
 pub use spec::{Placement, Spec};
 pub(crate) use strides::gcd;
@@ -167,6 +167,37 @@ pub enum LayoutError {
         shape: Vec<i64>,
         /// The strides, in elements.
         strides: Vec<i64>,
+    },
+    /// Another number of dimensions than is wanted.
+    #[error("ndim: {got} dimensions of shape {shape:?}; wanted are {wanted}")]
+    Rank {
+        /// Number of dimensions.
+        got: usize,
+        /// The number wanted.
+        wanted: usize,
+        /// Extents.
+        shape: Vec<i64>,
+    },
+    /// Elements in another order than is wanted.
+    #[error(
+        "strides: {strides:?} elements for shape {shape:?} are not {wanted}; wanted are elements that follow each other \
+         without gaps in that order: pass a copy"
+    )]
+    Order {
+        /// Extents.
+        shape: Vec<i64>,
+        /// Strides in elements.
+        strides: Vec<i64>,
+        /// The order wanted, e.g. `"C order"`.
+        wanted: &'static str,
+    },
+    /// Elements at addresses where the processor does not want them.
+    #[error("data: the elements are at {address:#x}, off the multiples of {wanted} bytes that they need: pass a copy")]
+    Unaligned {
+        /// Address of an element.
+        address: usize,
+        /// Bytes it has to be a multiple of.
+        wanted: usize,
     },
     /// A sub-array element type whose dimensions are not the data's last.
     #[error(

@@ -47,9 +47,33 @@ pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
     is_contiguous(shape, strides, axes.into_iter())
 }
 
+/// Whether no two elements are at one address: every stride reaches past the elements of all smaller ones.
+///
+/// Strides that don't, and still put every element elsewhere, are taken to share; nobody lays out a field like that.
+pub fn is_unshared(shape: &[i64], strides: &[i64]) -> bool {
+    let steps = shape.iter().zip(strides).filter(|(extent, _)| **extent != 1);
+    let mut steps: SmallVec<[(u64, u64); 6]> =
+        steps.map(|(extent, step)| (step.unsigned_abs(), extent.unsigned_abs())).collect();
+    steps.sort_unstable();
+    let mut reach = 1u64;
+    let apart = steps.iter().all(|(step, extent)| {
+        let apart = *step >= reach;
+        reach = reach.saturating_add(step.saturating_mul(extent.saturating_sub(1)));
+        apart
+    });
+    apart || shape.contains(&0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_at_one_address_are_found() {
+        assert!(is_unshared(&[3, 4], &[4, 1]) && is_unshared(&[3, 4], &[-1, 3]) && is_unshared(&[], &[]));
+        assert!(is_unshared(&[1, 4], &[0, 2]) && is_unshared(&[0, 4], &[0, 0]));
+        assert!(!is_unshared(&[2, 4], &[0, 1]) && !is_unshared(&[3, 3], &[1, 1]) && !is_unshared(&[2, 4], &[3, 1]));
+    }
 
     #[test]
     fn spans_reach_both_ways() {

@@ -166,6 +166,22 @@ pub enum ExchangeError {
         /// The argument or field.
         field: &'static str,
     },
+    /// Memory that is borrowed, and may not be borrowed once more.
+    #[error(
+        "overlap: another argument, or a call under way, {held} memory of this array, and it is to be {wanted} here; \
+         allowed are arrays that do not overlap where any is written: pass a copy"
+    )]
+    Borrowed {
+        /// What the memory is borrowed for already: `"reads"` or `"writes"`.
+        held: &'static str,
+        /// What it was to be: `"read"` or `"written"`.
+        wanted: &'static str,
+    },
+    /// Memory that others can reach too.
+    #[error(
+        "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"
+    )]
+    Shared,
     /// Read-only memory where the format cannot say so, or writing was asked for.
     #[error("{field}: the memory is read-only; {fix}")]
     ReadOnly {

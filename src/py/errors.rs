@@ -6,6 +6,7 @@ use pyo3::exceptions::{
     PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyRuntimeError, PyTypeError, PyUserWarning,
     PyValueError,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -59,18 +60,28 @@ impl Kind {
 
 static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
 
+/// The module's classes. Another extension that this crate is built into has those of the module, so that what it raises
+/// is caught by their names.
 fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
-    TYPES.get_or_try_init(py, || {
-        let exception = py.get_type::<PyException>();
-        let root =
-            subclass("Error", "The base of every error that dlfield raises on its own account.", vec![exception])?;
-        let mut all = Vec::with_capacity(Kind::ALL.len());
-        for kind in Kind::ALL {
-            let (name, doc, builtin) = kind.definition(py);
-            all.push(subclass(name, doc, std::iter::once(root.bind(py).clone()).chain(builtin).collect())?);
-        }
-        Ok((root, all))
-    })
+    TYPES.get_or_try_init(py, || imported(py).or_else(|_| made(py)))
+}
+
+fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
+    let module = py.import(intern!(py, "dlfield"))?;
+    let class = |name: &str| Ok::<_, PyErr>(module.getattr(name)?.cast_into::<PyType>()?.unbind());
+    let all = Kind::ALL.iter().map(|kind| class(kind.definition(py).0)).collect::<PyResult<_>>()?;
+    Ok((class("Error")?, all))
+}
+
+fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
+    let exception = py.get_type::<PyException>();
+    let root = subclass("Error", "The base of every error that dlfield raises on its own account.", vec![exception])?;
+    let mut all = Vec::with_capacity(Kind::ALL.len());
+    for kind in Kind::ALL {
+        let (name, doc, builtin) = kind.definition(py);
+        all.push(subclass(name, doc, std::iter::once(root.bind(py).clone()).chain(builtin).collect())?);
+    }
+    Ok((root, all))
 }
 
 /// A new exception type; unlike a `class` statement this may have several builtin bases from Rust.
@@ -161,7 +172,7 @@ pub(super) fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
 /// An error with a note.
 pub(super) fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
     // A note is lost only where there is no memory for it; what counts is the error itself.
-    let _ = error.value(py).call_method1(pyo3::intern!(py, "add_note"), (note,));
+    let _ = error.value(py).call_method1(intern!(py, "add_note"), (note,));
     error
 }
 
@@ -183,7 +194,7 @@ pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    let (root, all) = types(py)?;
+    let (root, all) = TYPES.get_or_try_init(py, || made(py))?;
     for ty in std::iter::once(root).chain(all) {
         module.add(ty.bind(py).name()?, ty)?;
     }

@@ -234,6 +234,11 @@ impl Labels {
     }
 }
 
+/// What the object states, looked for as if nothing were known of it yet.
+pub(super) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Labels> {
+    Labels::find(object, &Seen::default(), None, None)
+}
+
 /// Return the labels of an array's dimensions in index order, from wherever the object states them.
 ///
 /// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of

@@ -8,7 +8,9 @@ mod device;
 mod dtype;
 mod errors;
 mod export;
+pub(crate) mod extract;
 mod fastcall;
+mod give;
 mod index;
 mod keep;
 mod keywords;
@@ -20,6 +22,7 @@ mod preset;
 mod read;
 mod recycle;
 mod signature;
+mod stated;
 mod tensor;
 mod threads;
 
@@ -48,5 +51,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     labels::register(module)?;
     pickle::register(module)?;
     signature::register(module)?;
+    stated::register(module)?;
     threads::register(module)
 }

@@ -9,7 +9,6 @@ use crate::dims::{Dim, DimsError};
 use crate::dtype::DTypeError;
 use crate::error::Result;
 use crate::layout::LayoutError;
-use crate::protocol::ExchangeError;
 
 impl FieldSpec {
     /// As [`FieldSpec::orient`], of a field that stays as it is.
@@ -29,7 +28,7 @@ impl FieldSpec {
             self.check_shape(wanted, field.shape())?;
         }
         if self.access.writes() {
-            check_writable(field)?;
+            field.check_writable("access")?;
         }
         Ok(())
     }
@@ -103,31 +102,4 @@ fn first_address(field: &Descriptor) -> usize {
     let bytes = origin.iter().zip(field.byte_strides()).map(|(index, stride)| index.wrapping_mul(stride));
     let bytes = bytes.fold(0i64, i64::wrapping_add);
     field.ptr().addr().wrapping_add_signed(isize::try_from(bytes).unwrap_or(0))
-}
-
-/// Refuses to write memory that is read-only, or whose elements share bytes with each other.
-fn check_writable(field: &Descriptor) -> Result<()> {
-    if field.is_readonly() {
-        let fix = "it is written, so pass an array that may be written";
-        return Err(ExchangeError::ReadOnly { field: "access", fix }.into());
-    }
-    if field.is_c_contiguous() {
-        return Ok(());
-    }
-    let steps = field.shape().iter().zip(field.strides());
-    let mut steps: SmallVec<[(u64, u64); 6]> = steps
-        .filter(|(extent, _)| **extent != 1)
-        .map(|(extent, step)| (step.unsigned_abs(), extent.unsigned_abs()))
-        .collect();
-    steps.sort_unstable();
-    let mut reach = 1u64;
-    let apart = steps.iter().all(|(step, extent)| {
-        let apart = *step >= reach;
-        reach = reach.saturating_add(step.saturating_mul(extent.saturating_sub(1)));
-        apart
-    });
-    if apart || field.shape().contains(&0) {
-        return Ok(());
-    }
-    Err(LayoutError::SharedElements { shape: field.shape().to_vec(), strides: field.strides().to_vec() }.into())
 }

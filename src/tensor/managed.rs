@@ -46,6 +46,27 @@ impl Tensor {
     /// drop(field);
     /// assert_eq!(managed.validate().unwrap().shape(), [4, 5]);
     /// ```
+    ///
+    /// For other languages [`Managed::into_raw`] is the C struct itself, which whoever gets it releases by calling its
+    /// deleter; [`Tensor::from_managed`] takes one over that comes back:
+    ///
+    /// ```
+    /// use dlfield::dlpark::Managed;
+    /// use dlfield::dlpark::ffi::DLManagedTensorVersioned;
+    /// use dlfield::{DType, Spec, Tensor};
+    ///
+    /// /// NULL if there is no memory, or `n` is negative.
+    /// #[unsafe(no_mangle)]
+    /// pub extern "C" fn make_numbers(n: i64) -> *mut DLManagedTensorVersioned {
+    ///     let made = Tensor::zeros(&Spec::new(&[n], DType::F64)).and_then(|numbers| numbers.to_versioned(false));
+    ///     made.map_or(std::ptr::null_mut(), Managed::into_raw)
+    /// }
+    ///
+    /// assert!(make_numbers(-1).is_null());
+    /// // SAFETY: the struct is what the function says it is, and taken over once.
+    /// let back = unsafe { Tensor::from_managed(Managed::from_raw(make_numbers(3)).unwrap()) }.unwrap();
+    /// assert_eq!(back.descriptor().shape(), [3]);
+    /// ```
     pub fn to_versioned(&self, copied: bool) -> Result<Managed<DLManagedTensorVersioned>> {
         let mut flags = DlpackFlags::empty();
         flags.set(DlpackFlags::READ_ONLY, self.descriptor.is_readonly());

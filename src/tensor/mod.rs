@@ -1,10 +1,16 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+#[cfg(feature = "ndarray")]
+mod element;
 mod managed;
+#[cfg(feature = "ndarray")]
+pub(crate) mod ndarray;
 mod owner;
 mod view;
 
+#[cfg(feature = "ndarray")]
+pub use element::Element;
 #[cfg(feature = "python")]
 pub(crate) use managed::take_over;
 pub use owner::Owner;
@@ -36,6 +42,15 @@ pub struct Tensor {
     alignment_size: i64,
     /// Absent for all zeros.
     aligned_index: Option<Box<[i64]>>,
+}
+
+/// What an allocation says of its memory beyond the description.
+#[cfg(feature = "python")]
+pub(crate) struct Promise {
+    pub(crate) layout: Option<Layout>,
+    pub(crate) padding: Padding,
+    pub(crate) alignment_size: i64,
+    pub(crate) aligned_index: Option<Box<[i64]>>,
 }
 
 impl Tensor {
@@ -79,6 +94,30 @@ impl Tensor {
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub(crate) unsafe fn parts_mut(&mut self) -> (&mut Descriptor, &mut Owner) {
         (&mut self.descriptor, &mut self.owner)
+    }
+
+    /// What the allocation said of the memory.
+    #[cfg(feature = "python")]
+    pub(crate) fn promise(&self) -> Promise {
+        let (layout, aligned_index) = (self.layout.clone(), self.aligned_index.clone());
+        Promise { layout, padding: self.padding, alignment_size: self.alignment_size, aligned_index }
+    }
+
+    /// Takes somebody's word for the layout and padding of the memory, if the alignment is as said.
+    #[cfg(feature = "python")]
+    pub(crate) fn promised(&mut self, promise: Promise) -> bool {
+        let zeros = Extents::from_elem(0, self.descriptor.ndim());
+        let index = promise.aligned_index.as_deref().unwrap_or(&zeros);
+        let steps = index.iter().zip(self.descriptor.byte_strides());
+        let start = i128::try_from(self.descriptor.ptr().addr()).unwrap_or(i128::MAX);
+        let place = steps.fold(start, |sum, (index, step)| sum.saturating_add(i128::from(*index) * i128::from(step)));
+        let aligned = promise.alignment_size > 0 && place % i128::from(promise.alignment_size) == 0;
+        let fits = index.len() == zeros.len() && (aligned || self.descriptor.size() == 0);
+        if fits {
+            (self.layout, self.padding) = (promise.layout, promise.padding);
+            (self.alignment_size, self.aligned_index) = (promise.alignment_size, promise.aligned_index);
+        }
+        fits
     }
 
     /// The description and the owner, which keeps what it describes.

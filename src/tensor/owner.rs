@@ -1,5 +1,7 @@
 //! Who keeps a tensor's memory.
 
+#[cfg(feature = "ndarray")]
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::fmt;
@@ -23,6 +25,9 @@ enum Kept {
     Block(Block),
     /// A managed tensor of somebody else; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
+    /// A vector that was handed over, whose elements nobody else has.
+    #[cfg(feature = "ndarray")]
+    Elements(Box<dyn Any + Send + Sync>),
     /// Any other thing whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An object of another runtime.
@@ -126,6 +131,27 @@ impl Owner {
         Owner(Keeper::new(Kept::Foreign(Box::new(keeper))))
     }
 
+    /// Owns a vector of elements.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn elements<T: Send + Sync + 'static>(elements: Vec<T>) -> Owner {
+        Owner(Keeper::new(Kept::Elements(Box::new(elements))))
+    }
+
+    /// Whether nobody but this owner has the memory, as far as the memory's kind can tell.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn is_exclusive(&mut self) -> bool {
+        let keeper = self.0.as_mut().and_then(Arc::get_mut);
+        keeper.is_some_and(|keeper| matches!(*keeper.0, Kept::Block(_) | Kept::Elements(_)))
+    }
+
+    /// The vector that is kept, if its elements begin at `start`, are of this type, and nobody else has them.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
+        let Kept::Elements(kept) = &mut *Arc::get_mut(self.0.as_mut()?)?.0 else { return None };
+        let elements = kept.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
+        Some(std::mem::take(elements))
+    }
+
     /// Owns an object of another runtime by its address, in one allocation less than [`Owner::foreign`] takes: what a
     /// binding does for every array that comes in.
     ///
@@ -158,6 +184,8 @@ impl fmt::Debug for Owner {
             None => "Owner(nobody)",
             Some(Kept::Block(_)) => "Owner(block)",
             Some(Kept::Managed(_)) => "Owner(managed)",
+            #[cfg(feature = "ndarray")]
+            Some(Kept::Elements(_)) => "Owner(elements)",
             Some(Kept::Foreign(_)) => "Owner(foreign)",
             Some(Kept::Object(_)) => "Owner(object)",
         })

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod alloc;
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod casts;
 mod convert;
 mod copies;

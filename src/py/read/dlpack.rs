@@ -142,6 +142,32 @@ pub(super) fn consume(
     Ok(None)
 }
 
+/// Describes what a capsule holds that nobody has taken, and leaves it there. `false` for what is no such capsule.
+pub(in crate::py) fn peek(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, whose version
+    // stands first whatever it is.
+    unsafe {
+        let versioned = c"dltensor_versioned".as_ptr();
+        if ffi::PyCapsule_IsValid(object.as_ptr(), versioned) != 0 {
+            let held = ffi::PyCapsule_GetPointer(object.as_ptr(), versioned).cast::<DLManagedTensorVersioned>();
+            let version = (*held).version;
+            if version.major != dlpack::VERSION.major {
+                return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
+            }
+            dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
+            return Ok(true);
+        }
+        let legacy = c"dltensor".as_ptr();
+        if ffi::PyCapsule_IsValid(object.as_ptr(), legacy) == 0 {
+            return Ok(false);
+        }
+        let held = ffi::PyCapsule_GetPointer(object.as_ptr(), legacy).cast::<dlpark::ffi::DLManagedTensor>();
+        dlpack::read_into(descriptor, &(*held).dl_tensor, None, DlpackFlags::empty())?;
+    }
+    descriptor.set_readonly(true);
+    Ok(true)
+}
+
 /// Refuses a producer's copy where the memory itself is wanted: a description of a copy says nothing about the object.
 pub(super) fn check_copied(flags: DlpackFlags, purpose: Purpose, copy: Option<bool>) -> Result<(), ExchangeError> {
     if flags.contains(DlpackFlags::IS_COPIED) && (purpose == Purpose::Describe || copy == Some(false)) {

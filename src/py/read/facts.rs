@@ -201,7 +201,7 @@ unsafe extern "C" {
 }
 
 /// A module that is imported already: nobody has an object of a library before.
-pub(super) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(in crate::py) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     match modules.cast::<PyDict>() {
         Ok(modules) => modules.get_item(name),

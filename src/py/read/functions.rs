@@ -10,6 +10,7 @@ use super::{
     Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, ours, own_into,
     read,
 };
+use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::py::args;
@@ -18,6 +19,7 @@ use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::recycle;
 use crate::py::tensor::PyTensor;
+use crate::tensor::Owner;
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -245,14 +247,33 @@ pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescrip
         return Ok(true);
     }
     let facts = Facts::of(obj)?;
-    let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(false) };
-    if facts.may_be_labelled(obj) {
+    if facts.may_be_labelled(obj) || !describe_torch(obj, &facts, description.descriptor_mut())? {
         return Ok(false);
     }
-    let descriptor = description.descriptor_mut();
+    description.set(obj.clone(), None, "dlpack-c");
+    Ok(true)
+}
+
+/// Describes the memory of any object, without labels; returns what the producer handed over for that, if it did.
+#[inline]
+pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<Owner>> {
+    if numpy::is_exact(obj) {
+        numpy::describe(obj, descriptor)?;
+        return Ok(None);
+    }
+    if describe_torch(obj, &Facts::of(obj)?, descriptor)? {
+        return Ok(None);
+    }
+    let (reading, _) = read(obj, &Request::default(), Purpose::Describe, descriptor)?;
+    Ok(reading.into_shared())
+}
+
+/// Describes a PyTorch tensor, if it is one, by the struct that PyTorch lends.
+#[inline]
+fn describe_torch(obj: &Bound<'_, PyAny>, facts: &Facts, descriptor: &mut Descriptor) -> PyResult<bool> {
+    let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(false) };
     exchange::describe(obj, table, borrow, descriptor)?;
     exchange::check_lazy(obj, descriptor)?;
-    description.set(obj.clone(), None, "dlpack-c");
     Ok(true)
 }
 

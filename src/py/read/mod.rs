@@ -25,10 +25,10 @@ use std::cell::OnceCell;
 
 pub(super) use argument::argument;
 pub(super) use dictionary::Key;
-pub(super) use dlpack::take;
+pub(super) use dlpack::{peek, take};
 pub(super) use exchange::table;
-pub(super) use facts::attribute;
-pub(super) use functions::register;
+pub(super) use facts::{attribute, loaded};
+pub(super) use functions::{memory, register};
 pub(super) use gt::{Hooks, Interface};
 pub(super) use names::Name;
 use pyo3::prelude::*;

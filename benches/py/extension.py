@@ -1,0 +1,65 @@
+"""Arguments of functions in Rust, next to nanobind's and rust-numpy's, and loops over them next to loops over slices.
+
+The functions are those of `examples/rust_extension`, which `make bench` builds with the feature `peers`.
+"""
+
+from functools import partial
+
+import numpy as np
+import rust_extension as ours
+import torch
+
+import dlfield as dl
+from interleaved import Case, best_times
+from peers import consumers
+from report import Line
+
+SMALL = (8, 8, 8)
+LARGE = (128, 128, 80)
+
+
+def lines() -> list[Line]:
+    """Measure what an argument costs, then the loops."""
+    return [*_arguments(), *_loops()]
+
+
+def _arguments() -> list[Line]:
+    nanobind, numpy_array, torch_tensor = consumers()["nanobind"].call, np.zeros(SMALL), torch.zeros(SMALL)
+    cases: dict[str, Case] = {
+        "ndim(ndarray)": (ours.ndim, numpy_array),
+        "nanobind(ndarray)": (nanobind, numpy_array),
+        "PyReadonlyArray3": (ours.peers.ndim3, numpy_array),
+        "PyReadonlyArrayDyn": (ours.peers.ndim, numpy_array),
+        "ndim(torch.Tensor)": (ours.ndim, torch_tensor),
+        "nanobind(torch.Tensor)": (nanobind, torch_tensor),
+    }
+    times = best_times(cases, rounds=100, turn=0.002)
+    beside = (
+        ("ndim(ndarray)", "nanobind(ndarray)", "at most 0.6"),
+        ("ndim(ndarray)", "PyReadonlyArray3", "at most 1"),
+        ("ndim(ndarray)", "PyReadonlyArrayDyn", "at most 1"),
+        ("ndim(torch.Tensor)", "nanobind(torch.Tensor)", "at most 0.1"),
+    )
+    return [Line(f"Rust `{what}`", times[what], f"`{peer}`", times[peer], reach) for what, peer, reach in beside]
+
+
+def _loops() -> list[Line]:
+    inp, out = np.random.default_rng(1).random(LARGE), np.zeros(LARGE)
+    field, result = (dl.from_array(array, backend="gt:cpu_ifirst") for array in (inp, out))
+    reach = "at most 1.1"
+    found = []
+    for what, peer, mine, theirs in (
+        ("sum", "a slice's", (ours.sum, inp), (ours.peers.sum, inp)),
+        ("sum", "a slice's", (ours.sum, field), (ours.peers.sum, inp)),
+        ("laplacian", "over slices", (partial(ours.laplacian, inp), out), (partial(ours.peers.laplacian, inp), out)),
+        (
+            "laplacian",
+            "over slices",
+            (partial(ours.laplacian, field), result),
+            (partial(ours.peers.laplacian, inp), out),
+        ),
+    ):
+        times = best_times({"mine": mine, "theirs": theirs}, rounds=30, turn=0.01)
+        kind = "gt:cpu_ifirst" if isinstance(mine[1], dl.Tensor) else "ndarray"
+        found.append(Line(f"Rust `{what}`, {LARGE}, {kind}", times["mine"], peer, times["theirs"], reach))
+    return found

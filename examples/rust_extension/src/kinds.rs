@@ -1,0 +1,137 @@
+//! A function for each kind of argument and of return value: what dlfield's own tests call.
+
+use pyo3::prelude::*;
+
+/// What the tests of dlfield call.
+#[pymodule]
+pub mod kinds {
+    use dlfield::ndarray::{Array, ArrayView, Ix2, IxDyn, ShapeBuilder};
+    use dlfield::python::{AnyIn, AnyOrder, COrder, Cuda, FOrder, In, OrCopy, Out};
+    use dlfield::{DType, Element, LayoutError, Spec, Tensor};
+    use pyo3::prelude::*;
+    use pyo3::types::PyList;
+
+    /// The elements in C order.
+    fn listed<'py, T: Element + IntoPyObject<'py>>(
+        py: Python<'py>,
+        view: ArrayView<'_, T, Ix2>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, view.iter().copied().collect::<Vec<T>>())
+    }
+
+    #[pyfunction]
+    fn c_order<'py>(py: Python<'py>, x: In<'py, f32, Ix2, COrder>) -> PyResult<Bound<'py, PyList>> {
+        assert!(x.array().is_standard_layout());
+        listed(py, x.array())
+    }
+
+    #[pyfunction]
+    fn f_order<'py>(py: Python<'py>, x: In<'py, f32, Ix2, FOrder>) -> PyResult<Bound<'py, PyList>> {
+        assert!(x.array().reversed_axes().is_standard_layout());
+        listed(py, x.array())
+    }
+
+    #[pyfunction]
+    fn or_copy<'py>(py: Python<'py>, x: OrCopy<'py, f64, Ix2, FOrder>) -> PyResult<(bool, Bound<'py, PyList>)> {
+        Ok((x.is_copy(), listed(py, x.array())?))
+    }
+
+    #[pyfunction]
+    fn on_cuda(x: In<'_, f64, IxDyn, AnyOrder, Cuda>) -> (usize, String) {
+        (x.descriptor().ptr().addr(), x.descriptor().device().to_string())
+    }
+
+    fn owned<T: Element>(x: &AnyIn<'_>) -> PyResult<Tensor> {
+        Ok(Tensor::from_array(x.view::<T, IxDyn>()?.to_owned())?)
+    }
+
+    /// A copy by way of the Rust type of the elements.
+    #[pyfunction]
+    fn echo(x: AnyIn<'_>) -> PyResult<Tensor> {
+        use half::{bf16, f16};
+        use num_complex::Complex;
+        match x.descriptor().dtype() {
+            DType::BOOL => owned::<bool>(&x),
+            DType::I8 => owned::<i8>(&x),
+            DType::I16 => owned::<i16>(&x),
+            DType::I32 => owned::<i32>(&x),
+            DType::I64 => owned::<i64>(&x),
+            DType::U8 => owned::<u8>(&x),
+            DType::U16 => owned::<u16>(&x),
+            DType::U32 => owned::<u32>(&x),
+            DType::U64 => owned::<u64>(&x),
+            DType::F16 => owned::<f16>(&x),
+            DType::BF16 => owned::<bf16>(&x),
+            DType::F32 => owned::<f32>(&x),
+            DType::C64 => owned::<Complex<f32>>(&x),
+            DType::C128 => owned::<Complex<f64>>(&x),
+            _ => owned::<f64>(&x),
+        }
+    }
+
+    #[pyfunction]
+    fn fill(mut out: Out<'_, f64, IxDyn>, value: f64) {
+        out.array_mut().fill(value);
+    }
+
+    #[pyfunction]
+    fn flags(x: In<'_, bool, IxDyn>) -> usize {
+        x.array().iter().filter(|flag| **flag).count()
+    }
+
+    type Labels = (Option<Vec<String>>, Option<Vec<i64>>, Option<Vec<(i64, i64)>>);
+
+    #[pyfunction]
+    fn labels(x: AnyIn<'_>) -> PyResult<Labels> {
+        let field = x.labelled()?;
+        let dims = field.dims().map(|dims| dims.iter().map(|dim| dim.to_string()).collect());
+        Ok((dims, field.origin().map(<[i64]>::to_vec), field.halo().map(<[(i64, i64)]>::to_vec)))
+    }
+
+    /// Calls `then` while `x` is borrowed to be read.
+    #[pyfunction]
+    fn reading<'py>(x: In<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<(f64, Bound<'py, PyAny>)> {
+        let called = then.call0()?;
+        Ok((x.array().sum(), called))
+    }
+
+    /// Calls `then` while `out` is borrowed to be written.
+    #[pyfunction]
+    fn writing<'py>(mut out: Out<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let called = then.call0();
+        out.array_mut().fill(1.0);
+        called
+    }
+
+    #[pyfunction]
+    fn several(reading: Vec<In<'_, f64, IxDyn>>, mut writing: Vec<Out<'_, f64, IxDyn>>) -> f64 {
+        for out in &mut writing {
+            out.array_mut().fill(2.0);
+        }
+        reading.iter().map(|x| x.array().sum()).sum()
+    }
+
+    /// A tensor on the memory of an array whose first axis is turned, in F order.
+    #[pyfunction]
+    fn turned() -> PyResult<Tensor> {
+        let mut array = Array::from_shape_fn((3, 4).f(), |(i, j)| (10 * i + j) as f32);
+        array.invert_axis(dlfield::ndarray::Axis(0));
+        Ok(Tensor::from_array(array)?)
+    }
+
+    #[pyfunction]
+    fn labelled() -> PyResult<Tensor> {
+        let spec = Spec::new(&[4, 5], DType::F32).dims(dlfield::Dims::parse(["K", "x"])?).halo(&[(1, 0), (0, 2)]);
+        Ok(Tensor::zeros(&spec.origin(&[2, 1]).alignment_size(64))?)
+    }
+
+    #[pyfunction]
+    fn readonly() -> Tensor {
+        Tensor::from(vec![1.0f64, 2.0]).into_readonly()
+    }
+
+    #[pyfunction]
+    fn fail() -> PyResult<Tensor> {
+        Err(dlfield::Error::from(LayoutError::NegativeExtent { axis: 0, got: -1 }).into())
+    }
+}

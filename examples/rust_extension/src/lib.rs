@@ -1,0 +1,64 @@
+//! A Python extension in Rust that takes the arrays of every library and returns tensors. README.md explains it.
+
+#[cfg(feature = "kinds")]
+mod kinds;
+#[cfg(feature = "peers")]
+mod peers;
+mod stencil;
+
+use pyo3::prelude::*;
+
+/// Functions on the arrays of any library.
+#[pymodule]
+mod rust_extension {
+    use dlfield::python::{AnyIn, In, Out};
+    use dlfield::{DType, Preset, Spec, Tensor};
+    use ndarray::{Ix3, IxDyn};
+    use pyo3::exceptions::PyValueError;
+    use pyo3::prelude::*;
+
+    #[cfg(feature = "kinds")]
+    #[pymodule_export]
+    use super::kinds::kinds;
+    #[cfg(feature = "peers")]
+    #[pymodule_export]
+    use super::peers::peers;
+    use super::stencil;
+
+    /// The number of dimensions of any array.
+    #[pyfunction]
+    fn ndim(x: AnyIn<'_>) -> usize {
+        x.descriptor().ndim()
+    }
+
+    /// The sum of any array of float64, in whatever layout.
+    #[pyfunction]
+    fn sum(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
+        let x = x.array();
+        py.detach(|| x.sum())
+    }
+
+    /// Writes the Laplacian of `inp` to the inner points of `out`; the outermost layer stays as it is.
+    #[pyfunction]
+    fn laplacian(py: Python<'_>, inp: In<'_, f64, Ix3>, mut out: Out<'_, f64, Ix3>) -> PyResult<()> {
+        let (inp, out) = (inp.array(), out.array_mut());
+        if inp.dim() != out.dim() {
+            return Err(PyValueError::new_err(format!("inp has shape {:?}, out {:?}", inp.shape(), out.shape())));
+        }
+        py.detach(|| stencil::laplacian(inp, out));
+        Ok(())
+    }
+
+    /// A field of zeros with a halo of one point, laid out for GT4Py's `gt:cpu_ifirst`.
+    #[pyfunction]
+    fn make_field(shape: [i64; 3]) -> PyResult<Tensor> {
+        let spec = Spec::new(&shape, DType::F64).preset(Preset::find("gt:cpu_ifirst")?).halo(&[(1, 1); 3]);
+        Ok(Tensor::zeros(&spec)?)
+    }
+
+    /// The numbers below `stop`, as they lie in a vector.
+    #[pyfunction]
+    fn count_to(stop: u32) -> Tensor {
+        Tensor::from((0..stop).collect::<Vec<u32>>())
+    }
+}

@@ -1,0 +1,64 @@
+//! What `make bench` measures beside: arguments as rust-numpy takes them, and the same loops over slices.
+
+use pyo3::prelude::*;
+
+/// The same, without dlfield.
+#[pymodule]
+pub mod peers {
+    use numpy::{PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
+    use pyo3::prelude::*;
+    use rayon::prelude::*;
+
+    /// The number of dimensions of a NumPy array of float64.
+    #[pyfunction]
+    fn ndim(x: PyReadonlyArrayDyn<'_, f64>) -> usize {
+        x.ndim()
+    }
+
+    /// The number of dimensions of a three-dimensional NumPy array of float64.
+    #[pyfunction]
+    fn ndim3(x: PyReadonlyArray3<'_, f64>) -> usize {
+        x.ndim()
+    }
+
+    /// The sum of a NumPy array in C order, over its slice, eight numbers at a time.
+    #[pyfunction]
+    fn sum(py: Python<'_>, x: PyReadonlyArrayDyn<'_, f64>) -> PyResult<f64> {
+        let numbers = x.as_slice()?;
+        Ok(py.detach(|| {
+            let (eights, rest) = numbers.as_chunks::<8>();
+            let mut sums = [0.0; 8];
+            for eight in eights {
+                for (sum, number) in sums.iter_mut().zip(eight) {
+                    *sum += number;
+                }
+            }
+            sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
+        }))
+    }
+
+    /// The Laplacian of NumPy arrays in C order, over their slices, planes shared among threads.
+    #[pyfunction]
+    fn laplacian(py: Python<'_>, inp: PyReadonlyArray3<'_, f64>, mut out: PyReadwriteArray3<'_, f64>) -> PyResult<()> {
+        let [ni, nj, nk] = [inp.shape()[0], inp.shape()[1], inp.shape()[2]];
+        let (inp, out) = (inp.as_slice()?, out.as_slice_mut()?);
+        py.detach(|| {
+            let planes = out.par_chunks_mut(nj * nk).enumerate().skip(1).take(ni - 2);
+            planes.for_each(|(i, plane)| {
+                for j in 1..nj - 1 {
+                    let start = (i * nj + j) * nk;
+                    let out = &mut plane[j * nk + 1..(j + 1) * nk - 1];
+                    let len = out.len();
+                    let row = |start: usize| &inp[start..start + len];
+                    let (north, south) = (row(start + 1 - nj * nk), row(start + 1 + nj * nk));
+                    let (west, east) = (row(start + 1 - nk), row(start + 1 + nk));
+                    let (before, middle, after) = (row(start), row(start + 1), row(start + 2));
+                    for k in 0..len {
+                        out[k] = north[k] + south[k] + west[k] + east[k] + before[k] + after[k] - 6.0 * middle[k];
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Arrays that are copied where they are not what is wanted.
+
+#![allow(unsafe_code, reason = "memory that is borrowed is copied")]
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use ndarray::Dimension;
+use pyo3::prelude::*;
+
+use super::borrows::{Access, Loan};
+use super::kinds::{AnyOrder, Host, Order, Place};
+use super::{In, check, refusal};
+use crate::descriptor::Descriptor;
+use crate::error::Result;
+use crate::layout::{Layout, Spec};
+use crate::tensor::ndarray as views;
+use crate::tensor::{Element, Owner, Tensor};
+
+/// An array to read, of which a copy is taken if its elements are of another type or in another order: an [`In`] otherwise.
+///
+/// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions has to be
+/// the one wanted, and the host has to reach the memory.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{COrder, OrCopy};
+/// use pyo3::prelude::*;
+///
+/// /// Takes any numbers but complex ones.
+/// #[pyfunction]
+/// fn norm(numbers: OrCopy<'_, f64, Ix1, COrder>) -> f64 {
+///     numbers.array().iter().map(|number| number * number).sum::<f64>().sqrt()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct OrCopy<'py, T, D, O = AnyOrder> {
+    array: In<'py, T, D, O>,
+    copied: bool,
+}
+
+impl<T, D, O> OrCopy<'_, T, D, O> {
+    /// Whether the elements are those of a copy.
+    pub fn is_copy(&self) -> bool {
+        self.copied
+    }
+}
+
+impl<'py, T, D, O> Deref for OrCopy<'py, T, D, O> {
+    type Target = In<'py, T, D, O>;
+
+    fn deref(&self) -> &In<'py, T, D, O> {
+        &self.array
+    }
+}
+
+impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T, D, O> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let mut loan = super::open(&object, |field| {
+            views::check_shape(field, None, D::NDIM)?;
+            Host::check(field)
+        })?;
+        // Also while it is copied nobody may write.
+        loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
+        let found = loan.descriptor();
+        let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
+        if copied {
+            let (descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
+            loan = Loan::open(&object, |of_copy| {
+                *of_copy = descriptor;
+                Ok(Some(owner))
+            })?;
+            // Of memory that nobody else has.
+            loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
+            check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
+        }
+        Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
+    }
+}
+
+/// A copy with the elements and the order wanted, without labels.
+fn copy<T: Element, O: Order>(found: &Descriptor) -> Result<Tensor> {
+    let ndim = i64::try_from(found.ndim()).unwrap_or(i64::MAX);
+    let layout: Vec<i64> = if O::IS_F { (0..ndim).rev().collect() } else { (0..ndim).collect() };
+    let spec = Spec::new(found.shape(), T::DTYPE).layout(Layout::new(&layout, found.ndim())?);
+    // SAFETY: the loan keeps the memory for longer than this tensor lives, and nobody writes to it meanwhile.
+    let source = unsafe { Tensor::from_parts(found.clone(), Owner::NOBODY) };
+    Tensor::copy_of(&spec, &source)
+}

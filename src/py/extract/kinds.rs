@@ -1,0 +1,161 @@
+//! What an argument's type says is wanted of an array: elements, order, device.
+
+#![allow(unsafe_code, reason = "bools are looked at where they lie")]
+
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::LayoutError;
+use crate::tensor::Element;
+use crate::tensor::ndarray as views;
+
+mod sealed {
+    /// Of this crate's types only.
+    pub trait Sealed {}
+}
+
+/// Elements that are wanted: a type that implements [`Element`], or [`Any`].
+pub trait Elements: sealed::Sealed + 'static {
+    /// The element type; `None` for any.
+    const DTYPE: Option<DType>;
+
+    /// Refuses memory that no view with such elements can be of.
+    ///
+    /// # Safety
+    /// - Elements that the host can reach are readable.
+    #[doc(hidden)]
+    unsafe fn check_memory(field: &Descriptor) -> Result<()>;
+}
+
+/// Elements of any type.
+#[derive(Clone, Copy, Debug)]
+pub enum Any {}
+
+impl sealed::Sealed for Any {}
+impl Elements for Any {
+    const DTYPE: Option<DType> = None;
+
+    unsafe fn check_memory(_: &Descriptor) -> Result<()> {
+        Ok(())
+    }
+}
+impl<T: Element> sealed::Sealed for T {}
+impl<T: Element> Elements for T {
+    const DTYPE: Option<DType> = Some(T::DTYPE);
+
+    #[inline]
+    unsafe fn check_memory(field: &Descriptor) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        unsafe { views::check_memory::<T>(field) }
+    }
+}
+
+/// Orders of the elements in memory that are wanted: [`AnyOrder`], [`COrder`] or [`FOrder`].
+pub trait Order: sealed::Sealed + 'static {
+    /// Refuses a field whose elements are in another order.
+    #[doc(hidden)]
+    fn check(field: &Descriptor) -> Result<()>;
+
+    /// Of a copy.
+    #[doc(hidden)]
+    const IS_F: bool = false;
+}
+
+/// Any strides, negative ones and gaps too.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyOrder {}
+
+/// Elements that follow each other without gaps, last index fastest.
+#[derive(Clone, Copy, Debug)]
+pub enum COrder {}
+
+/// Elements that follow each other without gaps, first index fastest.
+#[derive(Clone, Copy, Debug)]
+pub enum FOrder {}
+
+impl sealed::Sealed for AnyOrder {}
+impl Order for AnyOrder {
+    #[inline]
+    fn check(_: &Descriptor) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl sealed::Sealed for COrder {}
+impl Order for COrder {
+    #[inline]
+    fn check(field: &Descriptor) -> Result<()> {
+        if field.is_c_contiguous() { Ok(()) } else { Err(unordered(field, "C order")) }
+    }
+}
+
+impl sealed::Sealed for FOrder {}
+impl Order for FOrder {
+    #[inline]
+    fn check(field: &Descriptor) -> Result<()> {
+        if field.is_f_contiguous() { Ok(()) } else { Err(unordered(field, "F order")) }
+    }
+
+    const IS_F: bool = true;
+}
+
+#[cold]
+fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
+    let (shape, strides) = (field.shape().to_vec(), field.strides().to_vec());
+    LayoutError::Order { shape, strides, wanted }.into()
+}
+
+/// Places where the memory is wanted: [`Host`], [`Cuda`] or [`Anywhere`].
+pub trait Place: sealed::Sealed + 'static {
+    /// Refuses memory elsewhere.
+    #[doc(hidden)]
+    fn check(field: &Descriptor) -> Result<()>;
+
+    /// Whether the host can reach the memory.
+    #[doc(hidden)]
+    const IS_HOST: bool = false;
+}
+
+/// Memory that the host can reach: its own, and CUDA's or ROCm's pinned and managed memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Host {}
+
+/// Memory of a CUDA device, whichever, and managed memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Cuda {}
+
+/// Memory wherever it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Anywhere {}
+
+impl sealed::Sealed for Host {}
+impl Place for Host {
+    #[inline]
+    fn check(field: &Descriptor) -> Result<()> {
+        if field.device().is_host_readable() {
+            return Ok(());
+        }
+        Err(DeviceError::NotHostReadable { found: field.device() }.into())
+    }
+
+    const IS_HOST: bool = true;
+}
+
+impl sealed::Sealed for Cuda {}
+impl Place for Cuda {
+    fn check(field: &Descriptor) -> Result<()> {
+        if matches!(field.device().kind(), "cuda" | "cuda_managed") {
+            return Ok(());
+        }
+        Err(DeviceError::Mismatch { found: field.device(), wanted: Device::cuda(0) }.into())
+    }
+}
+
+impl sealed::Sealed for Anywhere {}
+impl Place for Anywhere {
+    #[inline]
+    fn check(_: &Descriptor) -> Result<()> {
+        Ok(())
+    }
+}

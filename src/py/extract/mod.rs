@@ -1,0 +1,244 @@
+//! Any Python array as an argument of a Rust function: what is wanted of it stands in the type.
+
+#![allow(unsafe_code, reason = "views are made of memory that the ledger keeps others from")]
+
+mod borrows;
+mod copied;
+mod kinds;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+pub use copied::OrCopy;
+pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use self::borrows::{Access, Loan};
+use super::errors::Kind;
+use super::{labels, read};
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use crate::tensor::ndarray as views;
+use crate::tensor::{Element, Owner};
+
+/// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
+///
+/// `T` is an [`Element`] or [`Any`], `D` one of `ndarray`'s `Ix0` to `Ix6` or `IxDyn` for any, `O` one of [`AnyOrder`] (the
+/// default), [`COrder`], [`FOrder`], `M` one of [`Host`] (the default), [`Cuda`], [`Anywhere`].
+///
+/// It extracts from everything that `dlfield.describe` describes, never copies, and keeps the object. An array that is not
+/// what the type says is a `TypeError` with what was found and what is wanted, and PyO3 notes the argument's name; a DLPack
+/// capsule is not consumed then.
+///
+/// While it lives, no [`Out`] can be had of memory that overlaps it. Python, and code that does not go through this crate,
+/// can write to the memory all the same, as soon as other threads run or Python is called: as in rust-numpy, that is for
+/// the caller to see to.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{COrder, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn trace(matrix: In<'_, f64, Ix2>) -> f64 {
+///     matrix.array().diag().sum()
+/// }
+///
+/// #[pyfunction]
+/// fn first(numbers: In<'_, f32, Ix2, COrder>) -> Option<f32> {
+///     numbers.array().as_slice()?.first().copied()
+/// }
+/// ```
+pub struct In<'py, T, D, O = AnyOrder, M = Host> {
+    loan: Loan<'py>,
+    wanted: Wanted<T, D, O, M>,
+}
+
+/// An array of any elements, dimensions, order and device: its description, and views of what it turns out to be.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::AnyIn;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn total(numbers: AnyIn<'_>) -> PyResult<f64> {
+///     if let Ok(numbers) = numbers.view::<f64, Ix1>() {
+///         return Ok(numbers.sum());
+///     }
+///     Ok(numbers.view::<i64, Ix1>()?.iter().map(|number| *number as f64).sum())
+/// }
+/// ```
+pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
+
+/// An array to write, and to read: as [`In`], and its memory may be written, has no two elements at one place, and overlaps
+/// no other [`In`] or [`Out`] there is.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix3;
+/// use dlfield::python::{In, Out};
+/// use pyo3::prelude::*;
+///
+/// /// Arguments that overlap are refused before this is called.
+/// #[pyfunction]
+/// fn double(inp: In<'_, f64, Ix3>, mut out: Out<'_, f64, Ix3>) {
+///     out.array_mut().zip_mut_with(&inp.array(), |out, inp| *out = 2.0 * inp);
+/// }
+/// ```
+pub struct Out<'py, T, D, O = AnyOrder, M = Host> {
+    loan: Loan<'py>,
+    wanted: Wanted<T, D, O, M>,
+}
+
+/// What an argument's type says; no value of it is needed.
+type Wanted<T, D, O, M> = PhantomData<fn() -> (T, D, O, M)>;
+
+impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for In<'py, T, D, O, M> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let mut loan = open(&object, |field| {
+            check::<T, D, M>(field)?;
+            O::check(field)
+        })?;
+        loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
+        Ok(In { loan, wanted: PhantomData })
+    }
+}
+
+impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for Out<'py, T, D, O, M> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let mut loan = open(&object, |field| {
+            check::<T, D, M>(field)?;
+            O::check(field)?;
+            field.check_writable("readonly")
+        })?;
+        loan.borrow(Access::Write).map_err(|error| refusal(error.into()))?;
+        Ok(Out { loan, wanted: PhantomData })
+    }
+}
+
+/// Describes an object and holds it against what is wanted of it.
+#[inline]
+fn open<'py>(object: &Bound<'py, PyAny>, check: impl Fn(&Descriptor) -> Result<()>) -> PyResult<Loan<'py>> {
+    Loan::open(object, |descriptor| {
+        // A capsule can be taken only once, so it is looked at first.
+        if object.is_exact_instance_of::<PyCapsule>() && read::peek(object, descriptor)? {
+            check(descriptor).map_err(refusal)?;
+        }
+        let owner = read::memory(object, descriptor).or_else(|error| describe_again(object, descriptor, error))?;
+        check(descriptor).map_err(refusal)?;
+        Ok(owner)
+    })
+}
+
+/// Refuses other elements, dimensions and places than those wanted.
+#[inline]
+fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
+    views::check_shape(field, T::DTYPE, D::NDIM)?;
+    M::check(field)?;
+    if !M::IS_HOST {
+        return Ok(());
+    }
+    // SAFETY: the object has said through its protocol that the memory is there.
+    unsafe { T::check_memory(field) }
+}
+
+/// The error for an array that is not what the type wants.
+#[cold]
+fn refusal(error: Error) -> PyErr {
+    PyTypeError::new_err(error.to_string())
+}
+
+/// Describes what a `dlfield.Descriptor` describes: the class is the module's, and not known to another extension that
+/// this crate is built into. Any other object stays refused: with a `TypeError` too, unless the error is its own.
+#[cold]
+fn describe_again(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor, error: PyErr) -> PyResult<Option<Owner>> {
+    let py = object.py();
+    let class = read::loaded(py, "dlfield._native")?.map(|module| module.getattr(intern!(py, "Descriptor")));
+    if class.transpose()?.is_some_and(|class| object.get_type().is(&class)) {
+        return read::memory(&object.getattr(intern!(py, "owner"))?, descriptor);
+    }
+    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
+}
+
+macro_rules! described {
+    ($argument:ident) => {
+        impl<'py, T, D, O, M> $argument<'py, T, D, O, M> {
+            /// Address, device, elements, shape and strides; without labels.
+            #[inline]
+            pub fn descriptor(&self) -> &Descriptor {
+                self.loan.descriptor()
+            }
+
+            /// The description with the dims, origin and halo that the object states; what nobody states is absent.
+            ///
+            /// # Errors
+            /// What the object raises, and `dlfield.Error` where its answers contradict each other or do not fit.
+            pub fn labelled(&self) -> PyResult<Descriptor> {
+                let mut descriptor = self.descriptor().clone();
+                labels::stated(self.object())?.describe(&mut descriptor)?;
+                Ok(descriptor)
+            }
+
+            /// The object that was passed.
+            pub fn object(&self) -> &Bound<'py, PyAny> {
+                self.loan.object()
+            }
+        }
+
+        impl<T, D, O, M> fmt::Debug for $argument<'_, T, D, O, M> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($argument)).field(self.descriptor()).finish()
+            }
+        }
+
+        impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
+            /// The elements, whatever the strides.
+            #[inline]
+            pub fn array(&self) -> ArrayView<'_, T, D> {
+                // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody
+                // else writes, and `Out` can be written through `&mut` only.
+                unsafe { views::view(self.descriptor()) }
+            }
+        }
+    };
+}
+
+described!(In);
+described!(Out);
+
+impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
+    /// The elements, whatever the strides, to be written too.
+    #[inline]
+    pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody else has
+        // a reference.
+        unsafe { views::view_mut(self.descriptor()) }
+    }
+}
+
+impl<D, O, M> In<'_, Any, D, O, M> {
+    /// The elements, if they are of this type and so many dimensions.
+    ///
+    /// # Errors
+    /// [`Error`] with what was found and what is wanted, also for memory out of the host's reach.
+    pub fn view<T: Element, E: Dimension>(&self) -> Result<ArrayView<'_, T, E>> {
+        // SAFETY: the object keeps the memory, and the ledger sees to it that nobody else writes.
+        unsafe {
+            views::check::<T, E>(self.descriptor())?;
+            Ok(views::view(self.descriptor()))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Tensors of Rust become `dlfield.Tensor` of the module, wherever this crate is built into.
+//!
+//! Another extension has a class of its own for tensors, which Python does not know. So the memory goes through the
+//! module's C exchange API, and what DLPack cannot say is said after that.
+
+#![allow(unsafe_code, reason = "a table of C functions")]
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use dlpark::ffi::DLManagedTensorVersioned;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use super::read;
+use super::stated::State;
+use crate::protocol::ExchangeError;
+use crate::tensor::Tensor;
+
+/// Makes a Python tensor of a managed one, which it takes over whatever happens: 0, or -1 with the Python error set.
+type Wrap = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
+
+/// What the module `dlfield` has to turn a tensor into one of its own.
+struct Module {
+    wrap: Wrap,
+    restate: Py<PyAny>,
+}
+
+static MODULE: PyOnceLock<Module> = PyOnceLock::new();
+
+fn module(py: Python<'_>) -> PyResult<&Module> {
+    MODULE.get_or_try_init(py, || {
+        let native = py.import(intern!(py, "dlfield._native"))?;
+        let class = native.getattr(intern!(py, "Tensor"))?.cast_into::<PyType>()?;
+        let wrap = read::table(&class)?.and_then(|table| table.managed_tensor_to_py_object_no_sync);
+        let missing = "dlfield.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
+        let wrap = wrap.ok_or(ExchangeError::NullPointer { field: missing })?;
+        Ok(Module { wrap, restate: native.getattr(intern!(py, "_restate"))?.unbind() })
+    })
+}
+
+/// A `dlfield.Tensor` on the same memory, with dims, origin, halo, layout and alignment. Needs the module `dlfield`.
+impl<'py> IntoPyObject<'py> for Tensor {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        (&self).into_pyobject(py)
+    }
+}
+
+/// As for a [`Tensor`] that is given away.
+impl<'py> IntoPyObject<'py> for &Tensor {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let module = module(py)?;
+        let managed = self.to_versioned(false)?.into_raw();
+        let mut made = null_mut();
+        // SAFETY: the module's own function, which takes the struct over whatever happens, and on success returns a new
+        // reference.
+        let tensor = unsafe {
+            if (module.wrap)(managed, &raw mut made) != 0 {
+                return Err(PyErr::fetch(py));
+            }
+            Bound::from_owned_ptr_or_err(py, made.cast())?
+        };
+        match State::of(self) {
+            None => Ok(tensor),
+            Some(state) => module.restate.bind(py).call1((tensor, state)),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The Rust types that elements are.
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use crate::dtype::DType;
+
+/// A Rust type of the same bytes as an element type: what views of tensors have for elements.
+///
+/// There are `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `half`'s `f16` and `bf16`, and `num_complex`'s
+/// `Complex<f32>` and `Complex<f64>`. Nobody else can implement it.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Element};
+/// assert_eq!(<f32 as Element>::DTYPE, DType::F32);
+/// ```
+pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
+    /// The element type.
+    const DTYPE: DType;
+}
+
+mod sealed {
+    /// Of this crate's types only.
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($rust:ty = $dtype:ident),+ $(,)?) => {
+        $(
+            impl sealed::Sealed for $rust {}
+            impl Element for $rust {
+                const DTYPE: DType = DType::$dtype;
+            }
+        )+
+
+        #[cfg(test)]
+        mod tests {
+            use super::*;
+
+            #[test]
+            fn elements_are_as_large_as_their_types_say() {
+                $(assert_eq!(size_of::<$rust>(), <$rust>::DTYPE.itemsize(), "{}", <$rust>::DTYPE);)+
+            }
+        }
+    };
+}
+
+elements! {
+    bool = BOOL,
+    i8 = I8,
+    i16 = I16,
+    i32 = I32,
+    i64 = I64,
+    u8 = U8,
+    u16 = U16,
+    u32 = U32,
+    u64 = U64,
+    f16 = F16,
+    bf16 = BF16,
+    f32 = F32,
+    f64 = F64,
+    Complex<f32> = C64,
+    Complex<f64> = C128,
+}

@@ -1,0 +1,189 @@
+//! Arrays of the crate `ndarray` into tensors and back, and views of tensors.
+
+#![allow(unsafe_code, reason = "elements are read by address, and views taken on the test's word")]
+
+use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder, s};
+use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Preset, Spec, Tensor};
+use proptest::prelude::*;
+
+fn count(shape: [usize; 3]) -> Array3<f64> {
+    let mut next = -1.0;
+    Array::from_shape_simple_fn(shape, || {
+        next += 1.0;
+        next
+    })
+}
+
+/// What comes out of a tensor by index, by way of its description alone.
+fn by_address(field: &Tensor) -> Vec<f64> {
+    let descriptor = field.descriptor();
+    let mut index = vec![0i64; descriptor.ndim()];
+    (0..descriptor.size())
+        .map(|_| {
+            let steps = index.iter().zip(descriptor.strides()).map(|(at, stride)| at * stride).sum::<i64>();
+            // SAFETY: an index inside the shape.
+            let value = unsafe { *descriptor.ptr().cast::<f64>().offset(steps.try_into().unwrap()) };
+            for (at, extent) in index.iter_mut().zip(descriptor.shape()).rev() {
+                *at += 1;
+                if *at < *extent {
+                    break;
+                }
+                *at = 0;
+            }
+            value
+        })
+        .collect()
+}
+
+proptest! {
+    /// Any permutation, any axes turned, any slice: the same elements, at the same addresses, in and out.
+    #[test]
+    fn arrays_of_any_layout_go_in_and_out(
+        shape in [0usize..4, 1usize..5, 1usize..4],
+        axes in Just([0usize, 1, 2]).prop_shuffle(),
+        turned in any::<[bool; 3]>(),
+        cut in 0usize..3,
+    ) {
+        let mut array = count(shape).permuted_axes(axes);
+        for (axis, turn) in turned.into_iter().enumerate() {
+            if turn {
+                array.invert_axis(Axis(axis));
+            }
+        }
+        let cut = cut.min(array.len_of(Axis(1)).saturating_sub(1));
+        let array = array.slice_move(s![.., cut.., ..]);
+        let (expected, start) = (array.clone(), array.as_ptr());
+        let field = Tensor::from_array(array).unwrap();
+        prop_assert_eq!(by_address(&field), expected.iter().copied().collect::<Vec<_>>());
+        if !expected.is_empty() {
+            prop_assert_eq!(field.descriptor().ptr().cast_const().cast(), start);
+        }
+        // SAFETY: nobody writes.
+        let view = unsafe { field.array_view::<f64, Ix3>() }.unwrap();
+        prop_assert_eq!(view, expected.view());
+        // SAFETY: nobody writes.
+        let view = unsafe { field.array_view::<f64, IxDyn>() }.unwrap();
+        prop_assert_eq!(view, expected.view().into_dyn());
+        let back: Array3<f64> = field.into_array().unwrap();
+        prop_assert_eq!(back, expected);
+    }
+
+    /// The views of our own fields, in any layout and with padding, and of views of them.
+    #[test]
+    fn views_of_fields_are_what_the_addresses_say(
+        preset in prop::sample::select(vec!["C", "F", "gt:cpu_ifirst", "gtmc", "dace:cpu"]),
+        step in prop::sample::select(vec![-2i64, -1, 1, 2]),
+    ) {
+        let spec = Spec::new(&[4, 5, 6], DType::F64).preset(Preset::find(preset).unwrap());
+        let mut field = Tensor::zeros(&spec).unwrap();
+        field.array_view_mut::<f64, Ix3>().unwrap().assign(&count([4, 5, 6]));
+        let start = if step < 0 { 4 } else { 0 };
+        let len = 5 / step.abs();
+        let part = field.view(&[Index::At(2), Index::Range { start, len, step }]).unwrap();
+        // SAFETY: nobody writes.
+        let view = unsafe { part.array_view::<f64, Ix2>() }.unwrap();
+        prop_assert_eq!(view.iter().copied().collect::<Vec<_>>(), by_address(&part));
+        prop_assert_eq!(view[[0, 3]], 60.0 + 6.0 * f64::from(i32::try_from(start).unwrap()) + 3.0);
+    }
+}
+
+#[test]
+fn a_vector_goes_in_and_out_without_a_copy() {
+    let numbers: Vec<u16> = (0..100).collect();
+    let start = numbers.as_ptr();
+    let field = Tensor::from(numbers);
+    assert_eq!(field.descriptor().ptr().cast_const().cast(), start);
+    let back: Array1<u16> = field.into_array().unwrap();
+    assert_eq!((back.as_ptr(), back[99]), (start, 99));
+}
+
+#[test]
+fn an_array_keeps_its_memory_in_any_order() {
+    for turn in [false, true] {
+        let mut array = Array2::<i64>::from_shape_vec((3, 4).f(), (0..12).collect()).unwrap();
+        if turn {
+            array.invert_axis(Axis(0));
+        }
+        let (expected, start) = (array.clone(), array.as_ptr());
+        let back: Array2<i64> = Tensor::from_array(array).unwrap().into_array().unwrap();
+        assert_eq!((back.as_ptr(), &back), (start, &expected));
+    }
+}
+
+#[test]
+fn what_somebody_else_has_is_copied() {
+    let field = Tensor::from(vec![1.0f64, 2.0]);
+    let clone = field.clone();
+    let mut copy: Array1<f64> = field.into_array().unwrap();
+    copy[0] = 5.0;
+    assert_eq!(by_address(&clone), [1.0, 2.0]);
+    // An allocation is freed as it was made, so it is no vector's.
+    let ours: Array2<f64> = Tensor::zeros(&Spec::new(&[2, 2], DType::F64)).unwrap().into_array().unwrap();
+    assert_eq!(ours, Array2::<f64>::zeros((2, 2)));
+}
+
+#[test]
+fn nobody_gets_to_write_what_others_have() {
+    let shared =
+        |field: &mut Tensor| matches!(field.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Shared)));
+    let mut field = Tensor::from(vec![1.0f64, 2.0]);
+    let view = field.view(&[Index::Range { start: 0, len: 1, step: 1 }]).unwrap();
+    assert!(shared(&mut field));
+    drop(view);
+    assert!(!shared(&mut field));
+    let exported = field.to_versioned(false).unwrap();
+    assert!(shared(&mut field));
+    // SAFETY: the struct is this library's own.
+    let mut imported = unsafe { Tensor::from_managed(exported) }.unwrap();
+    drop(field);
+    assert!(shared(&mut imported), "who else has foreign memory nobody knows");
+}
+
+#[test]
+fn wrong_views_are_refused() {
+    let mut field = Tensor::zeros(&Spec::new(&[3, 4], DType::F64)).unwrap();
+    assert!(matches!(field.array_view_mut::<f32, Ix2>(), Err(Error::DType(DTypeError::Unlike { .. }))));
+    assert!(matches!(
+        field.array_view_mut::<f64, Ix3>(),
+        Err(Error::Layout(LayoutError::Rank { got: 2, wanted: 3, .. }))
+    ));
+    let mut readonly = Tensor::from(vec![1.0f64]).into_readonly();
+    assert!(matches!(readonly.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::ReadOnly { .. }))));
+    // SAFETY: nobody writes.
+    assert_eq!(unsafe { readonly.array_view::<f64, Ix1>() }.unwrap()[0], 1.0);
+}
+
+#[test]
+fn bools_are_looked_at() {
+    let mut good = Tensor::zeros(&Spec::new(&[4], DType::BOOL)).unwrap();
+    good.array_view_mut::<bool, Ix1>().unwrap()[2] = true;
+    assert_eq!(good.into_array::<bool, Ix1>().unwrap(), dlfield::ndarray::arr1(&[false, false, true, false]));
+    let bad = Tensor::full(&Spec::new(&[4], DType::BOOL), &[2]).unwrap();
+    assert!(matches!(bad.into_array::<bool, Ix1>(), Err(Error::DType(DTypeError::NotBool { got: 2 }))));
+}
+
+#[test]
+fn unaligned_elements_are_refused() {
+    let bytes = Tensor::zeros(&Spec::new(&[17], DType::U8)).unwrap();
+    let (whole, owner) = bytes.into_parts();
+    let start = whole.ptr().wrapping_add(1);
+    let odd = dlfield::Descriptor::new(start, dlfield::Device::CPU, DType::F64, false, &[2], &[1]).unwrap();
+    // SAFETY: inside the allocation.
+    let odd = unsafe { Tensor::from_parts(odd, owner) };
+    assert!(matches!(odd.into_array::<f64, Ix1>(), Err(Error::Layout(LayoutError::Unaligned { wanted: 8, .. }))));
+}
+
+#[test]
+fn no_elements_and_no_dimensions() {
+    for shape in [vec![0usize, 3], vec![2, 0, 5], vec![]] {
+        let array = ArrayD::<f32>::zeros(shape.clone());
+        let mut field = Tensor::from_array(array.clone()).unwrap();
+        assert_eq!(field.array_view_mut::<f32, IxDyn>().unwrap(), array);
+        assert_eq!(field.into_array::<f32, IxDyn>().unwrap(), array);
+    }
+    let one: Array<f32, Ix0> = Tensor::from_array(Array::from_elem((), 3.5f32)).unwrap().into_array().unwrap();
+    assert_eq!(one.into_scalar(), 3.5);
+    let mut empty = Tensor::empty(&Spec::new(&[0, 2], DType::F64)).unwrap();
+    assert_eq!(empty.array_view_mut::<f64, Ix2>().unwrap().dim(), (0, 2));
+    assert!(Tensor::from_array(ArrayD::<u8>::zeros(vec![1; 65])).is_err());
+}

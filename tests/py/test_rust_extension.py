@@ -1,0 +1,377 @@
+"""The example extension in Rust: arguments from every library, what they refuse, and tensors given back.
+
+`make test` builds it, with the functions of `kinds` that only these tests call.
+"""
+
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import NUMPY_CODES, dtype_named
+from fakes import FakeTensor
+from heap import malloc_bytes, python_blocks
+
+rx = pytest.importorskip("rust_extension")
+kinds = rx.kinds
+
+SHAPE = (6, 5, 4)
+
+
+def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.random.default_rng(7).random(shape)
+
+
+def laplacian_of(inp: Any) -> Any:
+    inner = (slice(1, -1),) * 3
+    out = -6.0 * inp[inner]
+    for axis in range(3):
+        for cut in (slice(2, None), slice(None, -2)):
+            out = out + inp[tuple(cut if at == axis else slice(1, -1) for at in range(3))]
+    return out
+
+
+def as_torch(array: Any) -> Any:
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+def as_jax(array: Any) -> Any:
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        return jax.numpy.asarray(array)
+
+
+def as_xarray(array: Any) -> Any:
+    return pytest.importorskip("xarray").DataArray(array, dims=[f"d{axis}" for axis in range(array.ndim)])
+
+
+def as_buffer(array: Any) -> Any:
+    return np.ascontiguousarray(array).data
+
+
+SOURCES: list[Callable[[Any], Any]] = [
+    np.asarray,
+    as_torch,
+    as_jax,
+    as_xarray,
+    as_buffer,
+    dl.from_array,
+    lambda array: dl.from_array(array, backend="gt:cpu_ifirst"),
+    lambda array: dl.from_array(array).as_readonly(),
+    lambda array: dl.describe(array),
+    lambda array: dl.from_array(array).__dlpack__(max_version=(1, 3)),
+    lambda array: dl.from_array(array).__dlpack__(),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_array_is_taken(source: Callable[[Any], Any]) -> None:
+    array = numbers()
+    assert rx.ndim(source(array)) == 3
+    assert rx.sum(source(array)) == pytest.approx(array.sum(), rel=1e-12)
+    out = np.full(SHAPE, np.nan)
+    rx.laplacian(source(array), out)
+    np.testing.assert_allclose(out[1:-1, 1:-1, 1:-1], laplacian_of(array), rtol=1e-12)
+    assert np.isnan(out[0]).all()
+    assert np.isnan(out[:, :, -1]).all()
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        lambda: np.zeros(SHAPE),
+        lambda: np.zeros(SHAPE, order="F"),
+        lambda: np.zeros((2 * SHAPE[0], *SHAPE[1:]))[::-2],
+        lambda: np.zeros((*SHAPE[:2], 2 * SHAPE[2]))[:, ::-1, 1::2],
+        lambda: as_torch(np.zeros(SHAPE)),
+        lambda: as_xarray(np.zeros(SHAPE)),
+        lambda: dl.zeros(SHAPE),
+        lambda: dl.zeros(SHAPE, backend="gtmc", halo=(1, 1, 1)),
+        lambda: rx.make_field(SHAPE),
+    ],
+)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_every_array_is_written(out: Callable[[], Any], turn: int) -> None:
+    target, inp = out(), numbers()[:, ::turn]
+    rx.laplacian(inp, target)
+    np.testing.assert_allclose(dl.as_numpy(target)[1:-1, 1:-1, 1:-1], laplacian_of(inp), rtol=1e-12)
+    assert not dl.as_numpy(target)[:, 0].any()
+
+
+@pytest.mark.parametrize(
+    "cut", [np.s_[::-1], np.s_[:, ::-2, 1:], np.s_[..., 0], np.s_[2:2], np.s_[1, 2, 3], np.s_[::-1, ::-1, ::-1]]
+)
+def test_any_strides_are_read(cut: Any) -> None:
+    array = numbers()[cut]
+    assert rx.sum(array) == pytest.approx(array.sum(), rel=1e-12)
+    copy = kinds.echo(np.asarray(array))
+    assert copy.to_numpy().tolist() == array.tolist()
+    assert rx.sum(np.broadcast_to(np.float64(0.5), (3, 4))) == 6.0
+
+
+@pytest.mark.parametrize("name", [*NUMPY_CODES, "bfloat16"])
+def test_every_element_type_has_its_rust_type(name: str) -> None:
+    array = np.arange(12).reshape(3, 4).astype(dtype_named(name))[:, ::-1]
+    copy = kinds.echo(array)
+    assert copy.dtype == array.dtype
+    assert copy.to_numpy().tolist() == array.tolist()
+
+
+MISMATCHES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: kinds.c_order(np.zeros((2, 2))), "dtype: float64; wanted is float32"),
+    (lambda: kinds.c_order(np.zeros(2, "f4")), "ndim: 1 dimensions of shape .2.; wanted are 2"),
+    (lambda: kinds.c_order(np.zeros((2, 3), "f4", order="F")), "strides: .1, 2. .*not C order"),
+    (lambda: kinds.f_order(np.zeros((2, 3), "f4")), "strides: .3, 1. .*not F order"),
+    (lambda: kinds.or_copy(np.zeros(2)), "ndim: 1 .*wanted are 2"),
+    (lambda: kinds.or_copy(np.zeros((2, 2), "complex128")), "dtype: complex128 does not become float64"),
+    (lambda: kinds.on_cuda(np.zeros(2)), "device: the memory is on cpu, wanted on cuda:0"),
+    (lambda: rx.sum([1.0]), "has no protocol of an array"),
+    (lambda: rx.sum(np.zeros(3, ">f8")), "native byte order"),
+    (lambda: rx.sum(np.frombuffer(bytes(17), "u1")[1:].view("f8")), "off the multiples of 8 bytes"),
+    (lambda: kinds.fill(np.broadcast_to(0.0, (3,)), 1.0), "read-only"),
+    (lambda: kinds.fill(dl.zeros(3).as_readonly(), 1.0), "read-only"),
+    (lambda: kinds.fill(dl.zeros(3).__dlpack__(), 1.0), "read-only"),
+    (lambda: kinds.fill(np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (0, 8)), 1.0), "into the same memory"),
+    (lambda: kinds.flags(np.array([0, 1, 2], "u1").view("?")), "bool with the byte 2"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISMATCHES)
+def test_a_mismatch_is_a_type_error_that_says_what(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message) as caught:
+        call()
+    assert type(caught.value) is TypeError
+    (note,) = caught.value.__notes__
+    assert note.startswith("while processing '")
+
+
+def test_jax_arrays_are_not_written() -> None:
+    with pytest.raises(TypeError, match="read-only"):
+        kinds.fill(as_jax(np.zeros(3)), 1.0)
+
+
+def test_the_producers_own_errors_come_through() -> None:
+    class Broken:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        rx.sum(Broken())
+
+
+def test_orders_that_fit() -> None:
+    array = np.arange(6, dtype="f4").reshape(2, 3)
+    assert kinds.c_order(array) == kinds.f_order(np.asfortranarray(array)) == list(range(6))
+    assert kinds.c_order(as_torch(array)) == list(range(6))
+
+
+def test_a_copy_is_taken_only_where_one_is_needed() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    assert kinds.or_copy(np.asfortranarray(array)) == (False, list(range(6)))
+    for other in (array, array.astype("i4"), array.astype("f4", order="F"), as_torch(array.astype("f2"))):
+        assert kinds.or_copy(other) == (True, list(range(6)))
+    odd = np.frombuffer(bytes(1) + np.asfortranarray(array).tobytes("F"), "u1")[1:].view("f8").reshape(2, 3, order="F")
+    assert kinds.or_copy(odd) == (True, list(range(6)))
+
+
+def test_memory_of_a_gpu_is_described() -> None:
+    class OnGpu:
+        __cuda_array_interface__ = {"shape": (3,), "typestr": "<f8", "data": (4096, False), "version": 3}  # noqa: RUF012
+
+    assert kinds.on_cuda(OnGpu()) == (4096, "cuda:0")
+    assert rx.ndim(OnGpu()) == 1
+    with pytest.raises(TypeError, match="the memory is on cuda:0; the host can read"):
+        rx.sum(OnGpu())
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_a_capsule_that_does_not_fit_is_not_consumed(version: tuple[int, int] | None) -> None:
+    fake = FakeTensor(np.arange(3, dtype="f4"), version=version)
+    capsule = fake.capsule()
+    with pytest.raises(TypeError, match="float32; wanted is float64"):
+        rx.sum(capsule)
+    assert fake.deleted == 0
+    assert dl.from_dlpack(capsule).to_numpy().tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match="consumed already"):
+        rx.ndim(capsule)
+    gc.collect()
+    assert fake.deleted == 1
+
+
+def overlapping() -> list[tuple[Any, Any]]:
+    cube = np.zeros(SHAPE)
+    longer = np.zeros((SHAPE[0] + 1, *SHAPE[1:]))
+    field = dl.zeros(SHAPE)
+    return [
+        (cube, cube),
+        (cube[::-1], cube),
+        (longer[1:], longer[:-1]),
+        (as_torch(cube), cube),
+        (field, np.asarray(field)),
+        (field, field),
+        (as_xarray(cube), as_torch(cube)),
+    ]
+
+
+@pytest.mark.parametrize("case", range(len(overlapping())))
+def test_arguments_that_overlap_are_refused(case: int) -> None:
+    inp, out = overlapping()[case]
+    with pytest.raises(TypeError, match=r"overlap: another argument, .* reads memory of this array") as caught:
+        rx.laplacian(inp, out)
+    assert caught.value.__notes__ == ["while processing 'out'"]
+    # Nothing stays borrowed.
+    rx.laplacian(inp, np.zeros(SHAPE))
+    kinds.fill(out, 1.0)
+
+
+def test_interleaved_arguments_do_not_overlap() -> None:
+    both = np.zeros((*SHAPE, 2))
+    both[..., 0] = numbers()
+    rx.laplacian(both[..., 0], both[..., 1])
+    np.testing.assert_allclose(both[1:-1, 1:-1, 1:-1, 1], laplacian_of(both[..., 0]), rtol=1e-12)
+
+
+def test_many_arguments_are_told_apart() -> None:
+    array = np.ones(10)
+    assert kinds.several([array[:3], array[1:4]], [array[4:6], array[6::2], array[7::2]]) == 6.0
+    assert array.tolist() == [1.0] * 4 + [2.0] * 6
+    for reading, writing in (
+        ([array], [array[:1]]),
+        ([], [array[:4], array[3:]]),
+        ([array[9:]], [array[:9], array[8:]]),
+    ):
+        with pytest.raises(TypeError, match="overlap"):
+            kinds.several(reading, writing)
+    assert kinds.several([array] * 50, []) == 50 * 16.0
+
+
+def test_what_is_borrowed_stays_so_for_the_whole_call() -> None:
+    array, other = np.zeros(4), np.zeros(4)
+
+    def wrote(what: Any) -> str:
+        try:
+            kinds.fill(what, 3.0)
+        except TypeError as error:
+            return str(error)
+        return "written"
+
+    assert kinds.reading(array, lambda: (wrote(array[1:]), wrote(other), rx.sum(array)))[1][1:] == ("written", 0.0)
+    assert "reads memory" in kinds.reading(array, lambda: wrote(array[1:]))[1]
+    assert "writes memory" in kinds.writing(array, lambda: wrote(array[:1]))
+
+    def read_elsewhere() -> list[str]:
+        said: list[str] = []
+
+        def read() -> None:
+            try:
+                rx.sum(array)
+            except TypeError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        return said
+
+    assert "writes memory of this array, and it is to be read" in kinds.writing(array, read_elsewhere)[0]
+    with pytest.raises(ZeroDivisionError):
+        kinds.writing(array, lambda: 1 // 0)
+    assert rx.sum(array) == 4.0
+
+
+def test_tensors_given_back_are_dlfields() -> None:
+    field = rx.make_field((8, 6, 4))
+    assert type(field) is dl.Tensor
+    assert (field.layout, field.halo, field.origin) == ((2, 1, 0), ((1, 1),) * 3, (1, 1, 1))
+    like = dl.zeros((8, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 1))
+    assert (field.strides, field.alignment_size, field.aligned_index) == (
+        like.strides,
+        like.alignment_size,
+        like.aligned_index,
+    )
+    count = rx.count_to(5)
+    assert (type(count), count.dtype, count.to_numpy().tolist()) == (dl.Tensor, np.dtype("u4"), [0, 1, 2, 3, 4])
+
+
+def test_labels_alignment_and_layout_survive_both_ways() -> None:
+    field = kinds.labelled()
+    assert (field.dims, field.origin, field.halo) == (("K", "x"), (2, 1), ((1, 0), (0, 2)))
+    assert field.alignment_size == 64
+    assert (field.ptr + field.aligned_index[0] * field.strides[0]) % 64 == 0
+    assert dl.zeros_like(field).strides == field.strides
+    assert kinds.labels(field)[:2] == (["K", "x"], [2, 1])
+    assert kinds.labels(np.zeros(3)) == (None, None, None)
+    labelled = pytest.importorskip("xarray").DataArray(np.zeros((2, 3)), dims=("x", "K"))
+    assert kinds.labels(labelled)[0] == ["x", "K"]
+
+
+def test_arrays_of_rust_keep_their_layout() -> None:
+    field = kinds.turned()
+    assert field.strides == (-4, 12)
+    assert field.to_numpy().tolist() == [[10.0 * i + j for j in range(4)] for i in (2, 1, 0)]
+    readonly = kinds.readonly()
+    assert readonly.readonly
+    with pytest.raises(TypeError, match="read-only"):
+        kinds.fill(readonly, 1.0)
+
+
+def test_rusts_errors_are_dlfields() -> None:
+    with pytest.raises(dl.LayoutError, match="shape: extent -1 at axis 0"):
+        kinds.fail()
+    with pytest.raises(dl.LayoutError):
+        rx.make_field((-1, 3, 3))
+
+
+def test_nothing_is_kept_after_a_call() -> None:
+    class Array(np.ndarray[Any, Any]):
+        pass
+
+    array = np.zeros(3).view(Array)
+    gone = weakref.ref(array)
+    count = sys.getrefcount(array)
+    rx.sum(array)
+    with pytest.raises(TypeError):
+        kinds.c_order(array)
+    with pytest.raises(TypeError):
+        kinds.several([array], [array])
+    assert sys.getrefcount(array) == count
+    del array
+    assert gone() is None
+
+
+def test_no_memory_grows_from_call_to_call() -> None:
+    array = np.zeros((4, 4), "f4")
+    sources = [array, as_torch(array), dl.from_array(array), as_xarray(array), as_buffer(array)]
+
+    def everything() -> None:
+        for source in sources:
+            rx.ndim(source)
+            kinds.c_order(source)
+            kinds.or_copy(source)
+            try:
+                rx.sum(source)
+            except TypeError:
+                continue
+        rx.make_field((4, 4, 4))
+        rx.count_to(9)
+
+    def grown(rounds: int) -> tuple[int, int]:
+        before = malloc_bytes(), python_blocks()
+        for _ in range(rounds):
+            everything()
+        gc.collect()
+        return malloc_bytes() - before[0], python_blocks() - before[1]
+
+    grown(20)
+    heap, blocks = grown(500)
+    assert heap < 500 * 16
+    assert blocks < 100
