@@ -14,6 +14,14 @@ impl Tensor {
     ///
     /// # Errors
     /// What [`Spec::place`] says, [`crate::DeviceError`] for a device without support, [`crate::OutOfMemory`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::empty(&Spec::new(&[3, 5], DType::F32).alignment_size(32)).unwrap();
+    /// assert_eq!(field.descriptor().strides(), [8, 1]);
+    /// assert!(field.descriptor().alignment() >= 32);
+    /// ```
     pub fn empty(spec: &Spec) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Undefined)
     }
@@ -22,6 +30,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Preset, Spec, Tensor};
+    /// let spec = Spec::new(&[3, 5], DType::F32).preset(Preset::find("F").unwrap());
+    /// assert_eq!(Tensor::zeros(&spec).unwrap().descriptor().strides(), [1, 3]);
+    /// ```
     pub fn zeros(spec: &Spec) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Zeros)
     }
@@ -49,6 +64,14 @@ impl Tensor {
     /// # Errors
     /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, and [`crate::DTypeError`] if
     /// [`can_cast`](crate::can_cast) does not allow for the element types.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Preset, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32)).unwrap();
+    /// let spec = Spec::new(&[3, 5], DType::F64).preset(Preset::find("F").unwrap());
+    /// assert_eq!(Tensor::copy_of(&spec, &field).unwrap().descriptor().dtype(), DType::F64);
+    /// ```
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Undefined)?.filled_from(from)
     }
@@ -104,6 +127,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32).alignment_size(64)).unwrap();
+    /// assert_eq!(field.copy().unwrap().descriptor().strides(), field.descriptor().strides());
+    /// ```
     pub fn copy(&self) -> Result<Tensor> {
         Tensor::copy_of(&self.spec(), self)
     }
