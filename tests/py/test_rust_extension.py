@@ -400,3 +400,29 @@ def test_the_tutorial_shows_the_code_there_is() -> None:
             if line.strip() and "..." not in line:
                 assert " ".join(line.split()) in flat
     assert len(blocks) == 3
+
+
+def test_threads_never_have_what_one_of_them_writes() -> None:
+    arrays = [np.zeros(1000) for _ in range(3)]
+    outcomes: set[str] = set()
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(3000):
+            array = arrays[random.integers(3)]
+            try:
+                # Sums let other threads run.
+                rx.sum(array) if random.integers(2) else kinds.fill(array[::2], 1.0)
+                outcomes.add("done")
+            except TypeError as error:
+                outcomes.add(str(error).split(":")[0])
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "done" in outcomes
+    assert outcomes <= {"done", "overlap"}
+    # Nothing stays borrowed.
+    kinds.several([], arrays)
