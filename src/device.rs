@@ -98,11 +98,21 @@ impl Device {
     pub const CPU: Device = Device { kind: DLDeviceType::CPU, id: 0 };
 
     /// The CUDA device with number `id`.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Device::cuda(1).to_string(), "cuda:1");
+    /// ```
     pub const fn cuda(id: u16) -> Device {
         Device { kind: DLDeviceType::CUDA, id: id as i32 }
     }
 
     /// The ROCm device with number `id`.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Device::rocm(0).to_string(), "rocm:0");
+    /// ```
     pub const fn rocm(id: u16) -> Device {
         Device { kind: DLDeviceType::ROCM, id: id as i32 }
     }
@@ -111,6 +121,14 @@ impl Device {
     ///
     /// # Errors
     /// [`DeviceError::UnknownCode`] for a type outside the DLPack header or a negative id.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Device;
+    /// use dlfield::dlpark::ffi::{DLDevice, DLDeviceType};
+    /// let device = DLDevice { device_type: DLDeviceType::CUDA, device_id: 1 };
+    /// assert_eq!(Device::from_dlpack(device).unwrap(), Device::cuda(1));
+    /// ```
     pub fn from_dlpack(device: DLDevice) -> Result<Device, DeviceError> {
         if device.device_type == DLDeviceType::CPU && device.device_id == 0 {
             return Ok(Device::CPU);
@@ -125,21 +143,43 @@ impl Device {
     }
 
     /// The device as DLPack writes it.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Device::cuda(1).to_dlpack().device_id, 1);
+    /// ```
     pub fn to_dlpack(self) -> DLDevice {
         DLDevice { device_type: self.kind, device_id: self.id }
     }
 
     /// The kind's name: `"cpu"`, `"cuda"`, `"cuda_host"`, …
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Device::cuda(1).kind(), "cuda");
+    /// ```
     pub fn kind(self) -> &'static str {
         KINDS.iter().find(|(kind, _)| *kind == self.kind).map_or("unknown", |(_, name)| name)
     }
 
     /// The number among devices of its kind; 0 where there is only one.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Device::cuda(1).id(), 1);
+    /// ```
     pub fn id(self) -> i32 {
         self.id
     }
 
     /// Whether host code may read the memory.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Device;
+    /// assert!("cuda_managed".parse::<Device>().unwrap().is_host_readable());
+    /// assert!(!Device::cuda(0).is_host_readable());
+    /// ```
     pub fn is_host_readable(self) -> bool {
         matches!(
             self.kind,

@@ -77,6 +77,13 @@ pub enum DimsError {
 
 impl Dim {
     /// Reads one label; `None` for the empty string.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dim;
+    /// assert_eq!(Dim::parse("0"), Some(Dim::Data(0)));
+    /// assert_eq!(Dim::parse(""), None);
+    /// ```
     pub fn parse(text: &str) -> Option<Dim> {
         let number = || text.parse().ok().filter(|number: &u32| number.to_string() == text);
         match text {
@@ -121,6 +128,11 @@ enum Repr {
 
 impl Dims {
     /// The labels of a field whose dimensions nobody named: I, J, K, "0", "1", ….
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Dims::standard(4).to_string(), "I, J, K, 0");
+    /// ```
     pub fn standard(ndim: usize) -> Dims {
         Dims(Repr::Standard(ndim))
     }
@@ -129,6 +141,13 @@ impl Dims {
     ///
     /// # Errors
     /// [`DimsError::Duplicate`] if a label stands twice.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Dim, Dims};
+    /// assert_eq!(Dims::new(vec![Dim::K, Dim::I]).unwrap().to_string(), "K, I");
+    /// assert!(Dims::new(vec![Dim::K, Dim::K]).is_err());
+    /// ```
     pub fn new(labels: Vec<Dim>) -> Result<Dims, DimsError> {
         for (second, label) in labels.iter().enumerate() {
             if let Some(first) = labels[..second].iter().position(|other| other == label) {
@@ -142,6 +161,13 @@ impl Dims {
     ///
     /// # Errors
     /// [`DimsError::Empty`] for an empty string, [`DimsError::Duplicate`] for a repeated one.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// assert_eq!(Dims::parse(["K", "cell"]).unwrap().len(), 2);
+    /// assert!(Dims::parse(["K", "K"]).is_err());
+    /// ```
     pub fn parse<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Result<Dims, DimsError> {
         let labels = labels
             .into_iter()
@@ -151,6 +177,11 @@ impl Dims {
     }
 
     /// Number of dimensions.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Dims::standard(4).len(), 4);
+    /// ```
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Standard(ndim) => *ndim,
@@ -159,11 +190,22 @@ impl Dims {
     }
 
     /// Whether there are no dimensions.
+    ///
+    /// # Example
+    /// ```
+    /// assert!(dlfield::Dims::standard(0).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The labels in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Dim, Dims};
+    /// assert!(Dims::standard(2).iter().eq([Dim::I, Dim::J]));
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = Dim> + '_ {
         (0..self.len()).map(|axis| self.get(axis))
     }
@@ -181,12 +223,24 @@ impl Dims {
     }
 
     /// Where a label stands, if it does.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// assert_eq!(Dims::standard(3).position("K"), Some(2));
+    /// assert_eq!(Dims::standard(3).position("x"), None);
+    /// ```
     pub fn position(&self, label: &str) -> Option<usize> {
         let wanted = Dim::parse(label)?;
         self.iter().position(|dim| dim == wanted)
     }
 
     /// The labels of the given axes, in the order given: what a view's dimensions are called.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Dims::standard(3).select(&[2, 0]).to_string(), "K, I");
+    /// ```
     pub fn select(&self, axes: &[usize]) -> Dims {
         if let Repr::Standard(_) = self.0
             && axes.iter().enumerate().all(|(new, old)| new == *old)
@@ -197,6 +251,11 @@ impl Dims {
     }
 
     /// The labels followed by `count` data dimensions, numbered from the first number not in use.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Dims::standard(3).with_data(2).to_string(), "I, J, K, 0, 1");
+    /// ```
     pub fn with_data(&self, count: usize) -> Dims {
         let used: Vec<Dim> = self.iter().collect();
         let number = |dim: &Dim| if let Dim::Data(number) = dim { Some(number.saturating_add(1)) } else { None };
@@ -210,6 +269,12 @@ impl Dims {
     /// The axes in the order in which GT4Py sees a field: I, J, K, then data dimensions by number; users' labels last.
     ///
     /// Source: `_extract_array_infos` of GT4Py 1.1, which sorts a field's dimensions before it runs a stencil.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// assert_eq!(Dims::parse(["0", "K", "I"]).unwrap().gt4py_order(), [2, 1, 0]);
+    /// ```
     pub fn gt4py_order(&self) -> Vec<usize> {
         let mut axes: Vec<usize> = (0..self.len()).collect();
         axes.sort_by_key(|axis| match self.get(*axis) {
@@ -226,6 +291,13 @@ impl Dims {
     ///
     /// # Errors
     /// [`DimsError::Length`] otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// assert!(Dims::standard(3).check_len(3).is_ok());
+    /// assert!(Dims::standard(3).check_len(2).is_err());
+    /// ```
     pub fn check_len(&self, ndim: usize) -> Result<(), DimsError> {
         if self.len() == ndim { Ok(()) } else { Err(DimsError::Length { got: self.len(), ndim }) }
     }

@@ -179,6 +179,12 @@ pub enum DTypeError {
 
 impl DType {
     /// All element types, in the order of the table.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert!(DType::all().any(|dtype| dtype == DType::BF16));
+    /// ```
     pub fn all() -> impl Iterator<Item = DType> {
         (0u8..).take(TABLE.len()).map(DType)
     }
@@ -188,36 +194,78 @@ impl DType {
     }
 
     /// Position in the table, from 0: a dense key for lookup tables.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert!(DType::all().enumerate().all(|(position, dtype)| dtype.index() == position));
+    /// ```
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
     /// Finds a type by the name NumPy and `ml_dtypes` give it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert_eq!(DType::from_name("float16"), Some(DType::F16));
+    /// assert_eq!(DType::from_name("object"), None);
+    /// ```
     pub fn from_name(name: &str) -> Option<DType> {
         DType::all().find(|dtype| dtype.name() == name)
     }
 
     /// The name NumPy and `ml_dtypes` give the type, e.g. `"float64"`.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::DType::C64.name(), "complex64");
+    /// ```
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
     /// The DLPack type code, e.g. `DLDataTypeCode::FLOAT`.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// use dlfield::dlpark::ffi::DLDataTypeCode;
+    /// assert_eq!(DType::F32.code(), DLDataTypeCode::FLOAT);
+    /// ```
     pub fn code(self) -> DLDataTypeCode {
         self.row().code
     }
 
     /// Width of one element's value in bits; below 8 for padded sub-byte types.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::DType::I4.bits(), 4);
+    /// ```
     pub fn bits(self) -> u8 {
         self.row().bits
     }
 
     /// Bytes from one element to the next in compact storage: a power of two from 1 to 16.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert_eq!((DType::C128.itemsize(), DType::I4.itemsize()), (16, 1));
+    /// ```
     pub fn itemsize(self) -> usize {
         usize::from(self.bits().div_ceil(8))
     }
 
     /// Whether the value is narrower than the byte it is stored in.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert!(DType::I4.is_sub_byte() && !DType::I8.is_sub_byte());
+    /// ```
     pub fn is_sub_byte(self) -> bool {
         self.bits() < 8
     }
@@ -226,6 +274,12 @@ impl DType {
     ///
     /// # Errors
     /// [`DTypeError::UnknownDlpack`] for codes, widths and lanes outside the table.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert_eq!(DType::from_dlpack(DType::BF16.to_dlpack()), Ok(DType::BF16));
+    /// ```
     pub fn from_dlpack(dtype: DLDataType) -> Result<DType, DTypeError> {
         // Those that nearly everything has, without a walk through the table.
         let found = match (dtype.code, dtype.bits) {
@@ -241,6 +295,12 @@ impl DType {
     }
 
     /// The type as DLPack writes it, with one lane.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::DType;
+    /// assert_eq!(DType::F64.to_dlpack().bits, 64);
+    /// ```
     pub fn to_dlpack(self) -> DLDataType {
         DLDataType { code: self.code(), bits: self.bits(), lanes: 1 }
     }

@@ -1,12 +1,15 @@
 //! Fields with the layout a stencil needs, shared without a copy with every array library.
 //!
-//! Three flows, and every module has its place on one of them:
+//! Three flows, and every module has its place on one of them; with Python in the process there is a fourth:
 //!
 //! ```text
 //! in:     object -> py/read -> protocol -> Descriptor (+ Owner) -> Tensor or view -> py/export -> object
 //! alloc:  Spec -> layout -> memory -> Tensor
 //! call:   arguments -> py/read -> signature -> Bound -> kernel
+//! rust:   arguments -> py/extract -> ndarray views -> a Rust function -> Tensor -> py/give -> object
 //! ```
+//!
+//! # Tour
 //!
 //! A [`Spec`] says what field is wanted, a [`Preset`] supplies what a stencil backend wants, and [`Tensor`] holds the
 //! outcome together with its labels and its owner:
@@ -24,6 +27,54 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Its [`Descriptor`] is address, device, element type, shape, strides and labels, checked once: having one is the proof that
+//! they fit together. Views are other descriptors with the same [`Owner`], and carry their labels along:
+//!
+//! ```
+//! use dlfield::{DType, Index, Spec, Tensor};
+//!
+//! # fn main() -> dlfield::Result<()> {
+//! let field = Tensor::zeros(&Spec::new(&[10, 8, 6], DType::F32))?;
+//! let plane = field.view(&[Index::All, Index::At(3), Index::Range { start: 5, len: 6, step: -1 }])?;
+//! assert_eq!(plane.descriptor().strides(), [48, -1]);
+//! assert_eq!(plane.dims().to_string(), "I, K");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Other libraries get the same memory as a DLPack struct of either ABI, and theirs becomes a tensor:
+//! [`Tensor::to_versioned`], [`Tensor::to_legacy`], [`Tensor::from_managed`]. The structs are those of the crate [`dlpark`].
+//!
+//! With the feature `ndarray`, arrays and vectors become tensors without a copy, and tensors are viewed as arrays of any
+//! strides:
+//!
+#![cfg_attr(feature = "ndarray", doc = "```")]
+#![cfg_attr(not(feature = "ndarray"), doc = "```ignore")]
+//! use dlfield::Tensor;
+//! use dlfield::ndarray::{Array2, Ix2};
+//!
+//! # fn main() -> dlfield::Result<()> {
+//! let array = Array2::from_shape_fn((3, 4), |(i, j)| (4 * i + j) as f64);
+//! let mut field = Tensor::from_array(array)?;
+//! field.array_view_mut::<f64, Ix2>()?[[2, 3]] = 0.5;
+//! let back: Array2<f64> = field.into_array()?;
+//! assert_eq!(back.sum(), 55.5);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `python`, functions of a PyO3 crate take any Python array and return tensors: the module `python`, and the
+//! example `examples/rust_extension`, whose README is a tutorial. A [`Signature`] says what a stencil wants of its arguments,
+//! labels and all.
+//!
+//! # Features
+//!
+//! | feature | adds | brings along |
+//! |---|---|---|
+//! | none | everything else on this page | |
+//! | `ndarray` | [`Tensor`] from and to arrays and vectors, views | `ndarray`, `num-complex` |
+//! | `python` | the module `python`, and the Python module `dlfield._native` | `pyo3`, `numpy`, the feature `ndarray` |
 //!
 //! Without the feature `python` nothing here knows Python.
 

@@ -138,6 +138,14 @@ impl fmt::Display for Preflight {
 /// Judges a field for `target`; with `write` the array has to be one that may be written.
 ///
 /// `support` is what the installed version of the framework does with the field's element type.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Spec, Support, Target, Tensor, Verdict, preflight};
+/// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+/// let found = preflight(field.descriptor(), Target::NumPy, true, Support::Shares);
+/// assert_eq!(found.verdict, Verdict::ZeroCopy);
+/// ```
 pub fn preflight(field: &Descriptor, target: Target, write: bool, support: Support) -> Preflight {
     if let Some(never) = unwritable(target, write) {
         return never;

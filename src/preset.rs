@@ -123,6 +123,14 @@ impl Preset {
     ///
     /// # Errors
     /// [`PresetError`] for an empty name, an alignment of 0 or ranks that are no permutation.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Alignment, Device, LayoutRule, Preset};
+    /// let preset = Preset::new("mine", Device::CPU, Alignment::Elements(8), LayoutRule::Grid([0, 2, 1])).unwrap();
+    /// assert_eq!(preset.name(), "mine");
+    /// assert!(Preset::new("", Device::CPU, Alignment::Elements(8), LayoutRule::C).is_err());
+    /// ```
     pub fn new(name: &str, device: Device, alignment: Alignment, layout: LayoutRule) -> Result<Preset, PresetError> {
         if name.is_empty() {
             return Err(PresetError::EmptyName);
@@ -142,6 +150,13 @@ impl Preset {
     ///
     /// # Errors
     /// [`PresetError::Unknown`], with the names there are.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Preset;
+    /// assert_eq!(Preset::find("gtmc").unwrap().name(), "gtmc");
+    /// assert!(Preset::find("gtmcc").is_err());
+    /// ```
     pub fn find(name: &str) -> Result<Preset, PresetError> {
         if let Some(preset) = BUILT_IN.iter().find(|preset| preset.name == name) {
             return Ok(preset.clone());
@@ -154,6 +169,12 @@ impl Preset {
     }
 
     /// All presets: the built-in ones in the order of the specification, then the registered ones.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Preset;
+    /// assert!(Preset::all().iter().any(|preset| preset.name() == "gt:gpu"));
+    /// ```
     pub fn all() -> Vec<Preset> {
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
         BUILT_IN.iter().chain(registered.iter()).cloned().collect()
@@ -163,6 +184,15 @@ impl Preset {
     ///
     /// # Errors
     /// [`PresetError::Taken`] if the name is in use: a preset never changes under those who use it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Alignment, Device, LayoutRule, Preset};
+    /// let preset = Preset::new("for the docs", Device::CPU, Alignment::Base(128), LayoutRule::C).unwrap();
+    /// Preset::register(preset.clone()).unwrap();
+    /// assert_eq!(Preset::find("for the docs").unwrap().alignment(), Alignment::Base(128));
+    /// assert!(Preset::register(preset).is_err());
+    /// ```
     pub fn register(preset: Preset) -> Result<(), PresetError> {
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
         if BUILT_IN.iter().chain(registered.iter()).any(|known| known.name == preset.name) {
@@ -173,21 +203,44 @@ impl Preset {
     }
 
     /// The name that `backend=` takes.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Preset::find("gtmc").unwrap().name(), "gtmc");
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Where the memory is allocated.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Device, Preset};
+    /// assert_eq!(Preset::find("gt:gpu").unwrap().device(), Device::cuda(0));
+    /// ```
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// What is aligned, and to how much.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Alignment, Preset};
+    /// assert_eq!(Preset::find("gtmc").unwrap().alignment(), Alignment::Elements(8));
+    /// ```
     pub fn alignment(&self) -> Alignment {
         self.alignment
     }
 
     /// How strides are ordered.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{LayoutRule, Preset};
+    /// assert_eq!(Preset::find("gtmc").unwrap().layout(), LayoutRule::Grid([0, 2, 1]));
+    /// ```
     pub fn layout(&self) -> LayoutRule {
         self.layout
     }

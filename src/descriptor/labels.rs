@@ -27,6 +27,15 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`crate::DimsError::Length`] if there is not one per dimension.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device, Dims};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// let field = field.with_dims(Dims::parse(["K", "I"]).unwrap()).unwrap();
+    /// assert_eq!(field.dims().unwrap().to_string(), "K, I");
+    /// ```
     pub fn with_dims(mut self, dims: Dims) -> Result<Descriptor, crate::DimsError> {
         self.set_dims(dims)?;
         Ok(self)
@@ -36,6 +45,15 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`LayoutError`] if there is not one entry per dimension, or one lies outside the field.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// assert!(field.clone().with_origin([3, 0].into()).is_err());
+    /// assert_eq!(field.with_origin([1, 0].into()).unwrap().origin(), Some(&[1, 0][..]));
+    /// ```
     pub fn with_origin(mut self, origin: Box<[i64]>) -> Result<Descriptor, LayoutError> {
         self.set_origin(origin)?;
         Ok(self)
@@ -45,6 +63,15 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`LayoutError`] otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// let field = field.with_halo([(0, 0), (1, 1)].into()).unwrap();
+    /// assert_eq!(field.halo(), Some(&[(0, 0), (1, 1)][..]));
+    /// ```
     pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
         self.set_halo(halo)?;
         Ok(self)
@@ -72,16 +99,39 @@ impl Descriptor {
     }
 
     /// Labels, if somebody stated them.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.dims(), None);
+    /// ```
     pub fn dims(&self) -> Option<&Dims> {
         self.labels.as_ref()?.dims.as_ref()
     }
 
     /// First compute point, if somebody stated it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.origin(), None);
+    /// ```
     pub fn origin(&self) -> Option<&[i64]> {
         self.labels.as_ref()?.origin.as_deref()
     }
 
     /// Ghost widths, if somebody stated them.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// assert_eq!(field.descriptor().halo(), Some(&[(1, 2), (0, 1)][..]));
+    /// ```
     pub fn halo(&self) -> Option<&[(i64, i64)]> {
         self.labels.as_ref()?.halo.as_deref()
     }

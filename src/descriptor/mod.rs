@@ -55,6 +55,16 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`ExchangeError`] naming the part at fault.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device};
+    /// let mut memory = [1.0f64, 2.0, 3.0];
+    /// let last = (&raw mut memory[2]).cast();
+    /// let turned = Descriptor::new(last, Device::CPU, DType::F64, false, &[3], &[-1]).unwrap();
+    /// assert_eq!(turned.byte_span(), Some((-16, 8)));
+    /// assert!(Descriptor::new(last, Device::CPU, DType::F64, false, &[-3], &[1]).is_err());
+    /// ```
     pub fn new(
         ptr: *mut u8,
         device: Device,
@@ -72,6 +82,15 @@ impl Descriptor {
     ///
     /// # Errors
     /// [`ExchangeError::PartialStride`], and as for [`Descriptor::new`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device};
+    /// let mut memory = [0i16; 6];
+    /// let start = memory.as_mut_ptr().cast();
+    /// let field = Descriptor::from_byte_strides(start, Device::CPU, DType::I16, true, &[2, 3], &[6, 2]).unwrap();
+    /// assert_eq!(field.strides(), [3, 1]);
+    /// ```
     pub fn from_byte_strides(
         ptr: *mut u8,
         device: Device,
@@ -128,48 +147,120 @@ impl Descriptor {
     }
 
     /// The same memory, not to be written.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(field.clone().into_readonly().is_readonly());
+    /// ```
     #[must_use]
     pub fn into_readonly(self) -> Descriptor {
         Descriptor { readonly: true, ..self }
     }
 
     /// The same memory, to be written on the caller's word that this is allowed.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(!field.clone().into_readonly().into_writable().is_readonly());
+    /// ```
     #[must_use]
     pub fn into_writable(self) -> Descriptor {
         Descriptor { readonly: false, ..self }
     }
 
     /// Address of the element at index 0; may be null if there are no elements.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(field.ptr().addr().is_multiple_of(64));
+    /// ```
     pub fn ptr(&self) -> *mut u8 {
         self.ptr
     }
 
     /// Where the memory is.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.device(), dlfield::Device::CPU);
+    /// ```
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// Element type.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.dtype(), DType::F64);
+    /// ```
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// Whether the memory must not be written.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(!field.is_readonly());
+    /// ```
     pub fn is_readonly(&self) -> bool {
         self.readonly
     }
 
     /// Extents, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.shape(), [4, 5]);
+    /// ```
     pub fn shape(&self) -> &[i64] {
         self.numbers.split().0
     }
 
     /// Steps between neighbours in elements, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.strides(), [5, 1]);
+    /// ```
     pub fn strides(&self) -> &[i64] {
         self.numbers.split().1
     }
 
     /// Steps between neighbours in bytes, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(field.byte_strides().eq([40, 8]));
+    /// ```
     pub fn byte_strides(&self) -> impl Iterator<Item = i64> + '_ {
         let itemsize = i64::try_from(self.itemsize()).unwrap_or(i64::MAX);
         // The constructor has seen to it that these fit.
@@ -177,11 +268,27 @@ impl Descriptor {
     }
 
     /// Number of dimensions.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.ndim(), 2);
+    /// ```
     pub fn ndim(&self) -> usize {
         self.numbers.ndim
     }
 
     /// Number of elements.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.size(), 20);
+    /// ```
     pub fn size(&self) -> i64 {
         if self.shape().contains(&0) {
             return 0;
@@ -190,36 +297,92 @@ impl Descriptor {
     }
 
     /// Bytes of one element.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.itemsize(), 8);
+    /// ```
     pub fn itemsize(&self) -> usize {
         self.dtype.itemsize()
     }
 
     /// Bytes of all elements, without what lies between them.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.nbytes(), 160);
+    /// ```
     pub fn nbytes(&self) -> i64 {
         self.size().saturating_mul(i64::try_from(self.itemsize()).unwrap_or(i64::MAX))
     }
 
     /// The largest power of two that divides the address: what a kernel may rely on. At most 2**62.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(field.alignment() >= 64);
+    /// ```
     pub fn alignment(&self) -> u64 {
         1 << self.ptr.addr().trailing_zeros().min(62)
     }
 
     /// The order of the strides.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.layout().to_vec(), [0, 1]);
+    /// ```
     pub fn layout(&self) -> Layout {
         Layout::of_strides(self.shape(), self.strides())
     }
 
     /// Whether the elements follow each other without gaps, last index fastest.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(field.is_c_contiguous());
+    /// ```
     pub fn is_c_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides(), 0..self.ndim())
     }
 
     /// Whether the elements follow each other without gaps, first index fastest.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert!(!field.is_f_contiguous());
+    /// ```
     pub fn is_f_contiguous(&self) -> bool {
         is_contiguous(self.shape(), self.strides(), (0..self.ndim()).rev())
     }
 
     /// The bytes the elements touch, relative to [`Descriptor::ptr`]; `None` if there are no elements.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.byte_span(), Some((0, 160)));
+    /// ```
     pub fn byte_span(&self) -> Option<(i128, i128)> {
         byte_span(self.shape(), self.strides(), self.itemsize())
     }

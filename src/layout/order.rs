@@ -21,11 +21,21 @@ pub struct Layout(SmallVec<[u8; 16]>);
 
 impl Layout {
     /// Last dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Layout::c_order(3).to_vec(), [0, 1, 2]);
+    /// ```
     pub fn c_order(ndim: usize) -> Layout {
         Layout((0u8..).take(ndim).collect())
     }
 
     /// First dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Layout::f_order(3).to_vec(), [2, 1, 0]);
+    /// ```
     pub fn f_order(ndim: usize) -> Layout {
         let mut ranks: SmallVec<[u8; 16]> = (0u8..).take(ndim).collect();
         ranks.reverse();
@@ -36,6 +46,13 @@ impl Layout {
     ///
     /// # Errors
     /// [`LayoutError::NotPermutation`] if they are not each of `0..ndim` once.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert_eq!(Layout::new(&[1, 0], 2).unwrap(), Layout::f_order(2));
+    /// assert!(Layout::new(&[1, 1], 2).is_err());
+    /// ```
     pub fn new(ranks: &[i64], ndim: usize) -> Result<Layout, LayoutError> {
         let wrong = || LayoutError::NotPermutation { got: ranks.to_vec(), ndim };
         let taken: SmallVec<[u8; 16]> =
@@ -59,6 +76,13 @@ impl Layout {
     }
 
     /// The layout that a preset's rule gives dimensions of these meanings.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Dims, Layout, LayoutRule};
+    /// let dims = Dims::parse(["K", "J", "I"]).unwrap();
+    /// assert_eq!(Layout::by_rule(LayoutRule::Grid([0, 1, 2]), &dims).to_vec(), [2, 1, 0]);
+    /// ```
     pub fn by_rule(rule: LayoutRule, dims: &Dims) -> Layout {
         let ranks = match rule {
             LayoutRule::C => return Layout::c_order(dims.len()),
@@ -77,6 +101,12 @@ impl Layout {
 
     /// Reads the layout off strides (of any unit). Dimensions of extent 1, whose strides mean nothing, go along
     /// with C or F order where the others allow it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert_eq!(Layout::of_strides(&[4, 5], &[1, 4]), Layout::f_order(2));
+    /// ```
     pub fn of_strides(shape: &[i64], strides: &[i64]) -> Layout {
         let steps =
             shape.iter().zip(strides).filter(|(extent, _)| **extent != 1).map(|(_, stride)| stride.unsigned_abs());
@@ -91,6 +121,12 @@ impl Layout {
     }
 
     /// The axes from the largest stride to the smallest.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert_eq!(Layout::new(&[2, 0, 1], 3).unwrap().axes().as_slice(), [1, 2, 0]);
+    /// ```
     pub fn axes(&self) -> SmallVec<[usize; 16]> {
         let mut axes = SmallVec::from_elem(0, self.0.len());
         for (axis, rank) in self.0.iter().enumerate() {
@@ -100,32 +136,66 @@ impl Layout {
     }
 
     /// The layout of a view that keeps the given axes in the given order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert_eq!(Layout::new(&[2, 0, 1], 3).unwrap().select(&[0, 2]).to_vec(), [1, 0]);
+    /// ```
     pub fn select(&self, axes: &[usize]) -> Layout {
         Layout::ranked(axes.len(), |axis| self.0[axes[*axis]])
     }
 
     /// The layout with `count` data dimensions behind the others, which get the largest strides, the first of all.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert_eq!(Layout::c_order(2).with_data(1).to_vec(), [1, 2, 0]);
+    /// ```
     pub fn with_data(&self, count: u8) -> Layout {
         let others = self.0.iter().map(|rank| rank.saturating_add(count));
         Layout(others.chain(0..count).collect())
     }
 
     /// The ranks, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert!(Layout::f_order(3).iter().eq([2, 1, 0]));
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
         self.0.iter().copied()
     }
 
     /// The ranks, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Layout;
+    /// assert_eq!(Layout::f_order(2).to_vec(), [1, 0]);
+    /// ```
     pub fn to_vec(&self) -> Vec<u8> {
         self.0.to_vec()
     }
 
     /// Number of dimensions.
+    ///
+    /// # Example
+    /// ```
+    /// assert_eq!(dlfield::Layout::c_order(3).len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there are no dimensions.
+    ///
+    /// # Example
+    /// ```
+    /// assert!(dlfield::Layout::c_order(0).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

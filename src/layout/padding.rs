@@ -17,6 +17,13 @@ pub enum Padding {
 impl Padding {
     /// The padding of an allocation that asks for none in particular: rows are worth lengthening only for an
     /// alignment that single elements don't have anyway.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Padding;
+    /// assert_eq!(Padding::default_for(8, 8), Padding::None);
+    /// assert_eq!(Padding::default_for(64, 8), Padding::Row);
+    /// ```
     pub fn default_for(alignment_size: i64, itemsize: i64) -> Padding {
         if alignment_size <= itemsize { Padding::None } else { Padding::Row }
     }

@@ -8,6 +8,11 @@ use smallvec::SmallVec;
 ///
 /// `strides` count elements. `None` for a field without elements. The sums are taken in 128 bits and
 /// saturate, so that nonsense stays far outside any address space.
+///
+/// # Example
+/// ```
+/// assert_eq!(dlfield::layout::byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
+/// ```
 pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i128, i128)> {
     let (mut low, mut high) = (0i128, 0i128);
     for (extent, stride) in shape.iter().zip(strides) {
@@ -24,6 +29,13 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
 /// Whether the elements lie next to each other without gaps, in the order of the given axes (largest stride first).
 ///
 /// Strides of extents of 1, and all strides of a field without elements, mean nothing and are not looked at.
+///
+/// # Example
+/// ```
+/// use dlfield::layout::is_contiguous;
+/// assert!(is_contiguous(&[2, 3], &[3, 1], 0..2));
+/// assert!(is_contiguous(&[2, 3], &[1, 2], (0..2).rev()));
+/// ```
 pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedIterator<Item = usize>) -> bool {
     if shape.contains(&0) {
         return true;
@@ -41,6 +53,13 @@ pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedItera
 }
 
 /// Whether the elements lie next to each other without gaps, whatever the order of the axes.
+///
+/// # Example
+/// ```
+/// use dlfield::layout::is_compact;
+/// assert!(is_compact(&[2, 3, 4], &[4, 8, 1]));
+/// assert!(!is_compact(&[2, 3], &[4, 1]));
+/// ```
 pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
     let mut axes: SmallVec<[usize; 6]> = (0..shape.len()).collect();
     axes.sort_by_key(|axis| Reverse(strides[*axis]));
@@ -50,6 +69,13 @@ pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
 /// Whether no two elements are at one address: every stride reaches past the elements of all smaller ones.
 ///
 /// Strides that don't, and still put every element elsewhere, are taken to share; nobody lays out a field like that.
+///
+/// # Example
+/// ```
+/// use dlfield::layout::is_unshared;
+/// assert!(is_unshared(&[3, 4], &[-8, 2]));
+/// assert!(!is_unshared(&[3, 4], &[0, 1]));
+/// ```
 pub fn is_unshared(shape: &[i64], strides: &[i64]) -> bool {
     let steps = shape.iter().zip(strides).filter(|(extent, _)| **extent != 1);
     let mut steps: SmallVec<[(u64, u64); 6]> =

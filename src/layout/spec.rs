@@ -69,6 +69,12 @@ pub struct Placement {
 
 impl Spec {
     /// A field of this shape and element type: C order, compact, on the host, until more is said.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// assert_eq!(Spec::new(&[3, 5], DType::F64).place().unwrap().strides.as_slice(), [5, 1]);
+    /// ```
     pub fn new(shape: &[i64], dtype: DType) -> Spec {
         Spec {
             shape: Extents::from_slice(shape),
@@ -86,6 +92,13 @@ impl Spec {
     }
 
     /// Takes alignment, layout rule and device from a preset, unless they are stated.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Preset, Spec};
+    /// let spec = Spec::new(&[3, 5], DType::F64).preset(Preset::find("gt:cpu_ifirst").unwrap());
+    /// assert_eq!(spec.place().unwrap().strides.as_slice(), [1, 3]);
+    /// ```
     #[must_use]
     pub fn preset(mut self, preset: Preset) -> Spec {
         self.preset = Some(preset);
@@ -93,6 +106,14 @@ impl Spec {
     }
 
     /// Labels the dimensions; I, J, K, "0", … otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, Preset, Spec};
+    /// let spec = Spec::new(&[3, 5], DType::F64).preset(Preset::find("gt:cpu_ifirst").unwrap());
+    /// let spec = spec.dims(Dims::parse(["J", "I"]).unwrap());
+    /// assert_eq!(spec.place().unwrap().strides.as_slice(), [5, 1]);
+    /// ```
     #[must_use]
     pub fn dims(mut self, dims: Dims) -> Spec {
         self.dims = Some(dims);
@@ -100,6 +121,13 @@ impl Spec {
     }
 
     /// Orders the strides; the preset's rule or C order otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Layout, Spec};
+    /// let spec = Spec::new(&[3, 5], DType::F64).layout(Layout::f_order(2));
+    /// assert_eq!(spec.place().unwrap().strides.as_slice(), [1, 3]);
+    /// ```
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Spec {
         self.layout = Some(layout);
@@ -107,6 +135,13 @@ impl Spec {
     }
 
     /// Aligns the element at the aligned index to this many bytes; 1 or the preset's alignment otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// let place = Spec::new(&[3, 5], DType::F64).alignment_size(64).place().unwrap();
+    /// assert_eq!((place.strides.as_slice(), place.block_alignment), (&[8, 1][..], 64));
+    /// ```
     #[must_use]
     pub fn alignment_size(mut self, bytes: i64) -> Spec {
         self.alignment_size = Some(bytes);
@@ -114,6 +149,13 @@ impl Spec {
     }
 
     /// Chooses the element that is aligned; the first one behind the lower halo otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// let spec = Spec::new(&[3, 5], DType::F64).alignment_size(64).aligned_index(&[0, 1]);
+    /// assert_eq!(spec.place().unwrap().first_byte, 56);
+    /// ```
     #[must_use]
     pub fn aligned_index(mut self, index: &[i64]) -> Spec {
         self.aligned_index = Some(index.into());
@@ -121,6 +163,13 @@ impl Spec {
     }
 
     /// Says what lies between rows; nothing for alignments up to the element size, else [`Padding::Row`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Padding, Spec};
+    /// let spec = Spec::new(&[3, 5], DType::F64).alignment_size(64).padding(Padding::None);
+    /// assert_eq!(spec.place().unwrap().strides.as_slice(), [5, 1]);
+    /// ```
     #[must_use]
     pub fn padding(mut self, padding: Padding) -> Spec {
         self.padding = Some(padding);
@@ -128,6 +177,14 @@ impl Spec {
     }
 
     /// States the ghost widths; none otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 1), (0, 2)])).unwrap();
+    /// assert_eq!(field.origin().as_slice(), [1, 0]);
+    /// assert_eq!(field.domain_view().descriptor().shape(), [2, 3]);
+    /// ```
     #[must_use]
     pub fn halo(mut self, halo: &[(i64, i64)]) -> Spec {
         self.halo = Some(halo.into());
@@ -135,6 +192,13 @@ impl Spec {
     }
 
     /// States the first compute point; the lower halo otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).origin(&[2, 0])).unwrap();
+    /// assert_eq!(field.origin().as_slice(), [2, 0]);
+    /// ```
     #[must_use]
     pub fn origin(mut self, origin: &[i64]) -> Spec {
         self.origin = Some(origin.into());
@@ -142,6 +206,12 @@ impl Spec {
     }
 
     /// Chooses the device; the preset's or the host otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Device, Spec};
+    /// assert_eq!(Spec::new(&[4], DType::F64).device(Device::cuda(1)).target(), Device::cuda(1));
+    /// ```
     #[must_use]
     pub fn device(mut self, device: Device) -> Spec {
         self.device = Some(device);
@@ -149,6 +219,12 @@ impl Spec {
     }
 
     /// Changes the element type.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// assert_eq!(Spec::new(&[4], DType::F64).dtype(DType::I8).element(), DType::I8);
+    /// ```
     #[must_use]
     pub fn dtype(mut self, dtype: DType) -> Spec {
         self.dtype = dtype;
@@ -156,26 +232,62 @@ impl Spec {
     }
 
     /// Element type.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// assert_eq!(Spec::new(&[4], DType::F64).element(), DType::F64);
+    /// ```
     pub fn element(&self) -> DType {
         self.dtype
     }
 
     /// The index to align, if it is stated.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// let spec = Spec::new(&[4], DType::F64);
+    /// assert_eq!(spec.stated_aligned_index(), None);
+    /// assert_eq!(spec.aligned_index(&[2]).stated_aligned_index(), Some(&[2][..]));
+    /// ```
     pub fn stated_aligned_index(&self) -> Option<&[i64]> {
         self.aligned_index.as_deref()
     }
 
     /// Whether labels are stated.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, Spec};
+    /// let spec = Spec::new(&[4], DType::F64);
+    /// assert!(!spec.has_dims());
+    /// assert!(spec.dims(Dims::parse(["K"]).unwrap()).has_dims());
+    /// ```
     pub fn has_dims(&self) -> bool {
         self.dims.is_some()
     }
 
     /// Where the memory will be: the stated device, the preset's, or the host.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Device, Preset, Spec};
+    /// let spec = Spec::new(&[4], DType::F64);
+    /// assert_eq!(spec.target(), Device::CPU);
+    /// assert_eq!(spec.preset(Preset::find("gt:gpu").unwrap()).target(), Device::cuda(0));
+    /// ```
     pub fn target(&self) -> Device {
         self.device.or(self.preset.as_ref().map(Preset::device)).unwrap_or(Device::CPU)
     }
 
     /// Number of dimensions.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// assert_eq!(Spec::new(&[4, 5], DType::F64).ndim(), 2);
+    /// ```
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }
@@ -185,6 +297,14 @@ impl Spec {
     /// # Errors
     /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault: a negative extent, a length other than
     /// the number of dimensions, a layout that is no permutation, a halo wider than the field, sizes beyond 64 bits.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// let place = Spec::new(&[4, 5], DType::F32).place().unwrap();
+    /// assert_eq!((place.strides.as_slice(), place.block_bytes), (&[5, 1][..], 80));
+    /// assert!(Spec::new(&[i64::MAX, 5], DType::F32).place().is_err());
+    /// ```
     pub fn place(&self) -> Result<Placement> {
         let (shape, ndim) = (&self.shape, self.shape.len());
         if ndim > MAX_NDIM {

@@ -40,6 +40,14 @@ impl Block {
     ///
     /// # Errors
     /// [`DeviceError::NotSupported`] for a device other than the host, [`OutOfMemory`] if there is not enough.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Device, memory::Block, memory::Contents};
+    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros).unwrap();
+    /// assert!(block.as_ptr().addr().is_multiple_of(64));
+    /// assert_eq!((block.len(), block.is_empty()), (100, false));
+    /// ```
     pub fn allocate(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<Block> {
         if device != Device::CPU {
             return Err(DeviceError::NotSupported { device }.into());

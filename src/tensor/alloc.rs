@@ -14,6 +14,14 @@ impl Tensor {
     ///
     /// # Errors
     /// What [`Spec::place`] says, [`crate::DeviceError`] for a device without support, [`crate::OutOfMemory`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::empty(&Spec::new(&[3, 5], DType::F32).alignment_size(32)).unwrap();
+    /// assert_eq!(field.descriptor().strides(), [8, 1]);
+    /// assert!(field.descriptor().alignment() >= 32);
+    /// ```
     pub fn empty(spec: &Spec) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Undefined)
     }
@@ -22,6 +30,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Preset, Spec, Tensor};
+    /// let spec = Spec::new(&[3, 5], DType::F32).preset(Preset::find("F").unwrap());
+    /// assert_eq!(Tensor::zeros(&spec).unwrap().descriptor().strides(), [1, 3]);
+    /// ```
     pub fn zeros(spec: &Spec) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Zeros)
     }
@@ -49,6 +64,14 @@ impl Tensor {
     /// # Errors
     /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, and [`crate::DTypeError`] if
     /// [`can_cast`](crate::can_cast) does not allow for the element types.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Preset, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32)).unwrap();
+    /// let spec = Spec::new(&[3, 5], DType::F64).preset(Preset::find("F").unwrap());
+    /// assert_eq!(Tensor::copy_of(&spec, &field).unwrap().descriptor().dtype(), DType::F64);
+    /// ```
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
         Tensor::allocate(spec, Contents::Undefined)?.filled_from(from)
     }
@@ -57,6 +80,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).alignment_size(64)).unwrap();
+    /// assert_eq!(field.copy_zero_padded().unwrap().descriptor().strides(), [8, 1]);
+    /// ```
     pub fn copy_zero_padded(&self) -> Result<Tensor> {
         Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self)
     }
@@ -71,6 +101,17 @@ impl Tensor {
     ///
     /// # Safety
     /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let row = Tensor::full(&Spec::new(&[5], DType::F32), &1.5f32.to_ne_bytes()).unwrap();
+    /// // SAFETY: the field is fresh, and nobody else has it.
+    /// unsafe { field.assign(&row) }.unwrap();
+    /// // SAFETY: an element of the field.
+    /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 1.5);
+    /// ```
     pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
         if self.descriptor.overlaps(&from.descriptor) {
             // SAFETY: passed on from the caller; a copy overlaps nothing.
@@ -88,6 +129,16 @@ impl Tensor {
     ///
     /// # Safety
     /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// // SAFETY: the field is fresh, and nobody else has it.
+    /// unsafe { field.fill(&2.5f64.to_ne_bytes()) }.unwrap();
+    /// // SAFETY: an element of the field.
+    /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 2.5);
+    /// ```
     pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
         // SAFETY: passed on from the caller.
         unsafe { copy::fill(&self.descriptor, element, false) }
@@ -104,12 +155,27 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32).alignment_size(64)).unwrap();
+    /// assert_eq!(field.copy().unwrap().descriptor().strides(), field.descriptor().strides());
+    /// ```
     pub fn copy(&self) -> Result<Tensor> {
         Tensor::copy_of(&self.spec(), self)
     }
 
     /// What to ask for to get a field like this one: same element type, shape, labels, layout, padding, alignment
     /// and device.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// let like = Tensor::zeros(&field.spec().dtype(DType::F32)).unwrap();
+    /// assert_eq!(like.halo(), field.halo());
+    /// ```
     pub fn spec(&self) -> Spec {
         let mut spec = Spec::new(self.descriptor.shape(), self.descriptor.dtype())
             .layout(self.layout())

@@ -89,6 +89,17 @@ impl Tensor {
     /// # Errors
     /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for what the legacy struct has no flag for:
     /// read-only memory and padded sub-byte elements.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// // SAFETY: the struct is what `to_legacy` says it is.
+    /// let back = unsafe { Tensor::from_managed(field.to_legacy().unwrap()) }.unwrap();
+    /// assert_eq!(back.descriptor().ptr(), field.descriptor().ptr());
+    /// assert!(back.descriptor().is_readonly(), "a legacy struct cannot say that it is not");
+    /// assert!(field.into_readonly().to_legacy().is_err());
+    /// ```
     pub fn to_legacy(&self) -> Result<Managed<DLManagedTensor>> {
         self.check_flagless()?;
         // SAFETY: the descriptor's addresses stay good for as long as the owner inside lives.
@@ -117,6 +128,15 @@ impl Tensor {
     /// # Safety
     /// - What the struct says of the memory is true: the elements stay readable until the deleter is called, and
     ///   writable unless it is flagged read-only.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let managed = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap().to_versioned(false).unwrap();
+    /// // SAFETY: the struct is what `to_versioned` says it is.
+    /// let field = unsafe { Tensor::from_managed(managed) }.unwrap();
+    /// assert_eq!((field.descriptor().shape(), field.descriptor().is_readonly()), (&[4, 5][..], false));
+    /// ```
     pub unsafe fn from_managed<M: ManagedTensorBase>(managed: Managed<M>) -> Result<Tensor> {
         let mut descriptor = Descriptor::BLANK;
         // SAFETY: passed on from the caller.
@@ -129,6 +149,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::to_legacy`]: a borrowed struct has no flags either.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let borrowed = field.as_dlpack().unwrap();
+    /// assert_eq!((borrowed.ndim, borrowed.data.cast()), (2, field.descriptor().ptr()));
+    /// ```
     pub fn as_dlpack(&self) -> Result<DLTensor> {
         self.check_flagless().map(|()| self.borrowed())
     }

@@ -61,6 +61,17 @@ impl Tensor {
     /// # Safety
     /// - Every element of `descriptor` stays readable for as long as `owner` lives, and writable unless the
     ///   descriptor is read-only.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device, Owner, Tensor};
+    /// let mut memory = vec![1.0f64, 2.0];
+    /// let start = memory.as_mut_ptr().cast();
+    /// let descriptor = Descriptor::new(start, Device::CPU, DType::F64, false, &[2], &[1]).unwrap();
+    /// // SAFETY: the vector stays where it is while the owner keeps it.
+    /// let field = unsafe { Tensor::from_parts(descriptor, Owner::foreign(memory)) };
+    /// assert_eq!(field.descriptor().ptr(), start);
+    /// ```
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub unsafe fn from_parts(descriptor: Descriptor, owner: Owner) -> Tensor {
         Tensor { descriptor, owner, layout: None, padding: Padding::None, alignment_size: 1, aligned_index: None }
@@ -121,26 +132,63 @@ impl Tensor {
     }
 
     /// The description and the owner, which keeps what it describes.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let (descriptor, owner) = field.into_parts();
+    /// assert_eq!(descriptor.shape(), [4, 5]);
+    /// drop(owner);
+    /// ```
     pub fn into_parts(self) -> (Descriptor, Owner) {
         (self.descriptor, self.owner)
     }
 
     /// Address, device, element type, shape and strides.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert_eq!(field.descriptor().strides(), [5, 1]);
+    /// ```
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
     /// What keeps the memory.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert_eq!(format!("{:?}", field.owner()), "Owner(block)");
+    /// ```
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
     /// Labels; the standard ones if nobody stated others.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert_eq!(field.dims().to_string(), "I, J");
+    /// ```
     pub fn dims(&self) -> Dims {
         self.descriptor.dims().cloned().unwrap_or_else(|| Dims::standard(self.descriptor.ndim()))
     }
 
     /// First compute point; the lower halo if nobody stated another.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// assert_eq!(field.origin().as_slice(), [1, 0]);
+    /// ```
     pub fn origin(&self) -> Extents {
         match self.descriptor.origin() {
             Some(origin) => Extents::from_slice(origin),
@@ -149,6 +197,13 @@ impl Tensor {
     }
 
     /// Ghost widths; none if nobody stated them.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// assert_eq!(field.halo().as_slice(), [(1, 2), (0, 1)]);
+    /// ```
     pub fn halo(&self) -> Halo {
         match self.descriptor.halo() {
             Some(halo) => Halo::from_slice(halo),
@@ -157,21 +212,49 @@ impl Tensor {
     }
 
     /// Order of the strides.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert_eq!(field.layout().to_vec(), [0, 1]);
+    /// ```
     pub fn layout(&self) -> Layout {
         self.layout.clone().unwrap_or_else(|| self.descriptor.layout())
     }
 
     /// What lies between rows.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert_eq!(field.padding(), dlfield::Padding::None);
+    /// ```
     pub fn padding(&self) -> Padding {
         self.padding
     }
 
     /// Bytes that the address of the element at [`Tensor::aligned_index`] is a multiple of.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).alignment_size(32)).unwrap();
+    /// assert_eq!(field.alignment_size(), 32);
+    /// ```
     pub fn alignment_size(&self) -> i64 {
         self.alignment_size
     }
 
     /// The index that is aligned.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// assert_eq!(field.aligned_index().as_slice(), [1, 0]);
+    /// ```
     pub fn aligned_index(&self) -> Extents {
         match &self.aligned_index {
             Some(index) => Extents::from_slice(index),
@@ -183,6 +266,14 @@ impl Tensor {
     ///
     /// # Errors
     /// [`crate::DimsError`] or [`crate::LayoutError`] if a length or an entry does not fit the shape.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, Spec, Tensor};
+    /// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// field.relabel(Some(Dims::parse(["K", "I"]).unwrap()), None, None).unwrap();
+    /// assert_eq!(field.dims().to_string(), "K, I");
+    /// ```
     pub fn relabel(&mut self, dims: Option<Dims>, origin: Option<Extents>, halo: Option<Halo>) -> crate::Result<()> {
         if let Some(dims) = dims {
             self.descriptor.set_dims(dims)?;
@@ -197,6 +288,13 @@ impl Tensor {
     }
 
     /// The same memory, not to be written through this tensor or anything made from it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert!(field.into_readonly().descriptor().is_readonly());
+    /// ```
     #[must_use]
     pub fn into_readonly(mut self) -> Tensor {
         self.descriptor = self.descriptor.into_readonly();

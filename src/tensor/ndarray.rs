@@ -114,6 +114,17 @@ impl Tensor {
     /// - Nobody writes to the memory while the view lives: neither through another tensor that shares it, nor in Python or
     ///   another library that it was handed to. Nothing here could tell; [`Tensor::array_view_mut`] can, of memory that was
     ///   never handed to anybody.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Tensor;
+    /// use dlfield::ndarray::Ix1;
+    /// let field = Tensor::from(vec![1.0f64, 2.0]);
+    /// let clone = field.clone();
+    /// // SAFETY: nobody writes to the vector.
+    /// let (one, other) = unsafe { (field.array_view::<f64, Ix1>(), clone.array_view::<f64, Ix1>()) };
+    /// assert_eq!(one.unwrap(), other.unwrap());
+    /// ```
     pub unsafe fn array_view<T: Element, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>> {
         // SAFETY: the tensor keeps its memory; that nobody writes is the caller's word.
         unsafe {

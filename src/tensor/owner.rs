@@ -122,11 +122,30 @@ impl Owner {
     }
 
     /// Owns an imported managed tensor: its deleter is called when the last clone is dropped.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let owner = dlfield::Owner::managed(field.to_versioned(false).unwrap());
+    /// assert_eq!(format!("{owner:?}"), "Owner(managed)");
+    /// ```
     pub fn managed<M: ManagedTensorBase>(managed: Managed<M>) -> Owner {
         Owner(Keeper::new(Kept::Managed(managed.into_deleter())))
     }
 
     /// Owns anything whose drop releases the memory; the drop may happen on any thread.
+    ///
+    /// # Example
+    /// ```
+    /// let kept = std::sync::Arc::new(());
+    /// let owner = dlfield::Owner::foreign(kept.clone());
+    /// let other = owner.clone();
+    /// drop(owner);
+    /// assert_eq!(std::sync::Arc::strong_count(&kept), 2);
+    /// drop(other);
+    /// assert_eq!(std::sync::Arc::strong_count(&kept), 1);
+    /// ```
     pub fn foreign(keeper: impl Send + Sync + 'static) -> Owner {
         Owner(Keeper::new(Kept::Foreign(Box::new(keeper))))
     }

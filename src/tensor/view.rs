@@ -68,6 +68,14 @@ impl Tensor {
     ///
     /// # Errors
     /// [`IndexError`] if there are too many entries, or one leaves the field.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Index, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let turned = field.view(&[Index::At(-1), Index::Range { start: 4, len: 5, step: -1 }]).unwrap();
+    /// assert_eq!((turned.descriptor().strides(), turned.dims().to_string()), (&[-1][..], "J".to_owned()));
+    /// ```
     pub fn view(&self, index: &[Index]) -> Result<Tensor> {
         let from = &self.descriptor;
         if index.len() > from.ndim() {
@@ -133,6 +141,14 @@ impl Tensor {
     ///
     /// # Errors
     /// [`DimsError::Axes`] if `axes` is not each dimension once.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let turned = field.transpose(&[1, 0]).unwrap();
+    /// assert_eq!((turned.descriptor().strides(), turned.dims().to_string()), (&[1, 5][..], "J, I".to_owned()));
+    /// ```
     pub fn transpose(&self, axes: &[usize]) -> Result<Tensor> {
         let ndim = self.descriptor.ndim();
         if axes.len() != ndim || !(0..ndim).all(|axis| axes.contains(&axis)) {
@@ -151,6 +167,14 @@ impl Tensor {
     ///
     /// # Errors
     /// [`DimsError::Unknown`] if none does.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// assert_eq!(field.axis("J").unwrap(), 1);
+    /// assert!(field.axis("K").is_err());
+    /// ```
     pub fn axis(&self, label: &str) -> Result<usize> {
         let dims = self.dims();
         let unknown = || DimsError::Unknown { label: label.to_owned(), allowed: dims.to_string() };
@@ -158,6 +182,13 @@ impl Tensor {
     }
 
     /// The field without its halo.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// assert_eq!(field.domain_view().descriptor().shape(), [1, 4]);
+    /// ```
     pub fn domain_view(&self) -> Tensor {
         let inside = |((lower, upper), extent): (&(i64, i64), &i64)| {
             let len = extent - lower - upper;

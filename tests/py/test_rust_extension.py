@@ -3,11 +3,13 @@
 `make test` builds it, with the functions of `kinds` that only these tests call.
 """
 
+import doctest
 import gc
 import sys
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds
 
 SHAPE = (6, 5, 4)
+EXAMPLE = Path(__file__).parents[2] / "examples/rust_extension"
 
 
 def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -375,3 +378,51 @@ def test_no_memory_grows_from_call_to_call() -> None:
     heap, blocks = grown(500)
     assert heap < 500 * 16
     assert blocks < 100
+
+
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = (EXAMPLE / "README.md").read_text()
+    # What is refused stands in blocks of text: before 3.13 doctest cannot match an exception with notes.
+    runs = "".join(block.split("```")[0] for block in text.split("```pycon\n")[1:])
+    (tmp_path / "tutorial.txt").write_text(runs)
+    failed, attempted = doctest.testfile(str(tmp_path / "tutorial.txt"), module_relative=False)
+    assert attempted >= 7
+    assert failed == 0
+
+
+def test_the_tutorial_shows_the_code_there_is() -> None:
+    text, code = (EXAMPLE / "README.md").read_text(), (EXAMPLE / "src/lib.rs").read_text()
+    flat = " ".join(code.split())
+    blocks = [block.split("```")[0] for block in text.split("```rust\n")[1:]]
+    for block in blocks:
+        for line in block.splitlines():
+            if line.strip() and "..." not in line:
+                assert " ".join(line.split()) in flat
+    assert len(blocks) == 3
+
+
+def test_threads_never_have_what_one_of_them_writes() -> None:
+    arrays = [np.zeros(1000) for _ in range(3)]
+    outcomes: set[str] = set()
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(3000):
+            array = arrays[random.integers(3)]
+            try:
+                # Sums let other threads run.
+                rx.sum(array) if random.integers(2) else kinds.fill(array[::2], 1.0)
+                outcomes.add("done")
+            except TypeError as error:
+                outcomes.add(str(error).split(":")[0])
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "done" in outcomes
+    assert outcomes <= {"done", "overlap"}
+    # Nothing stays borrowed.
+    kinds.several([], arrays)
