@@ -6,10 +6,10 @@ The functions are those of `examples/rust_extension`, which `make bench` builds 
 from functools import partial
 
 import numpy as np
-import rust_extension as ours
 import torch
 
 import dlfield as dl
+import rust_extension as ours
 from interleaved import Case, best_times
 from peers import consumers
 from report import Line

@@ -6,6 +6,7 @@
 mod order;
 mod overlap;
 mod padding;
+mod place;
 mod span;
 mod spec;
 mod strides;
@@ -15,9 +16,10 @@ use smallvec::SmallVec;
 pub use order::Layout;
 pub use overlap::{Strided, overlap};
 pub use padding::Padding;
+pub use place::Placement;
+pub(crate) use place::offset;
 pub use span::{byte_span, is_compact, is_contiguous, is_unshared};
-pub(crate) use spec::offset;
-pub use spec::{Placement, Spec};
+pub use spec::Spec;
 pub(crate) use strides::gcd;
 
 /// One number per dimension. Six dimensions fit without an allocation: a grid and three data dimensions.
