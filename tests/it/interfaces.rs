@@ -112,7 +112,9 @@ fn is_sound(shape: &[i64], strides: &[i64], dtype: DType, address: i128) -> bool
         shape.iter().filter(|extent| **extent != 0).fold(itemsize, |all, extent| all.saturating_mul((*extent).into()));
     let Some((low, high)) = naive_span(shape, strides, itemsize) else { return counted <= most };
     let whole = shape.iter().zip(strides).all(|(extent, stride)| *extent == 1 || i128::from(*stride) % itemsize == 0);
-    let there = address + low >= 0 && address + high <= i128::from(u64::MAX) && high - low <= most;
+    // Spans that even 128 bits do not count have been cut off.
+    let (start, end) = (address.saturating_add(low), address.saturating_add(high));
+    let there = start >= 0 && end <= i128::from(u64::MAX) && high.saturating_sub(low) <= most;
     counted <= most && whole && address != 0 && there
 }
 
