@@ -251,7 +251,9 @@ pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescrip
     }
     let descriptor = description.descriptor_mut();
     exchange::describe(obj, table, borrow, descriptor)?;
-    exchange::check_lazy(obj, descriptor)?;
+    if exchange::check_lazy(obj, descriptor)? {
+        exchange::describe(obj, table, borrow, descriptor)?;
+    }
     description.set(obj.clone(), None, "dlpack-c");
     Ok(true)
 }
