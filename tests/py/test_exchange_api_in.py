@@ -77,7 +77,7 @@ def test_exchange_attribute_that_is_no_capsule() -> None:
 def test_a_tensor_that_moves_while_it_is_asked_is_described_where_it_is(torch: Any, take: Any) -> None:
     """A subclass may run anything when it is asked whether it is negated in name only."""
 
-    class Moving(torch.Tensor):  # type: ignore[name-defined,misc]
+    class Moving(torch.Tensor):  # type: ignore[misc]
         def is_neg(self) -> bool:
             self.untyped_storage().resize_(8 * 1_000_000)
             return False
