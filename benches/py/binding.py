@@ -14,6 +14,7 @@ from report import Line
 
 SHAPE = (8, 8, 8)
 COUNTS = (1, 4, 16)
+EXTRACT = stencil_object._extract_array_infos
 KINDS: dict[str, Callable[[], Any]] = {
     "numpy": partial(np.zeros, SHAPE),
     "torch": partial(torch.zeros, SHAPE, dtype=torch.float64),
@@ -21,18 +22,24 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def lines() -> list[Line]:
-    """Measure calls with so many fields, the first of them written; times are per field."""
+    """Measure calls with so many fields, the first of them written; times are per field.
+
+    Both sides begin with the arrays, as a stencil does that was called with them: GT4Py's puts them into a dictionary.
+    """
     found = []
     for kind, make in KINDS.items():
         for count in COUNTS:
-            fields = {f"f{number}": make() for number in range(count)}
+            names = [f"f{number}" for number in range(count)]
             specs: dict[str, Any] = {
-                name: dl.FieldSpec("float64", "IJK", access="w" if name == "f0" else "r") for name in fields
+                name: dl.FieldSpec("float64", "IJK", access="w" if name == "f0" else "r") for name in names
             }
+            arrays = [make() for _ in names]
+            given = ", ".join(f"{name}=arrays[{number}]" for number, name in enumerate(names))
+            pairs = ", ".join(f"'{name}': arrays[{number}]" for number, name in enumerate(names))
             times = best_times(
                 {
-                    "bind": (_bind(dl.Signature(**specs).bind), fields),
-                    "gt4py": (_extract, fields),
+                    "bind": (_function(f"bind({given})", bind=dl.Signature(**specs).bind), arrays),
+                    "gt4py": (_function(f"extract({{{pairs}}}, 'cpu')", extract=EXTRACT), arrays),
                 },
                 rounds=60,
                 turn=0.005,
@@ -43,9 +50,7 @@ def lines() -> list[Line]:
     return found
 
 
-def _bind(bind: Callable[..., object]) -> Callable[[dict[str, Any]], object]:
-    return lambda fields: bind(**fields)
-
-
-def _extract(fields: dict[str, Any]) -> object:
-    return stencil_object._extract_array_infos(fields, "cpu")
+def _function(body: str, **names: Any) -> Callable[[list[Any]], object]:
+    """Return a function of a list of arrays, written out as a stencil's wrapper would have it."""
+    function: Callable[[list[Any]], object] = eval(f"lambda arrays: {body}", names)
+    return function

@@ -100,10 +100,21 @@ impl Descriptor {
         Err(LayoutError::SharedElements { shape: self.shape().to_vec(), strides: self.strides().to_vec() }.into())
     }
 
-    /// Addresses that no byte of an element is below or above; there may be much room between.
+    /// Addresses of the first byte of an element, and of what comes after the last; any two if there are no elements.
+    #[inline]
     pub(crate) fn reach(&self) -> (usize, usize) {
-        let field = self.strided();
-        (field.address.saturating_sub(field.reach()), field.address.saturating_add(field.reach()))
+        // All addresses of elements are in the address space, so none of these numbers overflows where it means something.
+        let itemsize = self.itemsize().cast_signed();
+        let (mut low, mut high) = (0isize, itemsize);
+        for (extent, stride) in self.shape().iter().zip(self.strides()) {
+            let way = isize::try_from((extent - 1).wrapping_mul(*stride)).unwrap_or(0).wrapping_mul(itemsize);
+            if way < 0 {
+                low = low.wrapping_add(way);
+            } else {
+                high = high.wrapping_add(way);
+            }
+        }
+        (self.ptr.addr().wrapping_add_signed(low), self.ptr.addr().wrapping_add_signed(high))
     }
 
     fn strided(&self) -> Strided<'_> {

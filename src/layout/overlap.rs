@@ -73,7 +73,7 @@ impl Strided<'_> {
     }
 
     /// Bytes within which all elements lie, to either side of the one at index 0.
-    pub(crate) fn reach(&self) -> usize {
+    fn reach(&self) -> usize {
         let far = |(extent, stride): (&i64, &i64)| {
             stride.unsigned_abs().saturating_mul(extent.saturating_sub(1).unsigned_abs())
         };

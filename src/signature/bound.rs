@@ -149,14 +149,14 @@ pub(crate) fn check_overlap<'a>(
     }
     // Most fields are far from each other: each one's stretch is worked out once, not for each pair.
     let reached: SmallVec<[_; 16]> =
-        (0..fields.len()).map(|place| Some((field(place)?, field(place)?.reach()))).collect();
+        (0..fields.len()).map(|place| field(place).map(|field| (field, field.reach()))).collect();
     for (place, one) in reached.iter().enumerate() {
         let Some((one, (low, high))) = one.as_ref().filter(|_| written(place)) else { continue };
         for (other_place, other) in reached.iter().enumerate() {
             // Two written fields are looked at once.
             let again = other_place == place || (other_place < place && written(other_place));
             let Some((other, (other_low, other_high))) = other.as_ref().filter(|_| !again) else { continue };
-            if low <= other_high && other_low <= high && one.overlaps(other) {
+            if low < other_high && other_low < high && one.overlaps(other) {
                 return Err(SignatureError::Overlap {
                     field: fields[place].0.clone(),
                     other: fields[other_place].0.clone(),

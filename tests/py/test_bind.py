@@ -1,8 +1,6 @@
 """`Signature.bind`: what arguments of every kind become."""
 
 import itertools
-import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +14,7 @@ from calls import F8, W8, Array, cube, dataarray, jax_of, next_field, spec, torc
 from fakes import FakeTensor, OldProducer, Producer
 from fakes_interfaces import NOWHERE, Exposing, Hooked, cuda, device_interface, host, interface_of
 from oracle import values
+from turns import run_in_threads
 
 MAKERS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "numpy": (lambda array: array, "numpy"),
@@ -178,26 +177,12 @@ def test_a_bound_keeps_its_arrays() -> None:
 
 def test_threads_bind_the_same_signature() -> None:
     sig = dl.Signature(x=dl.FieldSpec("float64", "IJK"), out=W8)
-    failures: list[BaseException] = []
-    interval = sys.getswitchinterval()
 
     def work(extent: int) -> None:
         array, out = np.zeros((extent, 2, 2)), np.zeros((2, 2, extent))
-        try:
-            for _ in range(300):
-                with sig.bind(x=Exposing(__array_interface__=interface_of(array)), out=dataarray(out, "KJI")) as fields:
-                    assert fields.domain == (extent, 2, 2)
-                    assert (fields.x.ptr, fields.out.ptr) == (array.ctypes.data, out.ctypes.data)
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(300):
+            with sig.bind(x=Exposing(__array_interface__=interface_of(array)), out=dataarray(out, "KJI")) as fields:
+                assert fields.domain == (extent, 2, 2)
+                assert (fields.x.ptr, fields.out.ptr) == (array.ctypes.data, out.ctypes.data)
 
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(extent,)) for extent in range(1, 5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert failures == []
+    run_in_threads(work, range(1, 5))

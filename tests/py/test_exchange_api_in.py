@@ -71,3 +71,16 @@ def test_exchange_attribute_that_is_no_capsule() -> None:
 
     with pytest.raises(dl.Error, match="__dlpack_c_exchange_api__"):
         dl.from_dlpack(Odd())
+
+
+@pytest.mark.parametrize("take", [dl.describe, dl.from_dlpack, lambda obj: dl.describe(obj, dims="I")])
+def test_a_tensor_that_moves_while_it_is_asked_is_described_where_it_is(torch: Any, take: Any) -> None:
+    """A subclass may run anything when it is asked whether it is negated in name only."""
+
+    class Moving(torch.Tensor):  # type: ignore[misc]
+        def is_neg(self) -> bool:
+            self.untyped_storage().resize_(8 * 1_000_000)
+            return False
+
+    tensor = torch.ones(400_000, dtype=torch.float64).as_subclass(Moving)[::2]
+    assert take(tensor).ptr == tensor.data_ptr()

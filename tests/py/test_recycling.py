@@ -4,7 +4,6 @@ import ctypes
 import gc
 import itertools
 import sys
-import threading
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from childproc import run_python
 from fakes import int_matrix
 from fakes_interfaces import Exposing, double_matrix, interface_of
 from heap import least_growth
+from turns import run_in_threads
 
 # More than are kept for the next ones.
 MANY = 100
@@ -261,36 +261,22 @@ def test_the_global_lock_is_held() -> None:
 
 def test_threads_share_the_freed_objects() -> None:
     """Threads take turns in the middle of a call: where a producer runs, and where a copy lets others run."""
-    failures: list[BaseException] = []
-    interval = sys.getswitchinterval()
 
     def work(size: int) -> None:
         array, kept = np.arange(float(size)), []
         old = Old(array)
-        try:
-            for turn in range(400):
-                owned = [dl.from_dlpack(array), dl.from_dlpack(array, copy=True)]
-                found: list[Any] = [dl.describe(array), *owned, dl.describe(old)]
-                assert [obj.shape for obj in found] == [(size,)] * 4
-                assert (found[0].owner is array, found[3].owner is old) == (True, True)
-                assert [obj.protocol for obj in found[::3]] == ["numpy", "dlpack"]
-                kept.append(found)
-                if turn % 30 == 0:
-                    assert all(obj.shape == (size,) for found in kept for obj in found)
-                    kept.clear()
-        except BaseException as error:
-            failures.append(error)
+        for turn in range(400):
+            owned = [dl.from_dlpack(array), dl.from_dlpack(array, copy=True)]
+            found: list[Any] = [dl.describe(array), *owned, dl.describe(old)]
+            assert [obj.shape for obj in found] == [(size,)] * 4
+            assert (found[0].owner is array, found[3].owner is old) == (True, True)
+            assert [obj.protocol for obj in found[::3]] == ["numpy", "dlpack"]
+            kept.append(found)
+            if turn % 30 == 0:
+                assert all(obj.shape == (size,) for found in kept for obj in found)
+                kept.clear()
 
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(size,)) for size in range(1, 5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert failures == []
+    run_in_threads(work, range(1, 5))
 
 
 def quiet_failures() -> Iterator[tuple[str, Callable[[], object]]]:

@@ -121,9 +121,10 @@ struct Block {
 /// - As for [`copy`], with what the tile needs.
 #[inline(always)]
 unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
-    // Lines of smaller elements would take rows from too many places at a time, and go to too many one by one.
-    let few = T::SIZE == 16;
-    if streamed && few && square.columns.to % LINE.cast_signed() == 0 && to.addr().is_multiple_of(T::SIZE) {
+    // A square of these is whole lines. Lines of smaller elements would take rows from too many places at a time, and go
+    // to too many one by one.
+    let large = T::SIZE == 16;
+    if streamed && large && square.columns.to % LINE.cast_signed() == 0 && to.addr().is_multiple_of(T::SIZE) {
         // SAFETY: passed on from the caller.
         return unsafe { lines::<T>(square, to, from) };
     }
@@ -183,20 +184,18 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
     }
 }
 
-/// Writes whole cache lines past the caches, each from a square that is turned in the first of them.
+/// Writes the whole cache lines that the rows of a turned square are past the caches: elements of 16 bytes.
 ///
 /// # Safety
 /// - As for [`blocks`]; lines on the side that is written begin alike in all columns, and elements are aligned.
 #[inline(always)]
 unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
     let Square { rows, columns, .. } = *square;
-    // Rows that make up whole lines: one line of small elements, several of large ones.
-    let high = SIDE.max(LINE / T::SIZE);
     let head = (to.align_offset(LINE) / T::SIZE).min(rows.count);
-    let whole = head + (rows.count - head) / high * high;
+    let whole = head + (rows.count - head) / SIDE * SIDE;
     let wide = columns.count - columns.count % SIDE;
-    let pitch = high * T::SIZE;
-    let mut turned = Turned([0; SIDE * 128]);
+    let pitch = SIDE * T::SIZE;
+    let mut turned = Turned([0; SIDE * SIDE * 16]);
     let turned = turned.0.as_mut_ptr();
     let element_at = |row: usize, column: usize| {
         let to = to.wrapping_offset(at(columns.to, column)).wrapping_add(row * T::SIZE);
@@ -204,13 +203,10 @@ unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
     };
     // SAFETY: rows and columns below their numbers; a square fits into the room for it.
     unsafe {
-        for row in (head..whole).step_by(high) {
+        for row in (head..whole).step_by(SIDE) {
             for column in (0..wide).step_by(SIDE) {
                 let (to, from) = element_at(row, column);
-                for part in (0..high).step_by(SIDE) {
-                    let from = from.wrapping_offset(at(rows.from, part));
-                    T::transpose(turned.add(part * T::SIZE), pitch.cast_signed(), from, rows.from);
-                }
+                T::transpose(turned, pitch.cast_signed(), from, rows.from);
                 for line in 0..SIDE {
                     stream::lines(to.wrapping_offset(at(columns.to, line)), turned.add(line * pitch), pitch / LINE);
                 }
@@ -232,9 +228,9 @@ unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
     }
 }
 
-/// Room for turned squares that make up whole lines.
+/// Room for a turned square.
 #[repr(align(64))]
-struct Turned([u8; SIDE * 128]);
+struct Turned([u8; SIDE * SIDE * 16]);
 
 /// A number of steps in bytes; both sides lie in memory, so that they can be counted.
 pub(super) fn at(step: isize, times: usize) -> isize {

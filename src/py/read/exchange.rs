@@ -39,10 +39,10 @@ pub(super) fn read(
     if ordered && facts::method(object, Name::Dlpack)?.is_some() {
         return Ok(None);
     }
-    let reading = match (purpose, facts.torch_lends()) {
+    let exported = |descriptor: &mut Descriptor| match (purpose, facts.torch_lends()) {
         (Purpose::Describe, Some(borrow)) => {
             describe(object, table, borrow, descriptor)?;
-            Reading::Borrowed
+            PyResult::Ok(Reading::Borrowed)
         }
         _ => {
             let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
@@ -56,11 +56,12 @@ pub(super) fn read(
             let managed = unsafe { super::dlpack::take(managed) }?;
             super::dlpack::check_copied(managed.flags(), purpose, request.copy)?;
             // SAFETY: as above; what the struct says is the producer's word.
-            Reading::Owned(unsafe { take_over(managed, descriptor) }?)
+            Ok(Reading::Owned(unsafe { take_over(managed, descriptor) }?))
         }
     };
-    if facts.library == Library::Torch {
-        check_lazy(object, descriptor)?;
+    let mut reading = exported(descriptor)?;
+    if facts.library == Library::Torch && check_lazy(object, descriptor)? {
+        reading = exported(descriptor)?;
     }
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
     if elsewhere && facts::method(object, Name::Dlpack)?.is_some() {
@@ -89,13 +90,15 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Refuses a PyTorch tensor whose memory holds other values than it has.
+/// Refuses a PyTorch tensor whose memory holds other values than it has. `true` if the tensor had to be asked: a subclass
+/// may have run any code then, and the memory may be elsewhere.
 #[inline]
-pub(super) fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<()> {
-    if may_be_lazy(descriptor) && is_lazy(tensor)? {
+pub(super) fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
+    let asked = may_be_lazy(descriptor);
+    if asked && is_lazy(tensor)? {
         return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
-    Ok(())
+    Ok(asked)
 }
 
 /// Whether PyTorch may have conjugated or negated a tensor like this in name only. What it negates so are the imaginary

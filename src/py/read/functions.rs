@@ -273,7 +273,9 @@ pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor)
 fn describe_torch(obj: &Bound<'_, PyAny>, facts: &Facts, descriptor: &mut Descriptor) -> PyResult<bool> {
     let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(false) };
     exchange::describe(obj, table, borrow, descriptor)?;
-    exchange::check_lazy(obj, descriptor)?;
+    if exchange::check_lazy(obj, descriptor)? {
+        exchange::describe(obj, table, borrow, descriptor)?;
+    }
     Ok(true)
 }
 

@@ -26,6 +26,8 @@ pub(super) fn read<'py>(
         return Ok(None);
     }
     let Some(array) = inner_of(object)? else { return Ok(None) };
+    // Asked for first: to ask runs Python, which may do anything to memory that has been described.
+    let ranges = if is_field(object)? { Some(ranges(object)?) } else { None };
     if is_shared(request, purpose) && is_fresh(&array) {
         let reason = "the object has no array in memory, and makes one for each call: load it first";
         return Err(refused_copy(purpose, reason).into());
@@ -39,8 +41,8 @@ pub(super) fn read<'py>(
         Reading::Owned(owner) | Reading::Unsure(owner) if purpose == Purpose::Describe => ours::with(owner, &array),
         reading => reading.into_owner(&array),
     };
-    if is_field(object)? {
-        check_extents(object, descriptor.shape())?;
+    if let Some(ranges) = ranges {
+        check_extents(&ranges, descriptor.shape())?;
     }
     let inner = Inner { array, protocol: reader.protocol, seen: Box::new(within.seen) };
     let _ = request.seen.inner.set(inner);
@@ -127,8 +129,7 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
 }
 
 /// Refuses a field that says more points than its array has elements: one element stands for all of a dimension there.
-fn check_extents(field: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<()> {
-    let ranges = ranges(field)?;
+fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     for ((dim, points), extent) in ranges.iter().zip(shape) {
         if points.is_some_and(|points| points != *extent) {
             let got =

@@ -141,8 +141,13 @@ impl PySignature {
         if let Some(place) = self.names.iter().position(|known| name.is(known)) {
             return Ok(place);
         }
+        // Names that a program has put together are not interned.
         let text = name.to_string_lossy();
-        let found = self.signature.fields().iter().position(|(known, _)| **known == *text);
+        let fields = self.signature.fields();
+        if fields.get(guess).is_some_and(|(known, _)| **known == *text) {
+            return Ok(guess);
+        }
+        let found = fields.iter().position(|(known, _)| **known == *text);
         found.ok_or_else(|| {
             let allowed: Vec<&str> = self.signature.fields().iter().map(|(name, _)| &**name).collect();
             let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };

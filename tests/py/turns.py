@@ -1,0 +1,29 @@
+"""Threads that take turns in the middle of calls."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+
+
+def run_in_threads(work: Callable[[int], None], numbers: Iterable[int]) -> None:
+    """Do the work in a thread for each number, all at once, and raise what one of them raised."""
+    failures: list[BaseException] = []
+
+    def guarded(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=guarded, args=(number,)) for number in numbers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    if failures:
+        raise failures[0]
