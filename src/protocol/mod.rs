@@ -182,6 +182,12 @@ pub enum ExchangeError {
         "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"
     )]
     Shared,
+    /// Memory that another library was given, and may write to.
+    #[error(
+        "owner: another library was given the memory and may write to it; allowed is memory that only Rust has, so copy \
+         before it is given away, or in unsafe code"
+    )]
+    Lent,
     /// Read-only memory where the format cannot say so, or writing was asked for.
     #[error("{field}: the memory is read-only; {fix}")]
     ReadOnly {

@@ -6,7 +6,7 @@ use super::errors::Kind;
 use super::keywords::{Given, Keywords};
 use super::labels::Labels;
 use super::tensor::PyTensor;
-use super::{args, dtype, export, read, recycle};
+use super::{args, copies, dtype, export, read, recycle};
 use crate::copy::can_cast;
 use crate::dtype::DType;
 use crate::layout::{Extents, LayoutError, Spec};
@@ -317,7 +317,7 @@ allocation! {
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
         if can_cast(data.descriptor().dtype(), element) {
-            return Ok(py.detach(|| Tensor::copy_of(&spec, &data))?);
+            return Ok(copies::of(py, &spec, &data)?);
         }
         // NumPy knows more element types.
         let tensor = Tensor::empty(&spec)?;

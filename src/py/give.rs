@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use dlpark::ffi::DLManagedTensorVersioned;
+use pyo3::exceptions::PyImportError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,8 +26,12 @@ type Wrap = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void
 /// What the module `dlfield` has to turn a tensor into one of its own.
 struct Module {
     wrap: Wrap,
-    restate: Py<PyAny>,
+    /// Absent in modules of other versions, which take other statements.
+    restate: Option<Py<PyAny>>,
 }
+
+/// Of this crate, and of modules that it understands beyond DLPack.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 static MODULE: PyOnceLock<Module> = PyOnceLock::new();
 
@@ -37,8 +42,22 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
         let wrap = read::table(&class)?.and_then(|table| table.managed_tensor_to_py_object_no_sync);
         let missing = "dlfield.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
         let wrap = wrap.ok_or(ExchangeError::NullPointer { field: missing })?;
-        Ok(Module { wrap, restate: native.getattr(intern!(py, "_restate"))?.unbind() })
+        let same = native.getattr(intern!(py, "__version__"))?.eq(VERSION)?;
+        let restate = if same { Some(native.getattr(intern!(py, "_restate"))?.unbind()) } else { None };
+        Ok(Module { wrap, restate })
     })
+}
+
+impl Module {
+    fn restate<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
+        let missing = || {
+            let found = py.import("dlfield._native").and_then(|native| native.getattr("__version__"));
+            let found = found.map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
+            let wanted = "the version that the extension was built with takes labels and alignment of a tensor";
+            PyImportError::new_err(format!("dlfield: the module is version {found}; {wanted}: {VERSION}"))
+        };
+        self.restate.as_ref().map(|restate| restate.bind(py)).ok_or_else(missing)
+    }
 }
 
 /// A `dlfield.Tensor` on the same memory, with dims, origin, halo, layout and alignment. Needs the module `dlfield`.
@@ -72,7 +91,7 @@ impl<'py> IntoPyObject<'py> for &Tensor {
         };
         match State::of(self) {
             None => Ok(tensor),
-            Some(state) => module.restate.bind(py).call1((tensor, state)),
+            Some(state) => module.restate(py)?.call1((tensor, state)),
         }
     }
 }

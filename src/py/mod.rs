@@ -3,6 +3,7 @@
 mod alloc;
 mod args;
 mod attributes;
+mod copies;
 mod descriptor;
 mod device;
 mod dtype;

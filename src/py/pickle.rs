@@ -8,8 +8,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::recycle;
 use super::tensor::PyTensor;
+use super::{copies, recycle};
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -36,7 +36,7 @@ type State = (
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
     // Between rows there may be bytes of others, or whatever was in the memory: those are left out as zeros.
-    let packed = if is_packed(tensor) { tensor.clone() } else { py.detach(|| tensor.copy_zero_padded())? };
+    let packed = if is_packed(tensor) { tensor.clone() } else { copies::zero_padded(py, tensor)? };
     let bytes = recycle::tensor(py, bytes_of(&packed)?)?;
     let data = if protocol >= 5 {
         py.import(intern!(py, "pickle"))?.getattr(intern!(py, "PickleBuffer"))?.call1((bytes,))?

@@ -56,7 +56,7 @@ fn restate<'py>(tensor: &Bound<'py, PyTensor>, state: State) -> PyResult<Bound<'
         aligned_index: aligned_index.map(Vec::into_boxed_slice),
     };
     if !restated.promised(promise) {
-        return Err(PyValueError::new_err("_restate: the memory is not aligned as it is said to be"));
+        return Err(PyValueError::new_err("state: the memory is not aligned as it is said to be"));
     }
     recycle::tensor(tensor.py(), restated)
 }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
-use super::{args, attributes, dtype, export, pickle, read};
+use super::{args, attributes, copies, dtype, export, pickle, read};
 use crate::descriptor::Descriptor;
 use crate::tensor::Tensor;
 
@@ -191,7 +191,7 @@ impl PyTensor {
     /// >>> field.copy().readonly, field.copy().dims
     /// (False, ('K', 'I'))
     fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        Ok(PyTensor(py.detach(|| self.0.copy())?))
+        Ok(PyTensor(copies::like(py, &self.0)?))
     }
 
     /// The field with its dimensions in another order, by number or label, on the same memory; reversed if none are given.

@@ -8,6 +8,8 @@ use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::layout::Spec;
 use crate::memory::{Block, Contents};
+#[cfg(doc)]
+use crate::protocol::ExchangeError;
 
 impl Tensor {
     /// Allocates a field with whatever was in the memory.
@@ -62,8 +64,9 @@ impl Tensor {
     /// Allocates a field and copies the elements of another one of the same shape into it, in its own element type.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, and [`crate::DTypeError`] if
-    /// [`can_cast`](crate::can_cast) does not allow for the element types.
+    /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, [`crate::DTypeError`] if
+    /// [`can_cast`](crate::can_cast) does not allow for the element types, and [`ExchangeError::Lent`] if another library
+    /// was given the memory: [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
     /// ```
@@ -73,22 +76,42 @@ impl Tensor {
     /// assert_eq!(Tensor::copy_of(&spec, &field).unwrap().descriptor().dtype(), DType::F64);
     /// ```
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        Tensor::allocate(spec, Contents::Undefined)?.filled_from(from)
+        // SAFETY: nobody has the memory who could write to it in safe code.
+        from.owner.read(|| unsafe { Tensor::copy_of_shared(spec, from) })?
     }
 
-    /// As [`Tensor::copy`], with zeros for padding, so that equal fields have equal memory.
+    /// As [`Tensor::copy_of`], of memory that others have too.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`].
+    /// As for [`Tensor::copy_of`].
+    ///
+    /// # Safety
+    /// - Nobody writes to the memory of `from` meanwhile.
     ///
     /// # Example
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
-    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).alignment_size(64)).unwrap();
-    /// assert_eq!(field.copy_zero_padded().unwrap().descriptor().strides(), [8, 1]);
+    /// let field = Tensor::zeros(&Spec::new(&[4], DType::F32)).unwrap();
+    /// let lent = field.to_versioned(false).unwrap();
+    /// assert!(field.copy().is_err());
+    /// // SAFETY: what was lent is here, and nothing is done with it.
+    /// let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
+    /// assert_eq!(copy.descriptor().shape(), [4]);
+    /// drop(lent);
     /// ```
-    pub fn copy_zero_padded(&self) -> Result<Tensor> {
-        Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self)
+    pub unsafe fn copy_of_shared(spec: &Spec, from: &Tensor) -> Result<Tensor> {
+        // SAFETY: passed on from the caller.
+        unsafe { Tensor::allocate(spec, Contents::Undefined)?.filled_from(from) }
+    }
+
+    /// A copy like this field, with zeros for padding, so that equal fields have equal memory.
+    ///
+    /// # Safety
+    /// - As for [`Tensor::copy_of_shared`].
+    #[cfg(feature = "python")]
+    pub(crate) unsafe fn copy_zero_padded(&self) -> Result<Tensor> {
+        // SAFETY: passed on from the caller.
+        unsafe { Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self) }
     }
 
     /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
@@ -115,7 +138,10 @@ impl Tensor {
     pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
         if self.descriptor.overlaps(&from.descriptor) {
             // SAFETY: passed on from the caller; a copy overlaps nothing.
-            return unsafe { copy::assign(&self.descriptor, &from.copy()?.descriptor) };
+            return unsafe {
+                let copy = Tensor::copy_of_shared(&from.spec(), from)?;
+                copy::assign(&self.descriptor, &copy.descriptor)
+            };
         }
         // SAFETY: passed on from the caller.
         unsafe { copy::assign(&self.descriptor, &from.descriptor) }
@@ -145,7 +171,10 @@ impl Tensor {
     }
 
     /// A fresh tensor with the elements of another.
-    fn filled_from(self, from: &Tensor) -> Result<Tensor> {
+    ///
+    /// # Safety
+    /// - Nobody writes to the memory of `from` meanwhile.
+    unsafe fn filled_from(self, from: &Tensor) -> Result<Tensor> {
         // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.
         unsafe { copy::copy(&self.descriptor, &from.descriptor) }?;
         Ok(self)
@@ -154,7 +183,8 @@ impl Tensor {
     /// A copy with the same layout, padding, alignment and labels, in memory of its own that may be written.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`].
+    /// As for [`Tensor::empty`], and [`ExchangeError::Lent`] if another library was given the memory:
+    /// [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
     /// ```

@@ -184,6 +184,7 @@ impl Tensor {
     }
 
     fn prepare<M: ManagedTensorBase>(&self) -> Result<allocation::dynamic::Initialized<M>> {
+        self.owner.lend();
         let descriptor = &self.descriptor;
         let metadata = Dynamic::with_storage(Copied(descriptor.shape()), Copied(descriptor.strides()));
         let prepared = metadata.prepare_as::<M>().map_err(|_| ExchangeError::TooManyDims { got: descriptor.ndim() })?;

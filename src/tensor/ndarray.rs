@@ -43,12 +43,14 @@ impl Tensor {
         Ok(unsafe { Tensor::from_parts(descriptor, Owner::elements(elements)) })
     }
 
-    /// The elements as an array. What came from an array or a `Vec` of this type, and is nobody else's, goes back without a
+    /// The elements as an array, or an error, with which the tensor is gone: what fits can be seen beforehand from its
+    /// [`Tensor::descriptor`]. What came from an array or a `Vec` of this type, and is nobody else's, goes back without a
     /// copy, if its first byte is still that of the vector; everything else is copied.
     ///
     /// # Errors
     /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another type of elements or number of dimensions,
-    /// [`DeviceError::NotHostReadable`], [`LayoutError::Unaligned`], and [`DTypeError::NotBool`] for bools that are none.
+    /// [`DeviceError::NotHostReadable`], [`LayoutError::Unaligned`], [`DTypeError::NotBool`] for bools that are none, and
+    /// [`ExchangeError::Lent`] if another library has the memory.
     ///
     /// # Example
     /// ```
@@ -61,19 +63,27 @@ impl Tensor {
     /// assert_eq!(back.as_ptr(), start);
     /// ```
     pub fn into_array<T: Element, D: Dimension>(mut self) -> Result<Array<T, D>> {
-        // SAFETY: the tensor keeps its memory, and what others write meanwhile a copy would race with too.
-        unsafe { check::<T, D>(&self.descriptor) }?;
-        let geometry = Geometry::<T, D>::of(&self.descriptor);
-        if is_unshared(self.descriptor.shape(), self.descriptor.strides())
-            && self.descriptor.size() > 0
-            && let Some(elements) = self.owner.take_elements::<T>(geometry.lowest)
-        {
-            let array = Array::from_shape_vec(geometry.shape, elements).map_err(|_| ExchangeError::Shared)?;
-            return Ok(inverted(array, &self.descriptor));
+        self.owner.regain();
+        let (descriptor, mut taken) = (&self.descriptor, None);
+        if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
+            // SAFETY: the tensor keeps its memory, and nobody else has it.
+            unsafe { check::<T, D>(descriptor) }?;
+            let Geometry { shape, lowest } = Geometry::<T, D>::of(descriptor);
+            let elements = self.owner.take_elements::<T>(lowest);
+            // The vector has room for what the tensor describes, which was made of it: nothing is refused here.
+            let array = elements.map(|elements| Array::from_shape_vec(shape, elements)).transpose();
+            taken = array.map_err(|_| ExchangeError::Shared)?;
         }
-        settle(geometry.lowest);
-        // SAFETY: as above, and checked.
-        Ok(unsafe { view::<T, D>(&self.descriptor) }.to_owned())
+        match taken {
+            Some(array) => Ok(inverted(array, descriptor)),
+            None => self.owner.read(|| {
+                // SAFETY: the tensor keeps its memory, and nobody has it who could write to it in safe code.
+                unsafe {
+                    check::<T, D>(descriptor)?;
+                    Ok(view::<T, D>(descriptor).to_owned())
+                }
+            })?,
+        }
     }
 
     /// A view of the elements, to read and to write.
@@ -97,6 +107,7 @@ impl Tensor {
         if !self.owner.is_exclusive() {
             return Err(ExchangeError::Shared.into());
         }
+        self.owner.regain();
         self.descriptor.check_writable("readonly")?;
         // SAFETY: the tensor keeps its memory, and nobody else has it.
         unsafe {
@@ -149,8 +160,9 @@ impl<T: Element> From<Vec<T>> for Tensor {
         let start = array.as_mut_ptr().cast();
         let mut descriptor = Descriptor::BLANK;
         // A vector is at most `isize::MAX` bytes at an address there is, so there is nothing to refuse.
-        let fits = descriptor.set(start, crate::Device::CPU, T::DTYPE, false, &[len], &[1]);
-        debug_assert!(fits.is_ok(), "{fits:?}");
+        if descriptor.set(start, crate::Device::CPU, T::DTYPE, false, &[len], &[1]).is_err() {
+            unreachable!("a vector of {len} elements");
+        }
         // SAFETY: as for arrays.
         unsafe { Tensor::from_parts(descriptor, Owner::elements(array.into_raw_vec_and_offset().0)) }
     }
@@ -281,7 +293,8 @@ fn inverted<S: ndarray::RawData, D: Dimension>(
 }
 
 /// Makes whatever is in the memory a value: `Tensor::empty` has written nothing, and to read what nobody has written is
-/// undefined behaviour, though any bytes are good numbers. Code that the compiler cannot look into may have written them.
+/// undefined behaviour, though any bytes are good numbers. Code that the compiler cannot look into may have written them:
+/// this is what `freeze` will be for, once Rust has it.
 #[inline]
 fn settle<T>(start: *mut T) {
     #[cfg(not(miri))]

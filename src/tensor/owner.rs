@@ -7,17 +7,25 @@ use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
 use crate::memory::Block;
+use crate::protocol::ExchangeError;
 
 /// Keeps memory for as long as any clone of it lives, and releases it once, from whichever thread comes last.
 #[derive(Clone)]
 pub struct Owner(Option<Arc<Keeper>>);
 
 /// What an owner keeps; let go by [`Keeper::drop`], and taken nowhere else.
-struct Keeper(ManuallyDrop<Kept>);
+struct Keeper {
+    kept: ManuallyDrop<Kept>,
+    /// Whether another library was given the memory, and may write to it at any time.
+    lent: AtomicBool,
+    /// How many of this crate's safe functions are reading it.
+    readers: AtomicUsize,
+}
 
 #[allow(dead_code, reason = "owners are held for their drop")]
 enum Kept {
@@ -81,7 +89,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         // SAFETY: taken here alone, and not used after.
         #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
-        let kept = unsafe { ManuallyDrop::take(&mut self.0) };
+        let kept = unsafe { ManuallyDrop::take(&mut self.kept) };
         if matches!(kept, Kept::Block(_)) {
             // Keeps nobody else.
             return;
@@ -105,9 +113,27 @@ impl Drop for Keeper {
     }
 }
 
+/// A reader that is counted, whatever happens while it reads.
+struct Reader<'k>(&'k Keeper);
+
+impl Reader<'_> {
+    fn of(keeper: &Keeper) -> Reader<'_> {
+        keeper.readers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        Reader(keeper)
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::Release);
+    }
+}
+
 impl Keeper {
     fn new(kept: Kept) -> Option<Arc<Keeper>> {
-        Some(Arc::new(Keeper(ManuallyDrop::new(kept))))
+        let kept = ManuallyDrop::new(kept);
+        Some(Arc::new(Keeper { kept, lent: AtomicBool::new(false), readers: AtomicUsize::new(0) }))
     }
 }
 
@@ -160,13 +186,48 @@ impl Owner {
     #[cfg(feature = "ndarray")]
     pub(crate) fn is_exclusive(&mut self) -> bool {
         let keeper = self.0.as_mut().and_then(Arc::get_mut);
-        keeper.is_some_and(|keeper| matches!(*keeper.0, Kept::Block(_) | Kept::Elements(_)))
+        keeper.is_some_and(|keeper| matches!(*keeper.kept, Kept::Block(_) | Kept::Elements(_)))
+    }
+
+    /// Notes that another library gets the memory, after what safe functions read of it is read.
+    ///
+    /// Who reads looks for the note after it has counted itself, and who lends counts the readers after it has left the
+    /// note: one of the two sees the other.
+    #[inline]
+    pub(crate) fn lend(&self) {
+        if let Some(keeper) = &self.0
+            && !keeper.lent.load(Ordering::Relaxed)
+        {
+            keeper.lent.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            while keeper.readers.load(Ordering::Acquire) > 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Runs `read`, which reads the memory, if nobody can write to it meanwhile but in unsafe code: if no other library was
+    /// given it.
+    pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
+        let Some(keeper) = &self.0 else { return Ok(read()) };
+        let _counted = Reader::of(keeper);
+        if keeper.lent.load(Ordering::Relaxed) {
+            return Err(ExchangeError::Lent);
+        }
+        Ok(read())
+    }
+
+    /// Forgets that the memory was lent, if nobody else has it any more.
+    pub(crate) fn regain(&mut self) {
+        if let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut) {
+            *keeper.lent.get_mut() = false;
+        }
     }
 
     /// The vector that is kept, if its elements begin at `start`, are of this type, and nobody else has them.
     #[cfg(feature = "ndarray")]
     pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
-        let Kept::Elements(kept) = &mut *Arc::get_mut(self.0.as_mut()?)?.0 else { return None };
+        let Kept::Elements(kept) = &mut *Arc::get_mut(self.0.as_mut()?)?.kept else { return None };
         let elements = kept.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
         Some(std::mem::take(elements))
     }
@@ -199,7 +260,7 @@ unsafe impl OpaqueContext for Owner {
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.as_deref().map(|keeper| &*keeper.0) {
+        f.write_str(match self.0.as_deref().map(|keeper| &*keeper.kept) {
             None => "Owner(nobody)",
             Some(Kept::Block(_)) => "Owner(block)",
             Some(Kept::Managed(_)) => "Owner(managed)",

@@ -30,6 +30,7 @@ fn sum(tensor: &Tensor) -> u32 {
 fn every_kind_of_user_keeps_the_owner() {
     let drops = Drops::default();
     let tensor = foreign(&drops);
+    let copy = tensor.copy().unwrap();
     type Keep = Box<dyn std::any::Any + Send>;
     let users: Vec<Keep> = vec![
         Box::new(tensor.clone()),
@@ -41,7 +42,6 @@ fn every_kind_of_user_keeps_the_owner() {
         Box::new(tensor.to_versioned(false).unwrap()),
         Box::new(tensor.to_legacy().unwrap()),
     ];
-    let copy = tensor.copy().unwrap();
     drop(tensor);
     for user in users {
         assert_eq!(drops.count(), 0);

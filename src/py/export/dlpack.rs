@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::protocol::ExchangeError;
 use crate::py::args;
+use crate::py::copies;
 use crate::py::device::DlpackPair;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
 use crate::py::tensor::PyTensor;
@@ -89,7 +90,7 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
         return Err(ExchangeError::Argument { argument: "dl_device", got, allowed }.into());
     }
     let copied = request.copy == Some(true);
-    let copy = if copied { Some(py.detach(|| tensor.copy())?) } else { None };
+    let copy = if copied { Some(copies::like(py, tensor)?) } else { None };
     let tensor = copy.as_ref().unwrap_or(tensor);
     match request.max_version {
         Some((major, _)) if major >= 1 => wrap::<DLManagedTensorVersioned>(py, tensor.to_versioned(copied)?, VERSIONED),

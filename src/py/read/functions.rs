@@ -14,6 +14,7 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::py::args;
+use crate::py::copies;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
@@ -114,7 +115,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
             labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
         }
         if copy == Some(true) {
-            *tensor = py.detach(|| tensor.copy())?;
+            *tensor = copies::like(py, tensor)?;
         }
         Ok(())
     })?;
@@ -324,7 +325,7 @@ fn as_numpy<'py>(
         return export::numpy::view_of(tensor);
     }
     let tensor = super::tensor(obj, copy)?;
-    let tensor = if copy == Some(true) { py.detach(|| tensor.copy())? } else { tensor };
+    let tensor = if copy == Some(true) { copies::like(py, &tensor)? } else { tensor };
     export::numpy::view(py, &tensor)
 }
 
