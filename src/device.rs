@@ -85,12 +85,66 @@ pub enum DeviceError {
         /// Where it was wanted.
         wanted: Device,
     },
+    /// CUDA was asked for where there is none.
+    #[error("device: {device} cannot be used: {why}")]
+    NoCuda {
+        /// The device asked for.
+        device: Device,
+        /// What was looked for and not found.
+        why: String,
+    },
+    /// A function of CUDA's driver failed.
+    #[error("device: {function} on {device} failed: {words} ({code})")]
+    Driver {
+        /// Where.
+        device: Device,
+        /// The driver's function.
+        function: &'static str,
+        /// `CUresult`.
+        code: u32,
+        /// The driver's words for it.
+        words: String,
+    },
+    /// A number that is no stream.
+    #[error(
+        "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of streams \
+         that are alive"
+    )]
+    Stream {
+        /// What was given.
+        got: String,
+    },
+    /// A stream of another device.
+    #[error("stream: {stream} belongs to cuda:{found}; allowed is a stream of {device}")]
+    StreamElsewhere {
+        /// The handle.
+        stream: u64,
+        /// The device the work is for.
+        device: Device,
+        /// The number of the device the stream belongs to.
+        found: i32,
+    },
+    /// Waiting for a stream that does not work.
+    #[error("stream: the work of stream {stream} of {device} is being recorded as a graph, so nothing can wait for it")]
+    Capturing {
+        /// Where.
+        device: Device,
+        /// The handle.
+        stream: u64,
+    },
     /// The host was asked to read memory it cannot reach.
     #[error("device: the memory is on {found}; the host can read cpu, cuda_host and cuda_managed only")]
     NotHostReadable {
         /// Where the memory is.
         found: Device,
     },
+}
+
+impl DeviceError {
+    /// 0 where a stream is wanted.
+    pub(crate) fn stream_0() -> DeviceError {
+        DeviceError::Stream { got: "0, which may mean either default stream,".to_owned() }
+    }
 }
 
 impl Device {
@@ -106,6 +160,12 @@ impl Device {
     pub const fn cuda(id: u16) -> Device {
         Device { kind: DLDeviceType::CUDA, id: id as i32 }
     }
+
+    /// Pinned host memory, DLPack's `(3, 0)`.
+    pub const CUDA_HOST: Device = Device { kind: DLDeviceType::CUDAHOST, id: 0 };
+
+    /// Memory that the host and all CUDA devices can reach, DLPack's `(13, 0)`.
+    pub const CUDA_MANAGED: Device = Device { kind: DLDeviceType::CUDAMANAGED, id: 0 };
 
     /// The ROCm device with number `id`.
     ///
@@ -185,6 +245,21 @@ impl Device {
             self.kind,
             DLDeviceType::CPU | DLDeviceType::CUDAHOST | DLDeviceType::CUDAMANAGED | DLDeviceType::ROCMHOST
         )
+    }
+
+    /// Whether it is a CUDA device, whose memory the host cannot reach.
+    pub(crate) fn is_cuda(self) -> bool {
+        self.kind == DLDeviceType::CUDA
+    }
+
+    /// Whether CUDA's driver knows the memory.
+    pub(crate) fn is_of_cuda(self) -> bool {
+        self.is_cuda() || self == Device::CUDA_HOST || self == Device::CUDA_MANAGED
+    }
+
+    /// The number of the CUDA device whose driver context looks after the memory; the first for that of all devices.
+    pub(crate) fn cuda_ordinal(self) -> i32 {
+        if self.is_cuda() { self.id } else { 0 }
     }
 
     /// Whether an address may mean the same memory on both.

@@ -74,6 +74,7 @@
 //! |---|---|---|
 //! | none | everything else on this page | |
 //! | `ndarray` | [`Tensor`] from and to arrays and vectors, views | `ndarray`, `num-complex` |
+//! | `cuda` | memory of CUDA devices, [`cuda`]; without it every device is missing | `cudarc` |
 //! | `python` | the module `python`, and the Python module `dlfield._native` | `pyo3`, `numpy`, the feature `ndarray` |
 //!
 //! Without the feature `python` nothing here knows Python.
@@ -106,6 +107,7 @@ pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
 pub use layout::{Layout, LayoutError, Padding, Placement, Spec};
 pub use memory::OutOfMemory;
+pub use memory::cuda;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};

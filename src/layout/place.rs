@@ -9,7 +9,10 @@ use crate::error::Result;
 use crate::preset::{Alignment, Preset};
 
 /// Every block of host memory starts at a multiple of this, which is what JAX takes without a copy.
-pub(crate) const BLOCK_ALIGNMENT: i64 = 64;
+const HOST_ALIGNMENT: i64 = 64;
+
+/// Every block of memory that CUDA looks after starts at a multiple of this, as its own allocations do.
+const CUDA_ALIGNMENT: i64 = 256;
 
 /// Where every element of a field goes: the outcome of a [`Spec`], checked.
 #[derive(Clone, Debug)]
@@ -83,9 +86,10 @@ impl Spec {
             if self.aligns_base() { Padding::None } else { Padding::default_for(alignment_size, itemsize) }
         });
 
+        let block = if self.target().is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
         let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
         let alignment = lcm(alignment_size, itemsize).ok_or_else(too_wide)?;
-        let block_alignment = lcm(alignment, BLOCK_ALIGNMENT).ok_or_else(too_wide)?;
+        let block_alignment = lcm(alignment, block).ok_or_else(too_wide)?;
         let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
         let placed = compute(shape, &layout, padding, alignment / itemsize).ok_or_else(too_large)?;
         let aligned_offset = match &aligned_index {

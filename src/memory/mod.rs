@@ -1,7 +1,9 @@
 //! The only code that allocates memory for elements.
 
+pub mod cuda;
 mod host;
 
+use self::cuda::{CudaMemory, Order, Stream};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 
@@ -31,38 +33,65 @@ pub struct OutOfMemory {
 /// One block of memory, freed when dropped, on any thread.
 #[derive(Debug)]
 pub struct Block {
-    memory: host::HostMemory,
+    memory: Memory,
     bytes: usize,
 }
 
+#[derive(Debug)]
+enum Memory {
+    Host(host::HostMemory),
+    Cuda(CudaMemory),
+}
+
 impl Block {
-    /// Allocates `bytes`, or one if there are none, at a multiple of `alignment` (0 is as good as 1).
+    /// Allocates `bytes`, or one if there are none, at a multiple of `alignment` (0 is as good as 1). Memory that CUDA looks
+    /// after is allocated, and freed, in the order of `stream`; for that of the host it means nothing.
     ///
     /// # Errors
-    /// [`DeviceError::NotSupported`] for a device other than the host, [`OutOfMemory`] if there is not enough.
+    /// [`DeviceError::NotSupported`] for a device of neither kind, [`DeviceError::NoCuda`], [`OutOfMemory`] if there is not
+    /// enough.
     ///
     /// # Example
     /// ```
+    /// use dlfield::cuda::Stream;
     /// use dlfield::{Device, memory::Block, memory::Contents};
-    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros).unwrap();
+    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros, Stream::LEGACY).unwrap();
     /// assert!(block.as_ptr().addr().is_multiple_of(64));
     /// assert_eq!((block.len(), block.is_empty()), (100, false));
     /// ```
-    pub fn allocate(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<Block> {
-        if device != Device::CPU {
+    pub fn allocate(
+        device: Device,
+        bytes: usize,
+        alignment: usize,
+        contents: Contents,
+        stream: Stream,
+    ) -> Result<Block> {
+        let alignment = alignment.max(1);
+        let memory = if device == Device::CPU {
+            let memory = host::HostMemory::allocate(bytes, alignment, contents);
+            Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
+        } else if device.is_of_cuda() {
+            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents, stream)?)
+        } else {
             return Err(DeviceError::NotSupported { device }.into());
-        }
-        let memory = host::HostMemory::allocate(bytes, alignment.max(1), contents).ok_or(OutOfMemory {
-            bytes,
-            alignment,
-            device,
-        })?;
+        };
         Ok(Block { memory, bytes })
     }
 
     /// Address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.memory.as_ptr()
+        match &self.memory {
+            Memory::Host(memory) => memory.as_ptr(),
+            Memory::Cuda(memory) => memory.as_ptr(),
+        }
+    }
+
+    /// The order of the work on the block, which is freed after it; `None` where no device works on it.
+    pub(crate) fn order(&self) -> Option<Box<Order>> {
+        match &self.memory {
+            Memory::Host(_) => None,
+            Memory::Cuda(memory) => Some(memory.order()),
+        }
     }
 
     /// Number of bytes asked for.

@@ -7,6 +7,7 @@ use crate::copy;
 use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::layout::Spec;
+use crate::memory::cuda::current_stream;
 use crate::memory::{Block, Contents};
 #[cfg(doc)]
 use crate::protocol::ExchangeError;
@@ -229,7 +230,9 @@ impl Tensor {
 
     fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
         let place = spec.place()?;
-        let block = Block::allocate(place.device, place.block_bytes, place.block_alignment, contents)?;
+        let (bytes, alignment) = (place.block_bytes, place.block_alignment);
+        let block = Block::allocate(place.device, bytes, alignment, contents, current_stream(place.device))?;
+        let order = block.order();
         // The placement has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);
         let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, &place.shape, &place.strides)?;
@@ -244,7 +247,7 @@ impl Tensor {
         }
         Ok(Tensor {
             descriptor,
-            owner: Owner::block(block),
+            owner: Owner::block(block, order),
             layout: Some(place.layout),
             padding: place.padding,
             alignment_size: place.alignment_size,

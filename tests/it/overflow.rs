@@ -1,5 +1,6 @@
 //! Sizes that 64 bits cannot count are errors, all others are right; nothing panics.
 
+use dlfield::cuda::Stream;
 use dlfield::layout::MAX_NDIM;
 use dlfield::memory::{Block, Contents};
 use dlfield::{DType, Device, Error, Layout, LayoutError, Padding, Spec, Tensor};
@@ -152,9 +153,12 @@ fn memory_that_cannot_be_had_is_an_error() {
     for bytes in [TOO_MUCH, 1 << 62, usize::MAX / 2, usize::MAX] {
         for alignment in [1, 64, 4096, 1 << 21, 1 << 62] {
             for contents in [Contents::Zeros, Contents::Undefined] {
-                assert!(matches!(Block::allocate(Device::CPU, bytes, alignment, contents), Err(Error::Memory(_))));
+                assert!(matches!(
+                    Block::allocate(Device::CPU, bytes, alignment, contents, Stream::LEGACY),
+                    Err(Error::Memory(_))
+                ));
             }
         }
     }
-    assert!(matches!(Block::allocate(Device::cuda(0), 8, 64, Contents::Zeros), Err(Error::Device(_))));
+    assert!(matches!(Block::allocate(Device::rocm(0), 8, 64, Contents::Zeros, Stream::LEGACY), Err(Error::Device(_))));
 }

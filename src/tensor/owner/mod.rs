@@ -1,8 +1,9 @@
 //! Who keeps a tensor's memory.
 
+mod letting_go;
+
 #[cfg(feature = "ndarray")]
 use std::any::Any;
-use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
 use crate::memory::Block;
+use crate::memory::cuda::Order;
 use crate::protocol::ExchangeError;
 
 /// Keeps memory for as long as any clone of it lives, and releases it once, from whichever thread comes last.
@@ -25,6 +27,8 @@ struct Keeper {
     lent: AtomicBool,
     /// How many of this crate's safe functions are reading it.
     readers: AtomicUsize,
+    /// Whose work the memory is let go after, on a device.
+    order: Option<Box<Order>>,
 }
 
 #[allow(dead_code, reason = "owners are held for their drop")]
@@ -65,51 +69,15 @@ impl Drop for Object {
     }
 }
 
-/// How many owners may let go one inside the other. A chain of arrays, each of which keeps the one before through an
-/// owner of ours, is let go link by link; to do it all at once would take more stack than there is.
-const DEPTH: u32 = 32;
-
-thread_local! {
-    /// How many owners are letting go in this thread.
-    static UNDER_WAY: Cell<u32> = const { Cell::new(0) };
-    /// What waits until the outermost of them is done.
-    static WAITING: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Counts an owner that lets go, for as long as it does, whatever happens in there.
-struct LettingGo;
-
-impl Drop for LettingGo {
-    fn drop(&mut self) {
-        let _ = UNDER_WAY.try_with(|count| count.set(count.get() - 1));
-    }
-}
-
 impl Drop for Keeper {
     fn drop(&mut self) {
         // SAFETY: taken here alone, and not used after.
         #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
         let kept = unsafe { ManuallyDrop::take(&mut self.kept) };
-        if matches!(kept, Kept::Block(_)) {
-            // Keeps nobody else.
-            return;
+        match self.order.take() {
+            None => letting_go::now(kept),
+            Some(order) => letting_go::in_order(order, kept),
         }
-        // A thread that is about to end counts no more.
-        let depth = UNDER_WAY.try_with(|count| count.replace(count.get() + 1)).unwrap_or(0);
-        let counted = LettingGo;
-        if depth >= DEPTH {
-            let mut kept = Some(kept);
-            let _ = WAITING.try_with(|waiting| waiting.borrow_mut().extend(kept.take()));
-            return;
-        }
-        drop(kept);
-        if depth == 0 {
-            // One at a time: what is let go here may make others wait.
-            while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
-                drop(next);
-            }
-        }
-        drop(counted);
     }
 }
 
@@ -132,8 +100,12 @@ impl Drop for Reader<'_> {
 
 impl Keeper {
     fn new(kept: Kept) -> Option<Arc<Keeper>> {
-        let kept = ManuallyDrop::new(kept);
-        Some(Arc::new(Keeper { kept, lent: AtomicBool::new(false), readers: AtomicUsize::new(0) }))
+        Keeper::with_order(kept, None)
+    }
+
+    fn with_order(kept: Kept, order: Option<Box<Order>>) -> Option<Arc<Keeper>> {
+        let (lent, readers) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Some(Arc::new(Keeper { kept: ManuallyDrop::new(kept), lent, readers, order }))
     }
 }
 
@@ -142,9 +114,14 @@ impl Owner {
     #[cfg(feature = "python")]
     pub(crate) const NOBODY: Owner = Owner(None);
 
-    /// Owns an allocation of ours.
-    pub(crate) fn block(block: Block) -> Owner {
-        Owner(Keeper::new(Kept::Block(block)))
+    /// Owns an allocation of ours, which is freed after the work that `order` knows of.
+    pub(crate) fn block(block: Block, order: Option<Box<Order>>) -> Owner {
+        Owner(Keeper::with_order(Kept::Block(block), order))
+    }
+
+    /// The order of work on the memory, if a device works on it.
+    pub(crate) fn order(&self) -> Option<&Order> {
+        self.0.as_deref()?.order.as_deref()
     }
 
     /// Owns an imported managed tensor: its deleter is called when the last clone is dropped.
@@ -218,6 +195,7 @@ impl Owner {
     }
 
     /// Forgets that the memory was lent, if nobody else has it any more.
+    #[cfg(feature = "ndarray")]
     pub(crate) fn regain(&mut self) {
         if let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut) {
             *keeper.lent.get_mut() = false;

@@ -1,0 +1,103 @@
+//! What `enabled` is in builds without the feature `cuda`: the same signatures, and there is no CUDA.
+
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::Contents;
+
+use super::Stream;
+
+const WHY_NOT: &str = "this build of dlfield is without the feature `cuda`";
+
+fn no_cuda<T>(device: Device) -> Result<T> {
+    Err(DeviceError::NoCuda { device, why: WHY_NOT.to_owned() }.into())
+}
+
+/// Whether there is a CUDA device that can be used.
+pub fn is_available() -> bool {
+    false
+}
+
+/// Why there is no CUDA device that can be used, if there is none.
+pub fn why_not() -> Option<String> {
+    Some(WHY_NOT.to_owned())
+}
+
+/// How many CUDA devices there are.
+pub fn device_count() -> i32 {
+    0
+}
+
+/// Bytes of memory of a device: those that are free, and all.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`].
+pub fn memory_info(device: Device) -> Result<(usize, usize)> {
+    no_cuda(device)
+}
+
+/// Waits until a stream has done its work.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`].
+pub fn synchronize(device: Device, _: Stream) -> Result<()> {
+    no_cuda(device)
+}
+
+/// Whether a stream's work is recorded as a graph instead of done.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`].
+pub fn is_capturing(device: Device, _: Stream) -> Result<bool> {
+    no_cuda(device)
+}
+
+pub(super) fn check_stream(device: Device, stream: Stream) -> Result<()> {
+    if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
+}
+
+/// No memory: none can be had.
+#[derive(Debug)]
+pub(in crate::memory) enum CudaMemory {}
+
+impl CudaMemory {
+    pub(in crate::memory) fn allocate(
+        device: Device,
+        _: usize,
+        _: usize,
+        _: Contents,
+        _: Stream,
+    ) -> Result<CudaMemory> {
+        no_cuda(device)
+    }
+
+    pub(in crate::memory) fn as_ptr(&self) -> *mut u8 {
+        match *self {}
+    }
+
+    pub(in crate::memory) fn order(&self) -> Box<Order> {
+        match *self {}
+    }
+}
+
+/// No order: there is no work.
+#[derive(Debug)]
+pub(crate) enum Order {}
+
+impl Order {
+    pub(crate) fn stream(&self) -> Stream {
+        match *self {}
+    }
+
+    pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn hand_over(&self, _: Device, _: Stream, _: Stream) -> Result<()> {
+        match *self {}
+    }
+
+    #[must_use]
+    pub(crate) fn settle(&self) -> bool {
+        match *self {}
+    }
+}

@@ -1,0 +1,17 @@
+//! CUDA by its driver.
+//!
+//! Every function here makes the device it is about the thread's current one, and what was current before current again:
+//! other libraries rely on it. Nothing here waits for a stream whose work is being recorded as a graph.
+
+mod block;
+mod context;
+mod driver;
+mod order;
+mod streams;
+
+pub(in crate::memory) use self::block::CudaMemory;
+pub(crate) use self::context::enter;
+pub(crate) use self::driver::check;
+pub(crate) use self::order::Order;
+pub(super) use self::streams::check_stream;
+pub use self::streams::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};

@@ -1,0 +1,139 @@
+//! What devices and streams there are, and what they are at.
+
+#![allow(unsafe_code, reason = "functions of the driver")]
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::context::enter;
+use super::driver::{check, driver};
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::cuda::Stream;
+
+/// Whether there is a CUDA device that can be used.
+///
+/// # Example
+/// ```
+/// assert_eq!(dlfield::cuda::is_available(), dlfield::cuda::device_count() > 0);
+/// ```
+pub fn is_available() -> bool {
+    driver().is_ok()
+}
+
+/// Why there is no CUDA device that can be used, if there is none: no driver, one that is too old, or no device.
+///
+/// # Example
+/// ```
+/// assert_eq!(dlfield::cuda::why_not().is_none(), dlfield::cuda::is_available());
+/// ```
+pub fn why_not() -> Option<String> {
+    driver().err().map(str::to_owned)
+}
+
+/// How many CUDA devices there are.
+///
+/// # Example
+/// ```
+/// assert!(dlfield::cuda::device_count() >= 0);
+/// ```
+pub fn device_count() -> i32 {
+    driver().map_or(0, |driver| i32::try_from(driver.contexts.len()).unwrap_or(i32::MAX))
+}
+
+/// Bytes of memory of a device: those that are free, and all.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// if cuda::is_available() {
+///     let (free, all) = cuda::memory_info(Device::cuda(0)).unwrap();
+///     assert!(free <= all);
+/// }
+/// ```
+pub fn memory_info(device: Device) -> Result<(usize, usize)> {
+    let _entered = enter(device)?;
+    let (mut free, mut all) = (0, 0);
+    // SAFETY: places for what the driver tells.
+    check(device, "cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut all) })?;
+    Ok((free, all))
+}
+
+/// Waits until a stream has done its work.
+///
+/// # Errors
+/// [`DeviceError::Capturing`] if the work is being recorded, so that there is nothing to wait for; [`DeviceError::NoCuda`],
+/// [`DeviceError::Driver`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// if cuda::is_available() {
+///     cuda::synchronize(Device::cuda(0), cuda::Stream::LEGACY).unwrap();
+/// }
+/// ```
+pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
+    if is_capturing(device, stream)? {
+        return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
+    }
+    let _entered = enter(device)?;
+    // SAFETY: a stream that the driver has just known.
+    Ok(check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?)
+}
+
+/// Whether a stream's work is recorded as a graph instead of done, or waited for by one whose work is.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// if cuda::is_available() {
+///     assert!(!cuda::is_capturing(Device::cuda(0), cuda::Stream::LEGACY).unwrap());
+/// }
+/// ```
+pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
+    let _entered = enter(device)?;
+    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // SAFETY: the driver looks handles up; a place for its answer.
+    let told = unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) };
+    if told == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT {
+        return Ok(true);
+    }
+    check(device, "cuStreamIsCapturing", told)?;
+    Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+}
+
+/// A stream as the driver takes it.
+pub(crate) fn raw(stream: Stream) -> sys::CUstream {
+    std::ptr::without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0))
+}
+
+/// Refuses what is no stream of the device.
+pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream) -> Result<()> {
+    if stream.handle() == 0 {
+        return Err(DeviceError::stream_0().into());
+    }
+    let _entered = enter(device)?;
+    if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) {
+        return Ok(());
+    }
+    let (mut context, mut found, mut left) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
+    // SAFETY: the driver looks the handle up; places for what it tells. What is pushed is popped.
+    unsafe {
+        if sys::cuStreamGetCtx(raw(stream), &raw mut context) != CUresult::CUDA_SUCCESS {
+            return Err(DeviceError::Stream { got: stream.handle().to_string() }.into());
+        }
+        check(device, "cuCtxPushCurrent", sys::cuCtxPushCurrent_v2(context))?;
+        let told = sys::cuCtxGetDevice(&raw mut found);
+        let _ = sys::cuCtxPopCurrent_v2(&raw mut left);
+        check(device, "cuCtxGetDevice", told)?;
+    }
+    if found != device.cuda_ordinal() {
+        return Err(DeviceError::StreamElsewhere { stream: stream.handle(), device, found }.into());
+    }
+    Ok(())
+}

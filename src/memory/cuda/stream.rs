@@ -1,0 +1,99 @@
+//! Streams by their handles, and the one a thread's work goes to.
+
+use std::cell::RefCell;
+
+use super::twin;
+use crate::device::Device;
+use crate::error::Result;
+
+/// A queue of work for one CUDA device, by its handle: what the driver calls `CUstream`.
+///
+/// The two default streams have the handles that the array API standard gives them, which the driver understands too.
+///
+/// # Example
+/// ```
+/// use dlfield::cuda::Stream;
+/// assert_eq!((Stream::LEGACY.handle(), Stream::PER_THREAD.handle()), (1, 2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stream(u64);
+
+impl Stream {
+    /// The legacy default stream, which waits for all blocking streams, and they for it.
+    pub const LEGACY: Stream = Stream(1);
+
+    /// The calling thread's own default stream.
+    pub const PER_THREAD: Stream = Stream(2);
+
+    /// A stream of a device, by its handle: 1, 2, or an address that the driver gave.
+    ///
+    /// # Errors
+    /// [`DeviceError::Stream`](crate::DeviceError::Stream) for 0, which the array API standard leaves to nobody as it might
+    /// be either default stream, and for handles that the driver does not know or that are another device's;
+    /// [`DeviceError::NoCuda`](crate::DeviceError::NoCuda).
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Device, cuda::Stream};
+    /// let refused = Stream::new(Device::cuda(0), 0).unwrap_err();
+    /// assert!(refused.to_string().starts_with("stream: 0"));
+    /// ```
+    pub fn new(device: Device, handle: u64) -> Result<Stream> {
+        let stream = Stream(handle);
+        twin::check_stream(device, stream)?;
+        Ok(stream)
+    }
+
+    /// A stream that the driver has just made.
+    #[cfg(feature = "cuda")]
+    pub(super) const fn of_raw(handle: u64) -> Stream {
+        Stream(handle)
+    }
+
+    /// The handle: what `__dlpack__(stream=)` takes.
+    pub fn handle(self) -> u64 {
+        self.0
+    }
+}
+
+thread_local! {
+    /// Of each device for which another stream than the default was stated.
+    static CURRENT: RefCell<Vec<(Device, Stream)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The stream to which the calling thread's work for a device goes, unless another is stated.
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
+/// ```
+pub fn current_stream(device: Device) -> Stream {
+    let device = device.cuda_ordinal();
+    CURRENT.with_borrow(|streams| {
+        let stated = streams.iter().rev().find(|(of, _)| of.cuda_ordinal() == device);
+        stated.map_or(Stream::LEGACY, |(_, stream)| *stream)
+    })
+}
+
+/// Runs `work` with another current stream of a device in this thread.
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// let inside = cuda::with_stream(Device::cuda(0), cuda::Stream::PER_THREAD, || cuda::current_stream(Device::cuda(0)));
+/// assert_eq!(inside, cuda::Stream::PER_THREAD);
+/// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
+/// ```
+pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) -> R {
+    /// States the stream before last again, also after a panic.
+    struct Stated;
+    impl Drop for Stated {
+        fn drop(&mut self) {
+            CURRENT.with_borrow_mut(|streams| streams.pop());
+        }
+    }
+    CURRENT.with_borrow_mut(|streams| streams.push((device, stream)));
+    let _stated = Stated;
+    work()
+}
