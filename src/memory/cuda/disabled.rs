@@ -84,14 +84,6 @@ impl CudaMemory {
 pub(crate) enum Order {}
 
 impl Order {
-    pub(crate) fn stream(&self) -> Stream {
-        match *self {}
-    }
-
-    pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
-        match *self {}
-    }
-
     pub(crate) fn hand_over(&self, _: Device, _: Stream, _: Stream) -> Result<()> {
         match *self {}
     }

@@ -99,6 +99,11 @@ impl CudaMemory {
         std::ptr::with_exposed_provenance_mut(self.start)
     }
 
+    /// Where the allocation starts, if it is a device's.
+    pub(in crate::memory) fn base(&self) -> Option<usize> {
+        matches!(self.kind, Kind::Pooled | Kind::Plain).then_some(self.base)
+    }
+
     /// The order of the work on the memory, of which there is none but what allocated it.
     pub(in crate::memory) fn order(&self) -> Box<Order> {
         Box::new(Order::new(self.device, self.stream))

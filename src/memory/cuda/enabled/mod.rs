@@ -11,7 +11,6 @@ mod streams;
 
 pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::context::enter;
-pub(crate) use self::driver::check;
 pub(crate) use self::order::Order;
 pub(super) use self::streams::check_stream;
 pub use self::streams::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
