@@ -9,11 +9,12 @@ use ndarray::Dimension;
 use pyo3::prelude::*;
 
 use super::borrows::{Access, Loan};
-use super::kinds::{AnyOrder, Host, Order, Place};
+use super::kinds::{AnyOrder, Elements, Host, Order, Place};
 use super::{In, check, refusal};
 use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
+use crate::py::read::Lender;
 use crate::tensor::ndarray as views;
 use crate::tensor::{Element, Owner, Tensor};
 
@@ -59,24 +60,26 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let mut loan = super::open(&object, |field| {
+        // Also while it is copied nobody may write.
+        let mut loan = super::open(&object, Access::Read, None, |field| {
             views::check_shape(field, None, D::NDIM)?;
             Host::check(field)
         })?;
-        // Also while it is copied nobody may write.
-        loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
         let found = loan.descriptor();
         let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
         if copied {
             let (descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
             loan = Loan::open(&object, |of_copy| {
                 *of_copy = descriptor;
-                Ok(Some(owner))
+                Ok((Some(owner), Lender::Nobody))
             })?;
             // Of memory that nobody else has.
-            loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
+            loan.borrow(Access::Read).map_err(refusal)?;
             check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
+            // To let go of what was copied may have run any code.
+            loan.check_undisturbed().map_err(refusal)?;
         }
+        loan.check_values(T::values()).map_err(refusal)?;
         Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
     }
 }

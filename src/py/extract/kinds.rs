@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "bools are looked at where they lie")]
 
+use super::borrows::CheckValues;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dtype::DType;
@@ -20,12 +21,13 @@ pub trait Elements: sealed::Sealed + 'static {
     /// The element type; `None` for any.
     const DTYPE: Option<DType>;
 
-    /// Refuses memory that no view with such elements can be of.
-    ///
-    /// # Safety
-    /// - Elements that the host can reach are readable.
+    /// Refuses memory that no view with such elements can be of, without a look at it.
     #[doc(hidden)]
-    unsafe fn check_memory(field: &Descriptor) -> Result<()>;
+    fn check_place(field: &Descriptor) -> Result<()>;
+
+    /// What looks at the elements, if not every byte is good for one.
+    #[doc(hidden)]
+    fn values() -> Option<CheckValues>;
 }
 
 /// Elements of any type.
@@ -36,8 +38,12 @@ impl sealed::Sealed for Any {}
 impl Elements for Any {
     const DTYPE: Option<DType> = None;
 
-    unsafe fn check_memory(_: &Descriptor) -> Result<()> {
+    fn check_place(_: &Descriptor) -> Result<()> {
         Ok(())
+    }
+
+    fn values() -> Option<CheckValues> {
+        None
     }
 }
 impl<T: Element> sealed::Sealed for T {}
@@ -45,9 +51,18 @@ impl<T: Element> Elements for T {
     const DTYPE: Option<DType> = Some(T::DTYPE);
 
     #[inline]
-    unsafe fn check_memory(field: &Descriptor) -> Result<()> {
-        // SAFETY: passed on from the caller.
+    fn check_place(field: &Descriptor) -> Result<()> {
+        if T::DTYPE == DType::BOOL {
+            // Any address is good for a byte.
+            return Ok(());
+        }
+        // SAFETY: of elements of this type it does not look at any.
         unsafe { views::check_memory::<T>(field) }
+    }
+
+    #[inline]
+    fn values() -> Option<CheckValues> {
+        if T::DTYPE == DType::BOOL { Some(views::check_memory::<T>) } else { None }
     }
 }
 

@@ -17,13 +17,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use self::borrows::{Access, Loan};
+use self::borrows::{Access, CheckValues, Loan};
 use super::errors::Kind;
+use super::read::{Lender, Lent};
 use super::{labels, read};
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
+use crate::protocol::ExchangeError;
+use crate::tensor::Element;
 use crate::tensor::ndarray as views;
-use crate::tensor::{Element, Owner};
 
 /// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
 ///
@@ -105,11 +107,10 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let mut loan = open(&object, |field| {
+        let loan = open(&object, Access::Read, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
-        loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
         Ok(In { loan, wanted: PhantomData })
     }
 }
@@ -119,28 +120,68 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let mut loan = open(&object, |field| {
+        let loan = open(&object, Access::Write, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")
         })?;
-        loan.borrow(Access::Write).map_err(|error| refusal(error.into()))?;
         Ok(Out { loan, wanted: PhantomData })
     }
 }
 
-/// Describes an object and holds it against what is wanted of it.
+/// Describes an object, holds it against what is wanted of it, and borrows its memory; only then are elements looked at.
 #[inline]
-fn open<'py>(object: &Bound<'py, PyAny>, check: impl Fn(&Descriptor) -> Result<()>) -> PyResult<Loan<'py>> {
-    Loan::open(object, |descriptor| {
-        // A capsule can be taken only once, so it is looked at first.
-        if object.is_exact_instance_of::<PyCapsule>() && read::peek(object, descriptor)? {
+fn open<'py>(
+    object: &Bound<'py, PyAny>,
+    access: Access,
+    values: Option<CheckValues>,
+    check: impl Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Loan<'py>> {
+    if object.is_exact_instance_of::<PyCapsule>()
+        && let Some(loan) = open_capsule(object, access, values, &check)?
+    {
+        return Ok(loan);
+    }
+    let mut ran = false;
+    let mut loan = Loan::open(object, |descriptor| {
+        let lent = read::memory(object, descriptor).or_else(|error| describe_again(object, descriptor, error))?;
+        check(descriptor).map_err(refusal)?;
+        ran = lent.ran;
+        Ok((lent.owner, lent.lender))
+    })?;
+    loan.borrow(access).map_err(refusal)?;
+    if ran {
+        loan.check_undisturbed().map_err(refusal)?;
+    }
+    loan.check_values(values).map_err(refusal)?;
+    Ok(loan)
+}
+
+/// As [`open`], for a capsule that nobody has taken; `None` for any other. It can be taken only once, so that is done last,
+/// when there is nothing left to refuse.
+#[cold]
+fn open_capsule<'py>(
+    object: &Bound<'py, PyAny>,
+    access: Access,
+    values: Option<CheckValues>,
+    check: &dyn Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Option<Loan<'py>>> {
+    let mut fresh = false;
+    let mut loan = Loan::open(object, |descriptor| {
+        fresh = read::peek(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
+        if fresh {
             check(descriptor).map_err(refusal)?;
         }
-        let owner = read::memory(object, descriptor).or_else(|error| describe_again(object, descriptor, error))?;
-        check(descriptor).map_err(refusal)?;
-        Ok(owner)
-    })
+        Ok((None, Lender::Nobody))
+    })?;
+    if !fresh {
+        return Ok(None);
+    }
+    loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
+    // It says the same as when it was looked at: no code has run since.
+    let mut taken = Descriptor::BLANK;
+    loan.keep(read::memory(object, &mut taken)?.owner);
+    Ok(Some(loan))
 }
 
 /// Refuses other elements, dimensions and places than those wanted.
@@ -148,29 +189,57 @@ fn open<'py>(object: &Bound<'py, PyAny>, check: impl Fn(&Descriptor) -> Result<(
 fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
     views::check_shape(field, T::DTYPE, D::NDIM)?;
     M::check(field)?;
-    if !M::IS_HOST {
-        return Ok(());
-    }
-    // SAFETY: the object has said through its protocol that the memory is there.
-    unsafe { T::check_memory(field) }
+    if M::IS_HOST { T::check_place(field) } else { Ok(()) }
+}
+
+/// What looks at the elements, where it can.
+#[inline]
+fn values<T: Elements, M: Place>() -> Option<CheckValues> {
+    if M::IS_HOST { T::values() } else { None }
 }
 
 /// The error for an array that is not what the type wants.
 #[cold]
 fn refusal(error: Error) -> PyErr {
-    PyTypeError::new_err(error.to_string())
+    match error {
+        // Another array would not do either.
+        Error::Memory(_) => error.into(),
+        error => PyTypeError::new_err(error.to_string()),
+    }
+}
+
+/// The same for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
+fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
+    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
 }
 
 /// Describes what a `dlfield.Descriptor` describes: the class is the module's, and not known to another extension that
-/// this crate is built into. Any other object stays refused: with a `TypeError` too, unless the error is its own.
+/// this crate is built into. Any other object stays refused.
 #[cold]
-fn describe_again(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor, error: PyErr) -> PyResult<Option<Owner>> {
+fn describe_again(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor, error: PyErr) -> PyResult<Lent> {
     let py = object.py();
-    let class = read::loaded(py, "dlfield._native")?.map(|module| module.getattr(intern!(py, "Descriptor")));
-    if class.transpose()?.is_some_and(|class| object.get_type().is(&class)) {
-        return read::memory(&object.getattr(intern!(py, "owner"))?, descriptor);
+    let class = match read::loaded(py, "dlfield._native")? {
+        Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
+        None => None,
+    };
+    if !class.is_some_and(|class| object.get_type().is(&class)) {
+        return as_refusal(py, error);
     }
-    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
+    let described = object.getattr(intern!(py, "owner"))?;
+    if described.is_exact_instance_of::<PyCapsule>() {
+        let got = "a dlfield.Descriptor of a DLPack capsule, which was taken over to describe it".to_owned();
+        let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
+        return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
+    }
+    let mut lent = read::memory(&described, descriptor).or_else(|error| as_refusal(py, error))?;
+    if lent.unsure && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
+        // The word of whoever said `writable=True`.
+        descriptor.set_readonly(false);
+    }
+    if let Lender::Argument = lent.lender {
+        lent.lender = Lender::Inside(described.unbind());
+    }
+    Ok(Lent { ran: true, ..lent })
 }
 
 macro_rules! described {
@@ -210,7 +279,7 @@ macro_rules! described {
             pub fn array(&self) -> ArrayView<'_, T, D> {
                 // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody
                 // else writes, and `Out` can be written through `&mut` only.
-                unsafe { views::view(self.descriptor()) }
+                unsafe { views::view(self.loan.viewed()) }
             }
         }
     };
@@ -225,7 +294,7 @@ impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody else has
         // a reference.
-        unsafe { views::view_mut(self.descriptor()) }
+        unsafe { views::view_mut(self.loan.viewed()) }
     }
 }
 
@@ -238,7 +307,7 @@ impl<D, O, M> In<'_, Any, D, O, M> {
         // SAFETY: the object keeps the memory, and the ledger sees to it that nobody else writes.
         unsafe {
             views::check::<T, E>(self.descriptor())?;
-            Ok(views::view(self.descriptor()))
+            Ok(views::view(self.loan.viewed()))
         }
     }
 }
