@@ -340,3 +340,10 @@ def test_arrays_are_taken_where_there_is_no_numpy() -> None:
         "ModuleNotFoundError: No module named 'numpy'",
         "False",
     ]
+
+
+@pytest.mark.parametrize("inner", [np.asarray, dl.from_array, lambda array: dl.from_array(array).as_readonly()])
+@pytest.mark.parametrize("outer", [lambda array: array, wrapped, dl.describe])
+def test_arrays_that_stay_where_they_are_are_taken(inner: Callable[[Any], Any], outer: Callable[[Any], Any]) -> None:
+    arrays = [outer(inner(np.ones(3))) for _ in range(3)]
+    assert kinds.several([*arrays, Meddler(lambda: None), *arrays], []) == 21.0

@@ -43,6 +43,18 @@ pub struct OrCopy<'py, T, D, O = AnyOrder> {
 
 impl<T, D, O> OrCopy<'_, T, D, O> {
     /// Whether the elements are those of a copy.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::OrCopy;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn was_cast(numbers: OrCopy<'_, f64, Ix1>) -> bool {
+    ///     numbers.is_copy()
+    /// }
+    /// ```
     pub fn is_copy(&self) -> bool {
         self.copied
     }

@@ -38,7 +38,8 @@ use crate::tensor::ndarray as views;
 ///
 /// While it lives, no [`Out`] can be had of memory that overlaps it. Python, and code that does not go through this crate,
 /// can write to the memory all the same, as soon as other threads run or Python is called: as in rust-numpy, that is for
-/// the caller to see to.
+/// the caller to see to. Nor does rust-numpy know of it: in one function take arrays by the types of this crate only
+/// ([what is checked](crate::python#what-is-checked-and-what-cannot-be)).
 ///
 /// # Example
 /// ```
@@ -80,7 +81,8 @@ pub struct In<'py, T, D, O = AnyOrder, M = Host> {
 pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
 
 /// An array to write, and to read: as [`In`], and its memory may be written, has no two elements at one place, and overlaps
-/// no other [`In`] or [`Out`] there is.
+/// no other [`In`] or [`Out`] there is. Of rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` nothing is known here, so
+/// that one of those beside an `Out` of the same memory would be a second reference: do not mix them in one function.
 ///
 /// # Example
 /// ```
@@ -246,6 +248,18 @@ macro_rules! described {
     ($argument:ident) => {
         impl<'py, T, D, O, M> $argument<'py, T, D, O, M> {
             /// Address, device, elements, shape and strides; without labels.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::{In, Out};
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn strides(x: In<'_, f64, Ix2>, out: Out<'_, f64, Ix2>) -> (Vec<i64>, Vec<i64>) {
+            ///     (x.descriptor().strides().to_vec(), out.descriptor().strides().to_vec())
+            /// }
+            /// ```
             #[inline]
             pub fn descriptor(&self) -> &Descriptor {
                 self.loan.descriptor()
@@ -255,6 +269,18 @@ macro_rules! described {
             ///
             /// # Errors
             /// What the object raises, and `dlfield.Error` where its answers contradict each other or do not fit.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::python::AnyIn;
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn has_dim(field: AnyIn<'_>, wanted: &str) -> PyResult<bool> {
+            ///     let field = field.labelled()?;
+            ///     Ok(field.dims().is_some_and(|dims| dims.iter().any(|dim| dim.to_string() == wanted)))
+            /// }
+            /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
                 let mut descriptor = self.descriptor().clone();
                 labels::stated(self.object())?.describe(&mut descriptor)?;
@@ -262,6 +288,20 @@ macro_rules! described {
             }
 
             /// The object that was passed.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix1;
+            /// use dlfield::python::Out;
+            /// use pyo3::prelude::*;
+            ///
+            /// /// The array that was passed, so that calls can be chained.
+            /// #[pyfunction]
+            /// fn doubled<'py>(mut out: Out<'py, f64, Ix1>) -> Bound<'py, PyAny> {
+            ///     out.array_mut().mapv_inplace(|number| 2.0 * number);
+            ///     out.object().clone()
+            /// }
+            /// ```
             pub fn object(&self) -> &Bound<'py, PyAny> {
                 self.loan.object()
             }
@@ -275,6 +315,18 @@ macro_rules! described {
 
         impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
             /// The elements, whatever the strides.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::In;
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn largest(matrix: In<'_, i64, Ix2>) -> Option<i64> {
+            ///     matrix.array().iter().copied().max()
+            /// }
+            /// ```
             #[inline]
             pub fn array(&self) -> ArrayView<'_, T, D> {
                 // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody
@@ -290,6 +342,18 @@ described!(Out);
 
 impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     /// The elements, whatever the strides, to be written too.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::Out;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn count_up(mut out: Out<'_, u32, Ix1>) {
+    ///     out.array_mut().iter_mut().zip(0..).for_each(|(element, number)| *element = number);
+    /// }
+    /// ```
     #[inline]
     pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody else has
@@ -303,6 +367,18 @@ impl<D, O, M> In<'_, Any, D, O, M> {
     ///
     /// # Errors
     /// [`Error`] with what was found and what is wanted, also for memory out of the host's reach.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::IxDyn;
+    /// use dlfield::python::AnyIn;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn count_true(flags: AnyIn<'_>) -> PyResult<usize> {
+    ///     Ok(flags.view::<bool, IxDyn>()?.iter().filter(|flag| **flag).count())
+    /// }
+    /// ```
     pub fn view<T: Element, E: Dimension>(&self) -> Result<ArrayView<'_, T, E>> {
         // SAFETY: the object keeps the memory, and the ledger sees to it that nobody else writes.
         unsafe {

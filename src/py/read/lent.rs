@@ -41,15 +41,22 @@ pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor)
     }
     let request = Request::default();
     let (reading, reader) = read(obj, &request, Purpose::Describe, descriptor)?;
-    // Those whose description is what `lent_again` reads.
-    let lends = |protocol: &str| matches!(protocol, "numpy" | "dlpack-c");
     let lender = match request.seen.inner.into_inner() {
-        Some(inner) if lends(inner.protocol) => Lender::Inside(inner.array.unbind()),
-        None if lends(reader.protocol) => Lender::Argument,
+        Some(inner) if lends(&inner.array, inner.protocol)? => Lender::Inside(inner.array.unbind()),
+        None if lends(obj, reader.protocol)? => Lender::Argument,
         _ => Lender::Nobody,
     };
     let unsure = matches!(reading, Reading::Unsure(_));
     Ok(Lent { owner: reading.into_shared(), lender, ran: true, unsure })
+}
+
+/// Whether an array that was read by this protocol has lent what [`lent_again`] reads.
+fn lends(array: &Bound<'_, PyAny>, protocol: &str) -> PyResult<bool> {
+    match protocol {
+        "numpy" => Ok(numpy::is_array(array)),
+        "dlpack-c" => Ok(Facts::of(array)?.torch_lends().is_some()),
+        _ => Ok(false),
+    }
 }
 
 /// Describes what a lender lends by now: fast, and without running its code.
