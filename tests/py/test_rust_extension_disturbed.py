@@ -1,4 +1,4 @@
-"""The example extension in Rust, where reading one argument runs code that does something to another, or to the process."""
+"""The example extension in Rust where reading an argument changes another one, fails, or has no NumPy to go by."""
 
 import gc
 import warnings
@@ -94,17 +94,17 @@ def test_a_torch_tensor_that_another_argument_moves_is_refused() -> None:
     for nbytes in (0, 8 * LONG * 10):
         tensor = torch.ones(LONG, dtype=torch.float64)
         storage = tensor.untyped_storage()
-        with pytest.raises(TypeError, match="moved: .*torch.Tensor"):
+        with pytest.raises(TypeError, match=r"moved: .*torch.Tensor"):
             kinds.several([tensor, Meddler(lambda: storage.resize_(nbytes))], [])  # noqa: B023
     tensor = torch.ones(LONG, dtype=torch.float64)
-    with pytest.raises(TypeError, match="moved: .*torch.Tensor"):
+    with pytest.raises(TypeError, match=r"moved: .*torch.Tensor"):
         kinds.several([tensor, Meddler(lambda: tensor.resize_(3))], [])
 
 
 def test_memory_that_becomes_read_only_is_not_written() -> None:
     array = np.zeros(4)
     freeze = Meddler(lambda: setattr(array.flags, "writeable", False), np.zeros(3))
-    with pytest.raises(TypeError, match="moved: .*now it is read-only float64"):
+    with pytest.raises(TypeError, match=r"moved: .*now it is read-only float64"):
         kinds.several([], [array, freeze])
     assert array.tolist() == [0.0] * 4
     # To read it is as good as before.
@@ -156,7 +156,7 @@ def test_bools_are_looked_at_again() -> None:
     def spoil() -> None:
         flags.view("u1")[1] = 2
 
-    with pytest.raises(TypeError, match="moved: .* bool with the byte 2"):
+    with pytest.raises(TypeError, match=r"moved: .* bool with the byte 2"):
         kinds.both_flags(flags, Meddler(spoil, np.array([True])))
     flags.view("u1")[1] = 1
     assert kinds.both_flags(flags, Meddler(lambda: None, np.array([True]))) == 4
@@ -169,6 +169,15 @@ def test_bools_are_looked_at_only_when_nobody_writes_them() -> None:
     assert said.startswith("overlap: another argument, or a call under way, writes memory")
     capsule = FakeTensor(np.array([0, 1, 2], "u1"), dtype=(6, 8, 1)).capsule()
     assert "bool with the byte 2" in refused(lambda: kinds.flags(capsule))
+
+
+def test_bools_of_a_copy_are_bools() -> None:
+    table = np.array([[True, False], [True, True]])
+    assert kinds.flags_or_copy(table) == (False, 3)
+    assert kinds.flags_or_copy(table.T) == (True, 3)
+    table.view("u1")[1, 1] = 2
+    for flags in (table, table.T, FakeTensor(table.view("u1"), dtype=(6, 8, 1)).capsule()):
+        assert "bool with the byte 2" in refused(lambda: kinds.flags_or_copy(flags))  # noqa: B023
 
 
 def refused(call: Callable[[], Any]) -> str:
@@ -188,6 +197,15 @@ def test_a_capsule_that_overlaps_is_not_consumed(version: tuple[int, int] | None
     assert fake.deleted == 0
     assert rx.sum(capsule) == 4.0
     assert fake.deleted == 1
+
+
+@pytest.mark.parametrize("data", [np.ones((2, 2), "c16"), np.ones(3)])
+def test_a_capsule_that_cannot_be_copied_is_not_consumed(data: Any) -> None:
+    fake = FakeTensor(data)
+    capsule = fake.capsule()
+    refused(lambda: kinds.or_copy(capsule))
+    assert fake.deleted == 0
+    assert dl.from_dlpack(capsule).to_numpy().tolist() == data.tolist()
 
 
 def test_a_capsule_with_a_copy_is_not_consumed() -> None:
@@ -238,7 +256,7 @@ def test_the_caller_s_word_for_legacy_memory_goes_along() -> None:
 
 def test_a_description_of_a_capsule_says_why_it_is_refused() -> None:
     seen = dl.describe(dl.zeros(3).__dlpack__())
-    with pytest.raises(TypeError, match="a dlfield.Descriptor of a DLPack capsule, .*from_dlpack") as caught:
+    with pytest.raises(TypeError, match=r"a dlfield.Descriptor of a DLPack capsule, .*from_dlpack") as caught:
         rx.sum(seen)
     assert type(caught.value) is TypeError
 
@@ -287,6 +305,7 @@ def test_a_failing_import_of_dlfield_is_seen() -> None:
 WITHOUT_NUMPY = """
     import array
     import sys
+    import warnings
 
     class Blocked:
         def find_spec(self, name, path=None, target=None):
@@ -305,7 +324,7 @@ WITHOUT_NUMPY = """
 
     class Void:
         dtype = "V2"
-        __array_interface__ = {"shape": (2,), "typestr": "|V2", "data": (Interface.numbers.buffer_info()[0], False), "version": 3}
+        __array_interface__ = Interface.__array_interface__ | {"typestr": "|V2"}
 
     def said(call, *arguments):
         try:
@@ -316,11 +335,16 @@ WITHOUT_NUMPY = """
 
 
 def test_arrays_are_taken_where_there_is_no_numpy() -> None:
+    pytest.importorskip("torch")
     code = """
     import rust_extension as rx
 
     for source in (Interface.numbers, memoryview(Interface.numbers), Interface()):
         print(said(rx.sum, source))
+    with warnings.catch_warnings(action="ignore"):
+        import torch
+    tensor = torch.ones(3, dtype=torch.float64)
+    print(said(rx.sum, tensor), said(rx.sum, tensor.__dlpack__()))
     print(said(rx.ndim, b"bytes"), said(rx.ndim, bytearray(3)))
     rx.kinds.fill(Interface.numbers, 4.0)
     print(said(rx.kinds.or_copy, memoryview(array.array("f", [1.0, 2.0])).cast("B").cast("f", (1, 2))))
@@ -333,6 +357,7 @@ def test_arrays_are_taken_where_there_is_no_numpy() -> None:
         "3.0",
         "3.0",
         "3.0",
+        "3.0 3.0",
         "1 1",
         "(True, [1.0, 2.0])",
         "TypeError: __array__: [1.0]",

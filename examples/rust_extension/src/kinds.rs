@@ -80,6 +80,11 @@ pub mod kinds {
     }
 
     #[pyfunction]
+    fn flags_or_copy(x: OrCopy<'_, bool, IxDyn, COrder>) -> (bool, usize) {
+        (x.is_copy(), x.array().iter().filter(|flag| **flag).count())
+    }
+
+    #[pyfunction]
     fn both_flags(x: In<'_, bool, IxDyn>, y: In<'_, bool, IxDyn>) -> usize {
         x.array().iter().chain(y.array().iter()).filter(|flag| **flag).count()
     }

@@ -8,10 +8,13 @@ use std::ops::Deref;
 use ndarray::Dimension;
 use pyo3::prelude::*;
 
-use super::borrows::{Access, Loan};
+use super::In;
+use super::borrows::{Access, CheckValues, Loan};
 use super::kinds::{AnyOrder, Elements, Host, Order, Place};
-use super::{In, check, refusal};
+use super::open::{check, open, refusal};
+use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
+use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
 use crate::py::read::Lender;
@@ -73,9 +76,13 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // Also while it is copied nobody may write.
-        let mut loan = super::open(&object, Access::Read, None, |field| {
+        let mut loan = open(&object, Access::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
             views::check_shape(field, None, D::NDIM)?;
-            Host::check(field)
+            Host::check(field)?;
+            if can_cast(field.dtype(), T::DTYPE) {
+                return Ok(());
+            }
+            Err(DTypeError::Cast { from: field.dtype().name(), to: T::DTYPE.name() }.into())
         })?;
         let found = loan.descriptor();
         let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
@@ -90,10 +97,19 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
             check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
             // To let go of what was copied may have run any code.
             loan.check_undisturbed().map_err(refusal)?;
+            loan.check_values(T::values()).map_err(refusal)?;
         }
-        loan.check_values(T::values()).map_err(refusal)?;
         Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
     }
+}
+
+/// Looks at the elements if they are bools; others are still to become some.
+///
+/// # Safety
+/// - Elements that the host can reach are readable.
+unsafe fn check_bools(field: &Descriptor) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    if field.dtype() == DType::BOOL { unsafe { views::check_memory::<bool>(field) } } else { Ok(()) }
 }
 
 /// A copy with the elements and the order wanted, without labels.

@@ -5,6 +5,7 @@
 mod borrows;
 mod copied;
 mod kinds;
+mod open;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,18 +13,13 @@ use std::marker::PhantomData;
 pub use copied::OrCopy;
 pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
-use self::borrows::{Access, CheckValues, Loan};
-use super::errors::Kind;
-use super::read::{Lender, Lent};
-use super::{labels, read};
+use self::borrows::{Access, Loan};
+use self::open::{check, open, values};
+use super::labels;
 use crate::descriptor::Descriptor;
-use crate::error::{Error, Result};
-use crate::protocol::ExchangeError;
+use crate::error::Result;
 use crate::tensor::Element;
 use crate::tensor::ndarray as views;
 
@@ -129,119 +125,6 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
         })?;
         Ok(Out { loan, wanted: PhantomData })
     }
-}
-
-/// Describes an object, holds it against what is wanted of it, and borrows its memory; only then are elements looked at.
-#[inline]
-fn open<'py>(
-    object: &Bound<'py, PyAny>,
-    access: Access,
-    values: Option<CheckValues>,
-    check: impl Fn(&Descriptor) -> Result<()>,
-) -> PyResult<Loan<'py>> {
-    if object.is_exact_instance_of::<PyCapsule>()
-        && let Some(loan) = open_capsule(object, access, values, &check)?
-    {
-        return Ok(loan);
-    }
-    let mut ran = false;
-    let mut loan = Loan::open(object, |descriptor| {
-        let lent = read::memory(object, descriptor).or_else(|error| describe_again(object, descriptor, error))?;
-        check(descriptor).map_err(refusal)?;
-        ran = lent.ran;
-        Ok((lent.owner, lent.lender))
-    })?;
-    loan.borrow(access).map_err(refusal)?;
-    if ran {
-        loan.check_undisturbed().map_err(refusal)?;
-    }
-    loan.check_values(values).map_err(refusal)?;
-    Ok(loan)
-}
-
-/// As [`open`], for a capsule that nobody has taken; `None` for any other. It can be taken only once, so that is done last,
-/// when there is nothing left to refuse.
-#[cold]
-fn open_capsule<'py>(
-    object: &Bound<'py, PyAny>,
-    access: Access,
-    values: Option<CheckValues>,
-    check: &dyn Fn(&Descriptor) -> Result<()>,
-) -> PyResult<Option<Loan<'py>>> {
-    let mut fresh = false;
-    let mut loan = Loan::open(object, |descriptor| {
-        fresh = read::peek(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
-        if fresh {
-            check(descriptor).map_err(refusal)?;
-        }
-        Ok((None, Lender::Nobody))
-    })?;
-    if !fresh {
-        return Ok(None);
-    }
-    loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
-    // It says the same as when it was looked at: no code has run since.
-    let mut taken = Descriptor::BLANK;
-    loan.keep(read::memory(object, &mut taken)?.owner);
-    Ok(Some(loan))
-}
-
-/// Refuses other elements, dimensions and places than those wanted.
-#[inline]
-fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
-    views::check_shape(field, T::DTYPE, D::NDIM)?;
-    M::check(field)?;
-    if M::IS_HOST { T::check_place(field) } else { Ok(()) }
-}
-
-/// What looks at the elements, where it can.
-#[inline]
-fn values<T: Elements, M: Place>() -> Option<CheckValues> {
-    if M::IS_HOST { T::values() } else { None }
-}
-
-/// The error for an array that is not what the type wants.
-#[cold]
-fn refusal(error: Error) -> PyErr {
-    match error {
-        // Another array would not do either.
-        Error::Memory(_) => error.into(),
-        error => PyTypeError::new_err(error.to_string()),
-    }
-}
-
-/// The same for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
-fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
-    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
-}
-
-/// Describes what a `dlfield.Descriptor` describes: the class is the module's, and not known to another extension that
-/// this crate is built into. Any other object stays refused.
-#[cold]
-fn describe_again(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor, error: PyErr) -> PyResult<Lent> {
-    let py = object.py();
-    let class = match read::loaded(py, "dlfield._native")? {
-        Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
-        None => None,
-    };
-    if !class.is_some_and(|class| object.get_type().is(&class)) {
-        return as_refusal(py, error);
-    }
-    let described = object.getattr(intern!(py, "owner"))?;
-    if described.is_exact_instance_of::<PyCapsule>() {
-        let got = "a dlfield.Descriptor of a DLPack capsule, which was taken over to describe it".to_owned();
-        let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
-        return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
-    }
-    let mut lent = read::memory(&described, descriptor).or_else(|error| as_refusal(py, error))?;
-    if lent.unsure && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
-        // The word of whoever said `writable=True`.
-        descriptor.set_readonly(false);
-    }
-    if let Lender::Argument = lent.lender {
-        lent.lender = Lender::Inside(described.unbind());
-    }
-    Ok(Lent { ran: true, ..lent })
 }
 
 macro_rules! described {
@@ -366,7 +249,7 @@ impl<D, O, M> In<'_, Any, D, O, M> {
     /// The elements, if they are of this type and so many dimensions.
     ///
     /// # Errors
-    /// [`Error`] with what was found and what is wanted, also for memory out of the host's reach.
+    /// [`Error`](crate::Error) with what was found and what is wanted, also for memory out of the host's reach.
     ///
     /// # Example
     /// ```

@@ -23,21 +23,24 @@ pub(in crate::py) struct Lent {
     /// What the producer handed over, if it did.
     pub(in crate::py) owner: Option<Owner>,
     pub(in crate::py) lender: Lender,
-    /// Whether code of others may have run for it.
-    pub(in crate::py) ran: bool,
     /// Whether the memory counts as read-only because nobody could say.
     pub(in crate::py) unsure: bool,
 }
 
-/// Describes the memory of any object, without labels.
+/// Describes the memory of what most calls are about, without labels: an exact NumPy array or a PyTorch tensor, which lends
+/// it. Says whether other code may have run for that; `None` for any other object.
 #[inline]
-pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Lent> {
-    let lent = |ran| Lent { owner: None, lender: Lender::Argument, ran, unsure: false };
+pub(in crate::py) fn plain_memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<bool>> {
     if numpy::is_exact(obj) {
-        return Ok(lent(numpy::describe(obj, descriptor)?));
+        return numpy::describe(obj, descriptor).map(Some);
     }
-    if let Some(asked) = describe_torch(obj, &Facts::of(obj)?, descriptor)? {
-        return Ok(lent(asked));
+    describe_torch(obj, &Facts::of(obj)?, descriptor)
+}
+
+/// Describes the memory of any object, without labels.
+pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Lent> {
+    if plain_memory(obj, descriptor)?.is_some() {
+        return Ok(Lent { owner: None, lender: Lender::Argument, unsure: false });
     }
     let request = Request::default();
     let (reading, reader) = read(obj, &request, Purpose::Describe, descriptor)?;
@@ -47,7 +50,7 @@ pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor)
         _ => Lender::Nobody,
     };
     let unsure = matches!(reading, Reading::Unsure(_));
-    Ok(Lent { owner: reading.into_shared(), lender, ran: true, unsure })
+    Ok(Lent { owner: reading.into_shared(), lender, unsure })
 }
 
 /// Whether an array that was read by this protocol has lent what [`lent_again`] reads.

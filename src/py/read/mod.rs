@@ -31,7 +31,7 @@ pub(super) use exchange::table;
 pub(super) use facts::{attribute, loaded};
 pub(super) use functions::register;
 pub(super) use gt::{Hooks, Interface};
-pub(super) use lent::{Lender, Lent, lent_again, memory};
+pub(super) use lent::{Lender, Lent, lent_again, memory, plain_memory};
 pub(super) use names::Name;
 pub(super) use numpy::require as require_numpy;
 use pyo3::prelude::*;
