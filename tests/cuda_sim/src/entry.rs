@@ -45,7 +45,7 @@ impl<T> Out<T> {
     where
         T: Copy,
     {
-        In(self.0.cast_const()).get()
+        In::new(self.0.cast_const()).get()
     }
 }
 
@@ -60,6 +60,12 @@ impl<T> Clone for In<T> {
 }
 
 impl<T> Copy for In<T> {}
+
+impl<T> In<T> {
+    pub fn new(pointer: *const T) -> In<T> {
+        In(pointer)
+    }
+}
 
 impl<T: Copy> In<T> {
     pub fn get(self) -> Outcome<T> {
