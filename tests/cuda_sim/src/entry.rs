@@ -65,6 +65,14 @@ impl<T> In<T> {
     pub fn new(pointer: *const T) -> In<T> {
         In(pointer)
     }
+
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    pub fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
+    }
 }
 
 impl<T: Copy> In<T> {
@@ -78,14 +86,6 @@ impl<T: Copy> In<T> {
         }
         // SAFETY: the caller passes null or as many arguments as the function reads.
         Ok(unsafe { self.0.add(index).read_unaligned() })
-    }
-
-    pub fn is_null(self) -> bool {
-        self.0.is_null()
-    }
-
-    pub fn cast<U>(self) -> In<U> {
-        In(self.0.cast())
     }
 }
 
