@@ -83,7 +83,7 @@ bench: $(VENV)/.bench $(VENV)/.example
 # The example, with what the tests call and what `make bench` measures beside.
 $(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.test
 	@echo "Building the example extension"
-	@cd $(EXAMPLE) && $(DEVELOP) --features kinds,peers
+	@cd $(EXAMPLE) && $(DEVELOP) --features cuda,kinds,peers
 	@touch $@
 
 # One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.
