@@ -85,6 +85,17 @@ pub enum DeviceError {
         /// Where it was wanted.
         wanted: Device,
     },
+    /// An address of which CUDA's driver does not know, said to be a device's.
+    #[error(
+        "device: the memory at {address:#x} is wanted on {wanted}, and CUDA's driver knows of none there; allowed is memory \
+         that CUDA allocated"
+    )]
+    NotOfCuda {
+        /// Where the memory is said to be.
+        address: usize,
+        /// The device asked for.
+        wanted: Device,
+    },
     /// CUDA was asked for where there is none.
     #[error("device: {device} cannot be used: {why}")]
     NoCuda {

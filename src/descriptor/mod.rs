@@ -141,6 +141,12 @@ impl Descriptor {
         self.labels = None;
     }
 
+    /// Calls the memory that of another device, which can reach it at the same address.
+    #[cfg(feature = "python")]
+    pub(crate) fn set_device(&mut self, device: Device) {
+        self.device = device;
+    }
+
     /// Says whether the memory must not be written.
     pub(crate) fn set_readonly(&mut self, readonly: bool) {
         self.readonly = readonly;

@@ -107,6 +107,14 @@ impl Tensor {
         (&mut self.descriptor, &mut self.owner)
     }
 
+    /// The same memory as that of another device, which can reach it at the same address.
+    #[cfg(feature = "python")]
+    pub(crate) fn on_device(&self, device: crate::Device) -> Tensor {
+        let mut tensor = self.clone();
+        tensor.descriptor.set_device(device);
+        tensor
+    }
+
     /// What the allocation said of the memory.
     #[cfg(feature = "python")]
     pub(crate) fn promise(&self) -> Promise {

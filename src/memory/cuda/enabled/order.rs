@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::driver::sys::{self, CUevent_flags};
 use smallvec::SmallVec;
 
-use super::context::enter;
+use super::context::{context, enter};
 use super::driver::check;
 use super::streams::{is_capturing, raw};
 use crate::device::{Device, DeviceError};
@@ -30,6 +30,15 @@ impl Order {
     /// Of memory that is let go in the order of `stream`, which was told of it first.
     pub(crate) fn new(device: Device, stream: Stream) -> Order {
         Order { first: (device, stream), by_host: !device.is_cuda(), told: Mutex::default() }
+    }
+
+    /// Of memory of another library, which `stream` was told of first: it is let go after the work of that.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+    pub(crate) fn of_import(device: Device, stream: Stream) -> Result<Box<Order>> {
+        context(device)?;
+        Ok(Box::new(Order::new(device, stream)))
     }
 
     /// The stream in whose order the memory is let go.
