@@ -50,12 +50,7 @@ pub(super) fn of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
     handle(value, number(value)?, device, ALLOWED)
 }
 
-fn handle(
-    value: &Bound<'_, PyAny>,
-    number: Option<i64>,
-    device: Device,
-    allowed: &'static str,
-) -> PyResult<Stream> {
+fn handle(value: &Bound<'_, PyAny>, number: Option<i64>, device: Device, allowed: &'static str) -> PyResult<Stream> {
     let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number != 0);
     let number =
         number.ok_or_else(|| ExchangeError::Argument { argument: "stream", got: args::shown(value), allowed })?;

@@ -258,7 +258,7 @@ impl PyTensor {
     /// >>> dl.zeros(3).to_cupy()
     /// Traceback (most recent call last):
     ///     ...
-    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: ...
+    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
     fn to_cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let device = slf.get().descriptor().device();
         if !device.is_cuda() && device != Device::CUDA_MANAGED {

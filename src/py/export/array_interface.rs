@@ -59,7 +59,11 @@ pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<
     };
     if device.is_cuda() || device == Device::CUDA_MANAGED {
         let buffer = labelled(cuda_array_interface::interface(py, tensor)?)?;
-        if device.id() == 0 { devices.set_item("gpu", buffer)? } else { devices.set_item(("gpu", device.id()), buffer)? }
+        if device.id() == 0 {
+            devices.set_item("gpu", buffer)?
+        } else {
+            devices.set_item(("gpu", device.id()), buffer)?
+        }
     }
     if !device.is_cuda() {
         devices.set_item(py.None(), labelled(interface(py, tensor)?)?)?;

@@ -16,8 +16,8 @@ use crate::py::device::DlpackPair;
 use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
 use crate::py::stream::{self, Asked};
-use crate::py::{args, copies, place};
 use crate::py::tensor::PyTensor;
+use crate::py::{args, copies, place};
 use crate::tensor::Tensor;
 
 const LEGACY: &CStr = c"dltensor";
@@ -126,19 +126,16 @@ fn ordered<'py>(
     elsewhere: Option<(i64, i64)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
-    let wanted = elsewhere.map_or(Ok(found), args::dlpack_device)?;
-    args::check_stream(request.stream, wanted)?;
-    let refused = |error: PyErr| {
-        if !Kind::Device.is(py, &error) {
-            return error;
+    let refused = |error: PyErr| match elsewhere {
+        Some((code, id)) if Kind::Device.is(py, &error) => {
+            // Consumers look for a `BufferError`.
+            Kind::Exchange.error(format!("dl_device: ({code}, {id}) cannot be had: {}", error.value(py)))
         }
-        let DlpackPair(code, id) = DlpackPair::of(wanted);
-        Kind::Exchange.error(format!("dl_device: ({code}, {id}) cannot be had: {}", error.value(py)))
+        _ => error,
     };
-    let moved = match place::to(py, tensor, wanted, request.copy) {
-        Err(error) if elsewhere.is_some() => return Err(refused(error)),
-        moved => moved?,
-    };
+    let wanted = elsewhere.map_or(Ok(found), args::dlpack_device).map_err(refused)?;
+    args::check_stream(request.stream, wanted)?;
+    let moved = place::to(py, tensor, wanted, request.copy).map_err(refused)?;
     hand_over(py, &moved, request.stream)?;
     held(py, &moved, request, moved.descriptor().ptr() != tensor.descriptor().ptr())
 }

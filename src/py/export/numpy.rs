@@ -15,8 +15,8 @@ use crate::device::Device;
 use crate::layout::Extents;
 use crate::py::dtype;
 use crate::py::errors::Kind;
-use crate::py::{place, recycle};
 use crate::py::tensor::PyTensor;
+use crate::py::{place, recycle};
 use crate::tensor::Tensor;
 
 /// The tensor as a NumPy array on the same memory, which the array keeps. Read-only memory gives a read-only array.

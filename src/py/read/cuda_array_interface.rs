@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 
 use super::names::Name;
 use super::{Purpose, Reading, Request, buffer, dictionary, facts, order};
+use crate::cuda;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{CUDA, HIP, Interface};
-use crate::cuda;
-use crate::py::{args, stream};
 use crate::py::keep::Keep;
+use crate::py::{args, stream};
 use crate::tensor::Owner;
 
 /// One of the two.

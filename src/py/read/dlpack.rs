@@ -44,11 +44,8 @@ pub(super) fn read(
     if let Some(device) = device {
         check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
     }
-    // Of a producer that does not say where its memory is, only what the caller states can be told.
-    let stream = match device {
-        Some(Device::CPU) => None,
-        device => order::to_tell(request, device.unwrap_or(Device::CPU))?.map(|number| PyInt::new(py, number)),
-    };
+    let stream = if device == Some(Device::CPU) { None } else { order::to_tell(request, found)? };
+    let stream = stream.map(|number| PyInt::new(py, number));
     // A description of what the producer has moved would say nothing about the object.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && purpose == Purpose::Describe);
     let version = max_version(py)?;

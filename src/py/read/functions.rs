@@ -18,8 +18,8 @@ use crate::py::copies;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
-use crate::py::{place, recycle, stream};
 use crate::py::tensor::PyTensor;
+use crate::py::{place, recycle, stream};
 use crate::tensor::Owner;
 
 static FROM_DLPACK: Definition = Definition::new(
@@ -125,7 +125,9 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         }
         match elsewhere {
             // The stream was that of the memory's device, where the copy begins.
-            Some(wanted) => *tensor = stream::within(stream, moved_by(found, wanted), || place::to(py, tensor, wanted, copy))?,
+            Some(wanted) => {
+                *tensor = stream::within(stream, moved_by(found, wanted), || place::to(py, tensor, wanted, copy))?
+            }
             None if copy == Some(true) => *tensor = copies::like(py, tensor)?,
             None => {}
         }

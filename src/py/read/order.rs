@@ -19,14 +19,14 @@ use crate::py::args;
 use crate::py::stream::{self, Asked};
 use crate::tensor::Owner;
 
-/// The number of the stream to tell a producer with memory on `device`: the one that the caller states, or this thread's
-/// current one; `None` where there are no streams.
-pub(super) fn to_tell(request: &Request<'_, '_>, device: Device) -> PyResult<Option<i64>> {
-    let Some(stated) = request.stream.filter(|stream| !stream.is_none()) else {
-        let known = matches!(device.kind(), "cuda" | "cuda_managed");
-        return Ok(known.then(|| i64::try_from(current_stream(device).handle()).unwrap_or(1)));
-    };
-    stream::number(stated)
+/// The number of the stream to tell a producer: the one that the caller states, or this thread's current one of the
+/// device that the memory is on; `None` where there are no streams, or nobody says where it is.
+pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
+    if let Some(stated) = request.stream.filter(|stream| !stream.is_none()) {
+        return stream::number(stated);
+    }
+    let found = found.filter(|found| found.is_cuda() || *found == Device::CUDA_MANAGED);
+    Ok(found.map(|found| i64::try_from(current_stream(found).handle()).unwrap_or(1)))
 }
 
 /// Puts what a reader has found in order. `request.producer` is the stream on which the producer may be at work still;
