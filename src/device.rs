@@ -64,14 +64,16 @@ pub enum DeviceError {
         id: i64,
     },
     /// Memory of a device this build cannot allocate.
-    #[error("device: cannot allocate on {device}: this build of dlfield has no support for it; allowed is 'cpu'")]
+    #[error(
+        "device: cannot allocate on {device}: dlfield has no support for it; allowed are 'cpu', 'cuda:N', 'cuda_host' and 'cuda_managed'"
+    )]
     NotSupported {
         /// The device asked for.
         device: Device,
     },
     /// Memory of a device this build cannot look after.
     #[error(
-        "device: the memory is on {device}, and this build of dlfield can own memory on 'cpu' only; describe() it, or copy it to the host first"
+        "device: the memory is on {device}, and dlfield can own memory of the host and of CUDA only; describe() it, or copy it to the host first"
     )]
     NotOwned {
         /// Where the memory is.

@@ -133,7 +133,7 @@ fn ordered<'py>(
         }
         _ => error,
     };
-    let wanted = elsewhere.map_or(Ok(found), args::dlpack_device).map_err(refused)?;
+    let wanted = elsewhere.map_or(Ok(found), args::exact_device).map_err(refused)?;
     args::check_stream(request.stream, wanted)?;
     let moved = place::to(py, tensor, wanted, request.copy).map_err(refused)?;
     hand_over(py, &moved, request.stream)?;

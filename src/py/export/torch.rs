@@ -11,6 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::device::{Device, DeviceError};
 use crate::preflight::torch_shares;
 use crate::py::args;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
@@ -84,6 +85,10 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
         return otherwise(obj, copy);
     }
     let tensor = read::tensor(obj, copy.filter(|copy| !copy))?;
+    let device = tensor.descriptor().device();
+    if device != Device::CPU && !device.is_of_cuda() {
+        return Err(DeviceError::NotOwned { device }.into());
+    }
     let tensor = recycle::tensor(py, tensor)?;
     match share(py, &tensor.get().0, copy)? {
         Some(shared) => Ok(shared),

@@ -32,7 +32,7 @@ pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyRes
 /// Puts what a reader has found in order. `request.producer` is the stream on which the producer may be at work still;
 /// without it, the producer was told the stream that comes after.
 ///
-/// Where there is no CUDA nobody is at work, and memory is described all the same, but not owned.
+/// Where there is no CUDA nobody is at work. Memory is described all the same, and owned where the host can read it.
 #[cold]
 pub(super) fn found(
     object: &Bound<'_, PyAny>,
@@ -41,7 +41,7 @@ pub(super) fn found(
     device: Device,
     reading: Reading,
 ) -> PyResult<Reading> {
-    if purpose == Purpose::Describe && !cuda::is_available() {
+    if !cuda::is_available() && (purpose == Purpose::Describe || device.is_host_readable()) {
         return Ok(reading);
     }
     let asked = stream::asked(request.stream, device)?;
