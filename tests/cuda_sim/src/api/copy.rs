@@ -1,0 +1,174 @@
+//! Copies: flat, of rows, and of boxes.
+
+use crate::codes::{Failure, Outcome};
+use crate::copy::{Copy, Extent, Side, complete, queue};
+use crate::driver::Handle;
+use crate::entry::In;
+use crate::{export_default, export_on};
+use std::ffi::c_uint;
+
+macro_rules! flat {
+    ($($name:ident / $per_thread:ident, $queued:ident / $queued_per_thread:ident;)*) => {$(
+        export_default! { stream:
+            fn $name / $per_thread(destination: u64, source: u64, bytes: usize) {
+                complete(stream, Copy::flat(destination, source, bytes as u64), stringify!($name))
+            }
+        }
+        export_on! { stream:
+            fn $queued / $queued_per_thread(destination: u64, source: u64, bytes: usize, stream: Handle) {
+                queue(stream, Copy::flat(destination, source, bytes as u64), stringify!($queued))
+            }
+        }
+    )*};
+}
+
+flat! {
+    cuMemcpy / cuMemcpy_ptds, cuMemcpyAsync / cuMemcpyAsync_ptsz;
+    cuMemcpyHtoD_v2 / cuMemcpyHtoD_v2_ptds, cuMemcpyHtoDAsync_v2 / cuMemcpyHtoDAsync_v2_ptsz;
+    cuMemcpyDtoH_v2 / cuMemcpyDtoH_v2_ptds, cuMemcpyDtoHAsync_v2 / cuMemcpyDtoHAsync_v2_ptsz;
+    cuMemcpyDtoD_v2 / cuMemcpyDtoD_v2_ptds, cuMemcpyDtoDAsync_v2 / cuMemcpyDtoDAsync_v2_ptsz;
+}
+
+export_default! { stream:
+    fn cuMemcpyPeer / cuMemcpyPeer_ptds(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize) {
+        complete(stream, Copy::flat(to, from, bytes as u64), "cuMemcpyPeer")
+    }
+
+    fn cuMemcpy2D_v2 / cuMemcpy2D_v2_ptds(copy: In<Rows>) {
+        complete(stream, copy.get()?.copy()?, "cuMemcpy2D")
+    }
+
+    fn cuMemcpy2DUnaligned_v2 / cuMemcpy2DUnaligned_v2_ptds(copy: In<Rows>) {
+        complete(stream, copy.get()?.copy()?, "cuMemcpy2DUnaligned")
+    }
+
+    fn cuMemcpy3D_v2 / cuMemcpy3D_v2_ptds(copy: In<Box3>) {
+        complete(stream, copy.get()?.copy()?, "cuMemcpy3D")
+    }
+
+    fn cuMemcpy3DPeer / cuMemcpy3DPeer_ptds(copy: In<Box3>) {
+        complete(stream, copy.get()?.copy()?, "cuMemcpy3DPeer")
+    }
+}
+
+export_on! { stream:
+    fn cuMemcpyPeerAsync / cuMemcpyPeerAsync_ptsz(
+        to: u64,
+        _to_context: Handle,
+        from: u64,
+        _from_context: Handle,
+        bytes: usize,
+        stream: Handle,
+    ) {
+        queue(stream, Copy::flat(to, from, bytes as u64), "cuMemcpyPeerAsync")
+    }
+
+    fn cuMemcpy2DAsync_v2 / cuMemcpy2DAsync_v2_ptsz(copy: In<Rows>, stream: Handle) {
+        queue(stream, copy.get()?.copy()?, "cuMemcpy2DAsync")
+    }
+
+    fn cuMemcpy3DAsync_v2 / cuMemcpy3DAsync_v2_ptsz(copy: In<Box3>, stream: Handle) {
+        queue(stream, copy.get()?.copy()?, "cuMemcpy3DAsync")
+    }
+
+    fn cuMemcpy3DPeerAsync / cuMemcpy3DPeerAsync_ptsz(copy: In<Box3>, stream: Handle) {
+        queue(stream, copy.get()?.copy()?, "cuMemcpy3DPeerAsync")
+    }
+}
+
+const HOST: c_uint = 1;
+const DEVICE: c_uint = 2;
+const UNIFIED: c_uint = 4;
+
+fn start(kind: c_uint, host: u64, device: u64, array: u64) -> Outcome<u64> {
+    match kind {
+        _ if array != 0 => Err(Failure::NOT_SUPPORTED),
+        HOST => Ok(host),
+        DEVICE | UNIFIED => Ok(device),
+        _ => Err(Failure::INVALID_VALUE),
+    }
+}
+
+/// One side of `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RowsSide {
+    x: usize,
+    y: usize,
+    kind: c_uint,
+    host: u64,
+    device: u64,
+    array: u64,
+    pitch: usize,
+}
+
+impl RowsSide {
+    fn side(&self, width: usize) -> Outcome<Side> {
+        let pitch = if self.pitch == 0 { width } else { self.pitch } as u64;
+        let start = start(self.kind, self.host, self.device, self.array)?;
+        Ok(Side { start: start + self.x as u64 + self.y as u64 * pitch, pitch, layer: 0 })
+    }
+}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Rows {
+    source: RowsSide,
+    destination: RowsSide,
+    width: usize,
+    height: usize,
+}
+
+impl Rows {
+    fn copy(&self) -> Outcome<Copy> {
+        let extent = Extent { width: self.width as u64, height: self.height as u64, depth: 1 };
+        Ok(Copy::new(self.destination.side(self.width)?, self.source.side(self.width)?, extent))
+    }
+}
+
+/// One side of `CUDA_MEMCPY3D` and of `CUDA_MEMCPY3D_PEER`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct BoxSide {
+    x: usize,
+    y: usize,
+    z: usize,
+    level: usize,
+    kind: c_uint,
+    host: u64,
+    device: u64,
+    array: u64,
+    /// Reserved, or a context.
+    context: u64,
+    pitch: usize,
+    height: usize,
+}
+
+impl BoxSide {
+    fn side(&self, width: usize, height: usize) -> Outcome<Side> {
+        let pitch = if self.pitch == 0 { width } else { self.pitch } as u64;
+        let layer = pitch * if self.height == 0 { height } else { self.height } as u64;
+        let start = start(self.kind, self.host, self.device, self.array)?;
+        Ok(Side { start: start + self.x as u64 + self.y as u64 * pitch + self.z as u64 * layer, pitch, layer })
+    }
+}
+
+/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, which has contexts in the places that are reserved.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Box3 {
+    source: BoxSide,
+    destination: BoxSide,
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+impl Box3 {
+    fn copy(&self) -> Outcome<Copy> {
+        let (width, height) = (self.width, self.height);
+        let extent = Extent { width: width as u64, height: height as u64, depth: self.depth as u64 };
+        Ok(Copy::new(self.destination.side(width, height)?, self.source.side(width, height)?, extent))
+    }
+}

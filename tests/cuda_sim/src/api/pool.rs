@@ -1,0 +1,134 @@
+//! Pools of memory.
+
+use crate::codes::Failure;
+use crate::driver::{self, Handle};
+use crate::entry::{In, Out};
+use crate::export;
+use crate::pool::Pool;
+use std::ffi::{c_int, c_void};
+
+const PINNED: c_int = 1;
+const ON_DEVICE: c_int = 1;
+const NO_ACCESS: c_int = 0;
+const READ_WRITE: c_int = 3;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Location {
+    kind: c_int,
+    id: c_int,
+}
+
+/// The start of `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Properties {
+    allocation: c_int,
+    _handles: c_int,
+    location: Location,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Access {
+    location: Location,
+    flags: c_int,
+}
+
+export! {
+    fn cuDeviceGetDefaultMemPool(pool: Out<Handle>, device: c_int) {
+        let driver = driver::lock()?;
+        let index = driver.device(device)?;
+        driver.require_pools()?;
+        pool.put(driver.devices[index].default_pool)
+    }
+
+    fn cuDeviceGetMemPool(pool: Out<Handle>, device: c_int) {
+        let driver = driver::lock()?;
+        let index = driver.device(device)?;
+        driver.require_pools()?;
+        pool.put(driver.devices[index].pool)
+    }
+
+    fn cuDeviceSetMemPool(device: c_int, pool: Handle) {
+        let mut driver = driver::lock()?;
+        let index = driver.device(device)?;
+        driver.require_pools()?;
+        if driver.pool(pool)?.device != index {
+            return Err(Failure::INVALID_VALUE);
+        }
+        driver.devices[index].pool = pool;
+        Ok(())
+    }
+
+    fn cuMemPoolCreate(pool: Out<Handle>, properties: In<Properties>) {
+        let mut driver = driver::lock()?;
+        driver.require_pools()?;
+        let properties = properties.get()?;
+        if properties.allocation != PINNED || properties.location.kind != ON_DEVICE {
+            return Err(Failure::INVALID_VALUE);
+        }
+        let device = driver.device(properties.location.id)?;
+        let handle = driver.handle();
+        driver.pools.insert(handle, Pool::new(device));
+        pool.put(handle)
+    }
+
+    fn cuMemPoolDestroy(pool: Handle) {
+        let mut driver = driver::lock()?;
+        if driver.devices.iter().any(|device| device.default_pool == pool) {
+            return Err(Failure::INVALID_VALUE);
+        }
+        let found = driver.pool(pool)?;
+        found.destroyed = true;
+        let device = found.device;
+        if driver.devices[device].pool == pool {
+            driver.devices[device].pool = driver.devices[device].default_pool;
+        }
+        driver.settle_pools();
+        Ok(())
+    }
+
+    fn cuMemPoolGetAttribute(pool: Handle, number: c_int, value: Out<c_void>) {
+        let mut driver = driver::lock()?;
+        let found = driver.pool(pool)?.attribute(number)?;
+        if number <= 3 { value.cast().put(found as u32) } else { value.cast().put(found) }
+    }
+
+    fn cuMemPoolSetAttribute(pool: Handle, number: c_int, value: In<u8>) {
+        let value = if number <= 3 { u64::from(value.cast::<u32>().get()?) } else { value.cast::<u64>().get()? };
+        driver::lock()?.pool(pool)?.set_attribute(number, value)
+    }
+
+    fn cuMemPoolTrimTo(pool: Handle, keep: usize) {
+        driver::lock()?.pool(pool)?.trim(keep as u64);
+        Ok(())
+    }
+
+    fn cuMemPoolSetAccess(pool: Handle, entries: In<Access>, count: usize) {
+        let mut driver = driver::lock()?;
+        for index in 0..count {
+            let entry = entries.at(index)?;
+            if entry.location.kind != ON_DEVICE {
+                return Err(Failure::INVALID_VALUE);
+            }
+            let device = driver.device(entry.location.id)?;
+            let found = driver.pool(pool)?;
+            if found.device == device && entry.flags != READ_WRITE {
+                return Err(Failure::INVALID_VALUE);
+            }
+            found.access.retain(|&known| known != device);
+            if entry.flags == READ_WRITE {
+                found.access.push(device);
+            }
+        }
+        Ok(())
+    }
+
+    fn cuMemPoolGetAccess(flags: Out<c_int>, pool: Handle, location: In<Location>) {
+        let mut driver = driver::lock()?;
+        let device = driver.device(location.get()?.id)?;
+        let access = driver.pool(pool)?.access.contains(&device);
+        flags.put(if access { READ_WRITE } else { NO_ACCESS })
+    }
+}

@@ -1,0 +1,125 @@
+//! Streams.
+
+use crate::codes::{Failure, Outcome};
+use crate::driver::{self, Handle};
+use crate::entry::Out;
+use crate::stream::Operation;
+use crate::work::{HostFunction, Work};
+use crate::{export, export_on};
+use std::ffi::{c_int, c_uint, c_void};
+
+const NON_BLOCKING: c_uint = 1;
+
+fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Outcome {
+    let mut driver = driver::lock()?;
+    let device = driver.current_device()?;
+    if flags > NON_BLOCKING {
+        return Err(Failure::INVALID_VALUE);
+    }
+    let made = driver.make_stream(device, flags, priority.clamp(-5, 0));
+    stream.put(made)
+}
+
+/// What waiting for a stream waits for, and the device that the errors are of.
+fn point(stream: Handle) -> Outcome<(crate::stream::Point, usize)> {
+    let mut driver = driver::lock()?;
+    let stream = driver.resolve(stream)?;
+    driver.refuse_in_capture(stream)?;
+    driver.check_implicit(stream)?;
+    let device = driver.streams.get(&stream).ok_or(Failure::INVALID_HANDLE)?.device;
+    driver.check_fault(device)?;
+    if driver.streams.get(&stream).is_some_and(|found| found.legacy) {
+        driver.next_moment(stream)?;
+    }
+    Ok((driver.tail(stream), device))
+}
+
+export! {
+    fn cuStreamCreate(stream: Out<Handle>, flags: c_uint) {
+        create(stream, flags, 0)
+    }
+
+    fn cuStreamCreateWithPriority(stream: Out<Handle>, flags: c_uint, priority: c_int) {
+        create(stream, flags, priority)
+    }
+
+    fn cuStreamDestroy_v2(stream: Handle) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        driver.destroy_stream(stream)
+    }
+}
+
+export_on! { stream:
+    fn cuStreamSynchronize / cuStreamSynchronize_ptsz(stream: Handle) {
+        let (point, device) = point(stream)?;
+        driver::lock()?.counters.stream_syncs += 1;
+        driver::wait(&[point])?;
+        driver::lock()?.check_fault(device)
+    }
+
+    fn cuStreamQuery / cuStreamQuery_ptsz(stream: Handle) {
+        let (point, _) = point(stream)?;
+        if driver::poll(&point)? { Ok(()) } else { Err(Failure::NOT_READY) }
+    }
+
+    fn cuStreamWaitEvent / cuStreamWaitEvent_ptsz(stream: Handle, event: Handle, _flags: c_uint) {
+        driver::lock()?.wait_for_event(stream, event)
+    }
+
+    fn cuStreamGetCtx / cuStreamGetCtx_ptsz(stream: Handle, context: Out<Handle>) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        context.put(driver.streams[&stream].context)
+    }
+
+    fn cuStreamGetCtx_v2 / cuStreamGetCtx_v2_ptsz(stream: Handle, context: Out<Handle>, green: Out<Handle>) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        green.put_if_wanted(0);
+        context.put(driver.streams[&stream].context)
+    }
+
+    fn cuStreamGetDevice / cuStreamGetDevice_ptsz(stream: Handle, device: Out<c_int>) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        device.put(driver.streams[&stream].device as c_int)
+    }
+
+    fn cuStreamGetFlags / cuStreamGetFlags_ptsz(stream: Handle, flags: Out<c_uint>) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        flags.put(driver.streams[&stream].flags)
+    }
+
+    fn cuStreamGetPriority / cuStreamGetPriority_ptsz(stream: Handle, priority: Out<c_int>) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        priority.put(driver.streams[&stream].priority)
+    }
+
+    fn cuStreamGetId / cuStreamGetId_ptsz(stream: Handle, id: Out<u64>) {
+        let stream = driver::lock()?.resolve(stream)?;
+        id.put(stream)
+    }
+
+    fn cuStreamAttachMemAsync / cuStreamAttachMemAsync_ptsz(
+        stream: Handle,
+        address: u64,
+        _size: usize,
+        _flags: c_uint,
+    ) {
+        let mut driver = driver::lock()?;
+        driver.resolve(stream)?;
+        driver.memory.known(address).map(|_| ()).ok_or(Failure::INVALID_VALUE)
+    }
+
+    fn cuLaunchHostFunc / cuLaunchHostFunc_ptsz(stream: Handle, function: Option<HostFunction>, argument: *mut c_void) {
+        let mut driver = driver::lock()?;
+        let stream = driver.resolve(stream)?;
+        let function = function.ok_or(Failure::INVALID_VALUE)?;
+        let work = Work::Host(function, argument as usize);
+        driver.submit(stream, Operation::new("cuLaunchHostFunc", vec![], work))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! Capture: streams that write down their operations in place of queueing them.
+
+use crate::codes::{Failure, Outcome};
+use crate::driver::{Driver, Handle};
+use crate::graph::{Graph, Node};
+use crate::stream::{Operation, thread};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+pub const GLOBAL: i32 = 0;
+const THREAD_LOCAL: i32 = 1;
+const RELAXED: i32 = 2;
+
+thread_local! {
+    /// What this thread lets captures forbid it.
+    static MODE: Cell<i32> = const { Cell::new(GLOBAL) };
+}
+
+pub fn exchange_mode(mode: i32) -> Outcome<i32> {
+    if !(GLOBAL..=RELAXED).contains(&mode) {
+        return Err(Failure::INVALID_VALUE);
+    }
+    Ok(MODE.with(|current| current.replace(mode)))
+}
+
+/// What `cuStreamIsCapturing` answers.
+pub enum Status {
+    None,
+    Active(u64),
+    Invalidated(u64),
+}
+
+pub struct Capture {
+    origin: Handle,
+    mode: i32,
+    thread: u64,
+    valid: bool,
+    nodes: Vec<Node>,
+    /// The nodes that the next operation of each stream comes after.
+    tips: BTreeMap<Handle, Vec<usize>>,
+}
+
+impl Capture {
+    pub fn tips(&self, stream: Handle) -> Vec<usize> {
+        self.tips.get(&stream).cloned().unwrap_or_default()
+    }
+
+    /// Whether all that was captured comes before the next operation of the first stream.
+    fn is_joined(&self) -> bool {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut open = self.tips(self.origin);
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut reached[node], true) {
+                open.extend(&self.nodes[node].after);
+            }
+        }
+        reached.into_iter().all(|node| node)
+    }
+
+    /// Whether a call that could disturb captures is forbidden to this thread.
+    fn forbids(&self) -> bool {
+        let mine = self.thread == thread() && self.mode != RELAXED;
+        match MODE.with(Cell::get) {
+            GLOBAL => mine || self.mode == GLOBAL,
+            THREAD_LOCAL => mine,
+            _ => false,
+        }
+    }
+}
+
+impl Driver {
+    pub fn capture(&mut self, id: u64) -> Outcome<&mut Capture> {
+        match self.captures.get_mut(&id) {
+            Some(capture) if capture.valid => Ok(capture),
+            _ => Err(Failure::STREAM_CAPTURE_INVALIDATED),
+        }
+    }
+
+    pub fn begin_capture(&mut self, stream: Handle, mode: i32) -> Outcome {
+        let stream = self.resolve(stream)?;
+        let found = self.streams.get(&stream).ok_or(Failure::INVALID_HANDLE)?;
+        if !(GLOBAL..=RELAXED).contains(&mode) {
+            return Err(Failure::INVALID_VALUE);
+        }
+        if found.legacy {
+            return Err(Failure::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        if found.capture.is_some() {
+            return Err(Failure::ILLEGAL_STATE);
+        }
+        let id = self.handle();
+        let tips = BTreeMap::from([(stream, vec![])]);
+        let capture = Capture { origin: stream, mode, thread: thread(), valid: true, nodes: vec![], tips };
+        self.captures.insert(id, capture);
+        self.set_capture(stream, Some(id));
+        Ok(())
+    }
+
+    /// Ends a capture and gives the handle of its graph.
+    pub fn end_capture(&mut self, stream: Handle) -> Outcome<Handle> {
+        let stream = self.resolve(stream)?;
+        let id = self.streams.get(&stream).and_then(|found| found.capture).ok_or(Failure::ILLEGAL_STATE)?;
+        let capture = self.captures.get(&id).ok_or(Failure::STREAM_CAPTURE_INVALIDATED)?;
+        if capture.origin != stream {
+            return self.invalidate(id, Failure::STREAM_CAPTURE_UNMATCHED);
+        }
+        if capture.mode != RELAXED && capture.thread != thread() {
+            return Err(Failure::STREAM_CAPTURE_WRONG_THREAD);
+        }
+        let capture = self.captures.remove(&id).ok_or(Failure::STREAM_CAPTURE_INVALIDATED)?;
+        for joined in capture.tips.keys() {
+            self.set_capture(*joined, None);
+        }
+        if !capture.valid {
+            return Err(Failure::STREAM_CAPTURE_INVALIDATED);
+        }
+        if !capture.is_joined() {
+            return Err(Failure::STREAM_CAPTURE_UNJOINED);
+        }
+        let graph = self.handle();
+        self.graphs.insert(graph, Graph { nodes: capture.nodes });
+        Ok(graph)
+    }
+
+    pub fn capture_status(&mut self, stream: Handle) -> Outcome<Status> {
+        let stream = self.resolve(stream)?;
+        self.check_implicit(stream)?;
+        let Some(id) = self.streams.get(&stream).and_then(|found| found.capture) else { return Ok(Status::None) };
+        Ok(if self.capture(id).is_ok() { Status::Active(id) } else { Status::Invalidated(id) })
+    }
+
+    fn set_capture(&mut self, stream: Handle, capture: Option<u64>) {
+        if let Some(found) = self.streams.get_mut(&stream) {
+            found.capture = capture;
+        }
+    }
+
+    pub fn add_node(&mut self, id: u64, stream: Handle, operation: Operation) -> Outcome {
+        let capture = self.capture(id)?;
+        let after = capture.tips(stream);
+        capture.tips.insert(stream, vec![capture.nodes.len()]);
+        capture.nodes.push(Node { operation, after });
+        Ok(())
+    }
+
+    /// What a stream captures from here on comes after these nodes; a stream that did not capture does so now.
+    pub fn join_capture(&mut self, id: u64, stream: Handle, nodes: &[usize]) -> Outcome {
+        let other = self.streams.get(&stream).and_then(|found| found.capture);
+        if other.is_some_and(|other| other != id) {
+            return self.invalidate(id, Failure::STREAM_CAPTURE_MERGE);
+        }
+        self.check_implicit(stream)?;
+        let tips = self.capture(id)?.tips.entry(stream).or_default();
+        tips.extend(nodes);
+        tips.sort_unstable();
+        tips.dedup();
+        self.set_capture(stream, Some(id));
+        Ok(())
+    }
+
+    /// Makes a capture useless, and fails.
+    pub fn invalidate<T>(&mut self, id: u64, failure: Failure) -> Outcome<T> {
+        if let Some(capture) = self.captures.get_mut(&id) {
+            capture.valid = false;
+        }
+        self.report(format!("a capture was invalidated: {failure:?}"));
+        Err(failure)
+    }
+
+    /// A stream that captures is gone.
+    pub fn end_invalid(&mut self, id: u64) {
+        if let Some(capture) = self.captures.remove(&id) {
+            for stream in capture.tips.keys() {
+                self.set_capture(*stream, None);
+            }
+        }
+    }
+
+    /// Refuses what a stream cannot do while it captures.
+    pub fn refuse_in_capture(&mut self, stream: Handle) -> Outcome {
+        match self.streams.get(&stream).and_then(|found| found.capture) {
+            Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what would make the legacy stream wait for a stream that captures.
+    pub fn check_implicit(&mut self, stream: Handle) -> Outcome {
+        let Some(found) = self.streams.get(&stream) else { return Ok(()) };
+        if !found.legacy {
+            return Ok(());
+        }
+        let (device, mut others) = (found.device, self.streams.values());
+        match others.find(|other| other.device == device && other.is_blocking() && other.capture.is_some()) {
+            Some(other) => match other.capture {
+                Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_IMPLICIT),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a call that could disturb a capture, such as one that allocates.
+    pub fn note_unsafe(&mut self) -> Outcome {
+        match self.captures.iter().find(|(_, capture)| capture.forbids()) {
+            Some((&id, _)) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses to wait for a device of which a stream captures.
+    pub fn refuse_while_capturing(&mut self, device: usize) -> Outcome {
+        let capturing =
+            self.streams.values().filter(|stream| stream.device == device).find_map(|stream| stream.capture);
+        match capturing {
+            Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Devices with their primary contexts, and the contexts that are current to a thread.
+
+use crate::clocks::Clock;
+use crate::codes::{Failure, Outcome};
+use crate::driver::{Driver, Handle};
+use crate::memory::{Kind, Life, TOTAL};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+const FIRST: Handle = 0x4000_0000_1000;
+
+thread_local! {
+    static STACK: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A device and its primary context.
+pub struct Device {
+    pub context: Handle,
+    /// How often the context was retained and not released; without any it does not exist.
+    pub retained: u64,
+    pub flags: u32,
+    /// The error that a kernel left, which every later call in the context returns.
+    pub fault: Option<Failure>,
+    /// Devices whose memory kernels of this one may touch.
+    pub peers: Vec<usize>,
+    /// Bytes that are allocated outside of pools.
+    pub used: u64,
+    pub default_pool: Handle,
+    pub pool: Handle,
+    pub null_stream: Option<Handle>,
+    /// The default stream of each thread.
+    pub thread_streams: BTreeMap<u64, Handle>,
+}
+
+impl Device {
+    pub fn new(index: usize, pool: Handle) -> Device {
+        Device {
+            context: FIRST + index as Handle * 0x1000,
+            retained: 0,
+            flags: 0,
+            fault: None,
+            peers: vec![],
+            used: 0,
+            default_pool: pool,
+            pool,
+            null_stream: None,
+            thread_streams: BTreeMap::new(),
+        }
+    }
+}
+
+/// The context that is current to this thread, or 0.
+pub fn current() -> Handle {
+    STACK.with(|stack| stack.borrow().last().copied().unwrap_or(0))
+}
+
+pub fn push(context: Handle) {
+    STACK.with(|stack| stack.borrow_mut().push(context));
+}
+
+pub fn pop() -> Option<Handle> {
+    STACK.with(|stack| stack.borrow_mut().pop())
+}
+
+impl Driver {
+    pub fn device(&self, ordinal: i32) -> Outcome<usize> {
+        usize::try_from(ordinal).ok().filter(|&index| index < self.devices.len()).ok_or(Failure::INVALID_DEVICE)
+    }
+
+    /// The device of a context that exists.
+    pub fn device_of_context(&self, context: Handle) -> Outcome<usize> {
+        let index = self.devices.iter().position(|device| device.context == context);
+        match index {
+            Some(index) if self.devices[index].retained > 0 => Ok(index),
+            Some(_) => Err(Failure::CONTEXT_IS_DESTROYED),
+            None => Err(Failure::INVALID_CONTEXT),
+        }
+    }
+
+    /// The device whose context is current to this thread.
+    pub fn current_device(&mut self) -> Outcome<usize> {
+        let found = self.device_of_context(current());
+        if found.is_err() {
+            self.counters.no_context += 1;
+            self.report("a call that needs a context was made on a thread without one".to_owned());
+        }
+        found
+    }
+
+    /// Counts a call on something of `device` while another device's context is current, which the driver lets pass.
+    pub fn note_foreign(&mut self, device: usize, what: &str) {
+        let current = current();
+        if current != self.devices[device].context {
+            self.counters.foreign_context += 1;
+            self.report(format!("{what}: belongs to device {device}, and another context ({current:#x}) is current"));
+        }
+    }
+
+    /// The error that an earlier kernel left in the context.
+    pub fn check_fault(&self, device: usize) -> Outcome {
+        self.devices[device].fault.map_or(Ok(()), Err)
+    }
+
+    /// Ends a context, with all that belongs to it.
+    pub fn destroy_context(&mut self, index: usize) {
+        let context = self.devices[index].context;
+        let device = &mut self.devices[index];
+        device.null_stream = None;
+        device.thread_streams.clear();
+        device.peers.clear();
+        device.fault = None;
+        self.streams.retain(|_, stream| stream.device != index);
+        self.events.retain(|_, event| event.device != index);
+        self.modules.retain(|_, module| module.context != context);
+        self.functions.retain(|_, function| function.context != context);
+        let lost: Vec<u64> = self
+            .memory
+            .allocations
+            .values()
+            .filter(|found| found.device == index && matches!(found.life, Life::Live | Life::Leaving))
+            .map(|found| found.base)
+            .collect();
+        self.counters.lost_with_context += lost.len() as u64;
+        for base in lost {
+            self.release(base);
+        }
+    }
+
+    /// Free and total bytes of a device.
+    pub fn device_bytes(&self, index: usize) -> (u64, u64) {
+        let reserved: u64 = self.pools.values().filter(|pool| pool.device == index).map(|pool| pool.reserved).sum();
+        (TOTAL.saturating_sub(self.devices[index].used + reserved), TOTAL)
+    }
+
+    /// Takes memory, unless a failure was asked for or the device is full.
+    pub fn allocate(&mut self, device: usize, size: u64, kind: Kind, pool: Option<Handle>, life: Life) -> Outcome<u64> {
+        if size == 0 {
+            return Err(Failure::INVALID_VALUE);
+        }
+        if let Some(left) = &mut self.allocations_left {
+            if *left == 0 {
+                self.allocations_left = None;
+                self.counters.failed_on_demand += 1;
+                return Err(Failure::OUT_OF_MEMORY);
+            }
+            *left -= 1;
+        }
+        if kind == Kind::Device && size > self.device_bytes(device).0 {
+            return Err(Failure::OUT_OF_MEMORY);
+        }
+        let base = self.memory.allocate(device, size, kind, pool, life)?;
+        self.counters.allocations += 1;
+        if life == Life::Live {
+            self.account(base);
+        }
+        Ok(base)
+    }
+
+    /// Adds an allocation to what its pool or device holds.
+    pub fn account(&mut self, base: u64) {
+        let Some(found) = self.memory.allocations.get(&base) else { return };
+        match found.pool.and_then(|pool| self.pools.get_mut(&pool)) {
+            Some(pool) => pool.take(found.size),
+            None if found.kind == Kind::Device => self.devices[found.device].used += found.size,
+            None => {}
+        }
+    }
+
+    /// Ends an allocation and what was counted for it.
+    pub fn release(&mut self, base: u64) {
+        let Some(found) = self.memory.allocations.get(&base) else { return };
+        match found.pool.and_then(|pool| self.pools.get_mut(&pool)) {
+            Some(pool) => pool.used -= found.size.min(pool.used),
+            None if found.kind == Kind::Device => self.devices[found.device].used -= found.size,
+            None => {}
+        }
+        self.memory.release(base);
+    }
+
+    /// Whether this is an allocation of one of these kinds that can be freed now; otherwise counts what it is instead.
+    pub fn check_free(&mut self, base: u64, kinds: &[Kind], what: &str) -> Outcome<usize> {
+        let found =
+            self.memory.allocations.get(&base).map(|found| (found.life, found.kind, found.device, found.number));
+        let message = match found {
+            Some((Life::Live, kind, device, _)) if kinds.contains(&kind) => return Ok(device),
+            Some((Life::Live | Life::Unborn, kind, _, number)) => {
+                self.counters.bad_frees += 1;
+                format!("{what}({base:#x}): allocation {number} is {kind:?}")
+            }
+            Some((_, _, _, number)) => {
+                self.counters.double_frees += 1;
+                format!("{what}({base:#x}): allocation {number} was freed before")
+            }
+            None => {
+                self.counters.bad_frees += 1;
+                format!("{what}({base:#x}): not the start of an allocation")
+            }
+        };
+        self.report(message);
+        Err(Failure::INVALID_VALUE)
+    }
+
+    /// The host learns of what comes before a moment.
+    pub fn host_learns(&mut self, clock: &Clock) {
+        self.host.join(clock);
+        self.settle_pools();
+    }
+}

@@ -1,0 +1,148 @@
+//! The state of the driver behind one lock, and the one place where queued work runs.
+
+use crate::capture::Capture;
+use crate::clocks::Clock;
+use crate::codes::{Failure, Outcome};
+use crate::context::Device;
+use crate::event::Event;
+use crate::graph::{Executable, Graph};
+use crate::kernel::{Function, Module};
+use crate::memory::Memory;
+use crate::pool::Pool;
+use crate::report::Counters;
+use crate::stream::{Point, Step, Stream};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What a program holds in place of one of the driver's objects; 0 is none.
+pub type Handle = u64;
+
+const DEVICES: usize = 2;
+const VERSION: i32 = 13020;
+
+pub struct Driver {
+    pub initialized: bool,
+    pub version: i32,
+    pub pools_supported: bool,
+    /// Copies of pageable memory are done with the host's side when the call returns, as most drivers do.
+    pub staging: bool,
+    /// How many allocations succeed before one fails.
+    pub allocations_left: Option<u64>,
+    /// Functions whose next call fails.
+    pub failures: BTreeMap<String, Failure>,
+    pub memory: Memory,
+    pub devices: Vec<Device>,
+    pub pools: BTreeMap<Handle, Pool>,
+    pub streams: BTreeMap<Handle, Stream>,
+    pub events: BTreeMap<Handle, Event>,
+    pub modules: BTreeMap<Handle, Module>,
+    pub functions: BTreeMap<Handle, Function>,
+    pub captures: BTreeMap<u64, Capture>,
+    pub graphs: BTreeMap<Handle, Graph>,
+    pub executables: BTreeMap<Handle, Executable>,
+    /// What the host knows to be complete.
+    pub host: Clock,
+    pub host_accesses: u64,
+    /// Operations that have run, which is what this driver has for a time.
+    pub now: u64,
+    pub counters: Counters,
+    pub messages: Vec<String>,
+    next: Handle,
+}
+
+static DRIVER: OnceLock<Option<Mutex<Driver>>> = OnceLock::new();
+static PROGRESS: Condvar = Condvar::new();
+
+impl Driver {
+    fn new() -> Option<Driver> {
+        let mut driver = Driver {
+            initialized: false,
+            version: number("DLFIELD_FAKE_CUDA_VERSION").unwrap_or(VERSION),
+            pools_supported: number("DLFIELD_FAKE_CUDA_POOLS") != Some(0),
+            staging: number("DLFIELD_FAKE_CUDA_STAGING").unwrap_or(0) != 0,
+            allocations_left: None,
+            failures: BTreeMap::new(),
+            memory: Memory::new(DEVICES)?,
+            devices: vec![],
+            pools: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            events: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            captures: BTreeMap::new(),
+            graphs: BTreeMap::new(),
+            executables: BTreeMap::new(),
+            host: Clock::default(),
+            host_accesses: 0,
+            now: 0,
+            counters: Counters::default(),
+            messages: vec![],
+            next: 0x5000_0000_0000,
+        };
+        for index in 0..DEVICES {
+            let pool = driver.handle();
+            driver.pools.insert(pool, Pool::new(index));
+            driver.devices.push(Device::new(index, pool));
+        }
+        Some(driver)
+    }
+
+    /// A handle that nothing had before.
+    pub fn handle(&mut self) -> Handle {
+        self.next += 0x40;
+        self.next
+    }
+}
+
+fn number(variable: &str) -> Option<i32> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// The driver, or an error where the system does not give it its addresses.
+pub fn lock() -> Outcome<MutexGuard<'static, Driver>> {
+    let driver = DRIVER.get_or_init(|| Driver::new().map(Mutex::new));
+    let driver = driver.as_ref().ok_or(Failure::OUT_OF_MEMORY)?;
+    Ok(driver.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Runs what is queued until these points are reached, in this order; then the host knows of them.
+pub fn wait(points: &[Point]) -> Outcome {
+    let mut driver = lock()?;
+    for point in points {
+        loop {
+            match driver.step(point) {
+                Step::Reached => break,
+                Step::Ran => {}
+                Step::Elsewhere => driver = PROGRESS.wait(driver).unwrap_or_else(PoisonError::into_inner),
+                Step::HostFunction(call) => {
+                    drop(driver);
+                    call.run();
+                    driver = lock()?;
+                    driver.finish(call.stream);
+                    PROGRESS.notify_all();
+                }
+            }
+        }
+        driver.host_learns(&point.clock);
+    }
+    Ok(())
+}
+
+/// Runs one operation towards a point, for a program that polls, and says whether the point had been reached before.
+pub fn poll(point: &Point) -> Outcome<bool> {
+    let mut driver = lock()?;
+    match driver.step(point) {
+        Step::Reached => {
+            driver.host_learns(&point.clock);
+            return Ok(true);
+        }
+        Step::Ran | Step::Elsewhere => {}
+        Step::HostFunction(call) => {
+            drop(driver);
+            call.run();
+            lock()?.finish(call.stream);
+            PROGRESS.notify_all();
+        }
+    }
+    Ok(false)
+}

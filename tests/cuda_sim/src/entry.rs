@@ -1,0 +1,194 @@
+//! How functions are exported: every call is counted, can be made to fail, and never unwinds into C.
+
+use crate::codes::{Failure, Outcome};
+use crate::driver;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A pointer that a result is written through.
+#[repr(transparent)]
+pub struct Out<T>(*mut T);
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
+impl<T> Out<T> {
+    pub fn new(pointer: *mut T) -> Out<T> {
+        Out(pointer)
+    }
+
+    pub fn put(self, value: T) -> Outcome {
+        if self.0.is_null() {
+            return Err(Failure::INVALID_VALUE);
+        }
+        // SAFETY: the caller passes null or a place for a result.
+        unsafe { self.0.write_unaligned(value) };
+        Ok(())
+    }
+
+    /// For results that the caller may leave out.
+    pub fn put_if_wanted(self, value: T) {
+        let _ = self.put(value);
+    }
+
+    pub fn cast<U>(self) -> Out<U> {
+        Out(self.0.cast())
+    }
+
+    /// The value that is there before.
+    pub fn get(self) -> Outcome<T>
+    where
+        T: Copy,
+    {
+        In(self.0.cast_const()).get()
+    }
+}
+
+/// A pointer to arguments.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for In<T> {}
+
+impl<T: Copy> In<T> {
+    pub fn get(self) -> Outcome<T> {
+        self.at(0)
+    }
+
+    pub fn at(self, index: usize) -> Outcome<T> {
+        if self.0.is_null() {
+            return Err(Failure::INVALID_VALUE);
+        }
+        // SAFETY: the caller passes null or as many arguments as the function reads.
+        Ok(unsafe { self.0.add(index).read_unaligned() })
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    pub fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
+    }
+}
+
+impl In<std::ffi::c_char> {
+    pub fn text(self) -> Outcome<String> {
+        if self.0.is_null() {
+            return Err(Failure::INVALID_VALUE);
+        }
+        // SAFETY: the caller passes null or text that ends with a zero.
+        let text = unsafe { std::ffi::CStr::from_ptr(self.0) };
+        Ok(text.to_string_lossy().into_owned())
+    }
+}
+
+/// Writes text that ends with a zero into a buffer, as much of it as fits.
+pub fn put_text(out: *mut std::ffi::c_char, room: usize, text: &str) -> Outcome {
+    if out.is_null() || room == 0 {
+        return Err(Failure::INVALID_VALUE);
+    }
+    let bytes = &text.as_bytes()[..text.len().min(room - 1)];
+    // SAFETY: the caller passes a buffer of this many bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len());
+        out.add(bytes.len()).write(0);
+    }
+    Ok(())
+}
+
+thread_local! {
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that this thread runs a function of the program in a stream, which may not call the driver.
+pub fn enter_host_function() {
+    IN_HOST_FUNCTION.with(|inside| inside.set(true));
+}
+
+/// Functions that work before `cuInit`.
+const EARLY: &[&str] = &["cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress"];
+
+fn admit(name: &str) -> Outcome {
+    let mut driver = driver::lock()?;
+    driver.counters.calls += 1;
+    if let Some(failure) = driver.take_failure(name) {
+        return Err(failure);
+    }
+    if EARLY.contains(&crate::report::plain_name(name)) {
+        return Ok(());
+    }
+    if IN_HOST_FUNCTION.with(Cell::get) {
+        driver.counters.calls_in_host_functions += 1;
+        driver.report(format!("{name} was called by a host function"));
+        return Err(Failure::NOT_PERMITTED);
+    }
+    if driver.initialized { Ok(()) } else { Err(Failure::NOT_INITIALIZED) }
+}
+
+/// Runs the body of an exported function.
+pub fn call(name: &str, body: impl FnOnce() -> Outcome) -> i32 {
+    match catch_unwind(AssertUnwindSafe(|| admit(name).and_then(|()| body()))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(failure)) => failure.0,
+        Err(_) => {
+            if let Ok(mut driver) = driver::lock() {
+                driver.counters.panics += 1;
+            }
+            Failure::UNKNOWN.0
+        }
+    }
+}
+
+/// Exports functions of the driver.
+#[macro_export]
+macro_rules! export {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
+            $crate::entry::call(stringify!($name), || $body)
+        }
+    )*};
+}
+
+/// Exports functions that take a stream, and those for which stream 0 is the thread's own.
+#[macro_export]
+macro_rules! export_on {
+    ($stream:ident: $(fn $name:ident / $per_thread:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        $crate::export! {
+            fn $name($($argument: $type),*) $body
+            fn $per_thread($($argument: $type),*) {
+                let $stream = if $stream == $crate::stream::NULL { $crate::stream::PER_THREAD } else { $stream };
+                $body
+            }
+        }
+    )*};
+}
+
+/// Exports functions that use the default stream, and those that use the thread's own in its place.
+#[macro_export]
+macro_rules! export_default {
+    ($stream:ident: $(fn $name:ident / $per_thread:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        $crate::export! {
+            fn $name($($argument: $type),*) {
+                let $stream = $crate::stream::NULL;
+                $body
+            }
+            fn $per_thread($($argument: $type),*) {
+                let $stream = $crate::stream::PER_THREAD;
+                $body
+            }
+        }
+    )*};
+}

@@ -1,0 +1,286 @@
+//! Memory of the devices and of the host that the driver knows of.
+//!
+//! A device's addresses are a range that nobody may touch, so that a host that follows one crashes as it would with a GPU.
+//! The bytes are in a twin of that range, at a constant distance. No address is given out twice.
+
+use crate::clocks::History;
+use crate::codes::{Failure, Outcome};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+
+/// What one device hands out in the life of a process: addresses, not memory.
+const RANGE: u64 = 1 << 37;
+/// What a device claims to have.
+pub const TOTAL: u64 = 4 << 30;
+/// Addresses are multiples of 256, which CUDA promises, and of nothing more, which it does not.
+const ALIGNMENT: u64 = 256;
+const PAGE: u64 = 4096;
+/// Above this, memory that was freed goes back to the system instead of being overwritten.
+const OVERWRITTEN: u64 = 1 << 20;
+
+const FRESH: u8 = 0xCD;
+const FREED: u8 = 0xDD;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Device,
+    Managed,
+    Pinned,
+    Registered,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// The address is known, from a capture, and there is no memory yet.
+    Unborn,
+    Live,
+    /// Its end is queued in a stream.
+    Leaving,
+    Freed,
+}
+
+#[derive(Debug)]
+pub struct Allocation {
+    pub base: u64,
+    pub size: u64,
+    pub kind: Kind,
+    pub device: usize,
+    pub life: Life,
+    pub pool: Option<u64>,
+    pub number: u64,
+    pub history: History,
+}
+
+/// Where the bytes of an address are.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// Memory of ours, which is certain to be there.
+    Known(*mut u8),
+    /// Memory of the host that the driver was told nothing about; it may be gone.
+    Pageable(*mut u8),
+    /// Memory of ours that was freed.
+    Gone,
+}
+
+struct Range {
+    base: u64,
+    twin: u64,
+    taken: u64,
+}
+
+pub struct Memory {
+    ranges: Vec<Range>,
+    pub allocations: BTreeMap<u64, Allocation>,
+    count: u64,
+}
+
+impl Memory {
+    /// Addresses for `devices` devices, or `None` where the system does not give them.
+    pub fn new(devices: usize) -> Option<Memory> {
+        let range = |_| {
+            let base = reserve(RANGE, libc::PROT_NONE)?;
+            let twin = reserve(RANGE, libc::PROT_READ | libc::PROT_WRITE)?;
+            Some(Range { base, twin, taken: PAGE })
+        };
+        let ranges = (0..devices).map(range).collect::<Option<_>>()?;
+        Some(Memory { ranges, allocations: BTreeMap::new(), count: 0 })
+    }
+
+    pub fn device_of(&self, address: u64) -> Option<usize> {
+        self.ranges.iter().position(|range| (range.base..range.base + RANGE).contains(&address))
+    }
+
+    /// The allocation that holds this address, also when it was freed.
+    pub fn find(&self, address: u64) -> Option<&Allocation> {
+        let (_, allocation) = self.allocations.range(..=address).next_back()?;
+        (address < allocation.base + allocation.size).then_some(allocation)
+    }
+
+    pub fn find_mut(&mut self, address: u64) -> Option<&mut Allocation> {
+        let (_, allocation) = self.allocations.range_mut(..=address).next_back()?;
+        (address < allocation.base + allocation.size).then_some(allocation)
+    }
+
+    /// The allocation at this address that programs may still ask about.
+    pub fn known(&self, address: u64) -> Option<&Allocation> {
+        self.find(address).filter(|found| matches!(found.life, Life::Live | Life::Leaving))
+    }
+
+    pub fn is_pageable(&self, address: u64) -> bool {
+        self.device_of(address).is_none() && self.find(address).is_none()
+    }
+
+    pub fn place(&self, address: u64) -> Place {
+        if let Some(device) = self.device_of(address) {
+            let range = &self.ranges[device];
+            return Place::Known((address - range.base + range.twin) as *mut u8);
+        }
+        match self.find(address) {
+            None => Place::Pageable(address as *mut u8),
+            Some(found) if found.life == Life::Freed => Place::Gone,
+            Some(_) => Place::Known(address as *mut u8),
+        }
+    }
+
+    /// Copies, and says whether both sides were there.
+    pub fn copy(&self, destination: u64, source: u64, bytes: u64) -> bool {
+        match (self.place(destination), self.place(source)) {
+            (Place::Gone, _) | (_, Place::Gone) => false,
+            // SAFETY: both sides are memory of ours; operations stay inside it, which was checked when they were queued.
+            (Place::Known(to), Place::Known(from)) => unsafe {
+                std::ptr::copy(from, to, bytes as usize);
+                true
+            },
+            (Place::Known(to) | Place::Pageable(to), Place::Known(from) | Place::Pageable(from)) => {
+                copy_if_mapped(to, from, bytes as usize)
+            }
+        }
+    }
+
+    /// Copies bytes of ours to an address, and says whether that was there.
+    pub fn write(&self, destination: u64, bytes: &[u8]) -> bool {
+        match self.place(destination) {
+            Place::Gone => false,
+            // SAFETY: as above; `bytes` is no memory of a device.
+            Place::Known(to) => unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+                true
+            },
+            Place::Pageable(to) => copy_if_mapped(to, bytes.as_ptr(), bytes.len()),
+        }
+    }
+
+    /// Copies from an address, and says whether that was there.
+    pub fn read(&self, source: u64, bytes: &mut [u8]) -> bool {
+        match self.place(source) {
+            Place::Gone => false,
+            // SAFETY: as above; `bytes` is no memory of a device.
+            Place::Known(from) => unsafe {
+                std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
+                true
+            },
+            Place::Pageable(from) => copy_if_mapped(bytes.as_mut_ptr(), from, bytes.len()),
+        }
+    }
+
+    /// Takes new addresses and fills them, unless their life is still to come.
+    pub fn allocate(&mut self, device: usize, size: u64, kind: Kind, pool: Option<u64>, life: Life) -> Outcome<u64> {
+        let base = match kind {
+            Kind::Device => {
+                let range = &mut self.ranges[device];
+                let start = range.taken + ALIGNMENT;
+                if size > RANGE - start {
+                    return Err(Failure::OUT_OF_MEMORY);
+                }
+                // A gap follows each, so that no overrun meets a neighbour.
+                range.taken = (start + size).next_multiple_of(2 * ALIGNMENT) + 2 * ALIGNMENT;
+                range.base + start
+            }
+            Kind::Managed | Kind::Pinned => reserve(size.next_multiple_of(PAGE), libc::PROT_READ | libc::PROT_WRITE)
+                .ok_or(Failure::OUT_OF_MEMORY)?,
+            Kind::Registered => return Err(Failure::INVALID_VALUE),
+        };
+        self.add(base, size, kind, device, pool, life);
+        if life == Life::Live {
+            self.fill(base, size, FRESH);
+        }
+        Ok(base)
+    }
+
+    /// Takes note of memory of the host.
+    pub fn register(&mut self, base: u64, size: u64, device: usize) -> Outcome {
+        let before = self.allocations.range(..base + size).next_back();
+        if before.is_some_and(|(_, found)| found.base + found.size > base && found.life != Life::Freed) {
+            return Err(Failure::HOST_MEMORY_ALREADY_REGISTERED);
+        }
+        self.add(base, size, Kind::Registered, device, None, Life::Live);
+        Ok(())
+    }
+
+    fn add(&mut self, base: u64, size: u64, kind: Kind, device: usize, pool: Option<u64>, life: Life) {
+        self.count += 1;
+        let number = self.count;
+        let history = History::default();
+        self.allocations.insert(base, Allocation { base, size, kind, device, life, pool, number, history });
+    }
+
+    /// Gives memory its first bytes, at the start of the life of an allocation that a graph makes.
+    pub fn refresh(&mut self, base: u64) {
+        if let Some(found) = self.allocations.get(&base) {
+            self.fill(base, found.size, FRESH);
+        }
+    }
+
+    /// Ends an allocation: overwrites it, and keeps its addresses from being used again.
+    pub fn release(&mut self, base: u64) {
+        let Some(found) = self.allocations.get_mut(&base) else { return };
+        found.life = Life::Freed;
+        found.history.clear();
+        let (kind, size) = (found.kind, found.size);
+        match kind {
+            Kind::Device => {
+                self.fill(base, size.min(OVERWRITTEN), FREED);
+                if size > OVERWRITTEN
+                    && let Place::Known(start) = self.place(base)
+                {
+                    let low = (start as u64 + OVERWRITTEN).next_multiple_of(PAGE);
+                    give_back(low, (start as u64 + size).saturating_sub(low) / PAGE * PAGE);
+                }
+            }
+            Kind::Managed | Kind::Pinned => {
+                let bytes = size.next_multiple_of(PAGE);
+                give_back(base, bytes);
+                // SAFETY: these pages were mapped for this allocation alone.
+                unsafe { libc::mprotect(base as *mut c_void, bytes as usize, libc::PROT_NONE) };
+            }
+            Kind::Registered => {
+                self.allocations.remove(&base);
+            }
+        }
+    }
+
+    fn fill(&self, base: u64, size: u64, byte: u8) {
+        if let Place::Known(start) = self.place(base) {
+            // SAFETY: the bytes belong to this allocation.
+            unsafe { std::ptr::write_bytes(start, byte, size as usize) };
+        }
+    }
+}
+
+fn reserve(bytes: u64, protection: i32) -> Option<u64> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping, at an address of the system's choice.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
+    (start != libc::MAP_FAILED).then_some(start as u64)
+}
+
+fn give_back(start: u64, bytes: u64) {
+    if bytes > 0 {
+        // SAFETY: whole pages of an allocation that has ended.
+        unsafe { libc::madvise(start as *mut c_void, bytes as usize, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Copies through the system, which answers with an error where the CPU would fault.
+fn copy_if_mapped(to: *mut u8, from: *const u8, bytes: usize) -> bool {
+    let mut done = 0;
+    while done < bytes {
+        let left = bytes - done;
+        let local = libc::iovec { iov_base: from.wrapping_add(done) as *mut c_void, iov_len: left };
+        let remote = libc::iovec { iov_base: to.wrapping_add(done) as *mut c_void, iov_len: left };
+        // SAFETY: the system checks both ranges.
+        let moved = unsafe { libc::process_vm_writev(libc::getpid(), &local, 1, &remote, 1, 0) };
+        if moved > 0 {
+            done += moved as usize;
+            continue;
+        }
+        let error = std::io::Error::last_os_error().raw_os_error();
+        if !matches!(error, Some(libc::ENOSYS | libc::EPERM)) {
+            return false;
+        }
+        // SAFETY: the system does not offer the check, so this is as safe as the caller's pointers.
+        unsafe { std::ptr::copy(from.wrapping_add(done), to.wrapping_add(done), left) };
+        return true;
+    }
+    true
+}

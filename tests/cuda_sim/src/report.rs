@@ -1,0 +1,150 @@
+//! What the double counted, and failures that a test asks for.
+
+use crate::codes::Failure;
+use crate::driver::Driver;
+use crate::memory::{Kind, Life};
+use std::fmt::Write;
+
+const MESSAGES: usize = 1000;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// How often each thing happened since the last reset.
+        #[derive(Default)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            fn list(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+counters! {
+    calls,
+    allocations,
+    frees,
+    double_frees,
+    /// Of an address that is no start of an allocation, or is one of another kind.
+    bad_frees,
+    use_after_free,
+    out_of_bounds,
+    races,
+    bad_handles,
+    /// Refused, for want of a context.
+    no_context,
+    /// Made while another device's context was current.
+    foreign_context,
+    /// Kernels that touched memory of a device that is no peer.
+    no_peer_access,
+    /// Allocations that were live when their context ended.
+    lost_with_context,
+    /// Copies that ran when the pageable memory was unmapped, or the pinned memory freed.
+    host_memory_gone,
+    /// Functions of the driver that a host function called.
+    calls_in_host_functions,
+    failed_on_demand,
+    panics,
+    copies_to_device,
+    copies_to_host,
+    copies_on_device,
+    copies_on_host,
+    bytes_to_device,
+    bytes_to_host,
+    bytes_on_device,
+    bytes_on_host,
+    sets,
+    kernels,
+    graph_launches,
+    stream_syncs,
+    event_syncs,
+    context_syncs,
+}
+
+impl Driver {
+    pub fn report(&mut self, message: String) {
+        if self.messages.len() < MESSAGES {
+            self.messages.push(message);
+        }
+    }
+
+    /// The failure that was asked for the next call of this function.
+    pub fn take_failure(&mut self, name: &str) -> Option<Failure> {
+        if self.failures.is_empty() {
+            return None;
+        }
+        let failure = self.failures.remove(plain_name(name))?;
+        self.counters.failed_on_demand += 1;
+        Some(failure)
+    }
+
+    /// Everything as JSON.
+    pub fn json(&self) -> String {
+        let live = |kind| {
+            let mut all = self.memory.allocations.values();
+            all.by_ref().filter(|found| found.kind == kind && matches!(found.life, Life::Live | Life::Leaving)).count()
+        };
+        let kinds = [Kind::Device, Kind::Managed, Kind::Pinned, Kind::Registered].map(live);
+        let streams = self.streams.values().filter(|stream| !stream.implicit && !stream.destroyed).count();
+        let state = [
+            ("leaks", kinds.iter().sum()),
+            ("live_device", kinds[0]),
+            ("live_managed", kinds[1]),
+            ("live_pinned", kinds[2]),
+            ("live_registered", kinds[3]),
+            ("live_streams", streams),
+            ("live_events", self.events.len()),
+            ("live_pools", self.pools.len() - self.devices.len()),
+            ("live_modules", self.modules.len()),
+            ("live_graphs", self.graphs.len()),
+            ("live_executables", self.executables.len()),
+            ("captures", self.captures.len()),
+            ("pending", self.streams.values().map(|stream| stream.pending()).sum()),
+        ];
+        let mut out = "{".to_owned();
+        for (name, value) in state {
+            let _ = write!(out, "\"{name}\": {value}, ");
+        }
+        for (name, value) in self.counters.list() {
+            let _ = write!(out, "\"{name}\": {value}, ");
+        }
+        let retained = self.devices.iter().map(|device| device.retained);
+        let used = (0..self.devices.len()).map(|index| {
+            let (free, total) = self.device_bytes(index);
+            total - free
+        });
+        let _ = write!(out, "\"retained\": {:?}, \"used\": {:?}, ", list(retained), list(used));
+        let _ = write!(out, "\"messages\": [");
+        for (index, message) in self.messages.iter().enumerate() {
+            let _ = write!(out, "{}\"{}\"", if index == 0 { "" } else { ", " }, escaped(message));
+        }
+        out.push_str("]}");
+        out
+    }
+}
+
+fn list(values: impl Iterator<Item = u64>) -> Vec<u64> {
+    values.collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .map(|symbol| match symbol {
+            '"' | '\\' => format!("\\{symbol}"),
+            symbol if symbol.is_control() => " ".to_owned(),
+            symbol => symbol.to_string(),
+        })
+        .collect()
+}
+
+/// A function's name without what tells its versions apart.
+pub fn plain_name(name: &str) -> &str {
+    let mut plain = name;
+    for suffix in ["_ptsz", "_ptds", "_v2", "_v3", "_v4"] {
+        plain = plain.strip_suffix(suffix).unwrap_or(plain);
+    }
+    plain
+}

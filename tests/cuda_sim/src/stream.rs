@@ -1,0 +1,280 @@
+//! Streams: queues of operations that run when something waits for them, and not before.
+//!
+//! That is the worst that CUDA allows to a program which does not wait, and it is the same in every run.
+
+use crate::clocks::{Clock, Moment, Touch};
+use crate::codes::{Failure, Outcome};
+use crate::driver::{Driver, Handle};
+use crate::work::{HostCall, Work};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The legacy default stream, which 1 stands for too.
+pub const NULL: Handle = 0;
+pub const PER_THREAD: Handle = 2;
+
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: u32 = 1;
+
+/// An operation on its way into a stream.
+#[derive(Clone)]
+pub struct Operation {
+    pub what: String,
+    pub touches: Vec<Touch>,
+    pub work: Work,
+}
+
+impl Operation {
+    pub fn new(what: &str, touches: Vec<Touch>, work: Work) -> Operation {
+        Operation { what: what.to_owned(), touches, work }
+    }
+}
+
+pub struct Stream {
+    pub context: Handle,
+    pub device: usize,
+    pub flags: u32,
+    pub priority: i32,
+    pub legacy: bool,
+    /// Made by the driver and not by the program.
+    pub implicit: bool,
+    /// Destroyed by the program, with work left to do.
+    pub destroyed: bool,
+    pub capture: Option<u64>,
+    pub clock: Clock,
+    pushed: u64,
+    done: u64,
+    queue: VecDeque<Work>,
+    /// A function of the host runs as the operation after `done`.
+    busy: bool,
+}
+
+impl Stream {
+    pub fn is_blocking(&self) -> bool {
+        !self.legacy && self.flags & NON_BLOCKING == 0
+    }
+
+    pub fn pending(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+/// A place in a stream: all that was queued up to there, and what that comes after.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub stream: Handle,
+    pub number: u64,
+    pub clock: Clock,
+}
+
+pub enum Step {
+    Reached,
+    Ran,
+    /// Another thread runs a function that this point comes after.
+    Elsewhere,
+    HostFunction(HostCall),
+}
+
+/// The number of this thread.
+pub fn thread() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: u64 = COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+impl Driver {
+    pub fn make_stream(&mut self, device: usize, flags: u32, priority: i32) -> Handle {
+        let stream = Stream {
+            context: self.devices[device].context,
+            device,
+            flags,
+            priority,
+            legacy: false,
+            implicit: false,
+            destroyed: false,
+            capture: None,
+            clock: Clock::default(),
+            pushed: 0,
+            done: 0,
+            queue: VecDeque::new(),
+            busy: false,
+        };
+        let handle = self.handle();
+        self.streams.insert(handle, stream);
+        handle
+    }
+
+    /// The stream that a handle stands for, on this thread.
+    pub fn resolve(&mut self, handle: Handle) -> Outcome<Handle> {
+        if handle > PER_THREAD {
+            return match self.streams.get(&handle) {
+                Some(stream) if !stream.destroyed => Ok(handle),
+                _ => Err(self.bad_handle("stream", handle)),
+            };
+        }
+        let device = self.current_device()?;
+        let known = match handle {
+            PER_THREAD => self.devices[device].thread_streams.get(&thread()).copied(),
+            _ => self.devices[device].null_stream,
+        };
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let made = self.make_stream(device, 0, 0);
+        if let Some(stream) = self.streams.get_mut(&made) {
+            stream.implicit = true;
+            stream.legacy = handle != PER_THREAD;
+        }
+        match handle {
+            PER_THREAD => {
+                self.devices[device].thread_streams.insert(thread(), made);
+            }
+            _ => self.devices[device].null_stream = Some(made),
+        }
+        Ok(made)
+    }
+
+    pub fn bad_handle(&mut self, what: &str, handle: Handle) -> Failure {
+        self.counters.bad_handles += 1;
+        self.report(format!("{handle:#x} is no {what}"));
+        Failure::INVALID_HANDLE
+    }
+
+    fn stream_mut(&mut self, handle: Handle) -> Outcome<&mut Stream> {
+        self.streams.get_mut(&handle).ok_or(Failure::INVALID_HANDLE)
+    }
+
+    /// The end of what is queued in a stream.
+    pub fn tail(&self, stream: Handle) -> Point {
+        match self.streams.get(&stream) {
+            Some(found) => Point { stream, number: found.pushed, clock: found.clock.clone() },
+            None => Point { stream, number: 0, clock: Clock::default() },
+        }
+    }
+
+    /// The ends of all streams of a device, also of those that are destroyed and not done.
+    pub fn tails(&self, device: usize) -> Vec<Point> {
+        let handles = self.streams.iter().filter(|(_, stream)| stream.device == device).map(|(handle, _)| *handle);
+        handles.map(|handle| self.tail(handle)).collect()
+    }
+
+    /// Queues an operation, or adds it to the graph that the stream captures.
+    pub fn submit(&mut self, stream: Handle, operation: Operation) -> Outcome<Point> {
+        let device = self.stream_mut(stream)?.device;
+        self.check_fault(device)?;
+        self.check_implicit(stream)?;
+        if let Some(capture) = self.stream_mut(stream)?.capture {
+            self.add_node(capture, stream, operation)?;
+            return Ok(Point { stream: NULL, number: 0, clock: Clock::default() });
+        }
+        let moment = self.next_moment(stream)?;
+        self.touch_all(&moment, &operation)?;
+        self.push(stream, operation.work)
+    }
+
+    /// The moment of the next operation in a stream, after all that it has to come after.
+    pub fn next_moment(&mut self, stream: Handle) -> Outcome<Moment> {
+        let found = self.stream_mut(stream)?;
+        let (device, legacy, blocking) = (found.device, found.legacy, found.is_blocking());
+        let before: Vec<Handle> = if legacy {
+            let others = self
+                .streams
+                .iter()
+                .filter(|(_, other)| other.device == device && other.is_blocking() && other.capture.is_none());
+            others.map(|(handle, _)| *handle).collect()
+        } else if blocking {
+            self.devices[device].null_stream.into_iter().collect()
+        } else {
+            vec![]
+        };
+        for other in before {
+            let tail = self.tail(other);
+            self.wait_in_stream(stream, &tail)?;
+        }
+        let host = self.host.clone();
+        let found = self.stream_mut(stream)?;
+        found.clock.join(&host);
+        Ok(Moment { actor: stream, number: found.pushed + 1, clock: found.clock.clone() })
+    }
+
+    /// Makes what is queued from here on come after a point of another stream.
+    pub fn wait_in_stream(&mut self, stream: Handle, point: &Point) -> Outcome {
+        self.stream_mut(stream)?.clock.join(&point.clock);
+        if point.stream != stream && !self.is_reached(point.stream, point.number) {
+            self.push(stream, Work::Wait(point.stream, point.number))?;
+        }
+        Ok(())
+    }
+
+    pub fn push(&mut self, stream: Handle, work: Work) -> Outcome<Point> {
+        let found = self.stream_mut(stream)?;
+        found.pushed += 1;
+        found.clock.advance(stream, found.pushed);
+        found.queue.push_back(work);
+        Ok(self.tail(stream))
+    }
+
+    pub fn is_reached(&self, stream: Handle, number: u64) -> bool {
+        self.streams.get(&stream).is_none_or(|found| found.done >= number)
+    }
+
+    /// Runs the operation that has to be next if a point is to be reached.
+    pub fn step(&mut self, point: &Point) -> Step {
+        if self.is_reached(point.stream, point.number) {
+            return Step::Reached;
+        }
+        let mut at = point.stream;
+        loop {
+            let Some(stream) = self.streams.get(&at) else { return Step::Reached };
+            if stream.busy {
+                return Step::Elsewhere;
+            }
+            match stream.queue.front() {
+                Some(&Work::Wait(other, number)) if !self.is_reached(other, number) => at = other,
+                _ => break,
+            }
+        }
+        let Some(stream) = self.streams.get_mut(&at) else { return Step::Reached };
+        match stream.queue.pop_front() {
+            None => return Step::Reached,
+            Some(Work::Host(function, argument)) => {
+                stream.busy = true;
+                return Step::HostFunction(HostCall { stream: at, function, argument });
+            }
+            Some(work) => self.execute(at, work),
+        }
+        self.finish(at);
+        Step::Ran
+    }
+
+    /// Takes note that the operation at the head of a stream has run.
+    pub fn finish(&mut self, stream: Handle) {
+        self.now += 1;
+        if let Some(found) = self.streams.get_mut(&stream) {
+            found.done += 1;
+            found.busy = false;
+            if found.destroyed && found.queue.is_empty() {
+                self.streams.remove(&stream);
+            }
+        }
+    }
+
+    /// Gives up a stream; what is queued in it stays queued.
+    pub fn destroy_stream(&mut self, handle: Handle) -> Outcome {
+        let stream = self.stream_mut(handle)?;
+        if stream.implicit {
+            return Err(Failure::INVALID_HANDLE);
+        }
+        stream.destroyed = true;
+        let (capture, idle) = (stream.capture, stream.queue.is_empty() && !stream.busy);
+        if let Some(capture) = capture {
+            self.end_invalid(capture);
+        }
+        if idle {
+            self.streams.remove(&handle);
+        }
+        Ok(())
+    }
+}
