@@ -120,10 +120,12 @@ impl Driver {
             .filter(|found| found.device == index && matches!(found.life, Life::Live | Life::Leaving))
             .map(|found| found.base)
             .collect();
-        self.counters.lost_with_context += lost.len() as u64;
         for base in lost {
+            let live = self.memory.find(base).is_some_and(|found| found.life == Life::Live);
+            self.counters.lost_with_context += u64::from(live);
             self.release(base);
         }
+        self.settle_pools();
     }
 
     /// Free and total bytes of a device.

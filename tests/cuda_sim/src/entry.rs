@@ -45,7 +45,7 @@ impl<T> Out<T> {
     where
         T: Copy,
     {
-        In(self.0.cast_const()).get()
+        In::new(self.0.cast_const()).get()
     }
 }
 
@@ -61,6 +61,20 @@ impl<T> Clone for In<T> {
 
 impl<T> Copy for In<T> {}
 
+impl<T> In<T> {
+    pub fn new(pointer: *const T) -> In<T> {
+        In(pointer)
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    pub fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
+    }
+}
+
 impl<T: Copy> In<T> {
     pub fn get(self) -> Outcome<T> {
         self.at(0)
@@ -72,14 +86,6 @@ impl<T: Copy> In<T> {
         }
         // SAFETY: the caller passes null or as many arguments as the function reads.
         Ok(unsafe { self.0.add(index).read_unaligned() })
-    }
-
-    pub fn is_null(self) -> bool {
-        self.0.is_null()
-    }
-
-    pub fn cast<U>(self) -> In<U> {
-        In(self.0.cast())
     }
 }
 
@@ -94,18 +100,20 @@ impl In<std::ffi::c_char> {
     }
 }
 
-/// Writes text that ends with a zero into a buffer, as much of it as fits.
-pub fn put_text(out: *mut std::ffi::c_char, room: usize, text: &str) -> Outcome {
-    if out.is_null() || room == 0 {
-        return Err(Failure::INVALID_VALUE);
+impl Out<std::ffi::c_char> {
+    /// Writes text that ends with a zero into a buffer of `room` bytes, as much of it as fits.
+    pub fn put_text(self, room: usize, text: &str) -> Outcome {
+        if self.0.is_null() || room == 0 {
+            return Err(Failure::INVALID_VALUE);
+        }
+        let bytes = &text.as_bytes()[..text.len().min(room - 1)];
+        // SAFETY: the caller passes a buffer of this many bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.cast(), bytes.len());
+            self.0.add(bytes.len()).write(0);
+        }
+        Ok(())
     }
-    let bytes = &text.as_bytes()[..text.len().min(room - 1)];
-    // SAFETY: the caller passes a buffer of this many bytes.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len());
-        out.add(bytes.len()).write(0);
-    }
-    Ok(())
 }
 
 thread_local! {

@@ -19,7 +19,7 @@ mod codes;
 mod context;
 mod copy;
 mod driver;
-mod entry;
+pub mod entry;
 mod event;
 mod graph;
 mod kernel;

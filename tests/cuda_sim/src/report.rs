@@ -83,10 +83,8 @@ impl Driver {
 
     /// Everything as JSON.
     pub fn json(&self) -> String {
-        let live = |kind| {
-            let mut all = self.memory.allocations.values();
-            all.by_ref().filter(|found| found.kind == kind && matches!(found.life, Life::Live | Life::Leaving)).count()
-        };
+        let all = self.memory.allocations.values();
+        let live = |kind| all.clone().filter(|found| found.kind == kind && found.life == Life::Live).count();
         let kinds = [Kind::Device, Kind::Managed, Kind::Pinned, Kind::Registered].map(live);
         let streams = self.streams.values().filter(|stream| !stream.implicit && !stream.destroyed).count();
         let state = [
@@ -95,6 +93,7 @@ impl Driver {
             ("live_managed", kinds[1]),
             ("live_pinned", kinds[2]),
             ("live_registered", kinds[3]),
+            ("leaving", all.clone().filter(|found| found.life == Life::Leaving).count()),
             ("live_streams", streams),
             ("live_events", self.events.len()),
             ("live_pools", self.pools.len() - self.devices.len()),

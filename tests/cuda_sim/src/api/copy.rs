@@ -92,14 +92,14 @@ fn start(kind: c_uint, host: u64, device: u64, array: u64) -> Outcome<u64> {
 /// One side of `CUDA_MEMCPY2D`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct RowsSide {
-    x: usize,
-    y: usize,
-    kind: c_uint,
-    host: u64,
-    device: u64,
-    array: u64,
-    pitch: usize,
+pub struct RowsSide {
+    pub x: usize,
+    pub y: usize,
+    pub kind: c_uint,
+    pub host: u64,
+    pub device: u64,
+    pub array: u64,
+    pub pitch: usize,
 }
 
 impl RowsSide {
@@ -114,10 +114,10 @@ impl RowsSide {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Rows {
-    source: RowsSide,
-    destination: RowsSide,
-    width: usize,
-    height: usize,
+    pub source: RowsSide,
+    pub destination: RowsSide,
+    pub width: usize,
+    pub height: usize,
 }
 
 impl Rows {
@@ -130,19 +130,19 @@ impl Rows {
 /// One side of `CUDA_MEMCPY3D` and of `CUDA_MEMCPY3D_PEER`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct BoxSide {
-    x: usize,
-    y: usize,
-    z: usize,
-    level: usize,
-    kind: c_uint,
-    host: u64,
-    device: u64,
-    array: u64,
+pub struct BoxSide {
+    pub x: usize,
+    pub y: usize,
+    pub z: usize,
+    pub level: usize,
+    pub kind: c_uint,
+    pub host: u64,
+    pub device: u64,
+    pub array: u64,
     /// Reserved, or a context.
-    context: u64,
-    pitch: usize,
-    height: usize,
+    pub context: u64,
+    pub pitch: usize,
+    pub height: usize,
 }
 
 impl BoxSide {
@@ -158,11 +158,11 @@ impl BoxSide {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Box3 {
-    source: BoxSide,
-    destination: BoxSide,
-    width: usize,
-    height: usize,
-    depth: usize,
+    pub source: BoxSide,
+    pub destination: BoxSide,
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
 }
 
 impl Box3 {

@@ -1,0 +1,166 @@
+use crate::harness::*;
+use fakecuda::api::{context, module};
+use fakecuda::entry::In;
+use std::ffi::{CString, c_void};
+
+const PTX: &str = ".version 7.0\n.target sm_52\n.visible .entry dlfield_fill_8()\n.visible .entry dlfield_fill_16()
+.visible .entry dlfield_copy_4()\n.visible .entry dlfield_fill_strided_2()\n";
+
+#[repr(C)]
+struct Layout {
+    count: u64,
+    ndim: u32,
+    pad: u32,
+    shape: [i64; 8],
+    destination: [i64; 8],
+    source: [i64; 8],
+}
+
+fn layout(shape: &[i64], destination: &[i64], source: &[i64]) -> Layout {
+    let fixed = |values: &[i64]| {
+        let mut all = [0; 8];
+        all[..values.len()].copy_from_slice(values);
+        all
+    };
+    let count = shape.iter().product::<i64>() as u64;
+    let ndim = shape.len() as u32;
+    Layout { count, ndim, pad: 0, shape: fixed(shape), destination: fixed(destination), source: fixed(source) }
+}
+
+fn load(ptx: &str) -> Answer<u64> {
+    let image = CString::new(ptx).unwrap();
+    get!(|out| module::cuModuleLoadData(out, In::new(image.as_ptr().cast())))
+}
+
+fn function(module: u64, name: &str) -> Answer<u64> {
+    let name = CString::new(name).unwrap();
+    get!(|out| module::cuModuleGetFunction(out, module, In::new(name.as_ptr())))
+}
+
+fn launch(name: &str, block: u32, stream: u64, parameters: &[*const c_void]) -> Answer {
+    let function = function(load(PTX).unwrap(), name).unwrap();
+    let parameters = In::new(parameters.as_ptr()).cast();
+    cu!(module::cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, stream, parameters, In::new(std::ptr::null())))
+}
+
+fn pointer<T>(value: &T) -> *const c_void {
+    (value as *const T).cast()
+}
+
+#[test]
+fn fills_run_in_the_order_of_their_stream() {
+    let _session = session();
+    let (address, stream) = (allocate(48), make_stream());
+    fill(address, 0, 48, stream).unwrap();
+    launch("dlfield_fill_8", 32, stream, &[pointer(&address), pointer(&2u64), pointer(&0x0102u64)]).unwrap();
+    let (place, value) = (address + 16, [7u8; 16]);
+    launch("dlfield_fill_16", 32, stream, &[pointer(&place), pointer(&1u64), pointer(&value)]).unwrap();
+    assert_eq!(peek(address, 48), [0xCD; 48]);
+    synchronize(stream).unwrap();
+    let expected = [[2, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0], [7; 16], [0; 16]].concat();
+    assert_eq!(peek(address, 48), expected);
+    free(address).unwrap();
+}
+
+#[test]
+fn a_copy_turns_its_axes() {
+    let _session = session();
+    let (from, to, stream) = (allocate(24), allocate(24), make_stream());
+    let numbers: Vec<u8> = (0..6u32).flat_map(u32::to_ne_bytes).collect();
+    poke(from, &numbers);
+    let turned = layout(&[2, 3], &[1, 2], &[3, 1]);
+    launch("dlfield_copy_4", 32, stream, &[pointer(&to), pointer(&from), pointer(&turned)]).unwrap();
+    synchronize(stream).unwrap();
+    let expected: Vec<u8> = [0u32, 3, 1, 4, 2, 5].into_iter().flat_map(u32::to_ne_bytes).collect();
+    assert_eq!(peek(to, 24), expected);
+    assert_eq!(count("kernels"), 1);
+    free(from).unwrap();
+    free(to).unwrap();
+}
+
+#[test]
+fn a_strided_fill_leaves_what_is_between() {
+    let _session = session();
+    let (address, stream) = (allocate(16), make_stream());
+    let every_other = layout(&[3], &[-2], &[0]);
+    let (last, value) = (address + 8, [1u8, 2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]);
+    launch("dlfield_fill_strided_2", 32, stream, &[pointer(&last), pointer(&every_other), pointer(&value)]).unwrap();
+    synchronize(stream).unwrap();
+    let (set, left) = ([1, 2], [0xCD; 2]);
+    assert_eq!(peek(address, 16), [set, left, set, left, set, left, left, left].concat());
+    free(address).unwrap();
+}
+
+#[test]
+fn kernels_are_in_modules() {
+    let _session = session();
+    assert_eq!(load("no code"), Err(200));
+    let module = load(PTX).unwrap();
+    assert!(function(module, "dlfield_fill_8").is_ok());
+    assert_eq!(function(module, "dlfield_copy_8"), Err(NOT_FOUND));
+    assert_eq!(function(module, "another"), Err(NOT_FOUND));
+    cu!(module::cuModuleUnload(module)).unwrap();
+    assert_eq!(function(module, "dlfield_fill_8"), Err(INVALID_HANDLE));
+}
+
+#[test]
+fn blocks_have_at_most_1024_threads() {
+    let _session = session();
+    let address = allocate(8);
+    let parameters = [pointer(&address), pointer(&1u64), pointer(&1u64)];
+    assert_eq!(launch("dlfield_fill_8", 1025, NULL, &parameters), Err(INVALID_VALUE));
+    assert_eq!(launch("dlfield_fill_8", 0, NULL, &parameters), Err(INVALID_VALUE));
+    free(address).unwrap();
+}
+
+#[test]
+fn a_kernel_that_goes_wrong_fails_what_comes_after_it() {
+    let _session = session();
+    let (address, stream) = (allocate(8), make_stream());
+    launch("dlfield_fill_8", 32, stream, &[pointer(&address), pointer(&2u64), pointer(&1u64)]).unwrap();
+    assert_eq!(count("out_of_bounds"), 1);
+    assert_eq!(synchronize(stream), Err(ILLEGAL_ADDRESS));
+    assert_eq!(cu!(context::cuCtxSynchronize()), Err(ILLEGAL_ADDRESS));
+    cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
+    assert_eq!(synchronize(stream), Ok(()));
+    assert_eq!(peek(address, 8), [0xCD; 8]);
+    free(address).unwrap();
+}
+
+#[test]
+fn a_kernel_cannot_follow_the_host_nor_a_device_that_is_no_peer() {
+    let session = session();
+    let host = [0u64; 1];
+    let pageable = host.as_ptr() as u64;
+    launch("dlfield_fill_8", 1, NULL, &[pointer(&pageable), pointer(&1u64), pointer(&1u64)]).unwrap();
+    assert_eq!(synchronize(NULL), Err(ILLEGAL_ADDRESS));
+    cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
+
+    let address = allocate(8);
+    let parameters = [pointer(&address), pointer(&1u64), pointer(&5u64)];
+    session.make_current(1);
+    launch("dlfield_fill_8", 1, NULL, &parameters).unwrap();
+    assert_eq!(synchronize(NULL), Err(ILLEGAL_ADDRESS));
+    assert_eq!(count("no_peer_access"), 1);
+    cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
+    cu!(context::cuCtxEnablePeerAccess(session.contexts[0], 0)).unwrap();
+    launch("dlfield_fill_8", 1, NULL, &parameters).unwrap();
+    synchronize(NULL).unwrap();
+    assert_eq!(peek(address, 8), 5u64.to_ne_bytes());
+    session.make_current(0);
+    free(address).unwrap();
+}
+
+#[test]
+fn kernels_race_like_copies() {
+    let _session = session();
+    let address = allocate(32);
+    let (even, odd) = (address, address + 2);
+    let (places, value) = (layout(&[8], &[2], &[0]), [0u8; 16]);
+    for (start, races) in [(even, 0), (odd, 0), (odd, 1)] {
+        let parameters = [pointer(&start), pointer(&places), pointer(&value)];
+        launch("dlfield_fill_strided_2", 32, make_stream(), &parameters).unwrap();
+        assert_eq!(count("races"), races);
+    }
+    free(address).unwrap();
+}

@@ -1,0 +1,159 @@
+use crate::harness::*;
+use fakecuda::api::{control, copy, event, memory, set};
+
+#[test]
+fn a_write_and_an_unordered_read_race() {
+    let _session = session();
+    let (from, to, one, two) = (allocate(8), allocate(8), make_stream(), make_stream());
+    fill(from, 1, 8, one).unwrap();
+    move_bytes(to, from, 8, two).unwrap();
+    assert_eq!(count("races"), 1);
+    assert!(messages().contains("cuMemcpyAsync reading"), "{}", messages());
+    assert!(messages().contains("cuMemsetD8Async writing"), "{}", messages());
+    free(from).unwrap();
+    free(to).unwrap();
+}
+
+#[test]
+fn two_reads_do_not_race() {
+    let _session = session();
+    let (from, to) = (allocate(8), allocate(16));
+    move_bytes(to, from, 8, make_stream()).unwrap();
+    move_bytes(to + 8, from, 8, make_stream()).unwrap();
+    assert_eq!(count("races"), 0);
+    free(from).unwrap();
+    free(to).unwrap();
+}
+
+#[test]
+fn parts_of_one_allocation_do_not_race() {
+    let _session = session();
+    let (address, one, two) = (allocate(64), make_stream(), make_stream());
+    cu!(set::cuMemsetD2D8Async(address, 16, 1, 8, 4, one)).unwrap();
+    cu!(set::cuMemsetD2D8Async(address + 8, 16, 1, 8, 4, two)).unwrap();
+    assert_eq!(count("races"), 0);
+    fill(address + 24, 0, 1, one).unwrap();
+    assert_eq!(count("races"), 1);
+    free(address).unwrap();
+}
+
+/// Writes in one stream, then reads in another after `order`, and returns the races.
+fn races_after(order: impl FnOnce(u64, u64)) -> u64 {
+    let _session = session();
+    let (from, to, one, two) = (allocate(8), allocate(8), make_stream(), make_stream());
+    fill(from, 1, 8, one).unwrap();
+    order(one, two);
+    move_bytes(to, from, 8, two).unwrap();
+    let races = count("races");
+    free(from).unwrap();
+    free(to).unwrap();
+    races
+}
+
+#[test]
+fn waiting_in_the_stream_orders() {
+    assert_eq!(
+        races_after(|one, two| {
+            let event = make_event();
+            record(event, one);
+            wait(two, event).unwrap();
+            cu!(event::cuEventDestroy_v2(event)).unwrap();
+        }),
+        0
+    );
+}
+
+#[test]
+fn an_event_recorded_too_early_does_not_order() {
+    let _session = session();
+    let (address, one, two, event) = (allocate(8), make_stream(), make_stream(), make_event());
+    record(event, one);
+    fill(address, 1, 8, one).unwrap();
+    wait(two, event).unwrap();
+    fill(address, 2, 8, two).unwrap();
+    assert_eq!(count("races"), 1);
+    free(address).unwrap();
+}
+
+#[test]
+fn waiting_on_the_host_orders() {
+    assert_eq!(races_after(|one, _| synchronize(one).unwrap()), 0);
+}
+
+#[test]
+fn polling_until_it_is_done_orders() {
+    assert_eq!(
+        races_after(|one, _| {
+            let event = make_event();
+            record(event, one);
+            while cu!(event::cuEventQuery(event)) == Err(NOT_READY) {}
+        }),
+        0
+    );
+}
+
+#[test]
+fn waiting_for_the_other_stream_does_not_order() {
+    assert_eq!(races_after(|_, two| synchronize(two).unwrap()), 1);
+}
+
+#[test]
+fn order_is_passed_on() {
+    assert_eq!(
+        races_after(|one, two| {
+            let (between, first, second) = (make_stream(), make_event(), make_event());
+            record(first, one);
+            wait(between, first).unwrap();
+            record(second, between);
+            wait(two, second).unwrap();
+        }),
+        0
+    );
+}
+
+#[test]
+fn the_host_races_for_pinned_memory() {
+    let _session = session();
+    let (address, host, stream) = (allocate(8), pinned(8), make_stream());
+    move_bytes(host, address, 8, stream).unwrap();
+    cu!(control::fakecuda_host_access(host, 8, false)).unwrap();
+    assert_eq!(count("races"), 1);
+    synchronize(stream).unwrap();
+    cu!(control::fakecuda_host_access(host, 8, true)).unwrap();
+    move_bytes(address, host, 8, stream).unwrap();
+    assert_eq!(count("races"), 1);
+    cu!(memory::cuMemFreeHost(host)).unwrap();
+    free(address).unwrap();
+}
+
+#[test]
+fn a_copy_to_the_device_may_be_under_way_when_it_returns() {
+    let _session = session();
+    let (address, to) = (allocate(8), allocate(8));
+    cu!(copy::cuMemcpyHtoD_v2(address, [1u8; 8].as_ptr() as u64, 8)).unwrap();
+    move_bytes(to, address, 8, make_stream()).unwrap();
+    assert_eq!(count("races"), 1);
+    free(address).unwrap();
+    free(to).unwrap();
+}
+
+#[test]
+fn memory_of_one_stream_races_in_another() {
+    let _session = session();
+    let (one, two) = (make_stream(), make_stream());
+    let address = get!(|out| memory::cuMemAllocAsync(out, 8, one)).unwrap();
+    fill(address, 1, 8, two).unwrap();
+    assert_eq!(count("races"), 1);
+    cu!(memory::cuMemFreeAsync(address, one)).unwrap();
+    assert_eq!(count("races"), 2);
+}
+
+#[test]
+fn memory_of_a_pool_is_not_waited_for_when_it_is_freed() {
+    let _session = session();
+    let stream = make_stream();
+    let address = get!(|out| memory::cuMemAllocAsync(out, 8, stream)).unwrap();
+    fill(address, 1, 8, stream).unwrap();
+    free(address).unwrap();
+    assert!(count("races") > 0);
+}

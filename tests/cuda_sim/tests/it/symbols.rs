@@ -1,0 +1,97 @@
+//! The library as programs load it, in processes of their own.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::process::Command;
+
+type Init = unsafe extern "C" fn(u32) -> c_int;
+type Lookup = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_int) -> c_int;
+
+const INSIDE: &str = "FAKECUDA_TEST_SYMBOLS";
+const SWITCH: &str = "DLFIELD_FAKE_CUDA";
+const PER_THREAD: u64 = 2;
+
+struct Library(*mut c_void);
+
+impl Library {
+    /// The library lies beside the tests, or above them.
+    fn load() -> Library {
+        let here = std::env::current_exe().unwrap();
+        let places: Vec<PathBuf> = here.ancestors().skip(1).take(2).map(|at| at.join("libfakecuda.so")).collect();
+        let path = places.iter().find(|path| path.exists()).unwrap();
+        let path = CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: the path ends with a zero.
+        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!library.is_null());
+        Library(library)
+    }
+
+    fn symbol(&self, name: &str) -> *mut c_void {
+        let name = CString::new(name).unwrap();
+        // SAFETY: the library is loaded, and the name ends with a zero.
+        unsafe { libc::dlsym(self.0, name.as_ptr()) }
+    }
+
+    fn init(&self) -> c_int {
+        // SAFETY: the symbol has this type.
+        unsafe { std::mem::transmute::<*mut c_void, Init>(self.symbol("cuInit"))(0) }
+    }
+
+    fn look_up(&self, name: &str, version: c_int, flags: u64) -> *mut c_void {
+        let (name, mut found) = (CString::new(name).unwrap(), std::ptr::null_mut());
+        // SAFETY: the symbol has this type, and the arguments are places of the test's.
+        unsafe {
+            let look_up = std::mem::transmute::<*mut c_void, Lookup>(self.symbol("cuGetProcAddress_v2"));
+            look_up(name.as_ptr(), &mut found, version, flags, std::ptr::null_mut());
+        }
+        found
+    }
+}
+
+/// Runs one of the tests of this file again in a new process, and returns what it said on stderr.
+fn again(test: &str, switch: Option<&str>) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("symbols::{test}"), "--nocapture"]).env(INSIDE, "1").env_remove(SWITCH);
+    command.envs(switch.map(|value| (SWITCH, value)));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+#[test]
+fn it_does_not_start_unless_told_to() {
+    if inside() {
+        assert_eq!(Library::load().init(), 100);
+        return;
+    }
+    assert!(again("it_does_not_start_unless_told_to", None).contains(SWITCH));
+}
+
+#[test]
+fn functions_are_found_by_name_and_version() {
+    if inside() {
+        let library = Library::load();
+        assert_eq!(library.init(), 0);
+        let expected = [
+            ("cuMemAlloc", 12000, 0, "cuMemAlloc_v2"),
+            ("cuInit", 12000, 0, "cuInit"),
+            ("cuMemcpyAsync", 12000, PER_THREAD, "cuMemcpyAsync_ptsz"),
+            ("cuMemcpyHtoD", 12000, PER_THREAD, "cuMemcpyHtoD_v2_ptds"),
+            ("cuMemPrefetchAsync", 12000, 0, "cuMemPrefetchAsync"),
+            ("cuMemPrefetchAsync", 13000, 0, "cuMemPrefetchAsync_v2"),
+            ("cuGraphInstantiate", 12000, 0, "cuGraphInstantiateWithFlags"),
+            ("cuStreamGetCaptureInfo", 13000, 0, "cuStreamGetCaptureInfo_v3"),
+        ];
+        for (name, version, flags, symbol) in expected {
+            let found = library.look_up(name, version, flags);
+            assert!(!found.is_null() && found == library.symbol(symbol), "{name} for {version}");
+        }
+        assert!(library.look_up("cuNoSuchFunction", 13000, 0).is_null());
+        return;
+    }
+    again("functions_are_found_by_name_and_version", Some("1"));
+}
