@@ -30,5 +30,5 @@ pub use self::stream::{Stream, current_stream, with_stream};
 pub(super) use self::twin::CudaMemory;
 pub(crate) use self::twin::Order;
 #[cfg(feature = "cuda")]
-pub(crate) use self::twin::{check, enter};
+pub(crate) use self::twin::{Relaxed, check, enter, raw, wait};
 pub use self::twin::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
