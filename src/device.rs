@@ -277,13 +277,9 @@ impl Device {
 
     /// Whether an address may mean the same memory on both.
     pub(crate) fn shares_addresses(self, other: Device) -> bool {
-        // A GPU's interface says of managed memory only that it is the GPU's.
-        let managed =
-            |one: Device, other: Device| one.kind == DLDeviceType::CUDAMANAGED && other.kind == DLDeviceType::CUDA;
-        self == other
-            || self.is_host_readable() && other.is_host_readable()
-            || managed(self, other)
-            || managed(other, self)
+        // CUDA gives the host and all devices one range of addresses, and the same memory goes under several names.
+        let of_one_range = |device: Device| device.is_host_readable() || device.is_cuda();
+        self == other || of_one_range(self) && of_one_range(other)
     }
 
     /// Whether several devices of this kind are told apart by a number.

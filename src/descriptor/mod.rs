@@ -141,12 +141,6 @@ impl Descriptor {
         self.labels = None;
     }
 
-    /// Calls the memory that of another device, which can reach it at the same address.
-    #[cfg(feature = "python")]
-    pub(crate) fn set_device(&mut self, device: Device) {
-        self.device = device;
-    }
-
     /// Says whether the memory must not be written.
     pub(crate) fn set_readonly(&mut self, readonly: bool) {
         self.readonly = readonly;
@@ -164,6 +158,11 @@ impl Descriptor {
     #[must_use]
     pub fn into_readonly(self) -> Descriptor {
         Descriptor { readonly: true, ..self }
+    }
+
+    /// The same memory under the name of another device that reaches it.
+    pub(crate) fn on(self, device: Device) -> Descriptor {
+        Descriptor { device, ..self }
     }
 
     /// The same memory, to be written on the caller's word that this is allowed.

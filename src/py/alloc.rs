@@ -9,7 +9,8 @@ use super::tensor::PyTensor;
 use super::{args, copies, dtype, export, place, read, recycle};
 use crate::copy::can_cast;
 use crate::device::Device;
-use crate::dtype::DType;
+use crate::dtype::{DType, DTypeError};
+use crate::error::Error;
 use crate::layout::{Extents, LayoutError, Spec};
 use crate::tensor::Tensor;
 
@@ -107,11 +108,18 @@ fn filled(py: Python<'_>, spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Ten
 
 /// A copy in the element type that is asked for.
 fn copied(py: Python<'_>, spec: &Spec, data: &Tensor) -> PyResult<Tensor> {
-    if can_cast(data.descriptor().dtype(), spec.element()) {
-        return Ok(copies::of(py, spec, data)?);
+    let known = can_cast(data.descriptor().dtype(), spec.element());
+    if known {
+        match copies::of(py, spec, data) {
+            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            copied => return Ok(copied?),
+        }
     }
-    // NumPy knows more element types, on the host.
     let data = place::to(py, data, Device::CPU, None)?;
+    if known {
+        return Ok(copies::of(py, spec, &data)?);
+    }
+    // NumPy knows more element types.
     let tensor = Tensor::empty(&spec.clone().device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
     if spec.target() == Device::CPU { Ok(tensor) } else { Ok(copies::of(py, spec, &tensor)?) }

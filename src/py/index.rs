@@ -160,10 +160,15 @@ fn set_on_device(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Boun
     };
     let selected = tensor.view(&index)?;
     let from = match read::own(value) {
-        Ok(Some(array)) if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) => array,
+        Ok(Some(array)) if array.descriptor().dtype() == selected.descriptor().dtype() => array,
         Ok(Some(array)) => {
+            // Elements are converted by the host.
             let host = place::to(py, &array, Device::CPU, None)?;
-            staged(&selected, export::numpy::view(py, &host)?.as_any())?
+            if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
+                host
+            } else {
+                staged(&selected, export::numpy::view(py, &host)?.as_any())?
+            }
         }
         Ok(None) => staged(&selected, value)?,
         Err(error) if Kind::DType.is(py, &error) => staged(&selected, value)?,

@@ -1,6 +1,7 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+mod device;
 #[cfg(feature = "ndarray")]
 mod element;
 mod managed;
@@ -105,14 +106,6 @@ impl Tensor {
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub(crate) unsafe fn parts_mut(&mut self) -> (&mut Descriptor, &mut Owner) {
         (&mut self.descriptor, &mut self.owner)
-    }
-
-    /// The same memory as that of another device, which can reach it at the same address.
-    #[cfg(feature = "python")]
-    pub(crate) fn on_device(&self, device: crate::Device) -> Tensor {
-        let mut tensor = self.clone();
-        tensor.descriptor.set_device(device);
-        tensor
     }
 
     /// What the allocation said of the memory.

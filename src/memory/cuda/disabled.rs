@@ -106,6 +106,10 @@ impl Order {
         match *self {}
     }
 
+    pub(crate) fn finish(&self) -> Result<()> {
+        match *self {}
+    }
+
     #[must_use]
     pub(crate) fn settle(&self) -> bool {
         match *self {}

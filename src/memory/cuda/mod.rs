@@ -34,5 +34,5 @@ pub(crate) use self::twin::Order;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(feature = "cuda")]
-pub(crate) use self::twin::{check, enter};
+pub(crate) use self::twin::{Relaxed, check, enter, raw, wait};
 pub use self::twin::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};

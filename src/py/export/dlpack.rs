@@ -135,7 +135,7 @@ fn ordered<'py>(
     };
     let wanted = elsewhere.map_or(Ok(found), args::exact_device).map_err(refused)?;
     args::check_stream(request.stream, wanted)?;
-    let moved = place::to(py, tensor, wanted, request.copy).map_err(refused)?;
+    let moved = place::to(py, tensor, wanted, request.copy).map_err(|error| refused(error.into()))?;
     hand_over(py, &moved, request.stream)?;
     held(py, &moved, request, moved.descriptor().ptr() != tensor.descriptor().ptr())
 }
@@ -149,7 +149,7 @@ fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>)
     }
     let consumer = match stream::asked(stream, device)? {
         Asked::NoOrder => return Ok(()),
-        Asked::Nothing if device.is_host_readable() => return place::await_work(py, tensor),
+        Asked::Nothing if device.is_host_readable() => return Ok(place::await_work(py, tensor)?),
         Asked::Nothing => Stream::LEGACY,
         Asked::Stream(consumer) => consumer,
     };

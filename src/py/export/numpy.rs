@@ -71,7 +71,7 @@ fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
         let message = format!("device: {device} has no host buffer; copy it with to_device('cpu')");
         return Err(Kind::NoSuchBuffer.error(message));
     }
-    place::await_work(py, tensor)
+    Ok(place::await_work(py, tensor)?)
 }
 
 /// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.

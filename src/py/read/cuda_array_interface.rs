@@ -11,7 +11,7 @@ use crate::cuda;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
-use crate::protocol::array_interface::{CUDA, HIP, Interface};
+use crate::protocol::array_interface::{CUDA, Data, HIP, Interface};
 use crate::py::keep::Keep;
 use crate::py::{args, stream};
 use crate::tensor::Owner;
@@ -71,13 +71,13 @@ impl Side {
         let Some(value) = facts::attribute(object, self.name)? else { return Ok(None) };
         let dict = dictionary::of(self.interface.name, &value)?;
         let found = dictionary::on_device(object, &dict, self.interface)?;
-        *descriptor = found.read(self.interface, wanted.unwrap_or(self.default))?;
-        if wanted.is_none() && self.default.is_cuda() {
-            // It does not say which device, but the driver knows.
-            if let Some(device) = order::device_at(descriptor.ptr().addr())? {
-                descriptor.set_device(device);
-            }
-        }
+        let device = match (wanted, found.data) {
+            (Some(wanted), _) => Some(wanted),
+            // The interface does not say which device, but the driver knows.
+            (None, Data::At { address, .. }) if self.default.is_cuda() => order::device_at(address)?,
+            _ => None,
+        };
+        *descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
         request.producer.set(found.stream);
         let object = (purpose == Purpose::Own).then(|| Keep::new(object));

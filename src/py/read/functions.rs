@@ -126,7 +126,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         match elsewhere {
             // The stream was that of the memory's device, where the copy begins.
             Some(wanted) => {
-                *tensor = stream::within(stream, moved_by(found, wanted), || place::to(py, tensor, wanted, copy))?
+                *tensor = stream::within(stream, moved_by(found, wanted), || Ok(place::to(py, tensor, wanted, copy)?))?
             }
             None if copy == Some(true) => *tensor = copies::like(py, tensor)?,
             None => {}

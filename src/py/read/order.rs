@@ -117,8 +117,11 @@ pub(super) fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<(
 }
 
 /// The device whose memory is at an address, where a protocol does not say.
-pub(super) fn device_at(address: usize) -> PyResult<Option<Device>> {
-    if address == 0 || !cuda::is_available() { Ok(None) } else { Ok(device_of_pointer(address)?) }
+pub(super) fn device_at(address: u64) -> PyResult<Option<Device>> {
+    match usize::try_from(address) {
+        Ok(address) if address != 0 && cuda::is_available() => Ok(device_of_pointer(address)?),
+        _ => Ok(None),
+    }
 }
 
 /// Refuses a stream that work on another one would have to be waited for on, where nothing can wait.

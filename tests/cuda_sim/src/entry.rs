@@ -100,18 +100,20 @@ impl In<std::ffi::c_char> {
     }
 }
 
-/// Writes text that ends with a zero into a buffer, as much of it as fits.
-pub fn put_text(out: *mut std::ffi::c_char, room: usize, text: &str) -> Outcome {
-    if out.is_null() || room == 0 {
-        return Err(Failure::INVALID_VALUE);
+impl Out<std::ffi::c_char> {
+    /// Writes text that ends with a zero into a buffer of `room` bytes, as much of it as fits.
+    pub fn put_text(self, room: usize, text: &str) -> Outcome {
+        if self.0.is_null() || room == 0 {
+            return Err(Failure::INVALID_VALUE);
+        }
+        let bytes = &text.as_bytes()[..text.len().min(room - 1)];
+        // SAFETY: the caller passes a buffer of this many bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.cast(), bytes.len());
+            self.0.add(bytes.len()).write(0);
+        }
+        Ok(())
     }
-    let bytes = &text.as_bytes()[..text.len().min(room - 1)];
-    // SAFETY: the caller passes a buffer of this many bytes.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len());
-        out.add(bytes.len()).write(0);
-    }
-    Ok(())
 }
 
 thread_local! {

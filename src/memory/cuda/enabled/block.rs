@@ -148,11 +148,11 @@ impl Drop for CudaMemory {
     }
 }
 
-/// Lets the thread allocate while a graph is recorded, for as long as this lives.
-struct Relaxed(sys::CUstreamCaptureMode);
+/// Lets the thread allocate, and load code, while a graph is recorded, for as long as this lives.
+pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
 
 impl Relaxed {
-    fn new() -> Relaxed {
+    pub(crate) fn new() -> Relaxed {
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the mode before is put where the new one was.
         let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::context::{context, enter};
 use super::driver::check;
-use super::streams::{is_capturing, raw};
+use super::streams::{is_capturing, raw, synchronize};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
@@ -66,6 +66,21 @@ impl Order {
         self.join(device, from)?;
         self.join(device, to)?;
         wait((device, to), (device, from))
+    }
+
+    /// Waits for the work of all streams that were told, so that the host may go on with the memory.
+    ///
+    /// # Errors
+    /// [`DeviceError::Capturing`] if there is nothing to wait for, [`DeviceError::Driver`].
+    pub(crate) fn finish(&self) -> Result<()> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (device, stream) in told.into_iter().chain([self.first]) {
+            match synchronize(device, stream) {
+                Err(crate::Error::Device(DeviceError::Driver { .. })) => everything(device)?,
+                finished => finished?,
+            }
+        }
+        Ok(())
     }
 
     /// Whether the stream hears of the memory for the first time.

@@ -3,7 +3,7 @@
 use crate::clocks::{Area, HOST, Moment, Touch};
 use crate::codes::{Failure, Outcome};
 use crate::driver;
-use crate::entry::{In, put_text};
+use crate::entry::{In, Out};
 use crate::memory::Life;
 use crate::report::{Counters, plain_name};
 use std::ffi::{c_char, c_int};
@@ -20,9 +20,9 @@ fn control(body: impl FnOnce() -> Outcome) -> c_int {
 
 /// Writes the counters as JSON, cut to the buffer, and returns how long they are without the zero at the end.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_report(out: *mut c_char, room: usize) -> usize {
+pub unsafe extern "C" fn fakecuda_report(out: Out<c_char>, room: usize) -> usize {
     let json = driver::lock().map(|driver| driver.json()).unwrap_or_default();
-    let _ = put_text(out, room, &json);
+    let _ = out.put_text(room, &json);
     json.len()
 }
 

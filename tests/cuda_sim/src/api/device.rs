@@ -1,7 +1,7 @@
 //! Devices and what they can do.
 
 use crate::driver::{self, Handle};
-use crate::entry::{Out, put_text};
+use crate::entry::Out;
 use crate::export;
 use crate::memory::TOTAL;
 use std::ffi::{c_char, c_int, c_uint};
@@ -45,9 +45,9 @@ export! {
         device.put(ordinal)
     }
 
-    fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_int) {
+    fn cuDeviceGetName(name: Out<c_char>, room: c_int, device: c_int) {
         let index = driver::lock()?.device(device)?;
-        put_text(name, room.max(0) as usize, &format!("dlfield fake GPU {index}"))
+        name.put_text(room.max(0) as usize, &format!("dlfield fake GPU {index}"))
     }
 
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: c_int) {
@@ -69,9 +69,9 @@ export! {
         bytes.put(TOTAL as usize)
     }
 
-    fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c_int) {
+    fn cuDeviceGetPCIBusId(id: Out<c_char>, room: c_int, device: c_int) {
         let index = driver::lock()?.device(device)?;
-        put_text(id, room.max(0) as usize, &format!("0000:{:02x}:00.0", index + 1))
+        id.put_text(room.max(0) as usize, &format!("0000:{:02x}:00.0", index + 1))
     }
 
     fn cuDeviceGetAttribute(value: Out<c_int>, number: c_int, device: c_int) {

@@ -91,7 +91,7 @@ impl Drop for Session {
 pub fn report() -> Value {
     let mut room = vec![0u8; 1 << 20];
     // SAFETY: the buffer has this room.
-    let length = unsafe { control::fakecuda_report(room.as_mut_ptr().cast(), room.len()) };
+    let length = unsafe { control::fakecuda_report(Out::new(room.as_mut_ptr().cast()), room.len()) };
     serde_json::from_slice(&room[..length]).unwrap()
 }
 
