@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import dlfield as dl
 from driver import DRIVER, IS_FAKE, Driver
 
 if not (IS_FAKE or os.environ.get("DLFIELD_REAL_CUDA")):
@@ -23,6 +24,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def driver() -> Driver:
     assert DRIVER is not None
     return DRIVER
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_for_good() -> None:
+    """What dlfield makes once for each device: a stream for allocations while a graph is recorded, its kernels."""
+    if DRIVER is None:
+        return
+    for device in range(DRIVER.device_count):
+        with DRIVER.stream(device) as stream:
+            with DRIVER.capturing(stream, device), dl.cuda.stream(stream, device):
+                dl.empty(1, device=f"cuda:{device}")
+            with dl.cuda.stream(stream, device):
+                dl.ones(1, device=f"cuda:{device}")
 
 
 @pytest.fixture(autouse=True, params=["no context", "another context"])

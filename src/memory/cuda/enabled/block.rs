@@ -141,8 +141,12 @@ impl Drop for CudaMemory {
                 Kind::Pooled if sys::cuMemFreeAsync(self.base as u64, raw(self.stream)) == CUresult::CUDA_SUCCESS => {
                     return;
                 }
-                // Also memory of a pool whose stream is gone; this waits for the device.
-                Kind::Pooled | Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
+                Kind::Pooled => {
+                    // The stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more.
+                    let _ = sys::cuCtxSynchronize();
+                    sys::cuMemFree_v2(self.base as u64)
+                }
+                Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
     }
