@@ -1,5 +1,7 @@
 //! Copies by the driver: of rows that are runs of memory on both sides.
 
+use std::mem::MaybeUninit;
+
 use cudarc::driver::sys::{self, CUmemorytype};
 
 use super::cross::Link;
@@ -111,7 +113,7 @@ impl Rows<'_> {
             let (to_device, from_device) = (to as u64, from as u64);
             let (to_host, from_host) =
                 (std::ptr::with_exposed_provenance_mut(to), std::ptr::with_exposed_provenance(from));
-            // SAFETY: passed on from the caller; nothing but addresses and numbers is in the structs that zeros are wrong for.
+            // SAFETY: passed on from the caller; zeros are no kind of memory, but that is stated.
             let (told, function) = unsafe {
                 if self.height == 1 {
                     let width = self.width;
@@ -124,21 +126,16 @@ impl Rows<'_> {
                         }
                         _ => (sys::cuMemcpyAsync(to_device, from_device, width, raw(stream)), "cuMemcpyAsync"),
                     }
-                } else if self.depth == 1 {
-                    let mut copy: sys::CUDA_MEMCPY2D = std::mem::zeroed();
-                    (copy.srcMemoryType, copy.srcHost, copy.srcDevice) = (from_kind, from_host, from_device);
-                    (copy.dstMemoryType, copy.dstHost, copy.dstDevice) = (to_kind, to_host, to_device);
-                    (copy.dstPitch, copy.srcPitch) = self.pitch;
-                    (copy.WidthInBytes, copy.Height) = (self.width, self.height);
-                    (sys::cuMemcpy2DAsync_v2(&raw const copy, raw(stream)), "cuMemcpy2DAsync")
                 } else {
-                    let mut copy: sys::CUDA_MEMCPY3D = std::mem::zeroed();
-                    (copy.srcMemoryType, copy.srcHost, copy.srcDevice) = (from_kind, from_host, from_device);
-                    (copy.dstMemoryType, copy.dstHost, copy.dstDevice) = (to_kind, to_host, to_device);
-                    (copy.dstPitch, copy.srcPitch) = self.pitch;
-                    (copy.dstHeight, copy.srcHeight) = self.layer;
-                    (copy.WidthInBytes, copy.Height, copy.Depth) = (self.width, self.height, self.depth);
-                    (sys::cuMemcpy3DAsync_v2(&raw const copy, raw(stream)), "cuMemcpy3DAsync")
+                    // Rows alone are a box with one layer.
+                    let mut copy = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
+                    let it = copy.as_mut_ptr();
+                    ((*it).srcMemoryType, (*it).srcHost, (*it).srcDevice) = (from_kind, from_host, from_device);
+                    ((*it).dstMemoryType, (*it).dstHost, (*it).dstDevice) = (to_kind, to_host, to_device);
+                    ((*it).dstPitch, (*it).srcPitch) = self.pitch;
+                    ((*it).dstHeight, (*it).srcHeight) = self.layer;
+                    ((*it).WidthInBytes, (*it).Height, (*it).Depth) = (self.width, self.height, self.depth);
+                    (sys::cuMemcpy3DAsync_v2(it, raw(stream)), "cuMemcpy3DAsync")
                 }
             };
             Ok(check(device, function, told)?)
@@ -153,6 +150,7 @@ impl Rows<'_> {
         let from_context = context(from_device)?;
         let _entered = enter(to_device)?;
         let to_context = context(to_device)?;
+        let device = CUmemorytype::CU_MEMORYTYPE_DEVICE;
         each(self.outer, self.start, &mut |to, from| {
             let (to, from) = (to.expose_provenance() as u64, from.expose_provenance() as u64);
             // SAFETY: as above.
@@ -161,15 +159,15 @@ impl Rows<'_> {
                     let told = sys::cuMemcpyPeerAsync(to, to_context, from, from_context, self.width, raw(stream));
                     (told, "cuMemcpyPeerAsync")
                 } else {
-                    let mut copy: sys::CUDA_MEMCPY3D_PEER = std::mem::zeroed();
-                    copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
-                    copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_DEVICE;
-                    (copy.srcDevice, copy.srcContext) = (from, from_context);
-                    (copy.dstDevice, copy.dstContext) = (to, to_context);
-                    (copy.dstPitch, copy.srcPitch) = self.pitch;
-                    (copy.dstHeight, copy.srcHeight) = self.layer;
-                    (copy.WidthInBytes, copy.Height, copy.Depth) = (self.width, self.height, self.depth);
-                    (sys::cuMemcpy3DPeerAsync(&raw const copy, raw(stream)), "cuMemcpy3DPeerAsync")
+                    let mut copy = MaybeUninit::<sys::CUDA_MEMCPY3D_PEER>::zeroed();
+                    let it = copy.as_mut_ptr();
+                    ((*it).srcMemoryType, (*it).dstMemoryType) = (device, device);
+                    ((*it).srcDevice, (*it).srcContext) = (from, from_context);
+                    ((*it).dstDevice, (*it).dstContext) = (to, to_context);
+                    ((*it).dstPitch, (*it).srcPitch) = self.pitch;
+                    ((*it).dstHeight, (*it).srcHeight) = self.layer;
+                    ((*it).WidthInBytes, (*it).Height, (*it).Depth) = (self.width, self.height, self.depth);
+                    (sys::cuMemcpy3DPeerAsync(it, raw(stream)), "cuMemcpy3DPeerAsync")
                 }
             };
             Ok(check(to_device, function, told)?)
