@@ -64,14 +64,16 @@ pub enum DeviceError {
         id: i64,
     },
     /// Memory of a device this build cannot allocate.
-    #[error("device: cannot allocate on {device}: this build of dlfield has no support for it; allowed is 'cpu'")]
+    #[error(
+        "device: cannot allocate on {device}: dlfield has no support for it; allowed are 'cpu', 'cuda:N', 'cuda_host' and 'cuda_managed'"
+    )]
     NotSupported {
         /// The device asked for.
         device: Device,
     },
     /// Memory of a device this build cannot look after.
     #[error(
-        "device: the memory is on {device}, and this build of dlfield can own memory on 'cpu' only; describe() it, or copy it to the host first"
+        "device: the memory is on {device}, and dlfield can own memory of the host and of CUDA only; describe() it, or copy it to the host first"
     )]
     NotOwned {
         /// Where the memory is.
@@ -83,6 +85,17 @@ pub enum DeviceError {
         /// Where the memory is.
         found: Device,
         /// Where it was wanted.
+        wanted: Device,
+    },
+    /// An address of which CUDA's driver does not know, said to be a device's.
+    #[error(
+        "device: the memory at {address:#x} is wanted on {wanted}, and CUDA's driver knows of none there; allowed is memory \
+         that CUDA allocated"
+    )]
+    NotOfCuda {
+        /// Where the memory is said to be.
+        address: usize,
+        /// The device asked for.
         wanted: Device,
     },
     /// CUDA was asked for where there is none.
@@ -264,13 +277,9 @@ impl Device {
 
     /// Whether an address may mean the same memory on both.
     pub(crate) fn shares_addresses(self, other: Device) -> bool {
-        // A GPU's interface says of managed memory only that it is the GPU's.
-        let managed =
-            |one: Device, other: Device| one.kind == DLDeviceType::CUDAMANAGED && other.kind == DLDeviceType::CUDA;
-        self == other
-            || self.is_host_readable() && other.is_host_readable()
-            || managed(self, other)
-            || managed(other, self)
+        // CUDA gives the host and all devices one range of addresses, and the same memory goes under several names.
+        let of_one_range = |device: Device| device.is_host_readable() || device.is_cuda();
+        self == other || of_one_range(self) && of_one_range(other)
     }
 
     /// Whether several devices of this kind are told apart by a number.

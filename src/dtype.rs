@@ -4,6 +4,8 @@ use std::fmt;
 
 use dlpark::ffi::{DLDataType, DLDataTypeCode};
 
+use crate::device::Device;
+
 /// An element type that can be shared without a copy: one row of the table of types below.
 ///
 /// Types narrower than a byte (`int4`, `float4_e2m1fn`, …) are stored one element per byte, as
@@ -88,6 +90,19 @@ pub enum DTypeError {
         bits: u8,
         /// `DLDataType.lanes`.
         lanes: u16,
+    },
+    /// Elements that would have to be converted by a device.
+    #[error(
+        "dtype: {from} cannot become {to} on {device}: the host converts; allowed is the same element type: copy to 'cpu' \
+         first, or convert where the elements come from"
+    )]
+    CastOnDevice {
+        /// The element type.
+        from: &'static str,
+        /// The one wanted.
+        to: &'static str,
+        /// Where both are.
+        device: Device,
     },
     /// Elements of another type than a stencil wants.
     #[error("dtype: {found}; wanted is {wanted}")]

@@ -1,6 +1,7 @@
 //! Moving elements: a plan from extents and strides, and the loops that follow it.
 
 mod convert;
+mod cuda;
 mod host;
 mod plan;
 mod threads;
@@ -11,7 +12,7 @@ pub use self::threads::{num_threads, set_num_threads};
 use self::convert::Change;
 use self::plan::{Plan, Step};
 use crate::descriptor::Descriptor;
-use crate::device::DeviceError;
+use crate::device::{Device, DeviceError};
 use crate::dtype::DTypeError;
 use crate::error::Result;
 use crate::layout::{Extents, LayoutError};
@@ -19,14 +20,55 @@ use crate::layout::{Extents, LayoutError};
 /// Below so many bytes a run is copied before a plan for it would have been made.
 const AT_ONCE: i64 = 1 << 16;
 
+/// Who reads or writes one side of a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hand {
+    /// This thread, which first has to wait for the devices that are at work on the memory.
+    Host,
+    /// A CUDA device, in the order of the thread's current stream.
+    Device(Device),
+}
+
+/// Who writes `to`, and who reads `from`, when the one is copied into the other.
+///
+/// # Errors
+/// [`DeviceError::NotHostReadable`] for a device that neither the host nor CUDA reaches.
+pub(crate) fn hands(to: &Descriptor, from: &Descriptor) -> Result<(Hand, Hand)> {
+    let casts = !matches!(Change::between(from.dtype(), to.dtype()), Some(Change::None));
+    Ok((hand(to.device(), from.device(), casts)?, hand(from.device(), to.device(), casts)?))
+}
+
+/// Who writes every element of a field.
+///
+/// # Errors
+/// As for [`hands`].
+pub(crate) fn hand_that_fills(to: &Descriptor) -> Result<Hand> {
+    hand(to.device(), Device::CPU, false)
+}
+
+fn hand(here: Device, there: Device, casts: bool) -> Result<Hand> {
+    if here.is_cuda() {
+        Ok(Hand::Device(here))
+    } else if !here.is_host_readable() {
+        Err(DeviceError::NotHostReadable { found: here }.into())
+    } else if there.is_cuda() && here.is_of_cuda() && !casts {
+        // Memory that the device reaches by itself. Elements are converted by the host.
+        Ok(Hand::Device(there))
+    } else {
+        Ok(Hand::Host)
+    }
+}
+
 /// Copies every element of `from` to the same index of `to`, in whose element type it is there.
 ///
 /// # Errors
 /// [`LayoutError::Length`] or [`LayoutError::Shapes`] if the shapes differ, [`DTypeError::Cast`] if [`can_cast`] does not
-/// allow for the element types, [`DeviceError::NotHostReadable`] if the host cannot reach either.
+/// allow for the element types, [`DTypeError::CastOnDevice`] if both are on devices, [`DeviceError`] for a device that
+/// cannot be reached, or with a stream whose work is recorded where the host has to wait for it.
 ///
 /// # Safety
-/// - All elements of `from` are readable and all of `to` writable, by this thread, for the call.
+/// - All elements of `from` are readable and all of `to` writable for the call, by those that [`hands`] names; for a device
+///   in the order of its current stream.
 /// - The two do not overlap.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
@@ -36,10 +78,10 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     let Some(change) = Change::between(from.dtype(), to.dtype()) else {
         return Err(DTypeError::Cast { from: from.dtype().name(), to: to.dtype().name() }.into());
     };
-    for side in [to, from] {
-        if !side.device().is_host_readable() {
-            return Err(DeviceError::NotHostReadable { found: side.device() }.into());
-        }
+    let (writer, reader) = hands(to, from)?;
+    if (writer, reader) != (Hand::Host, Hand::Host) {
+        // SAFETY: passed on from the caller.
+        return unsafe { cuda::copy(to, from, change) };
     }
     if to.dtype() == from.dtype()
         && to.strides() == from.strides()
@@ -104,24 +146,26 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
 /// Writes the same element, given as bytes, to every index of `to`; `fresh` memory has not been touched before.
 ///
 /// # Errors
-/// [`DTypeError::ElementSize`] if `element` is not of the size of one element, [`DeviceError::NotHostReadable`] if
-/// the host cannot reach the memory.
+/// [`DTypeError::ElementSize`] if `element` is not of the size of one element, [`DeviceError`] for a device that cannot be
+/// reached.
 ///
 /// # Safety
-/// - All elements of `to` are writable, by this thread, for the call.
+/// - All elements of `to` are writable for the call, by whom [`hand_that_fills`] names.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Result<()> {
     if element.len() != to.itemsize() {
         let (name, got, wanted) = (to.dtype().name(), element.len(), to.itemsize());
         return Err(DTypeError::ElementSize { name, got, wanted }.into());
     }
-    if !to.device().is_host_readable() {
-        return Err(DeviceError::NotHostReadable { found: to.device() }.into());
-    }
+    let hand = hand_that_fills(to)?;
     let from = std::iter::repeat_n(0, to.ndim());
-    if let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) {
-        // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
-        unsafe { threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None, fresh) };
+    let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) else { return Ok(()) };
+    // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
+    unsafe {
+        match hand {
+            Hand::Host => threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None, fresh),
+            Hand::Device(device) => cuda::fill(device, &plan, to.ptr(), element)?,
+        }
     }
     Ok(())
 }

@@ -26,22 +26,23 @@ impl Plan {
     /// neighbours that are one run in both. Empty fields have no plan. Strides are in bytes.
     pub(super) fn new(shape: &[i64], to: impl Iterator<Item = i64>, from: impl Iterator<Item = i64>) -> Option<Plan> {
         let mut steps = Steps::new();
-        let mut start = (0isize, 0isize);
         for ((extent, to), from) in shape.iter().zip(to).zip(from) {
-            let count = usize::try_from(*extent).ok()?;
-            let (mut to, mut from) = (isize::try_from(to).ok()?, isize::try_from(from).ok()?);
-            match count {
-                0 => return None,
-                1 => continue,
-                _ => {}
-            }
-            if to < 0 {
-                // Backwards on both sides is forwards. The elements lie in memory, so their distances can be counted.
-                let last = isize::try_from(count - 1).ok()?;
-                start = (start.0.wrapping_add(last.wrapping_mul(to)), start.1.wrapping_add(last.wrapping_mul(from)));
-                (to, from) = (-to, from.wrapping_neg());
-            }
-            steps.push(Step { count, to, from });
+            let count = usize::try_from(*extent).ok().filter(|count| *count != 0)?;
+            steps.push(Step { count, to: isize::try_from(to).ok()?, from: isize::try_from(from).ok()? });
+        }
+        Some(Plan::of(steps))
+    }
+
+    /// As [`Plan::new`], of loops with at least one turn each.
+    pub(super) fn of(mut steps: Steps) -> Plan {
+        let mut start = (0isize, 0isize);
+        steps.retain(|step| step.count != 1);
+        for step in steps.iter_mut().filter(|step| step.to < 0) {
+            // Backwards on both sides is forwards. The elements lie in memory, so their distances can be counted.
+            let last = step.count.cast_signed() - 1;
+            start.0 = start.0.wrapping_add(last.wrapping_mul(step.to));
+            start.1 = start.1.wrapping_add(last.wrapping_mul(step.from));
+            (step.to, step.from) = (-step.to, step.from.wrapping_neg());
         }
         steps.sort_by_key(|step| std::cmp::Reverse(step.to));
         // Merged where they are: the loops so far, and those still to be looked at behind them.
@@ -61,7 +62,7 @@ impl Plan {
             }
         }
         steps.truncate(kept);
-        Some(Plan { steps, start })
+        Plan { steps, start }
     }
 
     /// How many elements are visited.

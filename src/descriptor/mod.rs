@@ -160,6 +160,11 @@ impl Descriptor {
         Descriptor { readonly: true, ..self }
     }
 
+    /// The same memory under the name of another device that reaches it.
+    pub(crate) fn on(self, device: Device) -> Descriptor {
+        Descriptor { device, ..self }
+    }
+
     /// The same memory, to be written on the caller's word that this is allowed.
     ///
     /// # Example

@@ -87,7 +87,7 @@ impl Tensor {
     /// As for [`Tensor::copy_of`].
     ///
     /// # Safety
-    /// - Nobody writes to the memory of `from` meanwhile.
+    /// - Nobody writes to the memory of `from` meanwhile; on a device until its current stream has done the work.
     ///
     /// # Example
     /// ```
@@ -117,14 +117,16 @@ impl Tensor {
 
     /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
     /// leading ones, are repeated, and elements of another type cast by the rule of [`can_cast`](crate::can_cast). The
-    /// two may overlap.
+    /// two may overlap, and may be on different devices, whose current streams do the work: see [`crate::cuda`].
     ///
     /// # Errors
-    /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if the host cannot
-    /// reach either, [`crate::OutOfMemory`] if they overlap and there is none to spare.
+    /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if either cannot be
+    /// reached, or a stream would have to be waited for whose work is recorded, [`crate::OutOfMemory`] if memory in between is
+    /// needed and there is none to spare.
     ///
     /// # Safety
-    /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile.
+    /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile; on a
+    ///   device until its current stream has done the work.
     ///
     /// # Example
     /// ```
@@ -141,21 +143,22 @@ impl Tensor {
             // SAFETY: passed on from the caller; a copy overlaps nothing.
             return unsafe {
                 let copy = Tensor::copy_of_shared(&from.spec(), from)?;
-                copy::assign(&self.descriptor, &copy.descriptor)
+                self.written_from(&copy, copy::assign)
             };
         }
         // SAFETY: passed on from the caller.
-        unsafe { copy::assign(&self.descriptor, &from.descriptor) }
+        unsafe { self.written_from(from, copy::assign) }
     }
 
     /// Writes the same element, bit for bit, to every index.
     ///
     /// # Errors
-    /// [`crate::DTypeError::ElementSize`] if `element` is not one element, [`crate::DeviceError`] if the host cannot reach
-    /// the memory.
+    /// [`crate::DTypeError::ElementSize`] if `element` is not one element, [`crate::DeviceError`] if the memory cannot be
+    /// reached.
     ///
     /// # Safety
-    /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile.
+    /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile; on a device until its current
+    ///   stream has done the work.
     ///
     /// # Example
     /// ```
@@ -167,6 +170,7 @@ impl Tensor {
     /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 2.5);
     /// ```
     pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
+        self.reached_by(copy::hand_that_fills(&self.descriptor)?)?;
         // SAFETY: passed on from the caller.
         unsafe { copy::fill(&self.descriptor, element, false) }
     }
@@ -177,7 +181,7 @@ impl Tensor {
     /// - Nobody writes to the memory of `from` meanwhile.
     unsafe fn filled_from(self, from: &Tensor) -> Result<Tensor> {
         // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.
-        unsafe { copy::copy(&self.descriptor, &from.descriptor) }?;
+        unsafe { self.written_from(from, copy::copy) }?;
         Ok(self)
     }
 

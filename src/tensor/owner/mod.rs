@@ -133,6 +133,20 @@ impl Owner {
         self.0.as_deref()?.order.as_deref()
     }
 
+    /// The same owner, who lets go after the work that `order` knows of.
+    pub(crate) fn in_order(mut self, order: Box<Order>) -> Owner {
+        match self.0.as_mut().map(Arc::get_mut) {
+            // Owns nothing.
+            None => self,
+            Some(Some(keeper)) if keeper.order.is_none() => {
+                keeper.order = Some(order);
+                self
+            }
+            // Others have it, in an order of their own.
+            Some(_) => Owner(Keeper::with_order(Kept::Foreign(Box::new(self)), Some(order))),
+        }
+    }
+
     /// Owns an imported managed tensor: its deleter is called when the last clone is dropped.
     ///
     /// # Example

@@ -57,6 +57,11 @@ pub const KERNELS: &[Kernel] = &[
     Kernel { name: "dlfield_copy_4", parameters: COPY, prepare: copy::<4> },
     Kernel { name: "dlfield_copy_8", parameters: COPY, prepare: copy::<8> },
     Kernel { name: "dlfield_copy_16", parameters: COPY, prepare: copy::<16> },
+    Kernel { name: "dlfield_transpose_1", parameters: COPY, prepare: copy::<1> },
+    Kernel { name: "dlfield_transpose_2", parameters: COPY, prepare: copy::<2> },
+    Kernel { name: "dlfield_transpose_4", parameters: COPY, prepare: copy::<4> },
+    Kernel { name: "dlfield_transpose_8", parameters: COPY, prepare: copy::<8> },
+    Kernel { name: "dlfield_transpose_16", parameters: COPY, prepare: copy::<16> },
 ];
 
 /// `(destination, count, value)`

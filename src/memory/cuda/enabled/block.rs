@@ -146,18 +146,22 @@ impl Drop for CudaMemory {
                 Kind::Pooled if sys::cuMemFreeAsync(self.base as u64, raw(self.stream)) == CUresult::CUDA_SUCCESS => {
                     return;
                 }
-                // Also memory of a pool whose stream is gone; this waits for the device.
-                Kind::Pooled | Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
+                Kind::Pooled => {
+                    // The stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more.
+                    let _ = sys::cuCtxSynchronize();
+                    sys::cuMemFree_v2(self.base as u64)
+                }
+                Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
     }
 }
 
-/// Lets the thread allocate while a graph is recorded, for as long as this lives.
-struct Relaxed(sys::CUstreamCaptureMode);
+/// Lets the thread allocate, and load code, while a graph is recorded, for as long as this lives.
+pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
 
 impl Relaxed {
-    fn new() -> Relaxed {
+    pub(crate) fn new() -> Relaxed {
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the mode before is put where the new one was.
         let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::driver::sys::{self, CUevent_flags};
 use smallvec::SmallVec;
 
-use super::context::enter;
+use super::context::{context, enter};
 use super::driver::check;
-use super::streams::{is_capturing, raw};
+use super::streams::{is_capturing, raw, synchronize};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
@@ -30,6 +30,15 @@ impl Order {
     /// Of memory that is let go in the order of `stream`, which was told of it first.
     pub(crate) fn new(device: Device, stream: Stream) -> Order {
         Order { first: (device, stream), by_host: !device.is_cuda(), told: Mutex::default() }
+    }
+
+    /// Of memory of another library, which `stream` was told of first: it is let go after the work of that.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+    pub(crate) fn of_import(device: Device, stream: Stream) -> Result<Box<Order>> {
+        context(device)?;
+        Ok(Box::new(Order::new(device, stream)))
     }
 
     /// The stream in whose order the memory is let go.
@@ -65,6 +74,21 @@ impl Order {
     /// [`DeviceError::Driver`].
     pub(crate) fn precede(&self, device: Device, stream: Stream) -> Result<()> {
         wait((device, stream), self.first)
+    }
+
+    /// Waits for the work of all streams that were told, so that the host may go on with the memory.
+    ///
+    /// # Errors
+    /// [`DeviceError::Capturing`] if there is nothing to wait for, [`DeviceError::Driver`].
+    pub(crate) fn finish(&self) -> Result<()> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (device, stream) in told.into_iter().chain([self.first]) {
+            match synchronize(device, stream) {
+                Err(crate::Error::Device(DeviceError::Driver { .. })) => everything(device)?,
+                finished => finished?,
+            }
+        }
+        Ok(())
     }
 
     /// Whether the stream hears of the memory for the first time.

@@ -1,0 +1,41 @@
+"""Compiles kernels.cu to kernels.ptx with NVRTC, which PyPI has: `pip install nvidia-cuda-nvrtc-cu12`.
+
+The architecture is the oldest that it knows, and the version of PTX that of CUDA 11.2, the oldest driver that dlfield takes:
+NVRTC writes its own version, but the kernels use nothing that is newer.
+"""
+
+import ctypes
+import re
+from importlib.metadata import files
+from pathlib import Path
+
+HERE = Path(__file__).parent
+OPTIONS = [b"--gpu-architecture=compute_52", b"--std=c++17"]
+
+
+def compiled(source: bytes) -> str:
+    """What NVRTC makes of a source."""
+    library = next(file for file in files("nvidia-cuda-nvrtc-cu12") or [] if file.name == "libnvrtc.so.12")
+    nvrtc = ctypes.CDLL(str(library.locate()))
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
+    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), (ctypes.c_char_p * len(OPTIONS))(*OPTIONS))
+    wanted = "ProgramLog" if failed else "PTX"
+    getattr(nvrtc, f"nvrtcGet{wanted}Size")(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{wanted}")(program, text)
+    if failed:
+        raise SystemExit(text.value.decode())
+    return text.value.decode()
+
+
+def main() -> None:
+    """Writes kernels.ptx."""
+    ptx = compiled((HERE / "kernels.cu").read_bytes())
+    ptx = re.sub(r"^\.version .*$", ".version 7.2", ptx, count=1, flags=re.MULTILINE)
+    ptx = re.sub(r"^//.*\n", "", ptx, flags=re.MULTILINE).strip() + "\n"
+    (HERE / "kernels.ptx").write_text("// Made of kernels.cu by `make kernels`.\n" + ptx)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+//! Copies between the host and a device, and from one device to another.
+//!
+//! Rows that are runs on both sides are copied as they are, padded or not. For other layouts there is memory in between. It
+//! lies on the device, where a kernel brings elements into another order many times as fast as the host could; but on the host
+//! where elements are converted, and where the host's side is scattered, which the link would crawl over.
+
+use super::fill::fill;
+use super::launch;
+use super::rows::Rows;
+use super::work::{Detour, Side, Work};
+use crate::copy::convert::Change;
+use crate::copy::plan::{Plan, Steps};
+use crate::copy::threads;
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::cuda::{Stream, current_stream, is_capturing, synchronize, wait};
+use crate::memory::{Block, Contents};
+
+/// What the memory in between starts at a multiple of.
+const ALIGNMENT: usize = 256;
+
+/// The two ends of a copy, one of which is a device that carries the elements, in its current stream.
+#[derive(Clone, Copy)]
+pub(super) enum Link {
+    /// From the host, carried by the destination.
+    Up(Device),
+    /// To the host, carried by the source.
+    Down(Device),
+    /// To another device, carried by the destination.
+    Peer { to: Device, from: Device },
+}
+
+impl Link {
+    fn carrier(self) -> Device {
+        match self {
+            Link::Up(device) | Link::Down(device) | Link::Peer { to: device, .. } => device,
+        }
+    }
+
+    /// The carrier's side, and the other one.
+    fn sides(self) -> (Side, Side) {
+        match self {
+            Link::Up(_) | Link::Peer { .. } => (Side::To, Side::From),
+            Link::Down(_) => (Side::From, Side::To),
+        }
+    }
+}
+
+/// Copies between the host and a device, and waits. `itemsize` is that of the device's elements.
+///
+/// # Safety
+/// - As for [`crate::copy::copy`].
+pub(super) unsafe fn with_host(link: Link, work: &Work, change: Change, itemsize: usize) -> Result<()> {
+    let device = link.carrier();
+    let stream = current_stream(device);
+    if let Link::Up(_) = link
+        && work.plan.steps.iter().all(|step| step.from == 0)
+    {
+        let mut element = [0u8; 16];
+        let one = Plan::of(Steps::new());
+        // SAFETY: the one element that is read is the caller's.
+        unsafe {
+            threads::copy(&one, element.as_mut_ptr(), work.from, itemsize, change, false);
+            return fill(device, &work.plan, work.to, &element[..itemsize]);
+        }
+    }
+    refuse_recording(device, stream)?;
+    // SAFETY: passed on from the caller. Nobody returns before the host's memory is done with.
+    unsafe {
+        match change {
+            Change::None => finished(device, stream, carry(link, work)),
+            Change::Convert { .. } => by_the_host(link, work, change, itemsize),
+        }
+    }
+}
+
+/// Copies from end to end of a link, in the order of the carrier's current stream.
+///
+/// # Safety
+/// - All memory is there until the stream has done it.
+pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
+    let device = link.carrier();
+    let stream = current_stream(device);
+    if let Some(rows) = Rows::of(work).filter(Rows::is_worthwhile) {
+        // SAFETY: passed on from the caller.
+        return unsafe { rows.cross(link, stream) };
+    }
+    // What is recorded runs later, and there is no saying how often: memory in between would be gone.
+    refuse_recording(device, stream)?;
+    let (_, other) = link.sides();
+    let detour = Detour::like(work, other, work.itemsize);
+    let (into, out) = detour.through(work, std::ptr::null_mut());
+    let carried = if let Link::Down(_) = link { out } else { into };
+    // SAFETY: passed on from the caller.
+    unsafe {
+        if Rows::of(&carried).is_some_and(|rows| rows.is_worthwhile()) {
+            by_the_carrier(link, work, &detour)
+        } else if let Link::Peer { to, from } = link {
+            by_the_peer(to, from, work)
+        } else {
+            by_the_host(link, work, Change::None, work.itemsize)
+        }
+    }
+}
+
+/// Carries elements as they are laid out at the other end; their order changes on the carrier.
+///
+/// # Safety
+/// - As for [`carry`].
+unsafe fn by_the_carrier(link: Link, work: &Work, detour: &Detour) -> Result<()> {
+    let device = link.carrier();
+    let stream = current_stream(device);
+    let between = Block::allocate(device, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
+    let (into, out) = detour.through(work, between.as_ptr());
+    // SAFETY: passed on from the caller; the memory in between is freed in the stream's order.
+    unsafe {
+        if let Link::Down(_) = link {
+            launch::copy(device, stream, &into)?;
+            carry(link, &out)
+        } else {
+            carry(link, &into)?;
+            launch::copy(device, stream, &out)
+        }
+    }
+}
+
+/// Brings elements into the order of the carrier, or converts them, on the host.
+///
+/// # Safety
+/// - As for [`with_host`].
+unsafe fn by_the_host(link: Link, work: &Work, change: Change, itemsize: usize) -> Result<()> {
+    let device = link.carrier();
+    let stream = current_stream(device);
+    let (side, _) = link.sides();
+    let detour = Detour::like(work, side, itemsize);
+    let between = Block::allocate(Device::CPU, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
+    let (into, out) = detour.through(work, between.as_ptr());
+    // SAFETY: passed on from the caller; the stream has done its part before the memory in between is read or freed.
+    unsafe {
+        if let Link::Down(_) = link {
+            finished(device, stream, carry(link, &into))?;
+            threads::copy(&out.plan, out.to, out.from, out.itemsize, change, false);
+            Ok(())
+        } else {
+            threads::copy(&into.plan, into.to, into.from, into.itemsize, change, false);
+            finished(device, stream, carry(link, &out))
+        }
+    }
+}
+
+/// Packs scattered elements before they are carried to another device.
+///
+/// # Safety
+/// - As for [`carry`].
+unsafe fn by_the_peer(to: Device, from: Device, work: &Work) -> Result<()> {
+    let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
+    let detour = Detour::like(work, Side::To, work.itemsize);
+    let between = Block::allocate(from, detour.bytes, ALIGNMENT, Contents::Undefined, reads.1)?;
+    let (into, out) = detour.through(work, between.as_ptr());
+    // SAFETY: passed on from the caller; the memory in between is freed in the order of the stream that then waits for the
+    // other.
+    unsafe {
+        launch::copy(from, reads.1, &into)?;
+        wait(writes, reads)?;
+        let carried = carry(Link::Peer { to, from }, &out);
+        carried.and(wait(reads, writes))
+    }
+}
+
+fn refuse_recording(device: Device, stream: Stream) -> Result<()> {
+    if is_capturing(device, stream)? {
+        return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
+    }
+    Ok(())
+}
+
+/// Waits for a stream, whatever became of what was to be asked of it.
+fn finished(device: Device, stream: Stream, asked: Result<()>) -> Result<()> {
+    let waited = synchronize(device, stream);
+    asked.and(waited)
+}

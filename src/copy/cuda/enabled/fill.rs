@@ -1,0 +1,132 @@
+//! The same element everywhere.
+
+use cudarc::driver::sys;
+
+use super::launch;
+use crate::copy::plan::{Plan, Step, Steps};
+use crate::device::Device;
+use crate::error::Result;
+use crate::memory::cuda::{Stream, check, current_stream, enter, raw};
+
+/// Writes an element wherever the plan leads, in the order of the device's current stream.
+///
+/// # Errors
+/// [`crate::DeviceError`].
+///
+/// # Safety
+/// - The device may write every element the plan reaches from `to`.
+pub(in crate::copy) unsafe fn fill(device: Device, plan: &Plan, to: *mut u8, element: &[u8]) -> Result<()> {
+    let stream = current_stream(device);
+    let to = to.wrapping_offset(plan.start.0);
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match plan.steps.split_last() {
+            None => runs(device, stream, element.len(), &[], to, element),
+            Some((inner, outer)) if inner.to == element.len().cast_signed() => {
+                runs(device, stream, inner.count * element.len(), outer, to, element)
+            }
+            Some(_) => scattered(device, stream, &plan.steps, to, element),
+        }
+    }
+}
+
+/// Fills runs of `width` bytes.
+///
+/// # Safety
+/// - As for [`fill`].
+unsafe fn runs(
+    device: Device,
+    stream: Stream,
+    width: usize,
+    outer: &[Step],
+    to: *mut u8,
+    element: &[u8],
+) -> Result<()> {
+    let pattern = repeated(element);
+    let unit = pattern.len();
+    let step = Step { count: width / unit, to: unit.cast_signed(), from: 0 };
+    let steps = || outer.iter().copied().chain([step]).collect::<Steps>();
+    // SAFETY: passed on from the caller.
+    unsafe {
+        if !to.addr().is_multiple_of(unit) {
+            return scattered(device, stream, &steps(), to, pattern);
+        }
+        match (outer, unit) {
+            ([], 8 | 16) => launch::fill_run(device, stream, to, step.count, unit, value(pattern)),
+            ([], _) => set(device, stream, to, pattern, (width, step.count), 1),
+            ([rows], 1 | 2 | 4) if is_pitch(rows.to, width, unit) => {
+                set(device, stream, to, pattern, (rows.to.unsigned_abs(), step.count), rows.count)
+            }
+            _ => scattered(device, stream, &steps(), to, pattern),
+        }
+    }
+}
+
+/// Whether the driver takes rows of `width` bytes at such a distance.
+fn is_pitch(distance: isize, width: usize, unit: usize) -> bool {
+    usize::try_from(distance)
+        .is_ok_and(|distance| distance >= width && distance.is_multiple_of(unit) && i32::try_from(distance).is_ok())
+}
+
+/// Lets the driver fill rows of `count` items of 1, 2 or 4 bytes, `pitch` bytes apart.
+///
+/// # Safety
+/// - As for [`fill`].
+unsafe fn set(
+    device: Device,
+    stream: Stream,
+    to: *mut u8,
+    pattern: &[u8],
+    (pitch, count): (usize, usize),
+    rows: usize,
+) -> Result<()> {
+    let _entered = enter(device)?;
+    let (to, on) = (to.expose_provenance() as u64, raw(stream));
+    // SAFETY: passed on from the caller.
+    let (told, function) = unsafe {
+        match (pattern, rows) {
+            ([a], 1) => (sys::cuMemsetD8Async(to, *a, count, on), "cuMemsetD8Async"),
+            ([a], _) => (sys::cuMemsetD2D8Async(to, pitch, *a, count, rows, on), "cuMemsetD2D8Async"),
+            ([a, b], 1) => (sys::cuMemsetD16Async(to, u16::from_ne_bytes([*a, *b]), count, on), "cuMemsetD16Async"),
+            ([a, b], _) => {
+                let item = u16::from_ne_bytes([*a, *b]);
+                (sys::cuMemsetD2D16Async(to, pitch, item, count, rows, on), "cuMemsetD2D16Async")
+            }
+            (_, 1) => (sys::cuMemsetD32Async(to, word(pattern), count, on), "cuMemsetD32Async"),
+            _ => (sys::cuMemsetD2D32Async(to, pitch, word(pattern), count, rows, on), "cuMemsetD2D32Async"),
+        }
+    };
+    Ok(check(device, function, told)?)
+}
+
+/// Fills items that lie apart, in several goes where elements are not aligned.
+///
+/// # Safety
+/// - As for [`fill`].
+unsafe fn scattered(device: Device, stream: Stream, steps: &Steps, to: *mut u8, element: &[u8]) -> Result<()> {
+    let unit = launch::unit(element.len(), to.addr());
+    for (at, item) in element.chunks_exact(unit).enumerate() {
+        // SAFETY: passed on from the caller; the items of an element lie one behind the other.
+        unsafe { launch::fill_strided(device, stream, steps, to.wrapping_add(at * unit), unit, value(item))? };
+    }
+    Ok(())
+}
+
+/// The shortest part whose repetition is the element: 1, 2, 4, … bytes.
+fn repeated(element: &[u8]) -> &[u8] {
+    let is_whole = |length: &usize| element.chunks(*length).all(|part| part == &element[..*length]);
+    let length = [1, 2, 4, 8].into_iter().filter(|length| *length < element.len()).find(is_whole);
+    &element[..length.unwrap_or(element.len())]
+}
+
+/// An item of 4 bytes as the driver takes it.
+fn word(item: &[u8]) -> u32 {
+    item.try_into().map_or(0, u32::from_ne_bytes)
+}
+
+/// An item as a kernel takes it: its bytes come first.
+fn value(item: &[u8]) -> [u8; 16] {
+    let mut bytes = [0u8; 16];
+    bytes[..item.len()].copy_from_slice(item);
+    bytes
+}

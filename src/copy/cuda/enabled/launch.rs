@@ -1,0 +1,191 @@
+//! Kernels of our own, for layouts that the driver does not know.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys;
+
+use super::module::{Kernel, kernels};
+use super::rows::Rows;
+use super::work::{Work, each};
+use crate::copy::plan::{Step, Steps};
+use crate::device::Device;
+use crate::error::Result;
+use crate::memory::cuda::{Stream, check, enter, raw};
+
+/// Dimensions that a kernel goes through.
+const RANK: usize = 8;
+
+/// Threads of a block: what the kernel that transposes is written for.
+const THREADS: u32 = 256;
+
+/// Enough blocks for any device; kernels loop over what is left.
+const BLOCKS: u64 = 1 << 16;
+
+/// From so long a loop on both sides it pays to go through shared memory.
+const TILED: usize = 16;
+
+/// `Grid` in kernels.cu: the last dimension is the fastest in the destination. Strides are in items.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    count: u64,
+    ndim: u32,
+    pad: u32,
+    shape: [i64; RANK],
+    to: [i64; RANK],
+    from: [i64; RANK],
+}
+
+impl Grid {
+    /// At most [`RANK`] loops over items of `unit` bytes.
+    fn new(steps: &[Step], unit: usize) -> Grid {
+        let mut grid = Grid { count: 1, ndim: 0, pad: 0, shape: [1; RANK], to: [0; RANK], from: [0; RANK] };
+        let items = |distance: isize| (distance / unit.cast_signed()) as i64;
+        for (axis, step) in steps.iter().enumerate().take(RANK) {
+            grid.ndim += 1;
+            grid.count *= step.count as u64;
+            (grid.shape[axis], grid.to[axis], grid.from[axis]) =
+                (step.count.cast_signed() as i64, items(step.to), items(step.from));
+        }
+        grid
+    }
+}
+
+/// Copies what one device reaches by itself.
+///
+/// # Safety
+/// - As for [`crate::copy::copy`], with addresses that the device understands.
+pub(super) unsafe fn copy(device: Device, stream: Stream, work: &Work) -> Result<()> {
+    if let Some(rows) = Rows::of(work).filter(Rows::is_one_call) {
+        // SAFETY: passed on from the caller.
+        return unsafe { rows.within(device, stream) };
+    }
+    let _entered = enter(device)?;
+    let (to, from) = work.first();
+    let unit = unit(work.itemsize, to.addr() | from.addr());
+    let mut steps = work.plan.steps.clone();
+    if unit < work.itemsize {
+        let distance = unit.cast_signed();
+        steps.push(Step { count: work.itemsize / unit, to: distance, from: distance });
+    }
+    let tiled = faster(&steps);
+    if let Some(position) = tiled {
+        let step = steps.remove(position);
+        steps.insert(steps.len() - 1, step);
+    }
+    let kernels = kernels(device)?;
+    let kernel = if tiled.is_some() { kernels.transpose } else { kernels.copy }[place(unit)];
+    // SAFETY: passed on from the caller.
+    unsafe { over(device, stream, kernel, &steps, unit, (to, from), None) }
+}
+
+/// Writes one item of `unit` bytes, the first of `value`, wherever the loops lead.
+///
+/// # Safety
+/// - The device may write there; all addresses are multiples of `unit`.
+pub(super) unsafe fn fill_strided(
+    device: Device,
+    stream: Stream,
+    steps: &Steps,
+    to: *mut u8,
+    unit: usize,
+    value: [u8; 16],
+) -> Result<()> {
+    let _entered = enter(device)?;
+    let kernel = kernels(device)?.fill_strided[place(unit)];
+    // SAFETY: passed on from the caller.
+    unsafe { over(device, stream, kernel, steps, unit, (to, std::ptr::null()), Some(value)) }
+}
+
+/// Writes `count` items of 8 or 16 bytes.
+///
+/// # Safety
+/// - As for [`fill_strided`].
+pub(super) unsafe fn fill_run(
+    device: Device,
+    stream: Stream,
+    to: *mut u8,
+    count: usize,
+    unit: usize,
+    mut value: [u8; 16],
+) -> Result<()> {
+    let _entered = enter(device)?;
+    let kernels = kernels(device)?;
+    let kernel = if unit == 8 { kernels.fill_8 } else { kernels.fill_16 };
+    let (mut to, mut items) = (to, count as u64);
+    let mut parameters: [*mut c_void; 3] = [(&raw mut to).cast(), (&raw mut items).cast(), (&raw mut value).cast()];
+    // SAFETY: passed on from the caller; the parameters are those of the kernel.
+    unsafe { launch(device, stream, kernel, items.div_ceil(THREADS.into()), &mut parameters) }
+}
+
+/// Launches a kernel that copies, or fills with a value, for each turn of the loops that it does not go through.
+///
+/// # Safety
+/// - The device may read and write wherever the loops lead.
+unsafe fn over(
+    device: Device,
+    stream: Stream,
+    kernel: Kernel,
+    steps: &[Step],
+    unit: usize,
+    start: (*mut u8, *const u8),
+    value: Option<[u8; 16]>,
+) -> Result<()> {
+    let (outer, inner) = steps.split_at(steps.len().saturating_sub(RANK));
+    let mut grid = Grid::new(inner, unit);
+    let mut value = value;
+    each(outer, start, &mut |to, from| {
+        let (mut to, mut from) = (to, from);
+        let (to, from, grid): (*mut c_void, *mut c_void, *mut c_void) =
+            ((&raw mut to).cast(), (&raw mut from).cast(), (&raw mut grid).cast());
+        let blocks = grid_blocks(inner);
+        let mut parameters = match &mut value {
+            None => [to, from, grid],
+            Some(value) => [to, grid, std::ptr::from_mut(value).cast()],
+        };
+        // SAFETY: passed on from the caller; the parameters are those of the kernel.
+        unsafe { launch(device, stream, kernel, blocks, &mut parameters) }
+    })
+}
+
+fn grid_blocks(steps: &[Step]) -> u64 {
+    let count: u64 = steps.iter().map(|step| step.count as u64).product();
+    count.div_ceil(THREADS.into())
+}
+
+/// # Safety
+/// - The parameters are places of what the kernel takes.
+unsafe fn launch(
+    device: Device,
+    stream: Stream,
+    kernel: Kernel,
+    blocks: u64,
+    parameters: &mut [*mut c_void],
+) -> Result<()> {
+    let blocks = u32::try_from(blocks.clamp(1, BLOCKS)).unwrap_or(1);
+    // SAFETY: passed on from the caller.
+    let told = unsafe {
+        let (all, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
+        sys::cuLaunchKernel(kernel.0, blocks, 1, 1, THREADS, 1, 1, 0, raw(stream), all, none)
+    };
+    Ok(check(device, "cuLaunchKernel", told)?)
+}
+
+/// The largest item that elements of `itemsize` bytes at such addresses consist of.
+pub(super) fn unit(itemsize: usize, addresses: usize) -> usize {
+    1 << (itemsize | addresses).trailing_zeros()
+}
+
+/// Where kernels for items of `unit` bytes are.
+fn place(unit: usize) -> usize {
+    usize::try_from(unit.trailing_zeros()).unwrap_or(0).min(4)
+}
+
+/// The loop that is fastest in the source, if the innermost one is not and both are long.
+fn faster(steps: &[Step]) -> Option<usize> {
+    let (inner, outer) = steps.split_last()?;
+    let long = |step: &Step| step.count >= TILED && step.from != 0;
+    let position = (0..outer.len()).filter(|at| long(&outer[*at])).min_by_key(|at| outer[*at].from.unsigned_abs())?;
+    let is_faster = outer[position].from.unsigned_abs() < inner.from.unsigned_abs();
+    (is_faster && long(inner)).then_some(position)
+}

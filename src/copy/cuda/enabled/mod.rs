@@ -1,0 +1,82 @@
+//! Copies and fills by CUDA.
+//!
+//! ```text
+//! what one device reaches   one call of the driver where it knows the layout, else a kernel            launch
+//! between two               rows that are runs on both sides: the driver's copies of 1 to 3 dimensions  rows
+//!                           else memory in between, from which a kernel or the host goes on             cross
+//! ```
+//!
+//! A device reaches its own memory, and pinned and managed memory. Everything goes to the current streams of the devices.
+//! What concerns other memory of the host is waited for.
+
+#![allow(unsafe_code, reason = "functions of the driver")]
+
+mod cross;
+mod fill;
+mod launch;
+mod module;
+mod rows;
+mod work;
+
+use self::cross::Link;
+use self::work::Work;
+use crate::copy::convert::Change;
+use crate::copy::plan::Plan;
+use crate::copy::{Hand, hands};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::dtype::DTypeError;
+use crate::error::Result;
+use crate::memory::cuda::{current_stream, is_capturing, wait};
+
+pub(in crate::copy) use self::fill::fill;
+
+/// Copies elements that at least one device reaches.
+///
+/// # Errors
+/// [`DTypeError::CastOnDevice`], [`DeviceError`], [`crate::OutOfMemory`] if there is none for in between.
+///
+/// # Safety
+/// - As for [`crate::copy::copy`].
+pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, change: Change) -> Result<()> {
+    let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
+    let work = Work { plan, to: to.ptr(), from: from.ptr(), itemsize: to.itemsize() };
+    // SAFETY: passed on from the caller.
+    unsafe {
+        match (hands(to, from)?, change) {
+            ((Hand::Device(device), Hand::Device(_)), Change::Convert { .. }) => {
+                Err(DTypeError::CastOnDevice { from: from.dtype().name(), to: to.dtype().name(), device }.into())
+            }
+            ((Hand::Device(there), Hand::Device(here)), Change::None) if there == here => {
+                launch::copy(there, current_stream(there), &work)
+            }
+            ((Hand::Device(there), Hand::Device(here)), Change::None) => between(there, here, &work),
+            ((Hand::Device(device), Hand::Host), _) => cross::with_host(Link::Up(device), &work, change, to.itemsize()),
+            ((Hand::Host, Hand::Device(device)), _) => {
+                cross::with_host(Link::Down(device), &work, change, from.itemsize())
+            }
+            ((Hand::Host, Hand::Host), _) => Ok(()),
+        }
+    }
+}
+
+/// Copies from one device to another, in the order of both current streams. A graph that is recorded in the destination's is
+/// ordered with what the other device does by who runs it.
+///
+/// # Safety
+/// - As for [`copy`].
+unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
+    let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
+    if is_capturing(from, reads.1)? {
+        return Err(DeviceError::Capturing { device: from, stream: reads.1.handle() }.into());
+    }
+    let link = Link::Peer { to, from };
+    if is_capturing(to, writes.1)? {
+        // SAFETY: passed on from the caller.
+        return unsafe { cross::carry(link, work) };
+    }
+    wait(writes, reads)?;
+    // SAFETY: as above.
+    let carried = unsafe { cross::carry(link, work) };
+    carried.and(wait(reads, writes))
+}

@@ -1,0 +1,80 @@
+//! Our kernels, loaded into the context of each device that needs them.
+
+use std::ffi::CString;
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::sys;
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::memory::cuda::{Relaxed, check, enter};
+
+/// What a driver compiles for its device when it is loaded.
+const PTX: &str = concat!(include_str!("../kernels.ptx"), "\0");
+
+/// The kernels of one device; those that come for items of 1, 2, 4, 8 and 16 bytes in this order.
+#[derive(Clone, Copy)]
+pub(super) struct Kernels {
+    pub(super) copy: [Kernel; 5],
+    pub(super) transpose: [Kernel; 5],
+    pub(super) fill_strided: [Kernel; 5],
+    pub(super) fill_8: Kernel,
+    pub(super) fill_16: Kernel,
+}
+
+/// A kernel's handle.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel(pub(super) sys::CUfunction);
+
+// SAFETY: the driver takes a handle from any thread.
+unsafe impl Send for Kernel {}
+
+/// The kernels of a device that was entered; they stay for as long as the process runs.
+pub(super) fn kernels(device: Device) -> Result<Kernels> {
+    static LOADED: Mutex<Vec<(i32, Kernels)>> = Mutex::new(Vec::new());
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let ordinal = device.cuda_ordinal();
+    if let Some((_, kernels)) = loaded.iter().find(|(of, _)| *of == ordinal) {
+        return Ok(*kernels);
+    }
+    let kernels = load(device)?;
+    loaded.push((ordinal, kernels));
+    Ok(kernels)
+}
+
+fn load(device: Device) -> Result<Kernels> {
+    let _entered = enter(device)?;
+    // Loading is nothing that a graph would record.
+    let _relaxed = Relaxed::new();
+    let mut module = std::ptr::null_mut();
+    // SAFETY: a place for the handle, and text that ends with a zero.
+    let told = unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
+    check(device, "cuModuleLoadData", told)?;
+    let find = |name: String| -> Result<Kernel> {
+        let name = CString::new(name).unwrap_or_default();
+        let mut function = std::ptr::null_mut();
+        // SAFETY: a place for the handle, the module that was just loaded, and a name.
+        let told = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
+        check(device, "cuModuleGetFunction", told)?;
+        Ok(Kernel(function))
+    };
+    let sized = |name: &str| -> Result<[Kernel; 5]> {
+        let of = |bytes: usize| find(format!("{name}_{bytes}"));
+        Ok([of(1)?, of(2)?, of(4)?, of(8)?, of(16)?])
+    };
+    let found = || -> Result<Kernels> {
+        Ok(Kernels {
+            copy: sized("dlfield_copy")?,
+            transpose: sized("dlfield_transpose")?,
+            fill_strided: sized("dlfield_fill_strided")?,
+            fill_8: find("dlfield_fill_8".to_owned())?,
+            fill_16: find("dlfield_fill_16".to_owned())?,
+        })
+    };
+    let kernels = found();
+    if kernels.is_err() {
+        // SAFETY: nobody has a kernel of it.
+        let _ = unsafe { sys::cuModuleUnload(module) };
+    }
+    kernels
+}

@@ -1,0 +1,194 @@
+//! Copies by the driver: of rows that are runs of memory on both sides.
+
+use std::mem::MaybeUninit;
+
+use cudarc::driver::sys::{self, CUmemorytype};
+
+use super::cross::Link;
+use super::work::{Work, each};
+use crate::copy::plan::{Plan, Step};
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::cuda::{Stream, check, enter, raw};
+
+/// The driver takes no rows that are further apart.
+const FURTHEST: usize = (1 << 31) - 1;
+
+/// Rows so short are better moved by a kernel, if there are more than a few.
+const SHORT: usize = 64;
+
+/// Few rows, and few calls.
+const FEW: usize = 16;
+
+/// From so many bytes on the time that a call takes doesn't matter.
+const LONG: usize = 64 << 10;
+
+/// A box of rows for one call, and the loops for more calls.
+pub(super) struct Rows<'w> {
+    width: usize,
+    height: usize,
+    depth: usize,
+    /// Bytes from row to row, on both sides.
+    pitch: (usize, usize),
+    /// Rows from layer to layer, on both sides.
+    layer: (usize, usize),
+    outer: &'w [Step],
+    start: (*mut u8, *const u8),
+}
+
+impl Rows<'_> {
+    /// The rows of some work, if its elements are runs on both sides.
+    pub(super) fn of(work: &Work) -> Option<Rows<'_>> {
+        let Work { plan: Plan { steps, .. }, itemsize, .. } = work;
+        let unit = itemsize.cast_signed();
+        let (width, outer) = match steps.split_last() {
+            None => (*itemsize, &steps[..]),
+            Some((inner, outer)) if (inner.to, inner.from) == (unit, unit) => (inner.count * itemsize, outer),
+            Some(_) => return None,
+        };
+        let mut rows =
+            Rows { width, height: 1, depth: 1, pitch: (width, width), layer: (1, 1), outer, start: work.first() };
+        if let Some((step, outer)) = rows.outer.split_last()
+            && let Some(pitch) = multiples(step, (1, 1), (width, width))
+            && pitch.0.max(pitch.1) <= FURTHEST
+        {
+            (rows.height, rows.pitch, rows.layer, rows.outer) = (step.count, pitch, (step.count, step.count), outer);
+            if let Some((step, outer)) = rows.outer.split_last()
+                && let Some(layer) = multiples(step, pitch, rows.layer)
+            {
+                (rows.depth, rows.layer, rows.outer) = (step.count, layer, outer);
+            }
+        }
+        Some(rows)
+    }
+
+    /// Whether the driver does it in one call, and well.
+    pub(super) fn is_one_call(&self) -> bool {
+        self.outer.is_empty() && self.is_worthwhile()
+    }
+
+    /// Whether it takes few calls for what is to be moved, with rows that are long enough.
+    pub(super) fn is_worthwhile(&self) -> bool {
+        let rows = self.height * self.depth;
+        let calls: usize = self.outer.iter().map(|step| step.count).product();
+        (rows <= FEW || self.width >= SHORT) && (calls <= FEW || rows * self.width >= LONG)
+    }
+
+    /// Copies from the host, to it, or to another device.
+    ///
+    /// # Safety
+    /// - The memory is there on both sides until the stream has done it.
+    pub(super) unsafe fn cross(&self, link: Link, stream: Stream) -> Result<()> {
+        let (device, host) = (CUmemorytype::CU_MEMORYTYPE_UNIFIED, CUmemorytype::CU_MEMORYTYPE_HOST);
+        // SAFETY: passed on from the caller.
+        match link {
+            Link::Up(to) => unsafe { self.by_calls(to, stream, device, host) },
+            Link::Down(from) => unsafe { self.by_calls(from, stream, host, device) },
+            Link::Peer { to, from } => unsafe { self.to_peer(to, from, stream) },
+        }
+    }
+
+    /// Copies what one device reaches by itself.
+    ///
+    /// # Safety
+    /// - As for [`Rows::cross`].
+    pub(super) unsafe fn within(&self, device: Device, stream: Stream) -> Result<()> {
+        let unified = CUmemorytype::CU_MEMORYTYPE_UNIFIED;
+        // SAFETY: passed on from the caller.
+        unsafe { self.by_calls(device, stream, unified, unified) }
+    }
+
+    /// # Safety
+    /// - As for [`Rows::cross`].
+    unsafe fn by_calls(
+        &self,
+        device: Device,
+        stream: Stream,
+        to_kind: CUmemorytype,
+        from_kind: CUmemorytype,
+    ) -> Result<()> {
+        let _entered = enter(device)?;
+        each(self.outer, self.start, &mut |to, from| {
+            let (to, from) = (to.expose_provenance(), from.expose_provenance());
+            let (to_device, from_device) = (to as u64, from as u64);
+            let (to_host, from_host) =
+                (std::ptr::with_exposed_provenance_mut(to), std::ptr::with_exposed_provenance(from));
+            // SAFETY: passed on from the caller; zeros are no kind of memory, but that is stated.
+            let (told, function) = unsafe {
+                if self.height == 1 {
+                    let width = self.width;
+                    match (to_kind, from_kind) {
+                        (_, CUmemorytype::CU_MEMORYTYPE_HOST) => {
+                            (sys::cuMemcpyHtoDAsync_v2(to_device, from_host, width, raw(stream)), "cuMemcpyHtoDAsync")
+                        }
+                        (CUmemorytype::CU_MEMORYTYPE_HOST, _) => {
+                            (sys::cuMemcpyDtoHAsync_v2(to_host, from_device, width, raw(stream)), "cuMemcpyDtoHAsync")
+                        }
+                        _ => (sys::cuMemcpyAsync(to_device, from_device, width, raw(stream)), "cuMemcpyAsync"),
+                    }
+                } else {
+                    // Rows alone are a box with one layer.
+                    let mut copy = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
+                    let it = copy.as_mut_ptr();
+                    ((*it).srcMemoryType, (*it).srcHost, (*it).srcDevice) = (from_kind, from_host, from_device);
+                    ((*it).dstMemoryType, (*it).dstHost, (*it).dstDevice) = (to_kind, to_host, to_device);
+                    ((*it).dstPitch, (*it).srcPitch) = self.pitch;
+                    ((*it).dstHeight, (*it).srcHeight) = self.layer;
+                    ((*it).WidthInBytes, (*it).Height, (*it).Depth) = (self.width, self.height, self.depth);
+                    (sys::cuMemcpy3DAsync_v2(it, raw(stream)), "cuMemcpy3DAsync")
+                }
+            };
+            Ok(check(device, function, told)?)
+        })
+    }
+
+    /// Copies to another device, in a stream of that one.
+    ///
+    /// # Safety
+    /// - As for [`Rows::cross`].
+    unsafe fn to_peer(&self, to_device: Device, from_device: Device, stream: Stream) -> Result<()> {
+        let from_context = context(from_device)?;
+        let _entered = enter(to_device)?;
+        let to_context = context(to_device)?;
+        let device = CUmemorytype::CU_MEMORYTYPE_DEVICE;
+        each(self.outer, self.start, &mut |to, from| {
+            let (to, from) = (to.expose_provenance() as u64, from.expose_provenance() as u64);
+            // SAFETY: as above.
+            let (told, function) = unsafe {
+                if self.height == 1 {
+                    let told = sys::cuMemcpyPeerAsync(to, to_context, from, from_context, self.width, raw(stream));
+                    (told, "cuMemcpyPeerAsync")
+                } else {
+                    let mut copy = MaybeUninit::<sys::CUDA_MEMCPY3D_PEER>::zeroed();
+                    let it = copy.as_mut_ptr();
+                    ((*it).srcMemoryType, (*it).dstMemoryType) = (device, device);
+                    ((*it).srcDevice, (*it).srcContext) = (from, from_context);
+                    ((*it).dstDevice, (*it).dstContext) = (to, to_context);
+                    ((*it).dstPitch, (*it).srcPitch) = self.pitch;
+                    ((*it).dstHeight, (*it).srcHeight) = self.layer;
+                    ((*it).WidthInBytes, (*it).Height, (*it).Depth) = (self.width, self.height, self.depth);
+                    (sys::cuMemcpy3DPeerAsync(it, raw(stream)), "cuMemcpy3DPeerAsync")
+                }
+            };
+            Ok(check(to_device, function, told)?)
+        })
+    }
+}
+
+/// How often `unit` goes into the distances of a step, on both sides; `None` if it doesn't, or less often than `least`.
+fn multiples(step: &Step, unit: (usize, usize), least: (usize, usize)) -> Option<(usize, usize)> {
+    let often = |distance: isize, unit: usize, least: usize| {
+        let distance = usize::try_from(distance).ok()?;
+        (distance.is_multiple_of(unit) && distance / unit >= least).then_some(distance / unit)
+    };
+    Some((often(step.to, unit.0, least.0)?, often(step.from, unit.1, least.1)?))
+}
+
+/// The context that a device has been entered with.
+fn context(device: Device) -> Result<sys::CUcontext, DeviceError> {
+    let _entered = enter(device)?;
+    let mut context = std::ptr::null_mut();
+    // SAFETY: a place for the handle.
+    check(device, "cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut context) })?;
+    Ok(context)
+}

@@ -1,0 +1,148 @@
+//! Tensors on devices: whose turn it is, and the way from one device to another.
+
+#![allow(unsafe_code, reason = "what is copied is memory that others may have")]
+
+use super::Tensor;
+use crate::copy::{self, Hand};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::cuda::{Stream, current_stream, is_capturing, synchronize};
+use crate::protocol::ExchangeError;
+
+impl Tensor {
+    /// This field on a device: the same memory if that reaches it, else a copy, with the same layout, padding, alignment and
+    /// labels. Pinned and managed memory is the host's (`cpu`) and every CUDA device's too, and a field that is asked for there
+    /// goes under that name from then on.
+    ///
+    /// `copy` says whether it has to be a copy (`Some(true)`) or must not be one (`Some(false)`). Copies are made in the order
+    /// of the devices' current streams: see [`crate::cuda`].
+    ///
+    /// # Errors
+    /// As for [`Tensor::copy_of`], and [`ExchangeError::NeedsCopy`] if there must not be a copy.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Device, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32)).unwrap();
+    /// let same = field.to_device(Device::CPU, None).unwrap();
+    /// assert_eq!(same.descriptor().ptr(), field.descriptor().ptr());
+    /// assert!(field.to_device(Device::cuda(0), Some(false)).is_err());
+    /// ```
+    pub fn to_device(&self, device: Device, copy: Option<bool>) -> Result<Tensor> {
+        match self.same_on(device, copy)? {
+            Some(same) => Ok(same),
+            None => Tensor::copy_of(&self.spec().device(device), self),
+        }
+    }
+
+    /// As [`Tensor::to_device`], of memory that others have too.
+    ///
+    /// # Errors
+    /// As for [`Tensor::to_device`].
+    ///
+    /// # Safety
+    /// - As for [`Tensor::copy_of_shared`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Device, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4], DType::F32)).unwrap();
+    /// let lent = field.to_versioned(false).unwrap();
+    /// // SAFETY: what was lent is here, and nothing is done with it.
+    /// let copy = unsafe { field.to_device_shared(Device::CPU, Some(true)) }.unwrap();
+    /// assert_ne!(copy.descriptor().ptr(), field.descriptor().ptr());
+    /// drop(lent);
+    /// ```
+    pub unsafe fn to_device_shared(&self, device: Device, copy: Option<bool>) -> Result<Tensor> {
+        match self.same_on(device, copy)? {
+            Some(same) => Ok(same),
+            // SAFETY: passed on from the caller.
+            None => unsafe { Tensor::copy_of_shared(&self.spec().device(device), self) },
+        }
+    }
+
+    /// The same memory on a device; `None` if it takes a copy.
+    fn same_on(&self, device: Device, copy: Option<bool>) -> Result<Option<Tensor>> {
+        let here = self.descriptor.device();
+        if copy == Some(true) {
+            return Ok(None);
+        }
+        if device == here {
+            return Ok(Some(self.clone()));
+        }
+        if self.is_of_host_and_devices() && device == Device::CPU {
+            self.reached_by(Hand::Host)?;
+        } else if self.is_of_host_and_devices() && device.is_cuda() {
+            // Nothing else asks whether there is such a device.
+            Stream::new(device, current_stream(device).handle())?;
+            self.reached_by(Hand::Device(device))?;
+        } else if copy == Some(false) {
+            let reason = format!("the memory is on {here}, which {device} does not reach");
+            return Err(ExchangeError::NeedsCopy { reason }.into());
+        } else {
+            return Ok(None);
+        }
+        let mut same = self.clone();
+        same.descriptor = same.descriptor.on(device);
+        Ok(Some(same))
+    }
+
+    /// Whether the memory is pinned or managed, so that the host and devices reach it.
+    fn is_of_host_and_devices(&self) -> bool {
+        [Device::CUDA_HOST, Device::CUDA_MANAGED].contains(&self.descriptor.device())
+    }
+
+    /// Writes to this field what `write` makes of another, after the work on both.
+    ///
+    /// # Safety
+    /// - As for `write`.
+    pub(super) unsafe fn written_from(
+        &self,
+        from: &Tensor,
+        write: unsafe fn(&Descriptor, &Descriptor) -> Result<()>,
+    ) -> Result<()> {
+        let (writer, reader) = copy::hands(&self.descriptor, &from.descriptor)?;
+        self.reached_by(writer)?;
+        from.reached_by(reader)?;
+        // SAFETY: passed on from the caller.
+        let written = unsafe { write(&self.descriptor, &from.descriptor) };
+        let left = self.left_by(writer).and(from.left_by(reader));
+        written.and(left)
+    }
+
+    /// Puts what a hand does next with the memory after the work of those that were told of it.
+    pub(crate) fn reached_by(&self, hand: Hand) -> Result<()> {
+        if self.descriptor.size() == 0 {
+            return Ok(());
+        }
+        match (hand, self.owner.order()) {
+            (Hand::Host, Some(order)) => order.finish(),
+            (Hand::Host, None) if self.is_of_host_and_devices() => {
+                let device = self.descriptor.device();
+                synchronize(device, current_stream(device))
+            }
+            (Hand::Host, None) => Ok(()),
+            (Hand::Device(device), Some(order)) => order.join(device, current_stream(device)),
+            (Hand::Device(device), None) => {
+                let stream = current_stream(device);
+                if self.is_of_host_and_devices() && is_capturing(device, stream)? {
+                    return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for work on memory whose owner does not know who is at work on it, as it may be gone with this tensor.
+    fn left_by(&self, hand: Hand) -> Result<()> {
+        match hand {
+            Hand::Device(device)
+                if self.owner.order().is_none() && self.is_of_host_and_devices() && self.descriptor.size() > 0 =>
+            {
+                synchronize(device, current_stream(device))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Copies between all kinds of memory, of all layouts.
+
+use dlfield::cuda::{Stream, current_stream, device_count, with_stream};
+use dlfield::{DType, DTypeError, Device, Error, Spec, Tensor, can_cast};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::cases::{Side, config, dtype, pair};
+use crate::double::{Double, on_cuda};
+use crate::driver::OwnStream;
+use crate::memory::{Image, elements, numbers, put};
+
+/// From and to: everything that a copy can go between.
+fn routes() -> Vec<(Device, Device)> {
+    let devices = device_count().min(2);
+    let mut places = vec![Device::CPU, Device::CUDA_HOST, Device::CUDA_MANAGED];
+    places.extend((0..devices).map(|number| Device::cuda(u16::try_from(number).unwrap())));
+    places.iter().flat_map(|from| places.iter().map(|to| (*from, *to))).collect()
+}
+
+/// Copies one field into another, in streams of its own, and compares all memory of the destination.
+fn copies_everything(
+    (to_device, from_device): (Device, Device),
+    shape: &[i64],
+    (to_side, from_side): (&Side, &Side),
+    dtype: DType,
+) {
+    let (whole, to) = to_side.field(shape, dtype, to_device);
+    let (_, from) = from_side.field(shape, dtype, from_device);
+    let (values, before) = (numbers(&from, 1), numbers(&whole, 2));
+    put(&from, &values);
+    put(&whole, &before);
+    let mut expected = Image::of(&whole);
+    expected.replace(&to, whole.descriptor().ptr(), &values);
+    // SAFETY: both are this test's.
+    unsafe { to.assign(&from) }.unwrap();
+    assert_eq!(Image::of(&whole), expected, "{from_device} to {to_device}");
+    assert_eq!(elements(&from), values);
+}
+
+#[test]
+fn all_layouts_between_all_kinds_of_memory() {
+    on_cuda(|| {
+        let routes = routes();
+        proptest!(config(400), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
+            copies_everything(route, &shape, (&to, &from), dtype);
+        });
+    });
+}
+
+#[test]
+fn in_streams_that_wait_for_no_other() {
+    on_cuda(|| {
+        let routes = routes();
+        let streams: Vec<_> =
+            (0..device_count().min(2)).map(|n| OwnStream::new(Device::cuda(u16::try_from(n).unwrap()))).collect();
+        let last = streams.last().unwrap();
+        proptest!(config(150), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
+            with_stream(Device::cuda(0), streams[0].stream, || {
+                with_stream(last.device, last.stream, || copies_everything(route, &shape, (&to, &from), dtype));
+            });
+        });
+    });
+}
+
+#[test]
+fn allocations_that_copy() {
+    on_cuda(|| {
+        let routes = routes();
+        proptest!(config(100), |((shape, _, from) in pair(), dtype in dtype(), (to, from_device) in select(routes.clone()))| {
+            let (_, from) = from.field(&shape, dtype, from_device);
+            let values = numbers(&from, 3);
+            put(&from, &values);
+            let copy = from.to_device(to, Some(true)).unwrap();
+            prop_assert_eq!(copy.descriptor().device(), to);
+            prop_assert_eq!(copy.layout(), from.layout());
+            prop_assert_eq!(elements(&copy), values);
+        });
+    });
+}
+
+#[test]
+fn shapes_are_broadcast() {
+    on_cuda(|| {
+        for (to, from) in routes() {
+            for shape in [&[1i64][..], &[], &[5], &[4, 1], &[3, 1, 5], &[1, 3, 4, 5]] {
+                let field = Tensor::zeros(&Spec::new(&[3, 4, 5], DType::F32).device(to)).unwrap();
+                let part = Tensor::empty(&Spec::new(shape, DType::F32).device(from)).unwrap();
+                let values = numbers(&part, 4);
+                put(&part, &values);
+                // SAFETY: both are this test's.
+                unsafe { field.assign(&part) }.unwrap();
+                let extent = |axis: usize| (axis + shape.len()).checked_sub(3).map_or(1, |axis| shape[axis]);
+                let mut expected = vec![];
+                for (i, j, k) in (0..60).map(|at| (at / 20, at / 5 % 4, at % 5)) {
+                    let at = |index: i64, axis| if extent(axis) == 1 { 0 } else { index };
+                    let element = (at(i, 0) * extent(1) + at(j, 1)) * extent(2) + at(k, 2);
+                    let element = usize::try_from(element).unwrap();
+                    expected.extend_from_slice(&values[4 * element..][..4]);
+                }
+                assert_eq!(elements(&field), expected, "{shape:?} from {from} to {to}");
+            }
+        }
+    });
+}
+
+#[test]
+fn elements_are_converted_on_the_host() {
+    on_cuda(|| {
+        for (to, from) in routes() {
+            let small = Tensor::empty(&Spec::new(&[3, 4], DType::I16).device(from)).unwrap();
+            put(&small, &(0..12i16).flat_map(|number| (number - 5).to_ne_bytes()).collect::<Vec<_>>());
+            let turned = small.transpose(&[1, 0]).unwrap();
+            let spec = Spec::new(&[4, 3], DType::F64).device(to).alignment_size(64);
+            let copied = Tensor::copy_of(&spec, &turned);
+            let on_devices = [to, from].iter().all(|device| !device.is_host_readable());
+            if on_devices {
+                let Err(Error::DType(DTypeError::CastOnDevice { .. })) = copied else { panic!("{copied:?}") };
+                continue;
+            }
+            let expected = (0..4).flat_map(|i| (0..3).map(move |j| f64::from(4 * j + i - 5)));
+            let bytes: Vec<u8> = expected.flat_map(f64::to_ne_bytes).collect();
+            assert_eq!(elements(&copied.unwrap()), bytes, "{from} to {to}");
+        }
+        assert!(!can_cast(DType::F64, DType::I16));
+        let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).device(Device::cuda(0))).unwrap();
+        let refused = Tensor::copy_of(&Spec::new(&[3], DType::I16), &floats);
+        assert!(matches!(refused, Err(Error::DType(DTypeError::Cast { .. }))));
+    });
+}
+
+#[test]
+fn overlapping_views_are_copied_aside() {
+    on_cuda(|| {
+        for device in [Device::cuda(0), Device::CUDA_MANAGED, Device::CUDA_HOST] {
+            let field = Tensor::empty(&Spec::new(&[9], DType::F64).device(device)).unwrap();
+            let values = numbers(&field, 5);
+            put(&field, &values);
+            let part = |start| field.view(&[dlfield::Index::Range { start, len: 8, step: 1 }]).unwrap();
+            // SAFETY: the field is this test's.
+            unsafe { part(1).assign(&part(0)) }.unwrap();
+            assert_eq!(elements(&field), [&values[..8], &values[..64]].concat());
+        }
+    });
+}
+
+#[test]
+fn nothing_is_asked_of_the_driver_for_fields_without_elements() {
+    on_cuda(|| {
+        for (to, from) in routes() {
+            let spec = Spec::new(&[3, 0, 4], DType::F32);
+            let (to, from) = (spec.clone().device(to), Tensor::empty(&spec.device(from)).unwrap());
+            let to = Tensor::empty(&to).unwrap();
+            let calls = Double::find().map(|double| double.count("calls"));
+            // SAFETY: both are this test's.
+            unsafe { to.assign(&from) }.unwrap();
+            // SAFETY: as above.
+            unsafe { to.fill(&[0; 4]) }.unwrap();
+            assert_eq!(Double::find().map(|double| double.count("calls")), calls);
+        }
+    });
+}
+
+#[test]
+fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        with_stream(device, stream.stream, || {
+            let field = Tensor::empty(&Spec::new(&[40, 30], DType::F64).alignment_size(64).device(device)).unwrap();
+            let host = Tensor::empty(&Spec::new(&[40, 30], DType::F64)).unwrap();
+            let values = numbers(&host, 6);
+            put(&host, &values);
+            // SAFETY: both are this test's.
+            unsafe { field.assign(&host) }.unwrap();
+            // SAFETY: as above.
+            unsafe { host.fill(&[0; 8]) }.unwrap();
+            drop(host);
+            let back = field.to_device(Device::CPU, None).unwrap();
+            // Not by `elements`, which waits.
+            // SAFETY: a compact field of the host.
+            let found = unsafe { std::slice::from_raw_parts(back.descriptor().ptr(), 8) };
+            assert_eq!(found, &values[..8]);
+        });
+        assert_eq!(current_stream(device), Stream::LEGACY);
+    });
+}
+
+#[test]
+fn a_copy_without_memory_in_between_fails_and_loses_nothing() {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
+        let turned = host.transpose(&[2, 1, 0]).unwrap();
+        let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).device(Device::cuda(0))).unwrap();
+        double.fail_allocation(0);
+        // SAFETY: both are this test's.
+        let refused = unsafe { field.assign(&turned) };
+        assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
+        // SAFETY: as above.
+        unsafe { field.assign(&turned) }.unwrap();
+    });
+}

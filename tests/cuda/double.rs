@@ -1,0 +1,136 @@
+//! What every test is wrapped in: one at a time, and nothing left behind that the driver double noticed.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor, cuda};
+
+use crate::driver;
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// Counts of what must not happen.
+const MISUSE: [&str; 11] = [
+    "races",
+    "double_frees",
+    "bad_frees",
+    "use_after_free",
+    "out_of_bounds",
+    "bad_handles",
+    "no_context",
+    "foreign_context",
+    "no_peer_access",
+    "host_memory_gone",
+    "panics",
+];
+
+/// Runs a test where there is CUDA, or asks what a machine without it says.
+pub fn on_cuda(test: impl FnOnce()) {
+    tolerating(&[], test);
+}
+
+/// As [`on_cuda`], for a test that provokes what these counters count.
+pub fn tolerating(provoked: &[&str], test: impl FnOnce()) {
+    let _turn = turn();
+    if !cuda::is_available() {
+        return without_cuda();
+    }
+    let double = Double::find();
+    double.as_ref().inspect(|double| double.reset());
+    let (before, current) = (double.as_ref().map(|double| double.count("leaks")), driver::current());
+    test();
+    // What could not be let go while work was recorded goes with the next memory.
+    drop(Tensor::empty(&Spec::new(&[1], DType::F64).device(Device::cuda(0))).unwrap());
+    driver::finish_everything();
+    assert_eq!(driver::current(), current, "the current context is another one");
+    let Some(double) = double else { return };
+    let misused: Vec<_> =
+        MISUSE.into_iter().filter(|name| !provoked.contains(name) && double.count(name) != 0).collect();
+    assert!(misused.is_empty(), "{misused:?}: {}", double.report());
+    assert_eq!(Some(double.count("leaks")), before, "memory was left behind: {}", double.report());
+}
+
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn without_cuda() {
+    assert_eq!(cuda::device_count(), 0);
+    assert!(!cuda::why_not().unwrap().is_empty());
+    for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).device(device)).unwrap_err();
+        assert!(matches!(refused, Error::Device(DeviceError::NoCuda { device: named, .. }) if named == device));
+    }
+    let field = Tensor::zeros(&Spec::new(&[3], DType::F64)).unwrap();
+    assert!(matches!(field.to_device(Device::cuda(0), None), Err(Error::Device(DeviceError::NoCuda { .. }))));
+}
+
+/// The double's own functions.
+pub struct Double(*mut c_void);
+
+impl Double {
+    /// `None` on hardware.
+    pub fn find() -> Option<Double> {
+        // SAFETY: the driver is loaded already, under this name.
+        let library = unsafe { dlopen(c"libcuda.so.1".as_ptr(), 2) };
+        let double = Double(library);
+        (!library.is_null() && !double.function("fakecuda_report").is_null()).then_some(double)
+    }
+
+    fn function(&self, name: &str) -> *mut c_void {
+        let name = CString::new(name).unwrap();
+        // SAFETY: a library that was opened.
+        unsafe { dlsym(self.0, name.as_ptr()) }
+    }
+
+    pub fn reset(&self) {
+        // SAFETY: the function's type, as the double's README says.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(self.function("fakecuda_reset"))() };
+    }
+
+    /// Lets the allocation after the next `after` fail.
+    pub fn fail_allocation(&self, after: i64) {
+        let function = self.function("fakecuda_fail_allocations");
+        // SAFETY: as above.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(i64) -> c_int>(function)(after) };
+    }
+
+    /// Lets the next call of a function fail.
+    pub fn fail(&self, function: &str, code: c_int) {
+        let name = CString::new(function).unwrap();
+        let function = self.function("fakecuda_fail");
+        type Fail = extern "C" fn(*const c_char, c_int) -> c_int;
+        // SAFETY: as above.
+        unsafe { std::mem::transmute::<*mut c_void, Fail>(function)(name.as_ptr(), code) };
+    }
+
+    /// Says that the host is about to touch memory.
+    pub fn host_access(&self, address: usize, bytes: usize, write: bool) {
+        type Access = extern "C" fn(u64, usize, bool) -> c_int;
+        let function = self.function("fakecuda_host_access");
+        // SAFETY: as above.
+        unsafe { std::mem::transmute::<*mut c_void, Access>(function)(address as u64, bytes, write) };
+    }
+
+    pub fn report(&self) -> String {
+        type Report = extern "C" fn(*mut c_char, usize) -> usize;
+        let mut text = vec![0u8; 1 << 20];
+        let function = self.function("fakecuda_report");
+        // SAFETY: as above, with room for the text.
+        let length =
+            unsafe { std::mem::transmute::<*mut c_void, Report>(function)(text.as_mut_ptr().cast(), text.len()) };
+        text.truncate(length);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// A number of the report.
+    pub fn count(&self, name: &str) -> u64 {
+        let report = self.report();
+        let (_, rest) = report.split_once(&format!("\"{name}\": ")).unwrap_or_else(|| panic!("{name}: {report}"));
+        rest.split(|symbol: char| !symbol.is_ascii_digit()).next().unwrap().parse().unwrap()
+    }
+}

@@ -1,0 +1,70 @@
+//! The same element everywhere.
+
+use dlfield::cuda::{device_count, with_stream};
+use dlfield::{DType, Device, Spec, Tensor};
+use proptest::prelude::*;
+
+use crate::cases::{config, dtype, pair};
+use crate::double::on_cuda;
+use crate::driver::OwnStream;
+use crate::memory::{Image, elements, numbers, put};
+
+#[test]
+fn every_element_and_nothing_else_is_filled() {
+    on_cuda(|| {
+        let devices =
+            [Device::cuda(0), Device::cuda(u16::from(device_count() > 1)), Device::CUDA_HOST, Device::CUDA_MANAGED];
+        let stream = OwnStream::new(Device::cuda(0));
+        proptest!(config(300), |((shape, side, _) in pair(), dtype in dtype(), bytes: [u8; 16], period in 0u32..5, at in 0usize..4)| {
+            let (whole, field) = side.field(&shape, dtype, devices[at]);
+            put(&whole, &numbers(&whole, 1));
+            // Elements that repeat themselves are filled in another way.
+            let element: Vec<u8> = bytes.iter().take(1 << period).cycle().take(dtype.itemsize()).map(|byte| if dtype == DType::BOOL { byte & 1 } else { *byte }).collect();
+            let mut expected = Image::of(&whole);
+            let all = element.repeat(usize::try_from(field.descriptor().size()).unwrap());
+            expected.replace(&field, whole.descriptor().ptr(), &all);
+            // SAFETY: the field is this test's.
+            with_stream(Device::cuda(0), stream.stream, || unsafe { field.fill(&element) }).unwrap();
+            prop_assert_eq!(Image::of(&whole), expected);
+        });
+    });
+}
+
+#[test]
+fn fresh_fields_hold_what_was_asked_for() {
+    on_cuda(|| {
+        for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
+            let spec = Spec::new(&[5, 7], DType::C128).alignment_size(256).device(device);
+            let nan = [f64::NAN.to_ne_bytes(), (-0.0f64).to_ne_bytes()].concat();
+            assert_eq!(elements(&Tensor::full(&spec, &nan).unwrap()), nan.repeat(35), "{device}");
+            let zeros = Tensor::zeros(&spec).unwrap();
+            let image = Image::of(&zeros);
+            assert_eq!(elements(&zeros), [0; 16 * 35]);
+            assert_eq!(image, Image::of(&zeros));
+            assert!(Tensor::full(&spec, &[0; 8]).is_err());
+        }
+    });
+}
+
+#[test]
+fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let bytes = Tensor::empty(&Spec::new(&[200], DType::U8).device(device)).unwrap();
+        for ahead in [1usize, 2, 4, 8] {
+            let start = bytes.descriptor().ptr().wrapping_add(ahead);
+            let odd = dlfield::Descriptor::new(start, device, DType::C128, false, &[3, 3], &[1, 4]).unwrap();
+            // SAFETY: 3 by 3 elements from 8 on at the most are within the 200 bytes.
+            let odd = unsafe { Tensor::from_parts(odd, dlfield::Owner::foreign(bytes.clone())) };
+            put(&bytes, &numbers(&bytes, 1));
+            let mut expected = Image::of(&bytes);
+            let element: Vec<u8> = (1..=16).collect();
+            expected.replace(&odd, bytes.descriptor().ptr(), &element.repeat(9));
+            // SAFETY: the memory is this test's.
+            unsafe { odd.fill(&element) }.unwrap();
+            assert_eq!(Image::of(&bytes), expected);
+            let copy = Tensor::copy_of(&Spec::new(&[3, 3], DType::C128).device(device), &odd).unwrap();
+            assert_eq!(elements(&copy), element.repeat(9));
+        }
+    });
+}
