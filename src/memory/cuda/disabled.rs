@@ -106,8 +106,11 @@ impl Order {
         match *self {}
     }
 
-    #[must_use]
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn settle(&self) -> Result<(), DeviceError> {
         match *self {}
     }
+}
+
+pub(crate) fn wait(later: (Device, Stream), _: (Device, Stream)) -> Result<()> {
+    no_cuda(later.0)
 }

@@ -59,7 +59,8 @@ impl CudaMemory {
         // the graph, so it is had in another stream.
         let recorded = is_capturing(device, stream)?;
         let entered = enter(device)?;
-        let relaxed = recorded.then(Relaxed::new);
+        // Another stream may be recording, too.
+        let _relaxed = Relaxed::new();
         let stream = if recorded { aside(device)? } else { stream };
         let (base, kind) = had(device, &entered, wanted, stream).map_err(|error| match error {
             DeviceError::Driver { code, .. } if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32 => {
@@ -71,7 +72,7 @@ impl CudaMemory {
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
         }
-        if relaxed.is_some() {
+        if recorded {
             // SAFETY: a stream of our own that records nothing.
             check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?;
         }
@@ -139,6 +140,8 @@ impl Drop for CudaMemory {
     fn drop(&mut self) {
         // Without a context the driver is shutting down, and the memory goes with it. Nobody else's call is told.
         let Ok(_entered) = enter(self.device) else { return };
+        // To free memory is forbidden while any stream of the process is recorded, unless it is said to be harmless.
+        let _relaxed = Relaxed::new();
         // SAFETY: what the driver gave goes back once, after the work on it: see `Order`.
         unsafe {
             let _ = match self.kind {
