@@ -1,7 +1,7 @@
 # make demo    a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
 # make test    every test, with the real frameworks
 # make check   what CI runs: formatting, lints, types, documentation, then the tests
-# make asan    the tests of pure Rust under AddressSanitizer; needs a nightly toolchain
+# make asan    the tests of pure Rust under AddressSanitizer, with fewer cases for each property
 # make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
 # make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
@@ -57,12 +57,15 @@ check: $(VENV)/.check features
 features: $(BIN)/pip
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features ndarray -- -D warnings
+	cargo clippy --all-targets --features cuda -- -D warnings
 	cargo clippy --all-targets --features python -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
+# Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.
 asan:
-	RUSTFLAGS="-Zsanitizer=address" cargo +nightly test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
+	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
 # What Miri cannot run: files of the system, and properties over hundreds of megabytes.
 miri:
@@ -80,7 +83,7 @@ bench: $(VENV)/.bench $(VENV)/.example
 # The example, with what the tests call and what `make bench` measures beside.
 $(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.test
 	@echo "Building the example extension"
-	@cd $(EXAMPLE) && $(DEVELOP) --features kinds,peers
+	@cd $(EXAMPLE) && $(DEVELOP) --features cuda,kinds,peers
 	@touch $@
 
 # One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.

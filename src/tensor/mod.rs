@@ -1,16 +1,19 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+#[cfg(feature = "cuda")]
+mod cudarc;
 mod device;
-#[cfg(feature = "ndarray")]
 mod element;
 mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
 mod view;
+mod work;
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "cuda")]
+pub use cudarc::CudaView;
 pub use element::Element;
 #[cfg(feature = "python")]
 pub(crate) use managed::take_over;

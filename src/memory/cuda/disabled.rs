@@ -84,10 +84,6 @@ impl CudaMemory {
 pub(crate) enum Order {}
 
 impl Order {
-    pub(crate) fn stream(&self) -> Stream {
-        match *self {}
-    }
-
     pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
         match *self {}
     }

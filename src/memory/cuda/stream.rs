@@ -44,9 +44,9 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A stream that the driver has just made.
-    #[cfg(feature = "cuda")]
-    pub(super) const fn of_raw(handle: u64) -> Stream {
+    /// A stream by a handle that the driver is known to have.
+    #[cfg(any(feature = "cuda", feature = "python"))]
+    pub(crate) const fn of_raw(handle: u64) -> Stream {
         Stream(handle)
     }
 

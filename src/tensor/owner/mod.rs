@@ -2,7 +2,7 @@
 
 mod letting_go;
 
-#[cfg(feature = "ndarray")]
+#[cfg(any(feature = "ndarray", feature = "cuda"))]
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
@@ -37,13 +37,22 @@ enum Kept {
     Block(Block),
     /// A managed tensor of somebody else; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
-    /// A vector that was handed over, whose elements nobody else has.
-    #[cfg(feature = "ndarray")]
+    /// What has elements and was handed over, so that nobody else has it.
+    #[cfg(any(feature = "ndarray", feature = "cuda"))]
     Elements(Box<dyn Any + Send + Sync>),
     /// Any other thing whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An object of another runtime.
     Object(Object),
+}
+
+/// What an owner kept alone.
+#[cfg(feature = "cuda")]
+pub(crate) enum Alone {
+    /// An allocation of ours.
+    Block(Block),
+    /// What was handed over.
+    Elements(Box<dyn Any + Send + Sync>),
 }
 
 /// An object of another runtime, by address, with what gives it back.
@@ -159,6 +168,32 @@ impl Owner {
         Owner(Keeper::new(Kept::Elements(Box::new(elements))))
     }
 
+    /// Owns what has elements in a device's memory, and is let go after the work that `order` knows of.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn elements_in_order(elements: impl Send + Sync + 'static, order: Box<Order>) -> Owner {
+        Owner(Keeper::with_order(Kept::Elements(Box::new(elements)), Some(order)))
+    }
+
+    /// What is kept, which nobody else has, and the order of the work on it. Not of memory of other libraries.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn into_alone(self) -> Option<(Alone, Option<Box<Order>>)> {
+        let mut keeper = ManuallyDrop::new(Arc::into_inner(self.0?)?);
+        let order = keeper.order.take();
+        // SAFETY: taken once, as the keeper that would do it too is not dropped.
+        #[allow(unsafe_code, reason = "the value leaves a struct that is not dropped")]
+        match unsafe { ManuallyDrop::take(&mut keeper.kept) } {
+            Kept::Block(block) => Some((Alone::Block(block), order)),
+            Kept::Elements(elements) => Some((Alone::Elements(elements), order)),
+            other => {
+                match order {
+                    Some(order) => letting_go::in_order(order, other),
+                    None => letting_go::now(other),
+                }
+                None
+            }
+        }
+    }
+
     /// Whether nobody but this owner has the memory, as far as the memory's kind can tell.
     #[cfg(feature = "ndarray")]
     pub(crate) fn is_exclusive(&mut self) -> bool {
@@ -195,7 +230,7 @@ impl Owner {
     }
 
     /// Forgets that the memory was lent, if nobody else has it any more.
-    #[cfg(feature = "ndarray")]
+    #[cfg(any(feature = "ndarray", feature = "cuda"))]
     pub(crate) fn regain(&mut self) {
         if let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut) {
             *keeper.lent.get_mut() = false;
@@ -242,7 +277,7 @@ impl fmt::Debug for Owner {
             None => "Owner(nobody)",
             Some(Kept::Block(_)) => "Owner(block)",
             Some(Kept::Managed(_)) => "Owner(managed)",
-            #[cfg(feature = "ndarray")]
+            #[cfg(any(feature = "ndarray", feature = "cuda"))]
             Some(Kept::Elements(_)) => "Owner(elements)",
             Some(Kept::Foreign(_)) => "Owner(foreign)",
             Some(Kept::Object(_)) => "Owner(object)",

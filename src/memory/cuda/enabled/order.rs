@@ -74,6 +74,14 @@ impl Order {
         Ok(())
     }
 
+    /// Lets `stream` do its work after what was asked of the first stream so far, whose order the memory leaves.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`].
+    pub(crate) fn precede(&self, device: Device, stream: Stream) -> Result<()> {
+        wait((device, stream), self.first)
+    }
+
     /// Whether the stream hears of the memory for the first time.
     fn note(&self, queue: Queue) -> bool {
         if queue == self.first {
