@@ -3,6 +3,8 @@
 # make check   what CI runs: formatting, lints, types, documentation, then the tests
 # make asan    the tests of pure Rust under AddressSanitizer, with fewer cases for each property
 # make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
+# make test-sim  the tests of CUDA on a test double of the driver, without a GPU; they are part of make test
+# make kernels   src/copy/cuda/kernels.ptx from kernels.cu, with NVIDIA's compiler from PyPI
 # make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
 # Each sets up .venv by itself. Needs Python 3.11 or newer (PYTHON=...), a Rust toolchain, a C++ compiler.
@@ -30,7 +32,7 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check features asan miri bench
+.PHONY: demo test test-sim kernels check features asan miri bench
 
 demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -38,8 +40,24 @@ demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
 test: $(VENV)/.test $(VENV)/.example
 	cargo test --features ndarray
 	cargo test --features python --doc
+	$(MAKE) test-sim
 	cargo run --quiet --example no_python --features ndarray
 	"$(BIN)/python" -m pytest
+
+# First the machine as it is, then two on the double: with pools of memory, and without.
+SIM := $(CURDIR)/target/cuda_sim
+test-sim:
+	cargo test --features cuda --test cuda
+	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
+	@for pools in 1 0; do \
+	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
+	    cargo test --features cuda --test cuda || exit 1; \
+	done
+
+# NVRTC 12 is the last that knows GPUs older than those of 2018.
+kernels: $(BIN)/pip
+	@$(PIP) nvidia-cuda-nvrtc-cu12==12.9.86
+	"$(BIN)/python" src/copy/cuda/compile.py
 
 check: $(VENV)/.check features
 	cargo fmt --check

@@ -160,7 +160,8 @@ impl Drop for CudaMemory {
     }
 }
 
-/// Lets the thread allocate, and load code, while a graph is recorded, for as long as this lives.
+/// Lets the thread allocate, free and load code while a graph is recorded, in whatever stream and by whatever thread, for as
+/// long as this lives. None of that is recorded.
 pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
 
 impl Relaxed {
