@@ -37,7 +37,7 @@ type State = (
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
     // Bytes are the host's.
-    let device = tensor.descriptor().device();
+    let (device, readonly) = (tensor.descriptor().device(), tensor.descriptor().is_readonly());
     let host = if device == Device::CPU { None } else { Some(place::to(py, tensor, Device::CPU, None)?) };
     let tensor = host.as_ref().unwrap_or(tensor);
     // Between rows there may be bytes of others, or whatever was in the memory: those are left out as zeros.
@@ -60,7 +60,7 @@ pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
         descriptor.halo().map(<[(i64, i64)]>::to_vec),
         descriptor.origin().map(<[i64]>::to_vec),
         device.to_string(),
-        descriptor.is_readonly(),
+        readonly,
     );
     let rebuild = py.import(intern!(py, "dlfield._native"))?.getattr(intern!(py, "_rebuild"))?;
     PyTuple::new(py, [rebuild, PyTuple::new(py, [data, state.into_pyobject(py)?.into_any()])?.into_any()])

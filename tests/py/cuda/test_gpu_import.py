@@ -190,10 +190,15 @@ def test_while_a_graph_is_recorded(driver: Driver) -> None:
     with driver.stream() as ours:
         producer = Producer(Memory(driver))
         producer.memory.settle()
+        other = dl.zeros(3, device="cuda:0")
         with driver.capturing(ours), dl.cuda.stream(ours):
             field = dl.from_dlpack(producer, stream=-1)
             assert field.device == "cuda:0"
             del field
+            assert producer.tensor.deleted == 0, "nothing can be put after what is recorded"
+        # The next that goes takes along what had to wait.
+        del other
+        assert producer.tensor.deleted == 1
 
 
 @pytest.mark.parametrize("read", READERS)
