@@ -55,6 +55,13 @@ def core() -> Any:
     return module
 
 
+def free_what_numba_put_off(module: Any) -> None:
+    gc.collect()
+    context = module.current_context()
+    for pending in (context.deallocations, context.memory_manager.deallocations):
+        pending.clear()
+
+
 @pytest.fixture(scope="session")
 def _numba() -> Any:
     module = pytest.importorskip("numba.cuda")
@@ -64,7 +71,7 @@ def _numba() -> Any:
         array = module.to_device(np.ones(3))
         array.copy_to_host()
         del array
-        module.current_context().deallocations.clear()
+        free_what_numba_put_off(module)
 
     warm()
     return module
@@ -77,8 +84,7 @@ def numba(_numba: Any) -> Iterator[Any]:
 
     @in_a_thread
     def clear() -> None:
-        gc.collect()
-        _numba.current_context().deallocations.clear()
+        free_what_numba_put_off(_numba)
 
     clear()
 
