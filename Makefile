@@ -1,8 +1,10 @@
 # make demo    a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
 # make test    every test, with the real frameworks
 # make check   what CI runs: formatting, lints, types, documentation, then the tests
-# make asan    the tests of pure Rust under AddressSanitizer; needs a nightly toolchain
+# make asan    the tests of pure Rust under AddressSanitizer, with fewer cases for each property
 # make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
+# make test-sim  the tests of CUDA on a test double of the driver, without a GPU; they are part of make test
+# make kernels   src/copy/cuda/kernels.ptx from kernels.cu, with NVIDIA's compiler from PyPI
 # make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
 # Each sets up .venv by itself. Needs Python 3.11 or newer (PYTHON=...), a Rust toolchain, a C++ compiler.
@@ -30,7 +32,7 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check features asan miri bench
+.PHONY: demo test test-sim kernels check features asan miri bench
 
 demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -38,8 +40,24 @@ demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
 test: $(VENV)/.test $(VENV)/.example
 	cargo test --features ndarray
 	cargo test --features python --doc
+	$(MAKE) test-sim
 	cargo run --quiet --example no_python --features ndarray
 	"$(BIN)/python" -m pytest
+
+# First the machine as it is, then two on the double: with pools of memory, and without.
+SIM := $(CURDIR)/target/cuda_sim
+test-sim:
+	cargo test --features cuda --test cuda
+	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
+	@for pools in 1 0; do \
+	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
+	    cargo test --features cuda --test cuda || exit 1; \
+	done
+
+# NVRTC 12 is the last that knows GPUs older than those of 2018.
+kernels: $(BIN)/pip
+	@$(PIP) nvidia-cuda-nvrtc-cu12==12.9.86
+	"$(BIN)/python" src/copy/cuda/compile.py
 
 check: $(VENV)/.check features
 	cargo fmt --check
@@ -57,12 +75,15 @@ check: $(VENV)/.check features
 features: $(BIN)/pip
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features ndarray -- -D warnings
+	cargo clippy --all-targets --features cuda -- -D warnings
 	cargo clippy --all-targets --features python -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
+# Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.
 asan:
-	RUSTFLAGS="-Zsanitizer=address" cargo +nightly test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
+	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
 # What Miri cannot run: files of the system, and properties over hundreds of megabytes.
 miri:
@@ -80,7 +101,7 @@ bench: $(VENV)/.bench $(VENV)/.example
 # The example, with what the tests call and what `make bench` measures beside.
 $(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.test
 	@echo "Building the example extension"
-	@cd $(EXAMPLE) && $(DEVELOP) --features kinds,peers
+	@cd $(EXAMPLE) && $(DEVELOP) --features cuda,kinds,peers
 	@touch $@
 
 # One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.

@@ -137,6 +137,14 @@ pub enum DeviceError {
         /// The number of the device the stream belongs to.
         found: i32,
     },
+    /// A stream of a context that only its maker knows.
+    #[error(
+        "stream: its context is not the primary one of {device}; allowed are streams of that: make it by `CudaContext::new`"
+    )]
+    OtherContext {
+        /// The device.
+        device: Device,
+    },
     /// Waiting for a stream that does not work.
     #[error("stream: the work of stream {stream} of {device} is being recorded as a graph, so nothing can wait for it")]
     Capturing {

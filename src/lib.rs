@@ -99,6 +99,8 @@ mod py;
 pub mod python;
 
 pub use copy::{can_cast, num_threads, set_num_threads};
+#[cfg(feature = "cuda")]
+pub use cudarc;
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceError};
 pub use dims::{Dim, Dims, DimsError};
@@ -114,6 +116,6 @@ pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
 pub use signature::{Access, Bound, FieldSpec, Signature, SignatureError};
-#[cfg(feature = "ndarray")]
-pub use tensor::Element;
-pub use tensor::{Index, IndexError, Owner, Tensor};
+#[cfg(feature = "cuda")]
+pub use tensor::CudaView;
+pub use tensor::{Element, Index, IndexError, Owner, Tensor};

@@ -40,8 +40,24 @@
 //! of them is an [`Out`], are refused exactly: interleaved views do not overlap. That holds for all arguments that are alive,
 //! of whatever call in whatever thread, as long as the calls are in the same extension: each has its own ledger.
 //!
-//! What no library can check is what others do with the memory: Python code that runs in another thread, or is called while
-//! a view lives, can write to it or have it freed (`numpy.ndarray.resize`). The same holds for rust-numpy's borrows.
+//! To read an argument may run Python code: its `__dlpack__`, its `__array_interface__`, a property. After that the arguments
+//! that were read before, and of which there is no view yet, are looked at once more: if a NumPy array or a PyTorch tensor,
+//! or one inside an xarray or GT4Py object, has its memory elsewhere, or another shape, strides or element type, if memory
+//! to write has become read-only, or a bool is none any more, the argument that did it is refused.
+//!
+//! What no library can check is what others do with the memory:
+//!
+//! - Python code that runs in another thread, or is called while a view lives, can write to it or have it freed
+//!   (`numpy.ndarray.resize`). So can code that the function itself calls before it takes a view, and arguments of other
+//!   types that are read after the arrays and run Python code: a `Vec` of a sequence class written in Python, a type with a
+//!   `FromPyObject` of its own. The same holds for rust-numpy's borrows.
+//! - Views of an array that was resized: they still say what they said before, in NumPy too. And of memory that an object
+//!   only tells the address of, as `__array_interface__` does, its word is all there is.
+//! - rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` keep a list of their own, and neither list knows the other: an
+//!   [`Out`] beside a `PyReadwriteArray` of the same array would be two `&mut`. In one function, take arrays by the types
+//!   of this crate only, and do not call a function that takes them the other way while one is borrowed.
+//! - PyTorch has no read-only memory. What `torch.frombuffer` makes of `bytes`, or `torch.from_numpy` of a read-only array,
+//!   counts as memory to write: [`Out`] cannot refuse it.
 
 pub use crate::py::extract::{
     Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, OrCopy, Order, Out, Place,

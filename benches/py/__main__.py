@@ -17,7 +17,7 @@ from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "copies", "binding", "extension", "stencil")
+SECTIONS = ("allocation", "exchange", "copies", "binding", "extension", "stencil", "cuda")
 
 
 def main() -> None:
@@ -25,6 +25,9 @@ def main() -> None:
     parser.add_argument("section", nargs="?", choices=SECTIONS, help="measure this one only")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/, with all sections the README")
     arguments = parser.parse_args()
+    if arguments.section == "cuda":
+        _on_a_gpu(arguments.write)
+        return
     lines: list[Line] = []
     if arguments.section in (None, "allocation"):
         lines += allocation.lines()
@@ -51,6 +54,16 @@ def main() -> None:
     # The README's lines are of one run, so it takes all of them to replace any.
     if arguments.write and arguments.section is None:
         write(ROOT / "README.md", text)
+
+
+def _on_a_gpu(save: bool) -> None:
+    # Needs CuPy, which needs a device.
+    import gpu
+
+    document = gpu.measure()
+    print(document)
+    if save:
+        write(ROOT / "docs/cuda.md", document)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,17 @@ pub enum LayoutError {
         /// Bytes.
         wanted: i64,
     },
+    /// A field whose elements are not all there is of its memory.
+    #[error(
+        "strides: {strides:?} elements for shape {shape:?} leave gaps, or the elements are not all there is of the \
+         allocation; allowed is a compact field with its whole memory: take a view, or a compact copy"
+    )]
+    Gaps {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides, in elements.
+        strides: Vec<i64>,
+    },
     /// A field to be written whose elements share memory with each other.
     #[error(
         "strides: {strides:?} elements for shape {shape:?} put several elements into the same memory, and the field is \

@@ -94,6 +94,15 @@ impl Block {
         }
     }
 
+    /// Where the driver's allocation starts, if it is a device's.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn cuda_base(&self) -> Option<usize> {
+        match &self.memory {
+            Memory::Host(_) => None,
+            Memory::Cuda(memory) => memory.base(),
+        }
+    }
+
     /// Number of bytes asked for.
     pub fn len(&self) -> usize {
         self.bytes

@@ -177,6 +177,19 @@ pub enum ExchangeError {
         /// What it was to be: `"read"` or `"written"`.
         wanted: &'static str,
     },
+    /// Memory that changed while the other arguments of a call were read.
+    #[error(
+        "moved: reading this argument ran code that changed another one, of {object}: it was {was}, now it is {found}; \
+         allowed is code that leaves the other arguments as they are: pass a copy of that one, or of this"
+    )]
+    Disturbed {
+        /// Type of what changed.
+        object: String,
+        /// Elements, shape, strides and address before.
+        was: String,
+        /// The same after, or what is wrong by now.
+        found: String,
+    },
     /// Memory that others can reach too.
     #[error(
         "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"

@@ -3,8 +3,8 @@
 use std::ffi::CString;
 
 use pyo3::exceptions::{
-    PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyRuntimeError, PyTypeError, PyUserWarning,
-    PyValueError,
+    PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
+    PyTypeError, PyUserWarning, PyValueError,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -61,9 +61,21 @@ impl Kind {
 static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
 
 /// The module's classes. Another extension that this crate is built into has those of the module, so that what it raises
-/// is caught by their names.
+/// is caught by their names; classes of its own where the module, or NumPy that it needs, is not installed.
 fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
-    TYPES.get_or_try_init(py, || imported(py).or_else(|_| made(py)))
+    TYPES.get_or_try_init(py, || match imported(py) {
+        Err(error) if is_absence(py, &error)? => made(py),
+        other => other,
+    })
+}
+
+/// Whether an import of the module failed because something is not installed, and not because of anything wrong in it.
+fn is_absence(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+        return Ok(false);
+    }
+    let name = error.value(py).getattr(intern!(py, "name"))?;
+    Ok(name.eq(intern!(py, "dlfield"))? || name.eq(intern!(py, "numpy"))?)
 }
 
 fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
@@ -95,12 +107,13 @@ fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py
 }
 
 impl Kind {
-    /// An exception of this kind.
+    /// An exception of this kind. Where the module is there and its import fails, that failure, with a note of what was to
+    /// be raised.
     pub(super) fn error(self, message: impl Into<String>) -> PyErr {
         let message = message.into();
         Python::attach(|py| match types(py) {
             Ok((_, all)) => PyErr::from_type(all[self as usize].bind(py).clone(), message),
-            Err(error) => error,
+            Err(error) => noted(py, &format!("while raising dlfield.{}: {message}", self.definition(py).0), error),
         })
     }
 

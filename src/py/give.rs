@@ -8,7 +8,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use dlpark::ffi::DLManagedTensorVersioned;
+use dlpark::ffi::{DLDevice, DLDeviceType, DLManagedTensorVersioned};
 use pyo3::exceptions::PyImportError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,15 +17,20 @@ use pyo3::types::PyType;
 
 use super::read;
 use super::stated::State;
+use crate::memory::cuda::Stream;
 use crate::protocol::ExchangeError;
 use crate::tensor::Tensor;
 
 /// Makes a Python tensor of a managed one, which it takes over whatever happens: 0, or -1 with the Python error set.
 type Wrap = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
+/// Tells the stream that the module's work for a device goes to: 0, or -1 with the Python error set.
+type WorkStream = unsafe extern "C" fn(DLDeviceType, i32, *mut *mut c_void) -> c_int;
+
 /// What the module `dlfield` has to turn a tensor into one of its own.
 struct Module {
     wrap: Wrap,
+    work_stream: WorkStream,
     /// Absent in modules of other versions, which take other statements.
     restate: Option<Py<PyAny>>,
 }
@@ -39,16 +44,37 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
     MODULE.get_or_try_init(py, || {
         let native = py.import(intern!(py, "dlfield._native"))?;
         let class = native.getattr(intern!(py, "Tensor"))?.cast_into::<PyType>()?;
-        let wrap = read::table(&class)?.and_then(|table| table.managed_tensor_to_py_object_no_sync);
+        let table = read::table(&class)?;
+        let wrap = table.and_then(|table| table.managed_tensor_to_py_object_no_sync);
         let missing = "dlfield.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
         let wrap = wrap.ok_or(ExchangeError::NullPointer { field: missing })?;
+        let missing = "dlfield.Tensor.__dlpack_c_exchange_api__.current_work_stream";
+        let work_stream = table.and_then(|table| table.current_work_stream);
+        let work_stream = work_stream.ok_or(ExchangeError::NullPointer { field: missing })?;
         let same = native.getattr(intern!(py, "__version__"))?.eq(VERSION)?;
         let restate = if same { Some(native.getattr(intern!(py, "_restate"))?.unbind()) } else { None };
-        Ok(Module { wrap, restate })
+        Ok(Module { wrap, work_stream, restate })
     })
 }
 
 impl Module {
+    /// Has the module's work on a device's memory come after this extension's.
+    fn hand_over(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
+        let device = tensor.descriptor().device();
+        if !device.is_cuda() {
+            return Ok(());
+        }
+        let DLDevice { device_type, device_id } = device.to_dlpack();
+        let mut stream = null_mut();
+        // SAFETY: the module's own function, and a place for its answer.
+        if unsafe { (self.work_stream)(device_type, device_id, &raw mut stream) } != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        // The runtime calls the legacy default stream 0.
+        let stream = if stream.is_null() { Stream::LEGACY } else { Stream::of_raw(stream.addr() as u64) };
+        Ok(tensor.hand_over(stream)?)
+    }
+
     fn restate<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
         let missing = || {
             let found = py.import("dlfield._native").and_then(|native| native.getattr("__version__"));
@@ -79,6 +105,7 @@ impl<'py> IntoPyObject<'py> for &Tensor {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let module = module(py)?;
+        module.hand_over(py, self)?;
         let managed = self.to_versioned(false)?.into_raw();
         let mut made = null_mut();
         // SAFETY: the module's own function, which takes the struct over whatever happens, and on success returns a new

@@ -130,8 +130,17 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
             ffi::PyObject_ClearWeakRefs(object);
         }
         let value = value::<T>(object).as_ptr();
+        // An object may go while an exception is on its way, which is not that of the code that letting go runs.
+        let (mut kind, mut raised, mut trace) = (null_mut(), null_mut(), null_mut());
+        let under_way = !ffi::PyErr_Occurred().is_null();
+        if under_way {
+            ffi::PyErr_Fetch(&raw mut kind, &raw mut raised, &raw mut trace);
+        }
         // What the value holds may be of any kind, and nothing unwinds into C.
         let _ = catch_unwind(AssertUnwindSafe(|| (*value).release(py)));
+        if under_way {
+            ffi::PyErr_Restore(kind, raised, trace);
+        }
         // Only now: letting go may have run any code, which may have made and freed objects of this class.
         let freed = &mut *T::pool().freed.get();
         if freed.count < KEPT {

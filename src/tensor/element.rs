@@ -1,14 +1,15 @@
 //! The Rust types that elements are.
 
 use half::{bf16, f16};
+#[cfg(feature = "ndarray")]
 use num_complex::Complex;
 
 use crate::dtype::DType;
 
 /// A Rust type of the same bytes as an element type: what views of tensors have for elements.
 ///
-/// There are `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `half`'s `f16` and `bf16`, and `num_complex`'s
-/// `Complex<f32>` and `Complex<f64>`. Nobody else can implement it.
+/// There are `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `half`'s `f16` and `bf16`, and with the feature
+/// `ndarray` `num_complex`'s `Complex<f32>` and `Complex<f64>`. Nobody else can implement it.
 ///
 /// # Example
 /// ```
@@ -26,9 +27,11 @@ mod sealed {
 }
 
 macro_rules! elements {
-    ($($rust:ty = $dtype:ident),+ $(,)?) => {
+    ($($(#[$when:meta])? $rust:ty = $dtype:ident),+ $(,)?) => {
         $(
+            $(#[$when])?
             impl sealed::Sealed for $rust {}
+            $(#[$when])?
             impl Element for $rust {
                 const DTYPE: DType = DType::$dtype;
             }
@@ -40,7 +43,7 @@ macro_rules! elements {
 
             #[test]
             fn elements_are_as_large_as_their_types_say() {
-                $(assert_eq!(size_of::<$rust>(), <$rust>::DTYPE.itemsize(), "{}", <$rust>::DTYPE);)+
+                $($(#[$when])? assert_eq!(size_of::<$rust>(), <$rust>::DTYPE.itemsize(), "{}", <$rust>::DTYPE);)+
             }
         }
     };
@@ -60,6 +63,8 @@ elements! {
     bf16 = BF16,
     f32 = F32,
     f64 = F64,
+    #[cfg(feature = "ndarray")]
     Complex<f32> = C64,
+    #[cfg(feature = "ndarray")]
     Complex<f64> = C128,
 }

@@ -141,6 +141,7 @@ impl Tensor {
     /// # Safety
     /// - What the struct says of the memory is true: the elements stay readable until the deleter is called, and
     ///   writable unless it is flagged read-only.
+    /// - Nobody else writes while a safe function reads the elements, as for [`Tensor::from_parts`].
     ///
     /// # Example
     /// ```
@@ -198,7 +199,6 @@ impl Tensor {
     }
 
     fn prepare<M: ManagedTensorBase>(&self) -> Result<allocation::dynamic::Initialized<M>> {
-        self.owner.lend();
         let descriptor = &self.descriptor;
         let metadata = Dynamic::with_storage(Copied(descriptor.shape()), Copied(descriptor.strides()));
         let prepared = metadata.prepare_as::<M>().map_err(|_| ExchangeError::TooManyDims { got: descriptor.ndim() })?;
@@ -209,6 +209,7 @@ impl Tensor {
         if descriptor.ndim() == 0 {
             (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
         }
+        self.owner.lend();
         Ok(prepared)
     }
 }

@@ -1,16 +1,19 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+#[cfg(feature = "cuda")]
+mod cudarc;
 mod device;
-#[cfg(feature = "ndarray")]
 mod element;
 mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
 mod view;
+mod work;
 
-#[cfg(feature = "ndarray")]
+#[cfg(feature = "cuda")]
+pub use cudarc::CudaView;
 pub use element::Element;
 #[cfg(feature = "python")]
 pub(crate) use managed::take_over;
@@ -62,6 +65,8 @@ impl Tensor {
     /// # Safety
     /// - Every element of `descriptor` stays readable for as long as `owner` lives, and writable unless the
     ///   descriptor is read-only.
+    /// - Nobody else writes while a safe function reads the elements, such as [`Tensor::copy`]. Who cannot say that uses
+    ///   [`Tensor::copy_of_shared`] instead.
     ///
     /// # Example
     /// ```

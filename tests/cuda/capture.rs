@@ -1,1 +1,148 @@
-//! x
+//! Work that is recorded as a graph, and done later.
+
+use dlfield::cuda::{device_count, with_stream};
+use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor};
+
+use crate::double::{on_cuda, tolerating};
+use crate::driver::{OwnStream, finish_everything};
+use crate::memory::{elements, numbers, put};
+
+fn is_capturing<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
+}
+
+#[test]
+fn copies_and_fills_are_recorded_and_replayed() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        for place in [device, Device::CUDA_HOST, Device::CUDA_MANAGED] {
+            let spec = |shape: &[i64], device| Spec::new(shape, DType::F64).alignment_size(64).device(device);
+            let source = Tensor::empty(&spec(&[20, 30], place)).unwrap();
+            let turned = Tensor::zeros(&spec(&[30, 20], device)).unwrap();
+            let padded = Tensor::zeros(&spec(&[20, 30], device)).unwrap();
+            let back = Tensor::zeros(&spec(&[20, 30], place)).unwrap();
+            let filled = Tensor::zeros(&spec(&[20, 30], device)).unwrap();
+            finish_everything();
+            let graph = with_stream(device, stream.stream, || {
+                // SAFETY: all are this test's.
+                stream.record(|| unsafe {
+                    turned.assign(&source.transpose(&[1, 0]).unwrap()).unwrap();
+                    padded.assign(&turned.transpose(&[1, 0]).unwrap()).unwrap();
+                    back.assign(&padded).unwrap();
+                    filled.fill(&0.1f64.to_ne_bytes()).unwrap();
+                })
+            });
+            for seed in 1..4 {
+                let values = numbers(&source, seed);
+                put(&source, &values);
+                put(&filled, &values);
+                assert_ne!(elements(&back), values);
+                stream.launch(&graph);
+                assert_eq!(elements(&back), values, "{place}");
+                assert_eq!(elements(&filled), 0.1f64.to_ne_bytes().repeat(600));
+            }
+        }
+    });
+}
+
+#[test]
+fn what_the_host_would_have_to_wait_for_is_refused_and_the_recording_goes_on() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        let spec = |device| Spec::new(&[6, 5], DType::F32).device(device);
+        let (field, host) = (Tensor::zeros(&spec(device)).unwrap(), Tensor::zeros(&spec(Device::CPU)).unwrap());
+        let one = Tensor::full(&Spec::new(&[], DType::F32), &2.5f32.to_ne_bytes()).unwrap();
+        finish_everything();
+        let graph = with_stream(device, stream.stream, || {
+            // SAFETY: all are this test's.
+            stream.record(|| unsafe {
+                assert!(is_capturing(field.assign(&host)));
+                assert!(is_capturing(host.assign(&field)));
+                assert!(is_capturing(field.to_device(Device::CPU, None)));
+                // A number is taken as it is.
+                field.assign(&one).unwrap();
+            })
+        });
+        stream.launch(&graph);
+        assert_eq!(elements(&field), 2.5f32.to_ne_bytes().repeat(30));
+        assert_eq!(elements(&host), [0; 120]);
+    });
+}
+
+#[test]
+fn memory_is_had_and_let_go_while_work_is_recorded() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        let source = Tensor::full(&Spec::new(&[50], DType::F64).device(device), &[1; 8]).unwrap();
+        let gone = Tensor::zeros(&Spec::new(&[50], DType::F64).device(device)).unwrap();
+        finish_everything();
+        let mut copy = None;
+        let graph = with_stream(device, stream.stream, || {
+            stream.record(|| {
+                drop(gone);
+                copy = Some(source.to_device(device, Some(true)).unwrap());
+            })
+        });
+        let copy = copy.unwrap();
+        assert_ne!(elements(&copy), [1; 400]);
+        stream.launch(&graph);
+        assert_eq!(elements(&copy), [1; 400]);
+    });
+}
+
+#[test]
+fn copies_from_a_peer_are_recorded_where_they_need_no_memory_in_between() {
+    on_cuda(|| {
+        if device_count() < 2 {
+            return;
+        }
+        let stream = OwnStream::new(Device::cuda(1));
+        let source = Tensor::empty(&Spec::new(&[20, 30], DType::F64).device(Device::cuda(0))).unwrap();
+        let padded = Spec::new(&[20, 30], DType::F64).alignment_size(64).device(stream.device);
+        let (field, other) = (Tensor::zeros(&padded).unwrap(), Tensor::zeros(&padded).unwrap());
+        finish_everything();
+        let graph = with_stream(stream.device, stream.stream, || {
+            // SAFETY: all are this test's.
+            stream.record(|| unsafe {
+                field.assign(&source).unwrap();
+                let turned = source.view(&[dlfield::Index::All, dlfield::Index::Range { start: 0, len: 20, step: 1 }]);
+                let turned = turned.unwrap().transpose(&[1, 0]).unwrap();
+                let part = other.view(&[dlfield::Index::All, dlfield::Index::Range { start: 0, len: 20, step: 1 }]);
+                assert!(is_capturing(part.unwrap().assign(&turned)));
+            })
+        });
+        let values = numbers(&source, 2);
+        put(&source, &values);
+        stream.launch(&graph);
+        assert_eq!(elements(&field), values);
+    });
+}
+
+/// In a process of its own, as another test may have loaded the kernels.
+#[test]
+fn kernels_are_loaded_while_work_is_recorded() {
+    const ALONE: &str = "DLFIELD_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "capture::kernels_are_loaded_while_work_is_recorded";
+        let program = std::env::current_exe().unwrap();
+        let ended = std::process::Command::new(program).args(["--exact", name]).env(ALONE, "1").output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        return;
+    }
+    tolerating(&[], || {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        let field = Tensor::empty(&Spec::new(&[20], DType::C128).device(device)).unwrap();
+        finish_everything();
+        let element: Vec<u8> = (1..=16).collect();
+        let graph = with_stream(device, stream.stream, || {
+            // SAFETY: the field is this test's.
+            stream.record(|| unsafe { field.fill(&element) }.unwrap())
+        });
+        stream.launch(&graph);
+        assert_eq!(elements(&field), element.repeat(20));
+    });
+}

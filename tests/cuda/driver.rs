@@ -20,14 +20,14 @@ pub fn current() -> usize {
 /// Runs something with the primary context of a device.
 pub fn within<R>(device: Device, work: impl FnOnce() -> R) -> R {
     let (mut number, mut context) = (0, std::ptr::null_mut());
-    // SAFETY: places for what the driver tells; what is pushed is popped, and what is retained given back.
+    // It is kept for as long as the process runs: what is made in it would end with it.
+    // SAFETY: places for what the driver tells; what is pushed is popped.
     unsafe {
         ok(sys::cuDeviceGet(&raw mut number, device.id()));
         ok(sys::cuDevicePrimaryCtxRetain(&raw mut context, number));
         ok(sys::cuCtxPushCurrent_v2(context));
         let result = work();
         ok(sys::cuCtxPopCurrent_v2(&raw mut context));
-        ok(sys::cuDevicePrimaryCtxRelease_v2(number));
         result
     }
 }

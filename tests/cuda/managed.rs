@@ -1,1 +1,73 @@
-//! x
+//! Memory that the host and devices reach, under all its names.
+
+use dlfield::cuda::{device_count, with_stream};
+use dlfield::{DType, Device, DeviceError, Error, ExchangeError, Index, Spec, Tensor};
+
+use crate::double::on_cuda;
+use crate::driver::OwnStream;
+use crate::memory::{elements, numbers, put};
+
+fn shared() -> [Tensor; 2] {
+    [Device::CUDA_HOST, Device::CUDA_MANAGED]
+        .map(|device| Tensor::zeros(&Spec::new(&[12, 5], DType::F64).halo(&[(1, 1), (0, 0)]).device(device)).unwrap())
+}
+
+#[test]
+fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
+    on_cuda(|| {
+        let last = Device::cuda(u16::from(device_count() > 1));
+        for field in shared() {
+            let here = field.descriptor().device();
+            for device in [Device::CPU, Device::cuda(0), last, here] {
+                for copy in [None, Some(false)] {
+                    let same = field.to_device(device, copy).unwrap();
+                    assert_eq!(same.descriptor().ptr(), field.descriptor().ptr());
+                    assert_eq!((same.descriptor().device(), same.halo()), (device, field.halo()));
+                }
+                let copy = field.to_device(device, Some(true)).unwrap();
+                assert_ne!(copy.descriptor().ptr(), field.descriptor().ptr());
+            }
+            // The way back is a copy: nothing says any more what the memory is.
+            let host = field.to_device(Device::CPU, None).unwrap();
+            let back = host.to_device(here, Some(false));
+            assert!(matches!(back, Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))));
+            assert_ne!(host.to_device(here, None).unwrap().descriptor().ptr(), host.descriptor().ptr());
+            let missing = field.to_device(Device::cuda(999), None);
+            assert!(matches!(missing, Err(Error::Device(DeviceError::NoCuda { .. }))), "{missing:?}");
+        }
+        let field = Tensor::zeros(&Spec::new(&[3], DType::F64).device(Device::cuda(0))).unwrap();
+        assert!(matches!(
+            field.to_device(Device::CPU, Some(false)),
+            Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))
+        ));
+        assert!(matches!(field.to_device(Device::rocm(0), None), Err(Error::Device(DeviceError::NotSupported { .. }))));
+    });
+}
+
+#[test]
+fn what_one_does_under_one_name_the_others_see() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        for field in shared() {
+            let values = numbers(&field, 1);
+            let on_device = field.to_device(device, None).unwrap();
+            let source = Tensor::empty(&Spec::new(&[12, 5], DType::F64).device(device)).unwrap();
+            put(&source, &values);
+            with_stream(device, stream.stream, || {
+                // SAFETY: all are this test's.
+                unsafe { on_device.assign(&source) }.unwrap();
+            });
+            // Waits for the stream, which was told under another name.
+            let host = field.to_device(Device::CPU, None).unwrap();
+            // SAFETY: a compact field of the host.
+            let found = unsafe { std::slice::from_raw_parts(host.descriptor().ptr(), values.len()) };
+            assert_eq!(found, values);
+            // Views under two names overlap.
+            let part = |field: &Tensor, start| field.view(&[Index::Range { start, len: 11, step: 1 }]).unwrap();
+            // SAFETY: as above.
+            unsafe { part(&on_device, 1).assign(&part(&host, 0)) }.unwrap();
+            assert_eq!(elements(&field), [&values[..40], &values[..440]].concat());
+        }
+    });
+}

@@ -1,1 +1,114 @@
-//! x
+//! Who waits for whom.
+
+use dlfield::cuda::{device_count, synchronize, with_stream};
+use dlfield::{DType, Device, Spec, Tensor};
+
+use crate::double::{Double, on_cuda};
+use crate::driver::OwnStream;
+use crate::memory::{elements, numbers, put};
+
+fn spec(device: Device) -> Spec {
+    Spec::new(&[30, 20], DType::F64).alignment_size(64).device(device)
+}
+
+/// Elements of a field in memory that the host reaches, without waiting for anything.
+fn now(tensor: &Tensor) -> Vec<u8> {
+    let bytes = usize::try_from(tensor.descriptor().nbytes()).unwrap();
+    assert!(tensor.descriptor().is_c_contiguous());
+    if let Some(double) = Double::find()
+        && tensor.descriptor().device() != Device::CPU
+    {
+        double.host_access(tensor.descriptor().ptr().addr(), bytes, false);
+    }
+    // SAFETY: a compact field that the host reaches.
+    unsafe { std::slice::from_raw_parts(tensor.descriptor().ptr(), bytes) }.to_vec()
+}
+
+#[test]
+fn a_stream_that_hears_of_a_field_waits_for_the_one_that_made_it() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let (one, other) = (OwnStream::new(device), OwnStream::new(device));
+        let field = with_stream(device, one.stream, || Tensor::full(&spec(device), &[3; 8]).unwrap());
+        let host = with_stream(device, other.stream, || field.to_device(Device::CPU, None).unwrap());
+        assert_eq!(elements(&host), [3; 4800]);
+    });
+}
+
+#[test]
+fn peers_wait_for_each_other() {
+    on_cuda(|| {
+        if device_count() < 2 {
+            return;
+        }
+        let (here, there) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
+        with_stream(here.device, here.stream, || {
+            with_stream(there.device, there.stream, || {
+                for turned in [false, true] {
+                    let field = Tensor::full(&spec(here.device), &[4; 8]).unwrap();
+                    let source = if turned { field.transpose(&[1, 0]).unwrap() } else { field.clone() };
+                    let wanted = Spec::new(source.descriptor().shape(), DType::F64).device(there.device);
+                    let copy = Tensor::copy_of(&wanted, &source).unwrap();
+                    // SAFETY: the field is this test's; what comes after the copy in the stream is no part of it.
+                    unsafe { field.fill(&[5; 8]) }.unwrap();
+                    drop((field, source));
+                    let host = copy.to_device(Device::CPU, None).unwrap();
+                    assert_eq!(elements(&host), [4; 4800]);
+                }
+            });
+        });
+    });
+}
+
+#[test]
+fn the_host_waits_for_what_devices_do_with_its_memory() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        for place in [Device::CUDA_HOST, Device::CUDA_MANAGED] {
+            let compact = Spec::new(&[30, 20], DType::F64);
+            let shared = Tensor::empty(&compact.clone().device(place)).unwrap();
+            with_stream(device, stream.stream, || {
+                let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
+                // SAFETY: both are this test's.
+                unsafe { shared.assign(&field) }.unwrap();
+            });
+            // Outside of the stream, which was told all the same.
+            let host = shared.to_device(Device::CPU, Some(true)).unwrap();
+            assert_eq!(now(&host), [6; 4800], "{place}");
+            let field = with_stream(device, stream.stream, || shared.to_device(device, Some(true)).unwrap());
+            // SAFETY: as above; the fill waits for the copy.
+            unsafe { shared.fill(&[7; 8]) }.unwrap();
+            assert_eq!(now(&shared), [7; 4800], "{place}");
+            assert_eq!(elements(&field), [6; 4800], "{place}");
+        }
+    });
+}
+
+#[test]
+fn copies_with_pinned_memory_wait_for_nothing() {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        with_stream(device, stream.stream, || {
+            for place in [Device::CUDA_HOST, device] {
+                let pinned = Tensor::empty(&spec(place)).unwrap();
+                let values = numbers(&pinned, 8);
+                put(&pinned, &values);
+                let waits = || ["stream_syncs", "event_syncs", "context_syncs"].map(|name| double.count(name));
+                let before = waits();
+                let field = pinned.to_device(device, Some(true)).unwrap();
+                let back =
+                    Tensor::copy_of(&Spec::new(&[30, 20], DType::F64).device(Device::CUDA_HOST), &field).unwrap();
+                assert_eq!(waits(), before);
+                synchronize(device, stream.stream).unwrap();
+                assert_eq!(now(&back), values);
+                // What is still asked of the stream keeps the memory.
+                let copy = pinned.to_device(device, Some(true)).unwrap();
+                drop((pinned, field, back));
+                assert_eq!(elements(&copy), values);
+            }
+        });
+    });
+}

@@ -15,7 +15,7 @@ import pytest
 
 import dlfield as dl
 from childproc import run_python
-from fakes import int_matrix
+from fakes import FakeTensor, int_matrix
 from fakes_interfaces import Exposing, double_matrix, interface_of
 from heap import least_growth
 from turns import run_in_threads
@@ -195,6 +195,23 @@ def test_an_object_that_is_being_made_is_nobodys() -> None:
             assert [obj.shape for obj in kept] == [(2, 3)] * 2
     finally:
         gc.set_threshold(*threshold)
+
+
+@both
+def test_an_exception_on_its_way_is_not_the_deleters(make: Callable[..., Any], monkeypatch: Any) -> None:
+    fake = FakeTensor(np.ones(3))
+
+    def made() -> Iterator[Any]:
+        yield make(fake.capsule())
+        raise LookupError("later")
+
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    # The tuple, and what is in it, goes while the exception is on its way.
+    with pytest.raises(LookupError, match="later"):
+        tuple(made())
+    assert fake.deleted == 1
+    assert not unraisable
 
 
 def test_cycles_are_collected() -> None:

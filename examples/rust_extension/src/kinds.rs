@@ -79,6 +79,24 @@ pub mod kinds {
         x.array().iter().filter(|flag| **flag).count()
     }
 
+    #[pyfunction]
+    fn flags_or_copy(x: OrCopy<'_, bool, IxDyn, COrder>) -> (bool, usize) {
+        (x.is_copy(), x.array().iter().filter(|flag| **flag).count())
+    }
+
+    #[pyfunction]
+    fn both_flags(x: In<'_, bool, IxDyn>, y: In<'_, bool, IxDyn>) -> usize {
+        x.array().iter().chain(y.array().iter()).filter(|flag| **flag).count()
+    }
+
+    /// Calls `then` while `out` is borrowed to be written.
+    #[pyfunction]
+    fn writing_flags<'py>(mut out: Out<'py, bool, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let called = then.call0();
+        out.array_mut().fill(true);
+        called
+    }
+
     type Labels = (Option<Vec<String>>, Option<Vec<i64>>, Option<Vec<(i64, i64)>>);
 
     #[pyfunction]
@@ -93,6 +111,20 @@ pub mod kinds {
     fn reading<'py>(x: In<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<(f64, Bound<'py, PyAny>)> {
         let called = then.call0()?;
         Ok((x.array().sum(), called))
+    }
+
+    /// Calls `then` while there is a view of `x`.
+    #[pyfunction]
+    fn viewing<'py>(x: In<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyAny>)> {
+        let view = x.array();
+        let called = then.call0()?;
+        Ok((view.len(), called))
+    }
+
+    /// The sum of both.
+    #[pyfunction]
+    fn reading_and_copying(x: In<'_, f64, IxDyn>, y: OrCopy<'_, f64, IxDyn>) -> f64 {
+        x.array().sum() + y.array().sum()
     }
 
     /// Calls `then` while `out` is borrowed to be written.

@@ -1,5 +1,7 @@
 //! A Python extension in Rust that takes the arrays of every library and returns tensors. README.md explains it.
 
+#[cfg(feature = "cuda")]
+mod gpu;
 #[cfg(feature = "kinds")]
 mod kinds;
 #[cfg(feature = "peers")]
@@ -17,6 +19,9 @@ mod rust_extension {
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
+    #[cfg(feature = "cuda")]
+    #[pymodule_export]
+    use super::gpu::{for_kernels, on_device};
     #[cfg(feature = "kinds")]
     #[pymodule_export]
     use super::kinds::kinds;

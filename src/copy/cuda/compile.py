@@ -1,10 +1,11 @@
-"""Compiles kernels.cu to kernels.ptx with NVRTC, which PyPI has: `pip install nvidia-cuda-nvrtc-cu12`.
+"""Compile kernels.cu to kernels.ptx with NVRTC, which PyPI has: `pip install nvidia-cuda-nvrtc-cu12`.
 
-The architecture is the oldest that it knows, and the version of PTX that of CUDA 11.2, the oldest driver that dlfield takes:
-NVRTC writes its own version, but the kernels use nothing that is newer.
+The architecture is an old one, and the version of PTX that of CUDA 11.2, the oldest driver that dlfield takes: NVRTC writes
+its own version, but the kernels use nothing that is newer.
 """
 
 import ctypes
+import hashlib
 import re
 from importlib.metadata import files
 from pathlib import Path
@@ -14,7 +15,7 @@ OPTIONS = [b"--gpu-architecture=compute_52", b"--std=c++17"]
 
 
 def compiled(source: bytes) -> str:
-    """What NVRTC makes of a source."""
+    """Return what NVRTC makes of a source."""
     library = next(file for file in files("nvidia-cuda-nvrtc-cu12") or [] if file.name == "libnvrtc.so.12")
     nvrtc = ctypes.CDLL(str(library.locate()))
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
@@ -30,11 +31,12 @@ def compiled(source: bytes) -> str:
 
 
 def main() -> None:
-    """Writes kernels.ptx."""
-    ptx = compiled((HERE / "kernels.cu").read_bytes())
-    ptx = re.sub(r"^\.version .*$", ".version 7.2", ptx, count=1, flags=re.MULTILINE)
-    ptx = re.sub(r"^//.*\n", "", ptx, flags=re.MULTILINE).strip() + "\n"
-    (HERE / "kernels.ptx").write_text("// Made of kernels.cu by `make kernels`.\n" + ptx)
+    """Write kernels.ptx."""
+    source = (HERE / "kernels.cu").read_bytes()
+    ptx = re.sub(r"^\.version .*$", ".version 7.2", compiled(source), count=1, flags=re.MULTILINE)
+    ptx = re.sub(r"^//.*\n", "", ptx, flags=re.MULTILINE).strip()
+    made_of = f"// Made by `make kernels` of kernels.cu with SHA-256 {hashlib.sha256(source).hexdigest()}"
+    (HERE / "kernels.ptx").write_text(f"{made_of}\n{ptx}\n")
 
 
 if __name__ == "__main__":

@@ -94,10 +94,6 @@ impl Order {
         no_cuda(device)
     }
 
-    pub(crate) fn stream(&self) -> Stream {
-        match *self {}
-    }
-
     pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
         match *self {}
     }
@@ -110,8 +106,11 @@ impl Order {
         match *self {}
     }
 
-    #[must_use]
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn settle(&self) -> Result<(), DeviceError> {
         match *self {}
     }
+}
+
+pub(crate) fn wait(later: (Device, Stream), _: (Device, Stream)) -> Result<()> {
+    no_cuda(later.0)
 }

@@ -44,9 +44,9 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A stream that the driver has just made.
-    #[cfg(feature = "cuda")]
-    pub(super) const fn of_raw(handle: u64) -> Stream {
+    /// A stream by a handle that the driver is known to have.
+    #[cfg(any(feature = "cuda", feature = "python"))]
+    pub(crate) const fn of_raw(handle: u64) -> Stream {
         Stream(handle)
     }
 
@@ -78,10 +78,12 @@ thread_local! {
 /// ```
 pub fn current_stream(device: Device) -> Stream {
     let device = device.cuda_ordinal();
-    CURRENT.with_borrow(|stated| {
-        let newest = stated.iter().rev().find(|one| one.device.cuda_ordinal() == device);
-        newest.map_or(Stream::LEGACY, |one| one.stream)
-    })
+    let stated = CURRENT.try_with(|stated| {
+        let stated = stated.borrow();
+        stated.iter().rev().find(|one| one.device.cuda_ordinal() == device).map(|one| one.stream)
+    });
+    // A thread that is about to end states nothing any more.
+    stated.ok().flatten().unwrap_or(Stream::LEGACY)
 }
 
 /// States another current stream of a device in this thread; returns the number to take that back with.

@@ -13,7 +13,12 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 
+use super::super::read::Lender;
+use super::super::{args, read};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::Result;
 use crate::protocol::ExchangeError;
 use crate::tensor::Owner;
 
@@ -31,16 +36,32 @@ struct Kept {
     object: Option<Py<PyAny>>,
     /// What the producer handed over, if it did; held for its drop.
     owner: Option<Owner>,
+    lender: Lender,
 }
+
+impl Kept {
+    const NOTHING: Kept = Kept { object: None, owner: None, lender: Lender::Nobody };
+}
+
+/// Looks at the elements where they lie.
+///
+/// # Safety
+/// - Elements that the host can reach are readable.
+pub(super) type CheckValues = unsafe fn(&Descriptor) -> Result<()>;
 
 /// A line: one argument.
 struct Entry {
     /// Written by the argument before its memory is borrowed, and then read by all.
     descriptor: UnsafeCell<Descriptor>,
-    /// The argument's.
+    /// As the description; taken by the ledger when the line becomes free.
     kept: UnsafeCell<Kept>,
     /// The ledger's.
     access: Access,
+    /// The ledger's, while the memory is borrowed and until there is a view of it: what Python code may undo.
+    values: Option<CheckValues>,
+    /// The ledger's, written for the argument: whether there has been a view of the memory. From then on nobody else may look at it, and nothing
+    /// is saved by finding it changed.
+    viewed: bool,
     /// The ledger's: where in the list the line stands.
     place: usize,
 }
@@ -87,25 +108,40 @@ impl Ledger {
     fn extend(&mut self) {
         let entry = Entry {
             descriptor: UnsafeCell::new(Descriptor::BLANK),
-            kept: UnsafeCell::new(Kept { object: None, owner: None }),
+            kept: UnsafeCell::new(Kept::NOTHING),
             access: Access::None,
+            values: None,
+            viewed: false,
             place: self.used,
         };
         self.entries.push(NonNull::from(Box::leak(Box::new(entry))));
     }
 
+    /// Frees a line, and returns what was kept.
     #[inline]
-    fn close(&mut self, entry: NonNull<Entry>) {
+    fn close(&mut self, entry: NonNull<Entry>) -> Kept {
         self.used -= 1;
-        // SAFETY: entries live for the rest of the process, and only the ledger looks at these two fields.
+        // SAFETY: entries live for the rest of the process; only the ledger looks at these fields, and only here at what
+        // is kept, as the argument is gone.
         unsafe {
             let (place, last) = ((*entry.as_ptr()).place, self.entries[self.used]);
             self.writers -= usize::from((*entry.as_ptr()).access == Access::Write);
             (*entry.as_ptr()).access = Access::None;
+            (*entry.as_ptr()).values = None;
+            (*entry.as_ptr()).viewed = false;
             self.entries.swap(place, self.used);
             (*last.as_ptr()).place = place;
             (*entry.as_ptr()).place = self.used;
+            std::mem::replace(&mut *(*entry.as_ptr()).kept.get(), Kept::NOTHING)
         }
+    }
+
+    /// The lines that are borrowed, and of whose memory there is no view yet.
+    fn waiting(&self) -> impl Iterator<Item = &Entry> {
+        // SAFETY: entries live for the rest of the process, and are written to through the ledger only once they are
+        // borrowed.
+        let lines = self.entries[..self.used].iter().map(|entry| unsafe { entry.as_ref() });
+        lines.filter(|line| line.access != Access::None && !line.viewed)
     }
 
     /// What the memory is borrowed for already, if that is in the way.
@@ -133,16 +169,19 @@ pub(super) struct Loan<'py> {
 }
 
 impl<'py> Loan<'py> {
-    /// A line of its own, whose description nobody looks at yet. `fill` describes the object there, and returns what the
-    /// producer handed over.
+    /// A line of its own, whose description nobody looks at yet. `fill` describes the object there, and says who keeps the
+    /// memory.
     #[inline]
     pub(super) fn open(
         object: &Bound<'py, PyAny>,
-        fill: impl FnOnce(&mut Descriptor) -> PyResult<Option<Owner>>,
+        fill: impl FnOnce(&mut Descriptor) -> PyResult<(Option<Owner>, Lender)>,
     ) -> PyResult<Loan<'py>> {
-        let mut loan = Loan { entry: with(object.py(), Ledger::open), py: PhantomData };
-        let owner = fill(loan.descriptor_mut())?;
-        *loan.kept_mut() = Kept { object: Some(object.clone().unbind()), owner };
+        let loan = Loan { entry: with(object.py(), Ledger::open), py: PhantomData };
+        // SAFETY: the line is this loan's, and nobody else looks at these before the memory is borrowed.
+        unsafe {
+            let (owner, lender) = fill(&mut *(*loan.entry.as_ptr()).descriptor.get())?;
+            *(*loan.entry.as_ptr()).kept.get() = Kept { object: Some(object.clone().unbind()), owner, lender };
+        }
         Ok(loan)
     }
 
@@ -151,9 +190,9 @@ impl<'py> Loan<'py> {
     /// # Errors
     /// [`ExchangeError::Borrowed`] if it overlaps memory that is borrowed already, and one of the two is to be written.
     #[inline]
-    pub(super) fn borrow(&mut self, access: Access) -> Result<(), ExchangeError> {
+    pub(super) fn borrow(&mut self, access: Access) -> Result<()> {
         let entry = self.entry;
-        let held = with(self.object().py(), |ledger| {
+        let held = with(self.py(), |ledger| {
             let held = ledger.conflict(entry, access);
             if held.is_none() {
                 // SAFETY: only the ledger looks at this field.
@@ -166,28 +205,82 @@ impl<'py> Loan<'py> {
             None => Ok(()),
             Some(held) => {
                 let held = if held == Access::Write { "writes" } else { "reads" };
-                Err(ExchangeError::Borrowed { held, wanted: if access == Access::Write { "written" } else { "read" } })
+                let wanted = if access == Access::Write { "written" } else { "read" };
+                Err(ExchangeError::Borrowed { held, wanted }.into())
             }
         }
     }
 
-    /// Only before the memory is borrowed: nobody else looks at the description until then.
+    /// Looks at the elements, once the memory is borrowed, and whenever code has run until there is a view of them.
     #[inline]
-    fn descriptor_mut(&mut self) -> &mut Descriptor {
-        // SAFETY: the line is this loan's.
-        unsafe { &mut *(*self.entry.as_ptr()).descriptor.get() }
+    pub(super) fn check_values(&mut self, values: Option<CheckValues>) -> Result<()> {
+        let Some(check) = values else { return Ok(()) };
+        let entry = self.entry;
+        // SAFETY: only the ledger looks at this field.
+        with(self.py(), |_| unsafe { (*entry.as_ptr()).values = values });
+        // SAFETY: the object has said through its protocol that the memory is there, and nobody else writes to it.
+        unsafe { check(self.descriptor()) }
     }
 
-    #[inline]
-    fn kept_mut(&mut self) -> &mut Kept {
-        // SAFETY: the line is this loan's, and nobody else looks at this.
-        unsafe { &mut *(*self.entry.as_ptr()).kept.get() }
+    /// Keeps what the producer has handed over since.
+    pub(super) fn keep(&mut self, owner: Option<Owner>) {
+        let entry = self.entry;
+        // SAFETY: the line is this loan's, and others look at what is kept through the ledger only.
+        with(self.py(), |_| unsafe { (*(*entry.as_ptr()).kept.get()).owner = owner });
     }
 
+    /// Holds the arguments there are against what was found when each was read, after code has run that may have done
+    /// anything to them.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Disturbed`] if memory is elsewhere or otherwise by now, or has other values than its elements can
+    /// have.
+    #[cold]
+    pub(super) fn check_undisturbed(&self) -> Result<()> {
+        let py = self.py();
+        let lent: Vec<_> = with(py, |ledger| {
+            let lines = ledger.waiting().filter_map(|line| {
+                // SAFETY: both are complete, and change no more while the line is in use.
+                let (found, kept) = unsafe { (&*line.descriptor.get(), &*line.kept.get()) };
+                let lender = match &kept.lender {
+                    Lender::Nobody => None,
+                    Lender::Argument => kept.object.as_ref(),
+                    Lender::Inside(array) => Some(array),
+                };
+                lender.map(|lender| (lender.clone_ref(py).into_bound(py), found.clone(), line.access))
+            });
+            lines.collect()
+        });
+        for (lender, found, access) in &lent {
+            let mut now = Descriptor::BLANK;
+            let state = match read::lent_again(lender, &mut now) {
+                Ok(()) if is_same(found, &now, *access) => continue,
+                Ok(()) => told(&now),
+                Err(error) => error.to_string(),
+            };
+            return Err(disturbed(args::shown(lender.get_type().as_any()), told(found), state));
+        }
+        // Memory that is known to be where it was. While the ledger is held nobody begins to write there.
+        with(py, |ledger| {
+            ledger.waiting().try_for_each(|line| {
+                let Some(check) = line.values else { return Ok(()) };
+                // SAFETY: complete, and the memory is readable as when it was first looked at.
+                let (found, checked) = unsafe { (&*line.descriptor.get(), check(&*line.descriptor.get())) };
+                checked.map_err(|error| disturbed("an array".to_owned(), told(found), error.to_string()))
+            })
+        })
+    }
+
+    /// The description, to make a view of.
     #[inline]
-    fn kept(&self) -> &Kept {
-        // SAFETY: as above.
-        unsafe { &*(*self.entry.as_ptr()).kept.get() }
+    pub(super) fn viewed(&self) -> &Descriptor {
+        let entry = self.entry;
+        // SAFETY: only the ledger and this loan look at this field, and it is written for this loan only.
+        if !unsafe { (*entry.as_ptr()).viewed } {
+            // SAFETY: as above, and others look at it through the ledger.
+            with(self.py(), |_| unsafe { (*entry.as_ptr()).viewed = true });
+        }
+        self.descriptor()
     }
 
     #[inline]
@@ -199,24 +292,48 @@ impl<'py> Loan<'py> {
     /// The object that was described.
     #[inline]
     pub(super) fn object(&self) -> &Bound<'py, PyAny> {
-        match &self.kept().object {
-            // SAFETY: a loan belongs to a thread that is attached, for as long as its lifetime says.
-            Some(object) => object.bind(unsafe { Python::assume_attached() }),
+        // SAFETY: the line is this loan's; others only read this field.
+        match unsafe { &(*(*self.entry.as_ptr()).kept.get()).object } {
+            Some(object) => object.bind(self.py()),
             None => unreachable!("a loan that is open has its object"),
         }
+    }
+
+    #[inline]
+    fn py(&self) -> Python<'py> {
+        // SAFETY: a loan belongs to a thread that is attached, for as long as its lifetime says.
+        unsafe { Python::assume_attached() }
     }
 }
 
 impl Drop for Loan<'_> {
     #[inline]
     fn drop(&mut self) {
-        let kept = self.kept_mut();
-        let (object, owner) = (kept.object.take(), kept.owner.take());
-        // SAFETY: a loan belongs to a thread that is attached.
-        let py = unsafe { Python::assume_attached() };
-        with(py, |ledger| ledger.close(self.entry));
+        let Kept { object, owner, lender } = with(self.py(), |ledger| ledger.close(self.entry));
         // Last, as it may run anybody's code.
         drop(owner);
+        let py = self.py();
+        if let Lender::Inside(array) = lender {
+            drop(array.into_bound(py));
+        }
         drop(object.map(|object| object.into_bound(py)));
     }
+}
+
+/// Whether memory is where it was found, and may be used as it was to be.
+fn is_same(found: &Descriptor, now: &Descriptor, access: Access) -> bool {
+    let parts = |field: &Descriptor| -> (usize, Device, DType) { (field.ptr().addr(), field.device(), field.dtype()) };
+    let writable = access != Access::Write || !now.is_readonly();
+    writable && parts(found) == parts(now) && found.shape() == now.shape() && found.strides() == now.strides()
+}
+
+/// What counts of memory, in words.
+fn told(field: &Descriptor) -> String {
+    let (shape, strides, address) = (field.shape(), field.strides(), field.ptr().addr());
+    let readonly = if field.is_readonly() { "read-only " } else { "" };
+    format!("{readonly}{} of shape {shape:?} with strides {strides:?} at {address:#x}", field.dtype().name())
+}
+
+fn disturbed(object: String, was: String, found: String) -> crate::Error {
+    ExchangeError::Disturbed { object, was, found }.into()
 }

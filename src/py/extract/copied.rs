@@ -8,12 +8,16 @@ use std::ops::Deref;
 use ndarray::Dimension;
 use pyo3::prelude::*;
 
-use super::borrows::{Access, Loan};
-use super::kinds::{AnyOrder, Host, Order, Place};
-use super::{In, check, refusal};
+use super::In;
+use super::borrows::{Access, CheckValues, Loan};
+use super::kinds::{AnyOrder, Elements, Host, Order, Place};
+use super::open::{check, open, refusal};
+use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
+use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
+use crate::py::read::Lender;
 use crate::tensor::ndarray as views;
 use crate::tensor::{Element, Owner, Tensor};
 
@@ -42,6 +46,18 @@ pub struct OrCopy<'py, T, D, O = AnyOrder> {
 
 impl<T, D, O> OrCopy<'_, T, D, O> {
     /// Whether the elements are those of a copy.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::OrCopy;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn was_cast(numbers: OrCopy<'_, f64, Ix1>) -> bool {
+    ///     numbers.is_copy()
+    /// }
+    /// ```
     pub fn is_copy(&self) -> bool {
         self.copied
     }
@@ -59,26 +75,41 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let mut loan = super::open(&object, |field| {
-            views::check_shape(field, None, D::NDIM)?;
-            Host::check(field)
-        })?;
         // Also while it is copied nobody may write.
-        loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
+        let mut loan = open(&object, Access::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
+            views::check_shape(field, None, D::NDIM)?;
+            Host::check(field)?;
+            if can_cast(field.dtype(), T::DTYPE) {
+                return Ok(());
+            }
+            Err(DTypeError::Cast { from: field.dtype().name(), to: T::DTYPE.name() }.into())
+        })?;
         let found = loan.descriptor();
         let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
         if copied {
             let (descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
             loan = Loan::open(&object, |of_copy| {
                 *of_copy = descriptor;
-                Ok(Some(owner))
+                Ok((Some(owner), Lender::Nobody))
             })?;
             // Of memory that nobody else has.
-            loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
+            loan.borrow(Access::Read).map_err(refusal)?;
             check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
+            // To let go of what was copied may have run any code.
+            loan.check_undisturbed().map_err(refusal)?;
+            loan.check_values(T::values()).map_err(refusal)?;
         }
         Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
     }
+}
+
+/// Looks at the elements if they are bools; others are still to become some.
+///
+/// # Safety
+/// - Elements that the host can reach are readable.
+unsafe fn check_bools(field: &Descriptor) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    if field.dtype() == DType::BOOL { unsafe { views::check_memory::<bool>(field) } } else { Ok(()) }
 }
 
 /// A copy with the elements and the order wanted, without labels.

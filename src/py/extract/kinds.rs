@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "bools are looked at where they lie")]
 
+use super::borrows::CheckValues;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dtype::DType;
@@ -16,19 +17,45 @@ mod sealed {
 }
 
 /// Elements that are wanted: a type that implements [`Element`], or [`Any`].
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::IxDyn;
+/// use dlfield::python::{Elements, In};
+///
+/// /// Bytes of any array with such elements that the host can reach.
+/// fn nbytes<T: Elements>(x: &In<'_, T, IxDyn>) -> i64 {
+///     x.descriptor().nbytes()
+/// }
+/// assert_eq!(<f32 as Elements>::DTYPE, Some(dlfield::DType::F32));
+/// ```
 pub trait Elements: sealed::Sealed + 'static {
     /// The element type; `None` for any.
     const DTYPE: Option<DType>;
 
-    /// Refuses memory that no view with such elements can be of.
-    ///
-    /// # Safety
-    /// - Elements that the host can reach are readable.
+    /// Refuses memory that no view with such elements can be of, without a look at it.
     #[doc(hidden)]
-    unsafe fn check_memory(field: &Descriptor) -> Result<()>;
+    fn check_place(field: &Descriptor) -> Result<()>;
+
+    /// What looks at the elements, if not every byte is good for one.
+    #[doc(hidden)]
+    fn values() -> Option<CheckValues>;
 }
 
 /// Elements of any type.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{Any, Elements, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn element(matrix: In<'_, Any, Ix2>) -> &'static str {
+///     matrix.descriptor().dtype().name()
+/// }
+/// assert_eq!(Any::DTYPE, None);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Any {}
 
@@ -36,8 +63,12 @@ impl sealed::Sealed for Any {}
 impl Elements for Any {
     const DTYPE: Option<DType> = None;
 
-    unsafe fn check_memory(_: &Descriptor) -> Result<()> {
+    fn check_place(_: &Descriptor) -> Result<()> {
         Ok(())
+    }
+
+    fn values() -> Option<CheckValues> {
+        None
     }
 }
 impl<T: Element> sealed::Sealed for T {}
@@ -45,13 +76,33 @@ impl<T: Element> Elements for T {
     const DTYPE: Option<DType> = Some(T::DTYPE);
 
     #[inline]
-    unsafe fn check_memory(field: &Descriptor) -> Result<()> {
-        // SAFETY: passed on from the caller.
+    fn check_place(field: &Descriptor) -> Result<()> {
+        if T::DTYPE == DType::BOOL {
+            // Any address is good for a byte.
+            return Ok(());
+        }
+        // SAFETY: of elements of this type it does not look at any.
         unsafe { views::check_memory::<T>(field) }
+    }
+
+    #[inline]
+    fn values() -> Option<CheckValues> {
+        if T::DTYPE == DType::BOOL { Some(views::check_memory::<T>) } else { None }
     }
 }
 
 /// Orders of the elements in memory that are wanted: [`AnyOrder`], [`COrder`] or [`FOrder`].
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::{ArrayView2, Ix2};
+/// use dlfield::python::{In, Order};
+///
+/// /// For functions that only pass the order on.
+/// fn view<'a, O: Order>(matrix: &'a In<'_, f64, Ix2, O>) -> ArrayView2<'a, f64> {
+///     matrix.array()
+/// }
+/// ```
 pub trait Order: sealed::Sealed + 'static {
     /// Refuses a field whose elements are in another order.
     #[doc(hidden)]
@@ -63,14 +114,51 @@ pub trait Order: sealed::Sealed + 'static {
 }
 
 /// Any strides, negative ones and gaps too.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{AnyOrder, Cuda, In};
+/// use pyo3::prelude::*;
+///
+/// /// The order is the default; it is named where the place is.
+/// #[pyfunction]
+/// fn address(numbers: In<'_, f32, Ix1, AnyOrder, Cuda>) -> usize {
+///     numbers.descriptor().ptr().addr()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum AnyOrder {}
 
 /// Elements that follow each other without gaps, last index fastest.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{COrder, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn first(matrix: In<'_, f64, Ix2, COrder>) -> Option<f64> {
+///     matrix.array().as_slice()?.first().copied()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum COrder {}
 
 /// Elements that follow each other without gaps, first index fastest.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{FOrder, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn first(matrix: In<'_, f64, Ix2, FOrder>) -> Option<f64> {
+///     matrix.array().reversed_axes().as_slice()?.first().copied()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum FOrder {}
 
@@ -107,6 +195,16 @@ fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
 }
 
 /// Places where the memory is wanted: [`Host`], [`Cuda`] or [`Anywhere`].
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::IxDyn;
+/// use dlfield::python::{AnyOrder, In, Place};
+///
+/// fn device<M: Place>(x: &In<'_, f64, IxDyn, AnyOrder, M>) -> String {
+///     x.descriptor().device().to_string()
+/// }
+/// ```
 pub trait Place: sealed::Sealed + 'static {
     /// Refuses memory elsewhere.
     #[doc(hidden)]
@@ -118,14 +216,52 @@ pub trait Place: sealed::Sealed + 'static {
 }
 
 /// Memory that the host can reach: its own, and CUDA's or ROCm's pinned and managed memory.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{AnyOrder, Host, Out};
+/// use pyo3::prelude::*;
+///
+/// /// The place is the default.
+/// #[pyfunction]
+/// fn clear(mut numbers: Out<'_, f64, Ix1, AnyOrder, Host>) {
+///     numbers.array_mut().fill(0.0);
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Host {}
 
 /// Memory of a CUDA device, whichever, and managed memory.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{COrder, Cuda, Out};
+/// use pyo3::prelude::*;
+///
+/// /// What a kernel wants: an address and a length.
+/// #[pyfunction]
+/// fn target(out: Out<'_, f32, Ix1, COrder, Cuda>) -> (usize, i64) {
+///     (out.descriptor().ptr().addr(), out.descriptor().size())
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Cuda {}
 
 /// Memory wherever it is.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix3;
+/// use dlfield::python::{AnyOrder, Anywhere, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn device(field: In<'_, f64, Ix3, AnyOrder, Anywhere>) -> String {
+///     field.descriptor().device().to_string()
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Anywhere {}
 

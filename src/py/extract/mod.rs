@@ -5,6 +5,7 @@
 mod borrows;
 mod copied;
 mod kinds;
+mod open;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,18 +13,15 @@ use std::marker::PhantomData;
 pub use copied::OrCopy;
 pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
 use self::borrows::{Access, Loan};
-use super::errors::Kind;
-use super::{labels, read};
+use self::open::{check, open, values};
+use super::labels;
 use crate::descriptor::Descriptor;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::tensor::Element;
 use crate::tensor::ndarray as views;
-use crate::tensor::{Element, Owner};
 
 /// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
 ///
@@ -36,7 +34,8 @@ use crate::tensor::{Element, Owner};
 ///
 /// While it lives, no [`Out`] can be had of memory that overlaps it. Python, and code that does not go through this crate,
 /// can write to the memory all the same, as soon as other threads run or Python is called: as in rust-numpy, that is for
-/// the caller to see to.
+/// the caller to see to. Nor does rust-numpy know of it: in one function take arrays by the types of this crate only
+/// ([what is checked](crate::python#what-is-checked-and-what-cannot-be)).
 ///
 /// # Example
 /// ```
@@ -78,7 +77,8 @@ pub struct In<'py, T, D, O = AnyOrder, M = Host> {
 pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
 
 /// An array to write, and to read: as [`In`], and its memory may be written, has no two elements at one place, and overlaps
-/// no other [`In`] or [`Out`] there is.
+/// no other [`In`] or [`Out`] there is. Of rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` nothing is known here, so
+/// that one of those beside an `Out` of the same memory would be a second reference: do not mix them in one function.
 ///
 /// # Example
 /// ```
@@ -105,11 +105,10 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let mut loan = open(&object, |field| {
+        let loan = open(&object, Access::Read, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
-        loan.borrow(Access::Read).map_err(|error| refusal(error.into()))?;
         Ok(In { loan, wanted: PhantomData })
     }
 }
@@ -119,64 +118,31 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let mut loan = open(&object, |field| {
+        let loan = open(&object, Access::Write, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")
         })?;
-        loan.borrow(Access::Write).map_err(|error| refusal(error.into()))?;
         Ok(Out { loan, wanted: PhantomData })
     }
-}
-
-/// Describes an object and holds it against what is wanted of it.
-#[inline]
-fn open<'py>(object: &Bound<'py, PyAny>, check: impl Fn(&Descriptor) -> Result<()>) -> PyResult<Loan<'py>> {
-    Loan::open(object, |descriptor| {
-        // A capsule can be taken only once, so it is looked at first.
-        if object.is_exact_instance_of::<PyCapsule>() && read::peek(object, descriptor)? {
-            check(descriptor).map_err(refusal)?;
-        }
-        let owner = read::memory(object, descriptor).or_else(|error| describe_again(object, descriptor, error))?;
-        check(descriptor).map_err(refusal)?;
-        Ok(owner)
-    })
-}
-
-/// Refuses other elements, dimensions and places than those wanted.
-#[inline]
-fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
-    views::check_shape(field, T::DTYPE, D::NDIM)?;
-    M::check(field)?;
-    if !M::IS_HOST {
-        return Ok(());
-    }
-    // SAFETY: the object has said through its protocol that the memory is there.
-    unsafe { T::check_memory(field) }
-}
-
-/// The error for an array that is not what the type wants.
-#[cold]
-fn refusal(error: Error) -> PyErr {
-    PyTypeError::new_err(error.to_string())
-}
-
-/// Describes what a `dlfield.Descriptor` describes: the class is the module's, and not known to another extension that
-/// this crate is built into. Any other object stays refused: with a `TypeError` too, unless the error is its own.
-#[cold]
-fn describe_again(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor, error: PyErr) -> PyResult<Option<Owner>> {
-    let py = object.py();
-    let class = read::loaded(py, "dlfield._native")?.map(|module| module.getattr(intern!(py, "Descriptor")));
-    if class.transpose()?.is_some_and(|class| object.get_type().is(&class)) {
-        return read::memory(&object.getattr(intern!(py, "owner"))?, descriptor);
-    }
-    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
 }
 
 macro_rules! described {
     ($argument:ident) => {
         impl<'py, T, D, O, M> $argument<'py, T, D, O, M> {
             /// Address, device, elements, shape and strides; without labels.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::{In, Out};
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn strides(x: In<'_, f64, Ix2>, out: Out<'_, f64, Ix2>) -> (Vec<i64>, Vec<i64>) {
+            ///     (x.descriptor().strides().to_vec(), out.descriptor().strides().to_vec())
+            /// }
+            /// ```
             #[inline]
             pub fn descriptor(&self) -> &Descriptor {
                 self.loan.descriptor()
@@ -186,6 +152,18 @@ macro_rules! described {
             ///
             /// # Errors
             /// What the object raises, and `dlfield.Error` where its answers contradict each other or do not fit.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::python::AnyIn;
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn has_dim(field: AnyIn<'_>, wanted: &str) -> PyResult<bool> {
+            ///     let field = field.labelled()?;
+            ///     Ok(field.dims().is_some_and(|dims| dims.iter().any(|dim| dim.to_string() == wanted)))
+            /// }
+            /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
                 let mut descriptor = self.descriptor().clone();
                 labels::stated(self.object())?.describe(&mut descriptor)?;
@@ -193,6 +171,20 @@ macro_rules! described {
             }
 
             /// The object that was passed.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix1;
+            /// use dlfield::python::Out;
+            /// use pyo3::prelude::*;
+            ///
+            /// /// The array that was passed, so that calls can be chained.
+            /// #[pyfunction]
+            /// fn doubled<'py>(mut out: Out<'py, f64, Ix1>) -> Bound<'py, PyAny> {
+            ///     out.array_mut().mapv_inplace(|number| 2.0 * number);
+            ///     out.object().clone()
+            /// }
+            /// ```
             pub fn object(&self) -> &Bound<'py, PyAny> {
                 self.loan.object()
             }
@@ -206,11 +198,23 @@ macro_rules! described {
 
         impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
             /// The elements, whatever the strides.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::In;
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn largest(matrix: In<'_, i64, Ix2>) -> Option<i64> {
+            ///     matrix.array().iter().copied().max()
+            /// }
+            /// ```
             #[inline]
             pub fn array(&self) -> ArrayView<'_, T, D> {
                 // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody
                 // else writes, and `Out` can be written through `&mut` only.
-                unsafe { views::view(self.descriptor()) }
+                unsafe { views::view(self.loan.viewed()) }
             }
         }
     };
@@ -221,11 +225,23 @@ described!(Out);
 
 impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     /// The elements, whatever the strides, to be written too.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::Out;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn count_up(mut out: Out<'_, u32, Ix1>) {
+    ///     out.array_mut().iter_mut().zip(0..).for_each(|(element, number)| *element = number);
+    /// }
+    /// ```
     #[inline]
     pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody else has
         // a reference.
-        unsafe { views::view_mut(self.descriptor()) }
+        unsafe { views::view_mut(self.loan.viewed()) }
     }
 }
 
@@ -233,12 +249,24 @@ impl<D, O, M> In<'_, Any, D, O, M> {
     /// The elements, if they are of this type and so many dimensions.
     ///
     /// # Errors
-    /// [`Error`] with what was found and what is wanted, also for memory out of the host's reach.
+    /// [`Error`](crate::Error) with what was found and what is wanted, also for memory out of the host's reach.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::IxDyn;
+    /// use dlfield::python::AnyIn;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn count_true(flags: AnyIn<'_>) -> PyResult<usize> {
+    ///     Ok(flags.view::<bool, IxDyn>()?.iter().filter(|flag| **flag).count())
+    /// }
+    /// ```
     pub fn view<T: Element, E: Dimension>(&self) -> Result<ArrayView<'_, T, E>> {
         // SAFETY: the object keeps the memory, and the ledger sees to it that nobody else writes.
         unsafe {
             views::check::<T, E>(self.descriptor())?;
-            Ok(views::view(self.descriptor()))
+            Ok(views::view(self.loan.viewed()))
         }
     }
 }

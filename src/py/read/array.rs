@@ -4,7 +4,6 @@
 
 #![allow(unsafe_code, reason = "references are counted, and an array's struct is read")]
 
-use ::numpy::PyUntypedArray;
 use ::numpy::npyffi::{NPY_ARRAY_OWNDATA, PyArrayObject};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -68,7 +67,7 @@ pub(super) fn is_fresh(array: &Bound<'_, PyAny>) -> bool {
     let mut object = array.clone();
     // The clone is one reference more.
     let known_by = 2;
-    while object.cast::<PyUntypedArray>().is_ok() && references(&object) <= known_by {
+    while numpy::is_array(&object) && references(&object) <= known_by {
         // SAFETY: an array, whose base is NULL or alive.
         let (flags, base) = unsafe {
             let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;

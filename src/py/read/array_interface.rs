@@ -42,6 +42,10 @@ pub(super) fn read(
 pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
+    if GENERIC.get(py).is_none() && facts::loaded(py, "numpy")?.is_none() {
+        // Nobody has a scalar before NumPy is imported.
+        return Ok(None);
+    }
     let generic = GENERIC.get_or_try_init(py, || {
         PyResult::Ok(py.import(intern!(py, "numpy"))?.getattr(intern!(py, "generic"))?.unbind())
     })?;

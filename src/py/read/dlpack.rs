@@ -144,7 +144,8 @@ pub(super) fn consume(
     Ok(None)
 }
 
-/// Describes what a capsule holds that nobody has taken, and leaves it there. `false` for what is no such capsule.
+/// Describes what a capsule holds that nobody has taken, and leaves it there, also if it is refused as it would be when
+/// taken for a description. `false` for what is no such capsule.
 pub(in crate::py) fn peek(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
     // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, whose version
     // stands first whatever it is.
@@ -156,6 +157,7 @@ pub(in crate::py) fn peek(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor
             if version.major != dlpack::VERSION.major {
                 return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
             }
+            check_copied((*held).flags, Purpose::Describe, None)?;
             dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
             return Ok(true);
         }

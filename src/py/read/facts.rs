@@ -200,11 +200,11 @@ unsafe extern "C" {
     fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
-/// A module that is imported already: nobody has an object of a library before.
+/// A module that is imported already: nobody has an object of a library before. None in its place forbids the import.
 pub(in crate::py) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     match modules.cast::<PyDict>() {
-        Ok(modules) => modules.get_item(name),
+        Ok(modules) => Ok(modules.get_item(name)?.filter(|module| !module.is_none())),
         Err(_) => Ok(None),
     }
 }

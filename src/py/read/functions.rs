@@ -20,7 +20,6 @@ use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::tensor::PyTensor;
 use crate::py::{place, recycle, stream};
-use crate::tensor::Owner;
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -267,7 +266,7 @@ pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescrip
         return Ok(true);
     }
     let facts = Facts::of(obj)?;
-    if facts.may_be_labelled(obj) || !describe_torch(obj, &facts, description.descriptor_mut())? {
+    if facts.may_be_labelled(obj) || describe_torch(obj, &facts, description.descriptor_mut())?.is_none() {
         return Ok(false);
     }
     description.set(obj.clone(), None, "dlpack-c");
@@ -279,32 +278,23 @@ fn moved_by(found: Device, wanted: Device) -> Device {
     if found == Device::CPU { wanted } else { found }
 }
 
-/// Describes the memory of any object, without labels; returns what the producer handed over for that, if it did.
+/// Describes a PyTorch tensor, if it is one, by the struct that PyTorch lends; `true` if the tensor had to be asked too.
 #[inline]
-pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<Owner>> {
-    if numpy::is_exact(obj) {
-        numpy::describe(obj, descriptor)?;
-        return Ok(None);
-    }
-    if describe_torch(obj, &Facts::of(obj)?, descriptor)? {
-        return Ok(None);
-    }
-    let (reading, _) = read(obj, &Request::default(), Purpose::Describe, descriptor)?;
-    Ok(reading.into_shared())
-}
-
-/// Describes a PyTorch tensor, if it is one, by the struct that PyTorch lends.
-#[inline]
-fn describe_torch(obj: &Bound<'_, PyAny>, facts: &Facts, descriptor: &mut Descriptor) -> PyResult<bool> {
-    let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(false) };
+pub(super) fn describe_torch(
+    obj: &Bound<'_, PyAny>,
+    facts: &Facts,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<bool>> {
+    let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(None) };
     exchange::describe(obj, table, borrow, descriptor)?;
-    if exchange::check_lazy(obj, descriptor)? {
+    let asked = exchange::check_lazy(obj, descriptor)?;
+    if asked {
         exchange::describe(obj, table, borrow, descriptor)?;
     }
     if descriptor.device().is_of_cuda() {
         order::lent(obj.py(), table, descriptor.device())?;
     }
-    Ok(true)
+    Ok(Some(asked))
 }
 
 /// Return the `numpy.ndarray` on the memory of any array that the host can read.

@@ -2,25 +2,62 @@
 
 #![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
 
-use numpy::npyffi::{NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object};
-use numpy::{PyArrayDescr, PyUntypedArray};
-use pyo3::PyTypeInfo;
-use pyo3::intern;
-use pyo3::prelude::*;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{Purpose, Reading, Request, ours};
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object};
+use numpy::{PyArrayDescr, PyUntypedArray, get_array_module};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use pyo3::{PyTypeInfo, ffi, intern};
+
+use super::{Purpose, Reading, Request, facts, ours};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::protocol::ExchangeError;
 use crate::py::dtype;
 
+/// NumPy's array type; NULL as long as NumPy is not known to be there.
+static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
+
+/// NumPy's array type, or NULL: nobody has an array before NumPy is imported, so it is not imported for this.
+#[inline]
+fn array_type(py: Python<'_>) -> *mut ffi::PyTypeObject {
+    let known = ARRAY.load(Ordering::Relaxed);
+    if known.is_null() { find(py).unwrap_or(null_mut()) } else { known }
+}
+
+#[cold]
+fn find(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
+    if facts::loaded(py, "numpy")?.is_none() {
+        return Ok(null_mut());
+    }
+    require(py)?;
+    Ok(ARRAY.load(Ordering::Relaxed))
+}
+
+/// Imports NumPy, where it is needed: its C API would panic without.
+pub(in crate::py) fn require(py: Python<'_>) -> PyResult<()> {
+    if ARRAY.load(Ordering::Relaxed).is_null() {
+        get_array_module(py)?.getattr(intern!(py, "_ARRAY_API"))?.cast_into::<PyCapsule>()?;
+        // SAFETY: the interpreter is attached, and NumPy's C API there; the call returns NumPy's type object.
+        ARRAY.store(unsafe { get_type_object(py, NpyTypes::PyArray_Type) }, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
 /// Whether the object is a `numpy.ndarray` and no subclass of it.
 #[inline]
 pub(super) fn is_exact(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: the interpreter is attached; the call returns NumPy's type object.
-    let array_type = unsafe { get_type_object(object.py(), NpyTypes::PyArray_Type) };
-    object.get_type_ptr() == array_type
+    object.get_type_ptr() == array_type(object.py())
+}
+
+/// Whether the object is a `numpy.ndarray`.
+pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    let array = array_type(object.py());
+    // SAFETY: two live types.
+    !array.is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), array) != 0 }
 }
 
 pub(super) fn read(
@@ -41,7 +78,7 @@ pub(super) fn read_subclass(
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
-    if object.cast::<PyUntypedArray>().is_err() {
+    if !is_array(object) {
         return Ok(None);
     }
     if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
@@ -74,12 +111,13 @@ pub(super) fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> 
     }
 }
 
-/// Reads the struct of an object that is an array.
+/// Reads the struct of an object that is an array. `true` if its dtype had to be looked into.
 #[inline]
-pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
     let array = object.as_ptr().cast::<PyArrayObject>();
     // SAFETY: the callers have checked the type, and an array has a dtype, which lives as long as it does.
-    let dtype = match unsafe { dtype::of_native((*array).fields.descr) } {
+    let native = unsafe { dtype::of_native((*array).fields.descr) };
+    let dtype = match native {
         Some(dtype) => dtype,
         None => unusual(object)?,
     };
@@ -93,14 +131,17 @@ pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
     };
     let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
     let data = fields.data.cast();
-    Ok(descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)?)
+    descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)?;
+    Ok(native.is_none())
 }
 
 /// The element type of an array that is not one of NumPy's own in native byte order.
 #[cold]
 fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
-    let descriptor = array.getattr(intern!(array.py(), "dtype"))?.cast_into::<PyArrayDescr>()?;
-    dtype::of_descriptor(&descriptor)
+    let object = array.as_ptr().cast::<PyArrayObject>();
+    // SAFETY: the callers have checked the type, and an array has a dtype.
+    let descriptor = unsafe { Bound::from_borrowed_ptr(array.py(), (*object).fields.descr.cast()) };
+    dtype::of_descriptor(&descriptor.cast_into::<PyArrayDescr>()?)
 }
 
 /// The `ndim` numbers at `start`.

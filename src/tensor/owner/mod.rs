@@ -2,13 +2,15 @@
 
 mod letting_go;
 
-#[cfg(feature = "ndarray")]
+pub(super) use self::letting_go::again;
+
+#[cfg(any(feature = "ndarray", feature = "cuda"))]
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
@@ -37,13 +39,22 @@ enum Kept {
     Block(Block),
     /// A managed tensor of somebody else; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
-    /// A vector that was handed over, whose elements nobody else has.
-    #[cfg(feature = "ndarray")]
+    /// What has elements and was handed over, so that nobody else has it.
+    #[cfg(any(feature = "ndarray", feature = "cuda"))]
     Elements(Box<dyn Any + Send + Sync>),
     /// Any other thing whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An object of another runtime.
     Object(Object),
+}
+
+/// What an owner kept alone.
+#[cfg(feature = "cuda")]
+pub(crate) enum Alone {
+    /// An allocation of ours.
+    Block(Block),
+    /// What was handed over.
+    Elements(Box<dyn Any + Send + Sync>),
 }
 
 /// An object of another runtime, by address, with what gives it back.
@@ -86,8 +97,7 @@ struct Reader<'k>(&'k Keeper);
 
 impl Reader<'_> {
     fn of(keeper: &Keeper) -> Reader<'_> {
-        keeper.readers.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        keeper.readers.fetch_add(1, Ordering::SeqCst);
         Reader(keeper)
     }
 }
@@ -173,8 +183,46 @@ impl Owner {
         Owner(Keeper::new(Kept::Elements(Box::new(elements))))
     }
 
+    /// Owns what has elements in a device's memory, and is let go after the work that `order` knows of.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn elements_in_order(elements: impl Send + Sync + 'static, order: Box<Order>) -> Owner {
+        Owner(Keeper::with_order(Kept::Elements(Box::new(elements)), Some(order)))
+    }
+
+    /// Keeps again what was kept alone.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn of_alone(alone: Alone, order: Option<Box<Order>>) -> Owner {
+        Owner(Keeper::with_order(
+            match alone {
+                Alone::Block(block) => Kept::Block(block),
+                Alone::Elements(elements) => Kept::Elements(elements),
+            },
+            order,
+        ))
+    }
+
+    /// What is kept, which nobody else has, and the order of the work on it. Not of memory of other libraries.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn into_alone(self) -> Option<(Alone, Option<Box<Order>>)> {
+        let mut keeper = ManuallyDrop::new(Arc::into_inner(self.0?)?);
+        let order = keeper.order.take();
+        // SAFETY: taken once, as the keeper that would do it too is not dropped.
+        #[allow(unsafe_code, reason = "the value leaves a struct that is not dropped")]
+        match unsafe { ManuallyDrop::take(&mut keeper.kept) } {
+            Kept::Block(block) => Some((Alone::Block(block), order)),
+            Kept::Elements(elements) => Some((Alone::Elements(elements), order)),
+            other => {
+                match order {
+                    Some(order) => letting_go::in_order(order, other),
+                    None => letting_go::now(other),
+                }
+                None
+            }
+        }
+    }
+
     /// Whether nobody but this owner has the memory, as far as the memory's kind can tell.
-    #[cfg(feature = "ndarray")]
+    #[cfg(any(feature = "ndarray", feature = "cuda"))]
     pub(crate) fn is_exclusive(&mut self) -> bool {
         let keeper = self.0.as_mut().and_then(Arc::get_mut);
         keeper.is_some_and(|keeper| matches!(*keeper.kept, Kept::Block(_) | Kept::Elements(_)))
@@ -182,36 +230,41 @@ impl Owner {
 
     /// Notes that another library gets the memory, after what safe functions read of it is read.
     ///
-    /// Who reads looks for the note after it has counted itself, and who lends counts the readers after it has left the
-    /// note: one of the two sees the other.
+    /// Who reads counts itself before it looks for the note, and who lends leaves the note before it looks at the count. All of
+    /// that is in one order for all threads, so one of the two sees the other; lenders after the first wait for readers too.
     #[inline]
     pub(crate) fn lend(&self) {
-        if let Some(keeper) = &self.0
-            && !keeper.lent.load(Ordering::Relaxed)
-        {
-            keeper.lent.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
-            while keeper.readers.load(Ordering::Acquire) > 0 {
+        if let Some(keeper) = &self.0 {
+            if !keeper.lent.load(Ordering::SeqCst) {
+                keeper.lent.store(true, Ordering::SeqCst);
+            }
+            while keeper.readers.load(Ordering::SeqCst) > 0 {
                 std::thread::yield_now();
             }
         }
     }
 
     /// Runs `read`, which reads the memory, if nobody can write to it meanwhile but in unsafe code: if no other library was
-    /// given it.
+    /// given it. What `read` calls must not lend the same memory.
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
         let Some(keeper) = &self.0 else { return Ok(read()) };
+        // Those who are refused do not keep lenders waiting.
+        if keeper.lent.load(Ordering::SeqCst) {
+            return Err(ExchangeError::Lent);
+        }
         let _counted = Reader::of(keeper);
-        if keeper.lent.load(Ordering::Relaxed) {
+        if keeper.lent.load(Ordering::SeqCst) {
             return Err(ExchangeError::Lent);
         }
         Ok(read())
     }
 
-    /// Forgets that the memory was lent, if nobody else has it any more.
+    /// Forgets that the memory was lent, if nobody else has it any more: of memory that came from others nobody knows.
     #[cfg(feature = "ndarray")]
     pub(crate) fn regain(&mut self) {
-        if let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut) {
+        if self.is_exclusive()
+            && let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut)
+        {
             *keeper.lent.get_mut() = false;
         }
     }
@@ -256,7 +309,7 @@ impl fmt::Debug for Owner {
             None => "Owner(nobody)",
             Some(Kept::Block(_)) => "Owner(block)",
             Some(Kept::Managed(_)) => "Owner(managed)",
-            #[cfg(feature = "ndarray")]
+            #[cfg(any(feature = "ndarray", feature = "cuda"))]
             Some(Kept::Elements(_)) => "Owner(elements)",
             Some(Kept::Foreign(_)) => "Owner(foreign)",
             Some(Kept::Object(_)) => "Owner(object)",

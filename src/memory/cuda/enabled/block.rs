@@ -59,7 +59,8 @@ impl CudaMemory {
         // the graph, so it is had in another stream.
         let recorded = is_capturing(device, stream)?;
         let entered = enter(device)?;
-        let relaxed = recorded.then(Relaxed::new);
+        // Another stream may be recording, too.
+        let _relaxed = Relaxed::new();
         let stream = if recorded { aside(device)? } else { stream };
         let (base, kind) = had(device, &entered, wanted, stream).map_err(|error| match error {
             DeviceError::Driver { code, .. } if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32 => {
@@ -71,7 +72,7 @@ impl CudaMemory {
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
         }
-        if relaxed.is_some() {
+        if recorded {
             // SAFETY: a stream of our own that records nothing.
             check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?;
         }
@@ -97,6 +98,11 @@ impl CudaMemory {
 
     pub(in crate::memory) fn as_ptr(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.start)
+    }
+
+    /// Where the allocation starts, if it is a device's.
+    pub(in crate::memory) fn base(&self) -> Option<usize> {
+        matches!(self.kind, Kind::Pooled | Kind::Plain).then_some(self.base)
     }
 
     /// The order of the work on the memory, of which there is none but what allocated it.
@@ -134,6 +140,8 @@ impl Drop for CudaMemory {
     fn drop(&mut self) {
         // Without a context the driver is shutting down, and the memory goes with it. Nobody else's call is told.
         let Ok(_entered) = enter(self.device) else { return };
+        // To free memory is forbidden while any stream of the process is recorded, unless it is said to be harmless.
+        let _relaxed = Relaxed::new();
         // SAFETY: what the driver gave goes back once, after the work on it: see `Order`.
         unsafe {
             let _ = match self.kind {
@@ -152,7 +160,8 @@ impl Drop for CudaMemory {
     }
 }
 
-/// Lets the thread allocate, and load code, while a graph is recorded, for as long as this lives.
+/// Lets the thread allocate, free and load code while a graph is recorded, in whatever stream and by whatever thread, for as
+/// long as this lives. None of that is recorded.
 pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
 
 impl Relaxed {

@@ -84,6 +84,13 @@ pub(crate) fn check(device: Device, function: &'static str, result: CUresult) ->
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(device, function, result)) }
 }
 
+impl DeviceError {
+    /// What `cudarc` returned for a device.
+    pub(crate) fn of_cudarc(device: Device, function: &'static str, error: cudarc::driver::DriverError) -> DeviceError {
+        failed(device, function, error.0)
+    }
+}
+
 #[cold]
 fn failed(device: Device, function: &'static str, result: CUresult) -> DeviceError {
     DeviceError::Driver { device, function, code: result as u32, words: words(result) }

@@ -1,0 +1,158 @@
+"""On a GPU: allocation, exchange, copies into another layout and to and from the host, beside CuPy and PyTorch."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import cupy
+import torch
+
+import dlfield as dl
+from interleaved import best_measured
+from report import Line, grid, heading, table
+
+# 1 GB of float64, and twice that of float32 elements: far beyond what the caches of any device hold.
+LARGE = {"float64": (512, 512, 512), "float32": (512, 512, 1024)}
+SMALL = (128, 128, 80)
+CALLS = 1000
+
+DOCUMENT = """\
+{heading}
+## Ratios to reach
+
+{goals}
+## Copies into another layout
+
+Gigabytes per second, read and written, of {shapes}. A copy of as many bytes in one piece: {straight} GB/s.
+
+{layouts}
+## Copies to and from the host
+
+Gigabytes per second of pinned memory, of a field whose rows of 510 are padded to 512; in one piece: {link} GB/s.
+
+{host}"""
+
+# A copy's source and destination, as keywords of an allocation.
+LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "C to F": ({}, {"backend": "F"}),
+    "F to C": ({"backend": "F"}, {}),
+    "C to (2, 0, 1)": ({}, {"layout": (2, 0, 1)}),
+    "(2, 0, 1) to C": ({"layout": (2, 0, 1)}, {}),
+    "C to gt:gpu": ({}, {"backend": "gt:gpu"}),
+}
+
+
+def times(cases: Mapping[str, Callable[[], object]], calls: int = 10) -> dict[str, float]:
+    """Return nanoseconds per call of each case, until the device has done all of them."""
+
+    def measured(case: Callable[[], object]) -> float:
+        for_all_devices()
+        start = time.perf_counter()
+        for _ in range(calls):
+            case()
+        for_all_devices()
+        return (time.perf_counter() - start) / calls
+
+    return best_measured({name: partial(measured, case) for name, case in cases.items()})
+
+
+def for_all_devices() -> None:
+    """Wait for the work of all streams: the legacy default stream comes after it."""
+    dl.cuda.synchronize(0, 1)
+
+
+def _assign(target: Any, source: Any) -> None:
+    target[...] = source
+
+
+def measure() -> str:
+    """Measure everything; returns what `docs/cuda.md` says."""
+    goals = [*_allocation(), *_exchange()]
+    rows, straight = [], 0.0
+    for dtype, shape in LARGE.items():
+        for name, (source_spec, target_spec) in LAYOUTS.items():
+            source = dl.ones(shape, dtype=dtype, device="cuda", **source_spec)
+            target = dl.empty(shape, dtype=dtype, device="cuda", **target_spec)
+            one, other = (dl.empty(shape, dtype=dtype, device="cuda") for _ in range(2))
+            to_cupy, from_cupy = cupy.from_dlpack(target), cupy.from_dlpack(source)
+            to_torch, from_torch = torch.from_dlpack(target), torch.from_dlpack(source)
+            took = times(
+                {
+                    "in one piece": partial(_assign, one, other),
+                    "dlfield": partial(_assign, target, source),
+                    "CuPy": partial(cupy.copyto, to_cupy, from_cupy),
+                    "PyTorch": partial(to_torch.copy_, from_torch),
+                }
+            )
+            moved = 2 * source.nbytes
+            straight = max(straight, moved / took["in one piece"])
+            rows.append([name, dtype, *(f"{moved / took[who]:.0f}" for who in ("dlfield", "CuPy", "PyTorch"))])
+            what = f"{name}, {dtype}"
+            goals.append(Line(what, took["dlfield"], "in one piece", took["in one piece"], "at most 1.43"))
+            goals.append(Line(what, took["dlfield"], "CuPy", took["CuPy"], "at most 0.5"))
+    host, link = _host()
+    device = torch.cuda.get_device_properties(0).name
+    return DOCUMENT.format(
+        heading=heading({device: "", "dlfield": dl.__version__, "cupy": cupy.__version__, "torch": torch.__version__}),
+        goals=table(goals),
+        shapes=", ".join(f"{shape} of {dtype}" for dtype, shape in LARGE.items()),
+        straight=f"{straight:.0f}",
+        layouts=grid(["copy", "elements", "dlfield", "CuPy", "PyTorch"], rows),
+        link=link,
+        host=host,
+    )
+
+
+def _allocation() -> list[Line]:
+    took = times(
+        {
+            "dlfield": lambda: dl.empty(SMALL, device="cuda"),
+            "CuPy": lambda: cupy.empty(SMALL),
+            "PyTorch": lambda: torch.empty(SMALL, dtype=torch.float64, device="cuda"),
+        },
+        CALLS,
+    )
+    return [Line(f"`empty({SMALL})`", took["dlfield"], who, took[who], "") for who in ("CuPy", "PyTorch")]
+
+
+def _exchange() -> list[Line]:
+    ours, theirs, tensor = dl.zeros(SMALL, device="cuda"), cupy.zeros(SMALL), torch.zeros(SMALL, device="cuda")
+    took = times(
+        {
+            "from_dlpack(cupy)": partial(dl.from_dlpack, theirs),
+            "torch.from_dlpack(cupy)": partial(torch.from_dlpack, theirs),
+            "from_dlpack(torch)": partial(dl.from_dlpack, tensor),
+            "cupy.from_dlpack(torch)": partial(cupy.from_dlpack, tensor),
+            "cupy.from_dlpack(dlfield)": partial(cupy.from_dlpack, ours),
+            "torch.from_dlpack(dlfield)": partial(torch.from_dlpack, ours),
+        },
+        CALLS,
+    )
+    pairs = [
+        ("from_dlpack(cupy)", "torch.from_dlpack(cupy)"),
+        ("from_dlpack(torch)", "cupy.from_dlpack(torch)"),
+        ("cupy.from_dlpack(dlfield)", "cupy.from_dlpack(torch)"),
+        ("torch.from_dlpack(dlfield)", "torch.from_dlpack(cupy)"),
+    ]
+    return [Line(f"`{one}`", took[one], f"`{other}`", took[other], "") for one, other in pairs]
+
+
+def _host() -> tuple[str, str]:
+    pinned, device = (dl.empty((512, 512, 512), device=where) for where in ("cuda_host", "cuda"))
+    # Rows of 510, each with room for 512.
+    rows_pinned, rows = (
+        dl.empty((512, 512, 510), device=where, alignment_size=4096) for where in ("cuda_host", "cuda")
+    )
+    took = times(
+        {
+            "there": partial(_assign, device, pinned),
+            "back": partial(_assign, pinned, device),
+            "rows there": partial(_assign, rows, rows_pinned),
+            "rows back": partial(_assign, rows_pinned, rows),
+        }
+    )
+    ways = {"there": "host to device", "back": "device to host"}
+    speeds = [[name, f"{rows.nbytes / took[f'rows {way}']:.1f}"] for way, name in ways.items()]
+    link = ", ".join(f"{device.nbytes / took[way]:.1f}" for way in ways)
+    return grid(["copy", "dlfield"], speeds), f"{link} (there and back)"

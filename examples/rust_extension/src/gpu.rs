@@ -1,0 +1,32 @@
+//! A slice of `cudarc`, which a program that launches kernels has anyway, goes to Python.
+
+use dlfield::cudarc::driver::{CudaContext, DriverError};
+use dlfield::python::{Cuda, In};
+use dlfield::{Device, DeviceError, Tensor, cuda};
+use ndarray::{Ix1, IxDyn};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// The numbers on the first CUDA device.
+#[pyfunction]
+pub fn on_device(numbers: In<'_, f64, Ix1>) -> PyResult<Tensor> {
+    // Without a driver every function of cudarc panics.
+    if let Some(why) = cuda::why_not() {
+        return Err(dlfield::Error::from(DeviceError::NoCuda { device: Device::cuda(0), why }).into());
+    }
+    let stream = CudaContext::new(0).map_err(of_driver)?.default_stream();
+    let slice = stream.clone_htod(&numbers.array().to_vec()).map_err(of_driver)?;
+    // The vector may be gone only when the driver is done with it.
+    stream.synchronize().map_err(of_driver)?;
+    Ok(Tensor::try_from(slice)?)
+}
+
+/// The address of an array on any CUDA device, and its strides in elements: what a kernel is launched with.
+#[pyfunction]
+pub fn for_kernels(x: In<'_, f64, IxDyn, dlfield::python::AnyOrder, Cuda>) -> (usize, Vec<i64>) {
+    (x.descriptor().ptr().addr(), x.descriptor().strides().to_vec())
+}
+
+fn of_driver(error: DriverError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}

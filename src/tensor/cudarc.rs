@@ -1,0 +1,270 @@
+//! Tensors to and from slices of the crate `cudarc`, and views of tensors for its kernels.
+
+#![allow(unsafe_code, reason = "addresses of devices change hands")]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut};
+
+use super::owner::Alone;
+use super::{Element, Owner, Tensor};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::dtype::{DType, DTypeError};
+use crate::error::Result;
+use crate::layout::{Extents, LayoutError, Spec, is_unshared};
+use crate::memory::cuda::{Order, Stream, enter, is_primary};
+use crate::protocol::ExchangeError;
+
+/// A slice that is dropped where its device is the thread's current one, as `cudarc` relies on.
+struct Kept<T> {
+    slice: Option<CudaSlice<T>>,
+    device: Device,
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        let Some(slice) = self.slice.take() else { return };
+        // Without its context the memory is gone already.
+        let Ok(_entered) = enter(self.device) else { return std::mem::forget(slice) };
+        let context = slice.context().clone();
+        let before = context.check_err();
+        drop(slice);
+        // `cudarc` would tell the next caller, who has nothing to do with it; only what went wrong before stays.
+        let _ = context.check_err();
+        context.record_err(before);
+    }
+}
+
+impl Tensor {
+    /// Takes a slice over as a field of this shape, with strides in elements or in C order; nothing is copied. Work on the
+    /// memory is ordered by the slice's stream, in which it is freed at the end.
+    ///
+    /// # Errors
+    /// [`ExchangeError::OutsideBuffer`] if the field does not lie in the slice, and as for [`Descriptor::new`]. The slice is
+    /// dropped.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Tensor, cuda};
+    /// use dlfield::cudarc::driver::CudaContext;
+    /// if cuda::is_available() {
+    ///     let stream = CudaContext::new(0).unwrap().default_stream();
+    ///     let slice = stream.alloc_zeros::<f64>(24).unwrap();
+    ///     // Three rows of five, of which each has room for eight.
+    ///     let field = Tensor::from_cuda_slice(slice, &[3, 5], Some(&[8, 1])).unwrap();
+    ///     assert_eq!(field.descriptor().device().to_string(), "cuda:0");
+    /// }
+    /// ```
+    pub fn from_cuda_slice<T: Element>(
+        mut slice: CudaSlice<T>,
+        shape: &[i64],
+        strides: Option<&[i64]>,
+    ) -> Result<Tensor> {
+        let stream = slice.stream().clone();
+        let device = device_of(&stream)?;
+        let bytes = slice.num_bytes();
+        let entered = enter(device)?;
+        // The stream waits for what other streams do with the slice, as far as `cudarc` knows.
+        let (address, known) = slice.device_ptr_mut(&stream);
+        drop(known);
+        stream.context().check_err().map_err(|error| DeviceError::of_cudarc(device, "cuStreamWaitEvent", error))?;
+        let start = std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0));
+        drop(entered);
+        let owner = Owner::elements_in_order(
+            Kept { slice: Some(slice), device },
+            Box::new(Order::new(device, handle_of(&stream))),
+        );
+        let strides = match strides {
+            Some(strides) => Extents::from_slice(strides),
+            None => Spec::new(shape, T::DTYPE).place()?.strides,
+        };
+        let descriptor = Descriptor::new(start, device, T::DTYPE, false, shape, &strides)?;
+        if let Some((low, high)) = descriptor.byte_span()
+            && (low < 0 || high > i128::try_from(bytes).unwrap_or(i128::MAX))
+        {
+            return Err(ExchangeError::OutsideBuffer { field: "slice", low, high, len: bytes }.into());
+        }
+        // SAFETY: the field lies in the slice, which the owner keeps.
+        Ok(unsafe { Tensor::from_parts(descriptor, owner) })
+    }
+
+    /// The elements as a slice of `cudarc`, in their order in memory; nothing is copied. What came from a slice goes back as
+    /// that slice; an allocation of this crate is freed in the order of `stream` from then on, which waits for what other
+    /// streams were asked to do with it.
+    ///
+    /// Fields of bools become slices of `u8`: whether each is 0 or 1 nobody can see there.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Shared`] if others have the memory, or if it is neither a slice's nor an allocation of this crate;
+    /// [`DeviceError::Mismatch`] if it is not on the stream's device, [`DTypeError::Unlike`] for another type of elements,
+    /// and [`LayoutError::Gaps`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes
+    /// may leave them; [`DeviceError::Capturing`]. The tensor is dropped.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cudarc::driver::CudaContext;
+    /// use dlfield::{DType, Device, Spec, Tensor, cuda};
+    /// if cuda::is_available() {
+    ///     let stream = CudaContext::new(0).unwrap().default_stream();
+    ///     let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32).device(Device::cuda(0))).unwrap();
+    ///     let slice = field.into_cuda_slice::<f32>(&stream).unwrap();
+    ///     assert_eq!(slice.len(), 15);
+    /// }
+    /// ```
+    pub fn into_cuda_slice<T: Element>(self, stream: &Arc<CudaStream>) -> Result<CudaSlice<T>> {
+        let (descriptor, device) = (&self.descriptor, device_of(stream)?);
+        let (found, wanted) = (descriptor.dtype(), T::DTYPE);
+        if wanted == DType::BOOL || wanted != found && (wanted, found) != (DType::U8, DType::BOOL) {
+            return Err(DTypeError::Unlike { found: found.name(), wanted: wanted.name() }.into());
+        }
+        check_device(descriptor, device)?;
+        let count = usize::try_from(descriptor.size()).unwrap_or(0);
+        let (shape, strides) = (descriptor.shape().to_vec(), descriptor.strides().to_vec());
+        let is_packed = is_unshared(&shape, &strides)
+            && descriptor.byte_span().is_none_or(|span| span == (0, i128::from(descriptor.nbytes())));
+        let gaps = || LayoutError::Gaps { shape, strides };
+        if !is_packed {
+            return Err(gaps().into());
+        }
+        let (start, mut owner) = (descriptor.ptr().addr(), self.owner);
+        if !owner.is_exclusive() {
+            return Err(ExchangeError::Shared.into());
+        }
+        if let Some(order) = owner.order() {
+            // On errors the owner goes, in its order.
+            order.settle()?;
+            order.precede(device, handle_of(stream))?;
+        }
+        let (alone, order) = owner.into_alone().ok_or(ExchangeError::Shared)?;
+        match alone {
+            Alone::Elements(elements) => match elements.downcast::<Kept<T>>() {
+                Ok(mut kept) if kept.slice.as_ref().is_some_and(|slice| slice.len() == count) => {
+                    kept.slice.take().ok_or_else(|| gaps().into())
+                }
+                Ok(kept) => {
+                    drop(Owner::of_alone(Alone::Elements(kept), order));
+                    Err(gaps().into())
+                }
+                Err(other) => {
+                    drop(Owner::of_alone(Alone::Elements(other), order));
+                    Err(ExchangeError::Shared.into())
+                }
+            },
+            Alone::Block(block) if block.cuda_base() == Some(start) => {
+                let _entered = enter(device)?;
+                // What `cudarc` is about to make for the slice, and would panic about: if there are two now there are then.
+                for event in [stream.context().new_event(None), stream.context().new_event(None)] {
+                    event.map_err(|error| DeviceError::of_cudarc(device, "cuEventCreate", error))?;
+                }
+                std::mem::forget(block);
+                // SAFETY: an allocation of the driver of so many elements, of the kind that a slice of this device frees,
+                // which nobody else has.
+                Ok(unsafe { stream.upgrade_device_ptr(start as u64, count) })
+            }
+            Alone::Block(block) => {
+                drop(Owner::of_alone(Alone::Block(block), order));
+                Err(gaps().into())
+            }
+        }
+    }
+
+    /// A view of the elements for kernels that are launched in `stream`, which waits for what allocated them, and is kept until
+    /// the memory is freed after its work.
+    ///
+    /// # Errors
+    /// [`DeviceError::Mismatch`] if the memory is not on the stream's device, [`DTypeError::Unlike`] for another type of
+    /// elements, [`DeviceError::Driver`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cudarc::driver::CudaContext;
+    /// use dlfield::{Preset, Spec, DType, Tensor, cuda};
+    /// if cuda::is_available() {
+    ///     let stream = CudaContext::new(0).unwrap().default_stream();
+    ///     let spec = Spec::new(&[10, 8, 4], DType::F64).preset(Preset::find("gt:gpu").unwrap());
+    ///     let field = Tensor::zeros(&spec).unwrap();
+    ///     let view = field.cuda_view::<f64>(&stream).unwrap();
+    ///     // Arguments of a launch: `.arg(&view.device_ptr()).arg(&view.strides()[0])`
+    ///     assert_eq!(view.strides(), [1, 32, 256]);
+    /// }
+    /// ```
+    pub fn cuda_view<T: Element>(&self, stream: &Arc<CudaStream>) -> Result<CudaView<'_, T>> {
+        let device = device_of(stream)?;
+        if self.descriptor.dtype() != T::DTYPE {
+            return Err(DTypeError::Unlike { found: self.descriptor.dtype().name(), wanted: T::DTYPE.name() }.into());
+        }
+        check_device(&self.descriptor, device)?;
+        if let Some(order) = self.owner.order() {
+            order.join_kept(device, handle_of(stream), stream.clone())?;
+        }
+        Ok(CudaView { tensor: self, elements: PhantomData })
+    }
+}
+
+/// Takes a slice over as a tensor of one dimension; nothing is copied.
+///
+/// # Errors
+/// As for [`Tensor::from_cuda_slice`].
+impl<T: Element> TryFrom<CudaSlice<T>> for Tensor {
+    type Error = crate::Error;
+
+    fn try_from(slice: CudaSlice<T>) -> Result<Tensor> {
+        let len = i64::try_from(slice.len()).unwrap_or(i64::MAX);
+        Tensor::from_cuda_slice(slice, &[len], None)
+    }
+}
+
+/// A field in a device's memory, padded or not, for the arguments of a kernel; see [`Tensor::cuda_view`].
+///
+/// What a kernel does with the address is the launch's to answer for, which is unsafe for that reason.
+#[derive(Clone, Copy, Debug)]
+pub struct CudaView<'t, T> {
+    tensor: &'t Tensor,
+    elements: PhantomData<T>,
+}
+
+impl<T> CudaView<'_, T> {
+    /// The address of the element at index 0, as kernels take it.
+    pub fn device_ptr(&self) -> u64 {
+        self.tensor.descriptor.ptr().addr() as u64
+    }
+
+    /// Extents, in index order.
+    pub fn shape(&self) -> &[i64] {
+        self.tensor.descriptor.shape()
+    }
+
+    /// Strides in elements, in index order.
+    pub fn strides(&self) -> &[i64] {
+        self.tensor.descriptor.strides()
+    }
+}
+
+/// Refuses memory of another device.
+fn check_device(field: &Descriptor, wanted: Device) -> Result<()> {
+    let found = field.device();
+    if found == wanted { Ok(()) } else { Err(DeviceError::Mismatch { found, wanted }.into()) }
+}
+
+/// The device that a stream is of.
+///
+/// # Errors
+/// [`DeviceError::OtherContext`] if it is not one of the device's primary context, which everybody shares.
+fn device_of(stream: &CudaStream) -> Result<Device> {
+    let device = Device::cuda(u16::try_from(stream.context().ordinal()).unwrap_or(u16::MAX));
+    if is_primary(device, stream.context().cu_ctx())? {
+        Ok(device)
+    } else {
+        Err(DeviceError::OtherContext { device }.into())
+    }
+}
+
+/// The handle of a stream of `cudarc`, which calls the legacy default stream 0.
+fn handle_of(stream: &CudaStream) -> Stream {
+    match stream.cu_stream().addr() as u64 {
+        0 => Stream::LEGACY,
+        handle => Stream::of_raw(handle),
+    }
+}

@@ -1,0 +1,46 @@
+//! Work of devices on a tensor's memory.
+
+use super::Tensor;
+use crate::error::Result;
+#[cfg(feature = "ndarray")]
+use crate::memory::cuda::Order;
+use crate::memory::cuda::{Stream, current_stream, wait};
+
+impl Tensor {
+    /// Waits for work of devices on memory that the host reaches too.
+    ///
+    /// # Errors
+    /// [`DeviceError::Capturing`](crate::DeviceError::Capturing) if there is nothing to wait for,
+    /// [`DeviceError::Driver`](crate::DeviceError::Driver).
+    #[cfg(feature = "ndarray")]
+    pub(super) fn finish(&self) -> Result<()> {
+        self.owner.order().map_or(Ok(()), Order::finish)
+    }
+
+    /// Hands the memory to what another library does in a stream: that comes after what was asked of the thread's current
+    /// stream so far, and the memory is not freed before it is done. Nothing is waited for here. On the host there is no
+    /// work to be ordered.
+    ///
+    /// This is what DLPack wants of a producer that is told the consumer's stream, and has to be called before
+    /// [`Tensor::to_versioned`] where there is one.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`](crate::DeviceError::Driver), for a stream that is gone, say.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor, cuda::Stream};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// field.hand_over(Stream::LEGACY).unwrap();
+    /// let managed = field.to_versioned(false).unwrap();
+    /// ```
+    pub fn hand_over(&self, to: Stream) -> Result<()> {
+        let device = self.descriptor.device();
+        let from = current_stream(device);
+        match self.owner.order() {
+            Some(order) => order.hand_over(device, from, to),
+            None if device.is_of_cuda() => wait((device, to), (device, from)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+"""The kernels that are shipped as PTX: what they are made of, and whether NVIDIA's assembler takes them."""
+
+import hashlib
+import subprocess
+import sys
+from importlib.metadata import files
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[2] / "src/copy/cuda"
+PTX = SOURCES / "kernels.ptx"
+
+
+def test_they_are_made_of_the_source_beside_them() -> None:
+    first = PTX.read_text().splitlines()[0]
+    source = hashlib.sha256((SOURCES / "kernels.cu").read_bytes()).hexdigest()
+    assert first.endswith(source), "kernels.cu was changed: make kernels"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NVIDIA has its assembler for Linux on PyPI")
+@pytest.mark.parametrize("architecture", ["sm_52", "sm_60", "sm_70", "sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
+def test_the_assembler_takes_them(architecture: str, tmp_path: Path) -> None:
+    found = [file for file in files("nvidia-cuda-nvcc-cu12") or [] if file.name == "ptxas"]
+    options = ["--warning-as-error", "-v", "-arch", architecture, "-o", str(tmp_path / "out")]
+    command = [str(found[0].locate()), *options, str(PTX)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Compiling entry function 'dlfield_") == 17
