@@ -4,6 +4,7 @@
 # make asan    the tests of pure Rust under AddressSanitizer, with fewer cases for each property
 # make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
 # make test-sim  the tests of CUDA on a test double of the driver, without a GPU; they are part of make test
+# make test-cuda the same on the machine's GPU, and CuPy, PyTorch and JAX on memory there, those of them that are installed
 # make kernels   src/copy/cuda/kernels.ptx from kernels.cu, with NVIDIA's compiler from PyPI
 # make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
@@ -32,7 +33,7 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-sim kernels check features asan miri bench
+.PHONY: demo test test-sim test-cuda kernels check features asan miri bench
 
 demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -46,13 +47,19 @@ test: $(VENV)/.test $(VENV)/.example
 
 # First the machine as it is, then two on the double: with pools of memory, and without.
 SIM := $(CURDIR)/target/cuda_sim
-test-sim:
+test-sim: $(VENV)/.test
 	cargo test --features cuda --test cuda
 	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
 	@for pools in 1 0; do \
 	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
-	    cargo test --features cuda --test cuda || exit 1; \
+	    cargo test --features cuda --test cuda && \
+	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
+	    "$(BIN)/python" -m pytest tests/py/cuda || exit 1; \
 	done
+
+test-cuda: $(VENV)/.test
+	cargo test --features cuda --test cuda
+	DLFIELD_REAL_CUDA=1 "$(BIN)/python" -m pytest tests/py/cuda
 
 # NVRTC 12 is the last that knows GPUs older than those of 2018.
 kernels: $(BIN)/pip

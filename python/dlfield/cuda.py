@@ -3,9 +3,9 @@
 The driver is looked for when it is first needed; nothing else of CUDA has to be installed. Without one everything here
 can be called all the same, and what needs a device raises `DeviceError` with the reason.
 
-A device does the work of one stream in order, and that of two streams in any. What dlfield does with memory of a device,
-and what it tells other libraries, goes by the current stream of the calling thread: the legacy default stream, unless
-`stream` states another.
+A device does the work of one stream in order, and that of two streams in any. What dlfield does with memory of a
+device, and what it tells other libraries, goes by the current stream of the calling thread: the legacy default stream,
+unless `stream` states another.
 
 Example
 -------
@@ -41,8 +41,8 @@ __all__ = [
 class Stream:
     """A queue of work for a device: what `current_stream` returns and `stream` yields.
 
-    Libraries that know the CUDA stream protocol (cuda.core, CuPy, numba-cuda) take it as it is, others by its number. It
-    does not keep the stream that it names.
+    Libraries that know the CUDA stream protocol (cuda.core, for one) take it as it is, others by its number. It does
+    not keep the stream that it names.
 
     Attributes
     ----------

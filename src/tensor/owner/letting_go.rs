@@ -77,7 +77,9 @@ pub(super) fn in_order(order: Box<Order>, kept: Kept) {
 /// Tries again to let go of some of what could not go yet. Whether any went.
 pub(in crate::tensor) fn again(count: usize) -> bool {
     let mut any = false;
-    for _ in 0..count.min(later().len()) {
+    // In a statement of its own, so that the lock is not held for the loop.
+    let waiting = later().len();
+    for _ in 0..count.min(waiting) {
         // Nobody's code runs under the lock.
         let oldest = later().pop_front();
         let Some((order, kept)) = oldest else { break };

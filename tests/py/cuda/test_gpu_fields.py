@@ -144,7 +144,7 @@ def test_assignment_refuses() -> None:
     field = dl.zeros((5, 7), "int32", device="cuda:0")
     with pytest.raises(TypeError, match="int32"):
         field[...] = np.ones((5, 7))
-    with pytest.raises(ValueError, match="broadcast|shape"):
+    with pytest.raises(ValueError, match=r"broadcast|shape"):
         field[...] = np.ones((5, 6), "i4")
     with pytest.raises(dl.ExchangeError, match="read-only"):
         field.as_readonly()[...] = 1
@@ -158,7 +158,7 @@ def test_assignment_refuses() -> None:
 def test_copies(duplicate: Callable[[dl.Tensor], dl.Tensor], device: str) -> None:
     field = field_on(device).as_readonly()
     made = duplicate(field)
-    assert (made.device, made.readonly, made.ptr != field.ptr) == (device, False, True)
+    assert (str(made.device), made.readonly, made.ptr != field.ptr) == (device, False, True)
     for name in LABELS:
         assert getattr(made, name) == getattr(field, name)
     assert (held(made) == numbers(5, 7)).all()
@@ -167,7 +167,12 @@ def test_copies(duplicate: Callable[[dl.Tensor], dl.Tensor], device: str) -> Non
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 def test_pickles(device: str, protocol: int) -> None:
-    for field in (field_on(device), field_on(device).as_readonly(), field_on(device)[1:, ::2], dl.zeros(0, device=device)):
+    for field in (
+        field_on(device),
+        field_on(device).as_readonly(),
+        field_on(device)[1:, ::2],
+        dl.zeros(0, device=device),
+    ):
         made = pickle.loads(pickle.dumps(field, protocol))
         assert (made.device, made.readonly) == (device, field.readonly)
         for name in ("shape", "dims", "halo", "origin", "dtype"):
@@ -185,7 +190,7 @@ def test_pickles_out_of_band() -> None:
 
 def test_casts_by_way_of_the_host() -> None:
     field = dl.from_array(field_on("cuda:0"), "float32", device="cuda:0")
-    assert (field.dtype, field.device) == (np.float32, "cuda:0")
+    assert (str(field.dtype), str(field.device)) == ("float32", "cuda:0")
     assert (held(field) == numbers(5, 7)).all()
 
 

@@ -87,4 +87,3 @@ class Interface:
 
 def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
-

@@ -1,0 +1,114 @@
+"""Without a driver: what needs a GPU says what was looked for, and everything else goes on as ever.
+
+The tests of memory on devices are in `cuda/`, on a test double of the driver (`make test-sim`).
+"""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from fakes import FakeTensor, Producer, exchange_type
+
+LOOKED_FOR = r"cannot be used: .*(libcuda\.so|driver finds no device|cuInit|driver is of CUDA|without the feature)"
+CUDA = (2, 0)
+
+
+@pytest.fixture(autouse=True)
+def no_gpu() -> None:
+    """The tests are about machines without one; with one there is nothing to see here."""
+    if dl.cuda.is_available():
+        pytest.skip("this machine has a GPU: its tests are those of make test-cuda")
+
+
+def test_why_not() -> None:
+    reason = dl.cuda.why_not()
+    assert reason is not None
+    assert dl.cuda.device_count() == 0
+    with pytest.raises(dl.DeviceError) as caught:
+        dl.cuda.memory_info()
+    assert reason in str(caught.value)
+
+
+class OnAGpu:
+    """What somebody says to be on a GPU."""
+
+    __cuda_array_interface__ = {"version": 3, "shape": (3,), "typestr": "<f8", "data": (4096, False)}  # noqa: RUF012
+
+
+def enter(stream: Any, device: Any = None) -> None:
+    with dl.cuda.stream(stream, device):
+        pass
+
+
+def fake() -> FakeTensor:
+    return FakeTensor(np.ones(3), device=CUDA)
+
+
+ENTRIES: dict[str, Callable[[], Any]] = {
+    "memory_info": dl.cuda.memory_info,
+    "synchronize": dl.cuda.synchronize,
+    "synchronize a stream": lambda: dl.cuda.synchronize(0, 2),
+    "stream": lambda: enter(1),
+    "stream of a device": lambda: enter(2, 1),
+    "stream of an object": lambda: enter(dl.cuda.Stream(2)),
+    "empty": lambda: dl.empty(3, device="cuda:0"),
+    "zeros": lambda: dl.zeros(3, device="cuda_host"),
+    "zeros in a stream": lambda: dl.zeros(3, device="cuda:0", stream=1),
+    "ones": lambda: dl.ones(3, device="cuda_managed"),
+    "full": lambda: dl.full(3, 2.0, device="gpu"),
+    "like": lambda: dl.zeros_like(np.ones(3), device="cuda:0"),
+    "preset": lambda: dl.zeros((3, 4, 5), backend="gt:gpu"),
+    "from_array": lambda: dl.from_array([1, 2], device="cuda:0"),
+    "from_array of a GPU's": lambda: dl.from_array(OnAGpu()),
+    "nothing": lambda: dl.empty(0, device="cuda:0"),
+    "to_device": lambda: dl.zeros(3).to_device("cuda:0"),
+    "to_device in a stream": lambda: dl.zeros(3).to_device("cuda:1", stream=2),
+    "from_dlpack elsewhere": lambda: dl.from_dlpack(np.ones(3), device="cuda:0"),
+    "from_dlpack": lambda: dl.from_dlpack(Producer(fake(), CUDA)),
+    "from_dlpack of a capsule": lambda: dl.from_dlpack(fake().capsule()),
+    "from_dlpack by the C exchange API": lambda: dl.from_dlpack(exchange_type(fake())()),
+    "from_dlpack of an interface": lambda: dl.from_dlpack(OnAGpu()),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_says_what_was_looked_for(name: str) -> None:
+    with pytest.raises(dl.DeviceError, match=LOOKED_FOR):
+        ENTRIES[name]()
+
+
+def test_dl_device() -> None:
+    """Consumers look for a `BufferError`."""
+    with pytest.raises(BufferError, match=LOOKED_FOR):
+        dl.zeros(3).__dlpack__(dl_device=CUDA)
+
+
+def test_pickles_of_a_gpus_field() -> None:
+    function, (data, state) = dl.zeros(3).__reduce_ex__(5)[:2]
+    state = tuple("cuda:0" if part == "cpu" else part for part in state)
+    with pytest.raises(dl.DeviceError, match=LOOKED_FOR):
+        function(data, state)
+
+
+def test_streams_that_are_none() -> None:
+    with pytest.raises(dl.ExchangeError, match="stream: 0"):
+        enter(0, 0)
+    assert dl.cuda.current_stream() == dl.cuda.Stream(1, 0)
+
+
+def test_described_all_the_same() -> None:
+    for thing in (OnAGpu(), Producer(fake(), CUDA)):
+        assert dl.describe(thing).device == "cuda:0"
+        assert dl.describe(thing, device="cuda:0", stream=7).shape == (3,)
+
+
+def test_the_host_goes_on() -> None:
+    field = dl.ones((3, 4))
+    assert float(pickle.loads(pickle.dumps(copy.deepcopy(field))).to_numpy().sum()) == 12.0
+    assert not hasattr(field, "__cuda_array_interface__")
+    assert np.from_dlpack(field).ctypes.data == field.ptr
