@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
 
 use super::{Element, Owner, Tensor};
+use crate::copy::Hand;
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::{DType, DTypeError};
@@ -64,6 +65,7 @@ impl Tensor {
     /// ```
     pub fn into_array<T: Element, D: Dimension>(mut self) -> Result<Array<T, D>> {
         self.owner.regain();
+        self.reached_by(Hand::Host)?;
         let (descriptor, mut taken) = (&self.descriptor, None);
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
             // SAFETY: the tensor keeps its memory, and nobody else has it.
@@ -109,6 +111,7 @@ impl Tensor {
         }
         self.owner.regain();
         self.descriptor.check_writable("readonly")?;
+        self.reached_by(Hand::Host)?;
         // SAFETY: the tensor keeps its memory, and nobody else has it.
         unsafe {
             check::<T, D>(&self.descriptor)?;
@@ -137,6 +140,7 @@ impl Tensor {
     /// assert_eq!(one.unwrap(), other.unwrap());
     /// ```
     pub unsafe fn array_view<T: Element, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>> {
+        self.reached_by(Hand::Host)?;
         // SAFETY: the tensor keeps its memory; that nobody writes is the caller's word.
         unsafe {
             check::<T, D>(&self.descriptor)?;

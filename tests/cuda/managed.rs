@@ -71,3 +71,32 @@ fn what_one_does_under_one_name_the_others_see() {
         }
     });
 }
+
+/// As another library hands it over: nothing is known of who is at work on it, nor whether it outlives the tensor.
+#[test]
+fn memory_of_others_is_waited_for() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        for field in shared() {
+            let values = numbers(&field, 1);
+            put(&field, &values);
+            // SAFETY: what was lent is as it says.
+            let theirs = || unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) }.unwrap();
+            with_stream(device, stream.stream, || {
+                // SAFETY: all are this test's.
+                let copy = unsafe { theirs().to_device_shared(device, Some(true)) }.unwrap();
+                // SAFETY: as above.
+                unsafe { field.fill(&[0; 8]) }.unwrap();
+                assert_eq!(elements(&copy), values);
+                put(&field, &values);
+                let refused = stream.record(|| {
+                    // SAFETY: as above.
+                    let copied = unsafe { copy.assign(&theirs()) };
+                    assert!(matches!(copied, Err(Error::Device(DeviceError::Capturing { .. }))));
+                });
+                drop(refused);
+            });
+        }
+    });
+}

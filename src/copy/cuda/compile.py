@@ -1,7 +1,7 @@
 """Compile kernels.cu to kernels.ptx with NVRTC, which PyPI has: `pip install nvidia-cuda-nvrtc-cu12`.
 
-The architecture is an old one, and the version of PTX that of CUDA 11.2, the oldest driver that dlfield takes: NVRTC writes
-its own version, but the kernels use nothing that is newer.
+The architecture is an old one, and the version of PTX that of CUDA 11.2, the oldest driver that dlfield takes: NVRTC
+writes its own version, but the kernels use nothing that is newer.
 """
 
 import ctypes
