@@ -15,3 +15,4 @@ mod fills;
 mod managed;
 mod memory;
 mod order;
+mod routes;
