@@ -131,6 +131,8 @@ fn a_slice_is_refused_while_work_is_recorded_and_freed_after() {
             let graph = recorded(recording);
             graph.launch().unwrap();
             recording.synchronize().unwrap();
+            // With the next, and while the streams live that it is freed in the order of.
+            drop(zeros_in(of(&other), 1));
         }
     });
 }
