@@ -64,14 +64,16 @@ pub enum DeviceError {
         id: i64,
     },
     /// Memory of a device this build cannot allocate.
-    #[error("device: cannot allocate on {device}: this build of dlfield has no support for it; allowed is 'cpu'")]
+    #[error(
+        "device: cannot allocate on {device}: dlfield has no support for it; allowed are 'cpu', 'cuda:N', 'cuda_host' and 'cuda_managed'"
+    )]
     NotSupported {
         /// The device asked for.
         device: Device,
     },
     /// Memory of a device this build cannot look after.
     #[error(
-        "device: the memory is on {device}, and this build of dlfield can own memory on 'cpu' only; describe() it, or copy it to the host first"
+        "device: the memory is on {device}, and dlfield can own memory of the host and of CUDA only; describe() it, or copy it to the host first"
     )]
     NotOwned {
         /// Where the memory is.
@@ -83,6 +85,17 @@ pub enum DeviceError {
         /// Where the memory is.
         found: Device,
         /// Where it was wanted.
+        wanted: Device,
+    },
+    /// An address of which CUDA's driver does not know, said to be a device's.
+    #[error(
+        "device: the memory at {address:#x} is wanted on {wanted}, and CUDA's driver knows of none there; allowed is memory \
+         that CUDA allocated"
+    )]
+    NotOfCuda {
+        /// Where the memory is said to be.
+        address: usize,
+        /// The device asked for.
         wanted: Device,
     },
     /// CUDA was asked for where there is none.
@@ -123,6 +136,14 @@ pub enum DeviceError {
         device: Device,
         /// The number of the device the stream belongs to.
         found: i32,
+    },
+    /// A stream of a context that only its maker knows.
+    #[error(
+        "stream: its context is not the primary one of {device}; allowed are streams of that: make it by `CudaContext::new`"
+    )]
+    OtherContext {
+        /// The device.
+        device: Device,
     },
     /// Waiting for a stream that does not work.
     #[error("stream: the work of stream {stream} of {device} is being recorded as a graph, so nothing can wait for it")]

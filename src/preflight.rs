@@ -20,9 +20,9 @@ const USE_PRESET: &str = "pass copy=None for a copy, or allocate with backend='j
 pub enum Target {
     /// `numpy.ndarray`, on memory that the host can read.
     NumPy,
-    /// `torch.Tensor`, on host memory that may be written, without negative strides.
+    /// `torch.Tensor`, on memory of the host or of CUDA that may be written, without negative strides.
     Torch,
-    /// `jax.Array`, on compact host memory from a 64-byte boundary on; never written to.
+    /// `jax.Array`, on compact memory, that of the host from a 64-byte boundary on; never written to.
     Jax,
     /// `cupy.ndarray`, on CUDA memory that may be written.
     CuPy,
@@ -228,16 +228,23 @@ fn unwritable(target: Target, write: bool) -> Option<Preflight> {
 
 type Obstacle = Option<(String, &'static str)>;
 
-/// Memory that no array of the framework can be made from.
+/// Memory that no array of the framework can be made from. Whether the installed PyTorch or JAX has the CUDA device, the
+/// caller finds out.
 fn unreachable(device: Device, target: Target) -> Obstacle {
+    let fix = "copy it to the host: from_dlpack(obj, device='cpu')";
     let (reason, fix) = match target {
         Target::NumPy | Target::CuPy if device.is_host_readable() => return None,
         Target::CuPy if is_cuda(device) => return None,
-        Target::Torch | Target::Jax if device == Device::CPU => return None,
+        Target::Torch | Target::Jax if device == Device::CPU || device.is_of_cuda() => return None,
+        Target::NumPy if is_cuda(device) => ("which the host cannot read", fix),
         Target::NumPy => ("which the host cannot read", "copy it to the host with the library it comes from"),
         Target::CuPy => ("which CuPy cannot read", "copy it to the host with the library it comes from"),
-        Target::Torch => ("and dlfield hands PyTorch memory on cpu only", "pass obj to torch.from_dlpack itself"),
-        Target::Jax => ("and dlfield hands JAX memory on cpu only", "pass obj to jax.numpy.from_dlpack itself"),
+        Target::Torch => {
+            ("and dlfield hands PyTorch memory on cpu and CUDA only", "pass obj to torch.from_dlpack itself")
+        }
+        Target::Jax => {
+            ("and dlfield hands JAX memory on cpu and CUDA only", "pass obj to jax.numpy.from_dlpack itself")
+        }
     };
     Some((format!("the memory is on {device}, {reason}"), fix))
 }
@@ -273,7 +280,11 @@ fn jax_obstacle(field: &Descriptor) -> Obstacle {
         let (found, shape) = (byte_strides(field), tuple(field.shape().iter().copied()));
         return Some((format!("JAX takes compact strides only, found {found} bytes for shape {shape}"), USE_PRESET));
     }
-    if field.alignment() < JAX_ALIGNMENT {
+    if is_cuda(field.device()) && field.is_readonly() {
+        // On the host NumPy can say so.
+        return Some(("the memory is read-only, which nothing can tell JAX of a GPU's memory".to_owned(), TAKE_A_COPY));
+    }
+    if field.alignment() < JAX_ALIGNMENT && field.device().is_host_readable() {
         let found = field.ptr().addr();
         let reason = format!("JAX takes addresses that are a multiple of {JAX_ALIGNMENT} bytes only, found {found:#x}");
         return Some((reason, USE_PRESET));

@@ -16,6 +16,7 @@ Example
 3.0
 """
 
+from dlfield import cuda
 from dlfield._native import (
     Bound,
     Descriptor,
@@ -81,6 +82,7 @@ __all__ = [
     "as_jax",
     "as_numpy",
     "as_torch",
+    "cuda",
     "describe",
     "empty",
     "empty_like",

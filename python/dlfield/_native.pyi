@@ -27,6 +27,13 @@ __all__ = [
     "Signature",
     "Tensor",
     "__version__",
+    "_cuda_current_stream",
+    "_cuda_device_count",
+    "_cuda_memory_info",
+    "_cuda_state",
+    "_cuda_synchronize",
+    "_cuda_take_back",
+    "_cuda_why_not",
     "_rebuild",
     "_restate",
     "as_numpy",
@@ -59,6 +66,8 @@ _Ints: TypeAlias = Sequence[SupportsIndex]
 _Halo: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
 _Padding: TypeAlias = Literal["none", "row"]
 _DeviceLike: TypeAlias = Device | str | tuple[int, int]
+# A number as the array API standard has it, or an object of the CUDA stream protocol.
+_StreamLike: TypeAlias = int | Any
 
 class Error(Exception): ...
 class LayoutWarning(UserWarning): ...
@@ -135,7 +144,7 @@ class Tensor:
     def copy(self) -> Tensor: ...
     def transpose(self, *axes: Any) -> Tensor: ...
     def as_readonly(self) -> Tensor: ...
-    def to_device(self, device: _DeviceLike, *, stream: int | None = None) -> Tensor: ...
+    def to_device(self, device: _DeviceLike, *, stream: _StreamLike | None = None) -> Tensor: ...
     def to_numpy(self) -> npt.NDArray[Any]: ...
     def to_cupy(self) -> Any: ...
     def to_ndarray(self) -> Any: ...
@@ -156,15 +165,17 @@ class Tensor:
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
     @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    @property
     def __gt_dims__(self) -> tuple[str, ...]: ...
     @property
     def __gt_origin__(self) -> tuple[int, ...]: ...
     @property
-    def __gt_data_interface__(self) -> dict[str | None, dict[str, Any]]: ...
+    def __gt_data_interface__(self) -> dict[str | tuple[str, int] | None, dict[str, Any]]: ...
     def __dlpack__(
         self,
         *,
-        stream: int | None = None,
+        stream: _StreamLike | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -294,7 +305,7 @@ def empty(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def zeros(
     shape: _Shape,
@@ -309,7 +320,7 @@ def zeros(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def ones(
     shape: _Shape,
@@ -324,7 +335,7 @@ def ones(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def full(
     shape: _Shape,
@@ -340,7 +351,7 @@ def full(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def empty_like(
     data: Any,
@@ -355,7 +366,7 @@ def empty_like(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def zeros_like(
     data: Any,
@@ -370,7 +381,7 @@ def zeros_like(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def ones_like(
     data: Any,
@@ -385,7 +396,7 @@ def ones_like(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def full_like(
     data: Any,
@@ -401,7 +412,7 @@ def full_like(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def from_array(
     data: Any,
@@ -416,7 +427,7 @@ def from_array(
     halo: _Halo | None = None,
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def from_dlpack(
     obj: Any,
@@ -425,7 +436,7 @@ def from_dlpack(
     copy: bool | None = None,
     dims: _Dims | None = None,
     origin: _Ints | None = None,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Tensor: ...
 def describe(
     obj: Any,
@@ -433,7 +444,7 @@ def describe(
     dims: _Dims | None = None,
     device: _DeviceLike | None = None,
     writable: bool = False,
-    stream: int | None = None,
+    stream: _StreamLike | None = None,
 ) -> Descriptor: ...
 def get_dims(obj: Any, annotation: _Dims | None = None) -> tuple[str, ...] | None: ...
 def get_origin(obj: Any, default: _Ints | None = None) -> tuple[int, ...] | None: ...
@@ -452,3 +463,10 @@ def set_num_threads(threads: SupportsIndex) -> None: ...
 def num_threads() -> int: ...
 def _rebuild(data: Any, state: tuple[Any, ...]) -> Tensor: ...
 def _restate(tensor: Tensor, state: tuple[Any, ...]) -> Tensor: ...
+def _cuda_why_not() -> str | None: ...
+def _cuda_device_count() -> int: ...
+def _cuda_memory_info(device: Any) -> tuple[int, int]: ...
+def _cuda_current_stream(device: Any) -> tuple[int, int]: ...
+def _cuda_synchronize(device: Any, stream: Any) -> None: ...
+def _cuda_state(stream: Any, device: Any) -> tuple[int, int, int]: ...
+def _cuda_take_back(number: int) -> None: ...

@@ -18,6 +18,7 @@ from dlfield._native import (
     Tensor,
     as_numpy,
     describe,
+    from_array,
     from_dlpack,
     preflight,
     zeros,
@@ -42,6 +43,7 @@ def copied_to_torch(obj: Any, copy: bool | None) -> Any:
     torch = imported("torch", "as_torch")
     if isinstance(obj, torch.Tensor):
         return obj.clone() if copy else obj
+    obj = _nearer("torch", obj)
     found = preflight(obj, "torch")
     if found and not copy:
         return torch.from_dlpack(obj)
@@ -66,13 +68,14 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     Returns
     -------
     jax.Array
-        Same shape and dtype as `obj`, on the CPU.
+        Same shape and dtype as `obj`, on the same device.
 
     Raises
     ------
     ExchangeError
-        `copy=False` and the strides are not compact (padding, steps, negative, broadcast), the address is not a
-        multiple of 64 bytes, or read-only memory is not in C order; or JAX lacks the dtype.
+        `copy=False` and the strides are not compact (padding, steps, negative, broadcast), the address of host memory
+        is not a multiple of 64 bytes, or read-only memory is not in C order or a GPU's; or JAX lacks the dtype, or the
+        device.
     ImportError
         JAX is not installed.
 
@@ -87,7 +90,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     jax = imported("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
-    tensor = _tensor(obj, copy)
+    tensor = _nearer("jax", _tensor(obj, copy))
     found = preflight(tensor, "jax")
     # Without x64, JAX would turn float64 into float32 and cut int64 to its low half without an error.
     with jax.enable_x64(True):
@@ -160,6 +163,13 @@ def _tensor(obj: Any, copy: bool | None) -> Tensor:
     return from_dlpack(obj, copy=False) if copy is False else from_dlpack(obj)
 
 
+def _nearer(framework: str, tensor: Tensor) -> Tensor:
+    """Return pinned and managed memory as that of a device the framework has a word for."""
+    if tensor.device.type == "cuda_managed" and reaches(framework, 0):
+        return tensor.to_device("cuda:0")
+    return tensor.to_device("cpu") if tensor.device.type in ("cuda_host", "cuda_managed") else tensor
+
+
 def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
     """Raise if there can be no such array, or if it needs a copy where `copy` is False."""
     if found.verdict == "impossible":
@@ -170,7 +180,7 @@ def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
 
 def _jax_view(jax: ModuleType, tensor: Tensor) -> Any:
     """Return the JAX array on the memory of `tensor`, or a copy where JAX makes one without a word."""
-    if tensor.readonly:
+    if tensor.readonly and tensor.device.type != "cuda":
         # JAX knows legacy capsules only, and those can't say read-only; NumPy's flag it respects.
         return jax.device_put(tensor.to_numpy(), _jax_cpu(jax), may_alias=True)
     return jax.numpy.from_dlpack(tensor)
@@ -181,6 +191,9 @@ def _is_jax_view(array: Any, tensor: Tensor) -> bool:
 
 
 def _jax_copy(jax: ModuleType, tensor: Tensor) -> Any:
+    if tensor.device.type == "cuda":
+        compact = from_array(tensor, layout=range(tensor.ndim), alignment_size=1, padding="none", device=tensor.device)
+        return jax.numpy.from_dlpack(compact)
     return jax.numpy.array(tensor.to_numpy(), copy=True, device=_jax_cpu(jax))
 
 
@@ -213,6 +226,18 @@ def _cupy_view(cupy: ModuleType, seen: Descriptor) -> Any:
     span = below + sum(reach for reach in reaches if reach > 0) + seen.itemsize
     memory = cupy.cuda.UnownedMemory(seen.ptr - below, span, seen)
     return cupy.ndarray(seen.shape, seen.dtype, cupy.cuda.MemoryPointer(memory, below), strides=seen.strides)
+
+
+@functools.cache
+def reaches(framework: str, device: int) -> bool:
+    """Return whether the installed PyTorch or JAX has this CUDA device. `preflight` asks this."""
+    module = imported(framework, "preflight")
+    if framework == "torch":
+        return bool(module.cuda.is_available() and device < module.cuda.device_count())
+    try:
+        return any(found.local_hardware_id == device for found in module.local_devices(backend="gpu"))
+    except RuntimeError:  # built without, or finds none
+        return False
 
 
 @functools.cache

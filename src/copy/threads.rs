@@ -1,4 +1,7 @@
-//! Large copies by several threads of rayon's pool.
+//! Large copies by several threads of a pool of rayon's.
+//!
+//! The pool is this crate's own, and nothing is done there but parts of copies. Who waits in rayon's common pool is given work
+//! of the program meanwhile, which may wait for the copy in turn.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
@@ -27,16 +30,24 @@ static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
 /// The process that the pool's threads belong to: a child of a fork has none of them.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// How many threads large copies and fills are divided among: those of rayon's own pool, which obeys
-/// `RAYON_NUM_THREADS`, unless [`set_num_threads`] has said otherwise. 1 in the child of a fork, where a pool would hang.
+/// The pool where nobody has called it, of as many threads as `RAYON_NUM_THREADS` says, or there are cores; none if the
+/// system has no threads to give.
+static DEFAULT: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
+
+/// How many threads large copies and fills are divided among: as many as `RAYON_NUM_THREADS` says, or there are cores, unless
+/// [`set_num_threads`] has said otherwise. 1 in the child of a fork, where a pool would hang, and in threads of rayon's, which
+/// are at parallel work already.
 pub fn num_threads() -> usize {
-    if home() != std::process::id() {
-        return 1;
+    pool().map_or(1, |pool| pool.current_num_threads())
+}
+
+/// The pool that the calling thread may wait for.
+fn pool() -> Option<Arc<ThreadPool>> {
+    if home() != std::process::id() || rayon::current_thread_index().is_some() {
+        return None;
     }
-    match &*POOL.read().unwrap_or_else(PoisonError::into_inner) {
-        Some(pool) => pool.current_num_threads(),
-        None => rayon::current_num_threads(),
-    }
+    let stated = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
+    stated.or_else(|| DEFAULT.get_or_init(|| ThreadPoolBuilder::new().build().ok().map(Arc::new)).clone())
 }
 
 /// The process that may use the pools: the first that asked for threads or for their number.
@@ -44,7 +55,8 @@ fn home() -> u32 {
     *HOME.get_or_init(std::process::id)
 }
 
-/// Divides large copies and fills among so many threads from now on; 0 for as many as rayon's own pool has.
+/// Divides large copies and fills among so many threads from now on; 0 for as many as [`num_threads`] says
+/// otherwise.
 ///
 /// # Errors
 /// The system has no more threads to give.
@@ -113,23 +125,21 @@ pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: u
     let whole = plan.elements().saturating_mul(itemsize);
     let work = Work { to, from, itemsize, change, whole: if fresh { 0 } else { whole } };
     let moved = plan.elements().saturating_mul(itemsize.max(from_itemsize));
-    let threads = if moved < SHARED_FROM || !plan.is_apart(itemsize) { 1 } else { num_threads() };
-    let divided = (threads > 1).then(|| divide(plan, from_itemsize, threads * PARTS)).flatten();
-    let Some((position, ranges)) = divided else {
+    let pool = if moved < SHARED_FROM || !plan.is_apart(itemsize) { None } else { pool() };
+    let divided = pool.filter(|pool| pool.current_num_threads() > 1).and_then(|pool| {
+        let parts = divide(plan, from_itemsize, pool.current_num_threads() * PARTS);
+        parts.map(|parts| (pool, parts))
+    });
+    let Some((pool, (position, ranges))) = divided else {
         // SAFETY: passed on from the caller.
         return unsafe { work.follow(plan) };
     };
-    let pool = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let all = || {
+    pool.install(|| {
         ranges.into_par_iter().for_each(|range| {
             // SAFETY: passed on from the caller; the parts have no element in common.
             unsafe { work.follow(&plan.part(position, range)) };
         });
-    };
-    match pool {
-        Some(pool) => pool.install(all),
-        None => all(),
-    }
+    });
 }
 
 /// Which loop to divide, and into which ranges; `None` where there is nothing to divide.

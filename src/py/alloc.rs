@@ -6,9 +6,11 @@ use super::errors::Kind;
 use super::keywords::{Given, Keywords};
 use super::labels::Labels;
 use super::tensor::PyTensor;
-use super::{args, copies, dtype, export, read, recycle};
+use super::{args, copies, dtype, export, place, read, recycle};
 use crate::copy::can_cast;
-use crate::dtype::DType;
+use crate::device::Device;
+use crate::dtype::{DType, DTypeError};
+use crate::error::Error;
 use crate::layout::{Extents, LayoutError, Spec};
 use crate::tensor::Tensor;
 
@@ -104,6 +106,25 @@ fn filled(py: Python<'_>, spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Ten
     Ok(py.detach(|| Tensor::full(spec, &element))?)
 }
 
+/// A copy in the element type that is asked for.
+fn copied(py: Python<'_>, spec: &Spec, data: &Tensor) -> PyResult<Tensor> {
+    let known = can_cast(data.descriptor().dtype(), spec.element());
+    if known {
+        match copies::of(py, spec, data) {
+            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            copied => return Ok(copied?),
+        }
+    }
+    let data = place::to(py, data, Device::CPU, None)?;
+    if known {
+        return Ok(copies::of(py, spec, &data)?);
+    }
+    // NumPy knows more element types.
+    let tensor = Tensor::empty(&spec.clone().device(Device::CPU))?;
+    export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
+    if spec.target() == Device::CPU { Ok(tensor) } else { Ok(copies::of(py, spec, &tensor)?) }
+}
+
 fn one(py: Python<'_>) -> Bound<'_, PyAny> {
     pyo3::types::PyInt::new(py, 1).into_any()
 }
@@ -121,7 +142,9 @@ macro_rules! allocation {
         /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
         /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
         /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
-        /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where.
+        /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where: "cpu", "cuda:N", "cuda_host"
+        /// (pinned) or "cuda_managed"; `stream` is the CUDA stream in whose order that is done, the current one of this thread
+        /// unless it is given.
         ///
         /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
         /// cannot be had.
@@ -174,7 +197,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty(_py, shape; dtype, keywords) {
         let spec = fresh(shape, dtype, keywords)?;
-        Ok(Tensor::empty(&spec)?)
+        keywords.within(spec.target(), || Ok(Tensor::empty(&spec)?))
     }
 }
 
@@ -187,7 +210,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros(py, shape; dtype, keywords) {
         let spec = fresh(shape, dtype, keywords)?;
-        Ok(py.detach(|| Tensor::zeros(&spec))?)
+        keywords.within(spec.target(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
 
@@ -200,7 +223,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones(py, shape; dtype, keywords) {
         let spec = fresh(shape, dtype, keywords)?;
-        filled(py, &spec, &one(py))
+        keywords.within(spec.target(), || filled(py, &spec, &one(py)))
     }
 }
 
@@ -213,7 +236,7 @@ allocation! {
     "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full(py, shape, fill_value; dtype, keywords) {
         let spec = fresh(shape, dtype, keywords)?;
-        filled(py, &spec, fill_value)
+        keywords.within(spec.target(), || filled(py, &spec, fill_value))
     }
 }
 
@@ -230,7 +253,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty_like(_py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        Ok(Tensor::empty(&spec)?)
+        keywords.within(spec.target(), || Ok(Tensor::empty(&spec)?))
     }
 }
 
@@ -247,7 +270,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        Ok(py.detach(|| Tensor::zeros(&spec))?)
+        keywords.within(spec.target(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
 
@@ -264,7 +287,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        filled(py, &spec, &one(py))
+        keywords.within(spec.target(), || filled(py, &spec, &one(py)))
     }
 }
 
@@ -281,7 +304,7 @@ allocation! {
     "(data, fill_value, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full_like(py, data, fill_value; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        filled(py, &spec, fill_value)
+        keywords.within(spec.target(), || filled(py, &spec, fill_value))
     }
 }
 
@@ -316,13 +339,8 @@ allocation! {
             spec = spec.dims(dims.clone());
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
-        if can_cast(data.descriptor().dtype(), element) {
-            return Ok(copies::of(py, &spec, &data)?);
-        }
-        // NumPy knows more element types.
-        let tensor = Tensor::empty(&spec)?;
-        export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
-        Ok(tensor)
+        let found = data.descriptor().device();
+        keywords.within(if found == Device::CPU { spec.target() } else { found }, || copied(py, &spec, &data))
     }
 }
 

@@ -145,6 +145,11 @@ pub(super) fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
             "device: {what} is not a Device, a name such as 'cpu', or DLPack's pair of integers"
         ))
     })?;
+    exact_device(pair)
+}
+
+/// DLPack's pair of device type and id as a caller has to write it; producers are forgiven numbers that mean nothing.
+pub(super) fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
     let device = dlpack_device(pair)?;
     if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
         Ok(device)

@@ -3,14 +3,17 @@
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyEllipsis, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::errors::Kind;
 use super::tensor::PyTensor;
-use super::{args, export, read, recycle};
+use super::{args, export, place, read, recycle};
+use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::error::Error;
+use crate::layout::Spec;
 use crate::protocol::ExchangeError;
 use crate::tensor::{Index, IndexError, Tensor};
 
@@ -83,7 +86,7 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, tensor) = (slf.py(), &slf.get().0);
     let Some(Basic { index, element }) = parse(tensor.descriptor(), key)? else {
-        return export::numpy::view_of(slf)?.get_item(key);
+        return array(slf)?.get_item(key);
     };
     let view = recycle::tensor(py, tensor.view(&index)?)?;
     if element && tensor.descriptor().device().is_host_readable() {
@@ -104,6 +107,9 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         && copied(py, tensor, &value.get().0)?
     {
         return Ok(());
+    }
+    if !tensor.descriptor().device().is_host_readable() {
+        return set_on_device(slf, key, value);
     }
     let array = match read::own(value) {
         Ok(array) => array,
@@ -128,6 +134,58 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         Some(selected) => export::numpy::assign(&export::numpy::view(py, &selected)?, &value),
         None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
     }
+}
+
+/// The array of the library that goes with the device, on the same memory.
+fn array<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    if slf.get().0.descriptor().device().is_cuda() { cupy(slf) } else { export::numpy::view_of(slf) }
+}
+
+/// The CuPy array on the same memory.
+pub(super) fn cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "copy"), false)?;
+    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
+    frameworks.call_method(intern!(py, "as_cupy"), (slf,), Some(&keywords))
+}
+
+/// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
+#[cold]
+#[allow(unsafe_code, reason = "the memory is the interpreter's word")]
+fn set_on_device(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (py, tensor) = (slf.py(), &slf.get().0);
+    let Some(Basic { index, .. }) = parse(tensor.descriptor(), key)? else {
+        return cupy(slf)?.set_item(key, value);
+    };
+    let selected = tensor.view(&index)?;
+    let from = match read::own(value) {
+        Ok(Some(array)) if array.descriptor().dtype() == selected.descriptor().dtype() => array,
+        Ok(Some(array)) => {
+            // Elements are converted by the host.
+            let host = place::to(py, &array, Device::CPU, None)?;
+            if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
+                host
+            } else {
+                staged(&selected, export::numpy::view(py, &host)?.as_any())?
+            }
+        }
+        Ok(None) => staged(&selected, value)?,
+        Err(error) if Kind::DType.is(py, &error) => staged(&selected, value)?,
+        Err(error) => return Err(error),
+    };
+    // SAFETY: as for `copied`.
+    Ok(py.detach(|| unsafe { selected.assign(&from) })?)
+}
+
+/// A value in the element type of a tensor, on the host, by NumPy's "same_kind" rule.
+fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = value.py();
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
+    let shape: Vec<i64> = array.getattr(intern!(py, "shape"))?.extract()?;
+    let staged = Tensor::empty(&Spec::new(&shape, like.descriptor().dtype()))?;
+    export::numpy::assign(&export::numpy::view(py, &staged)?, &array)?;
+    Ok(staged)
 }
 
 /// From so many bytes on other threads may run during a copy.

@@ -4,7 +4,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::args;
+use super::{args, stream};
+use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Layout, Spec, check_len};
 use crate::preset::Preset;
@@ -68,8 +69,12 @@ impl Keywords<'_, '_> {
         if let Some(device) = self.device {
             spec = spec.device(args::device(device)?);
         }
-        args::check_stream(self.stream, spec.target())?;
         Ok(spec)
+    }
+
+    /// Does the work for a device in the stream that was given.
+    pub(super) fn within<R>(&self, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+        stream::within(self.stream, device, work)
     }
 }
 

@@ -4,6 +4,7 @@ mod alloc;
 mod args;
 mod attributes;
 mod copies;
+mod cuda;
 mod descriptor;
 mod device;
 mod dtype;
@@ -18,12 +19,14 @@ mod keywords;
 mod labels;
 mod lookup;
 mod pickle;
+mod place;
 mod preflight;
 mod preset;
 mod read;
 mod recycle;
 mod signature;
 mod stated;
+mod stream;
 mod tensor;
 mod threads;
 
@@ -53,5 +56,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     pickle::register(module)?;
     signature::register(module)?;
     stated::register(module)?;
+    cuda::register(module)?;
     threads::register(module)
 }

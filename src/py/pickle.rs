@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::tensor::PyTensor;
-use super::{copies, recycle};
+use super::{copies, place, recycle};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -35,6 +36,10 @@ type State = (
 
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
+    // Bytes are the host's.
+    let (device, readonly) = (tensor.descriptor().device(), tensor.descriptor().is_readonly());
+    let host = if device == Device::CPU { None } else { Some(place::to(py, tensor, Device::CPU, None)?) };
+    let tensor = host.as_ref().unwrap_or(tensor);
     // Between rows there may be bytes of others, or whatever was in the memory: those are left out as zeros.
     let packed = if is_packed(tensor) { tensor.clone() } else { copies::zero_padded(py, tensor)? };
     let bytes = recycle::tensor(py, bytes_of(&packed)?)?;
@@ -54,8 +59,8 @@ pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
         tensor.padding().to_string(),
         descriptor.halo().map(<[(i64, i64)]>::to_vec),
         descriptor.origin().map(<[i64]>::to_vec),
-        descriptor.device().to_string(),
-        descriptor.is_readonly(),
+        device.to_string(),
+        readonly,
     );
     let rebuild = py.import(intern!(py, "dlfield._native"))?.getattr(intern!(py, "_rebuild"))?;
     PyTuple::new(py, [rebuild, PyTuple::new(py, [data, state.into_pyobject(py)?.into_any()])?.into_any()])
@@ -81,7 +86,7 @@ fn bytes_of(tensor: &Tensor) -> Result<Tensor> {
 /// Rebuilds a pickled tensor: a fresh allocation of the same kind with a copy of the bytes.
 #[pyfunction]
 #[pyo3(name = "_rebuild")]
-fn rebuild(data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
+fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
     let (shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, readonly) = state;
     let wrong = |what: String| PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"));
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
@@ -89,7 +94,7 @@ fn rebuild(data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
         .layout(Layout::new(&layout, shape.len())?)
         .alignment_size(alignment_size)
         .padding(padding.parse()?)
-        .device(device.parse()?);
+        .device(Device::CPU);
     if let Some(dims) = dims {
         spec = spec.dims(Dims::parse(dims)?);
     }
@@ -112,6 +117,8 @@ fn rebuild(data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.buf_ptr().cast::<u8>(), tensor.descriptor().ptr(), bytes.len_bytes());
     }
+    let device = device.parse()?;
+    let tensor = if device == Device::CPU { tensor } else { place::to(py, &tensor, device, None)? };
     Ok(PyTensor(if readonly { tensor.into_readonly() } else { tensor }))
 }
 

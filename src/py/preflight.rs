@@ -136,6 +136,14 @@ fn of_object(
 }
 
 fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyResult<Preflight> {
+    let device = field.device();
+    if device.is_cuda() && matches!(target, Target::Torch | Target::Jax) && !has(py, target, device.id())? {
+        let fix = "copy it to the host: from_dlpack(obj, device='cpu')";
+        let name = if target == Target::Torch { "PyTorch" } else { "JAX" };
+        return Ok(Preflight::refused(&format!(
+            "the memory is on {device}, and the installed {name} finds no such device; {fix}"
+        )));
+    }
     let support = match target {
         Target::NumPy => Support::Shares,
         _ => ask(py, target, field.dtype().name())?,
@@ -152,6 +160,13 @@ fn ask(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
         Some(false) => Support::Copies,
         None => Support::Lacks,
     })
+}
+
+/// Whether the installed framework has a CUDA device: it is asked.
+fn has(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
+    py.import(intern!(py, "dlfield.frameworks"))?
+        .call_method1(intern!(py, "reaches"), (target.name(), device))?
+        .extract()
 }
 
 /// Whether an array of the framework's own type is read-only; `None` for any other object.

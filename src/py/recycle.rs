@@ -16,6 +16,7 @@ use pyo3::{PyClass, PyClassInitializer};
 use super::descriptor::PyDescriptor;
 use super::signature::PyBound;
 use super::tensor::PyTensor;
+use crate::device::Device;
 use crate::tensor::Tensor;
 
 /// How many freed objects of a class are kept.
@@ -180,8 +181,14 @@ impl Recycled for PyTensor {
         PyTensor(Tensor::BLANK)
     }
 
-    fn release(&mut self, _: Python<'_>) {
-        self.0.clear();
+    fn release(&mut self, py: Python<'_>) {
+        let device = self.0.descriptor().device();
+        if device != Device::CPU && device.is_host_readable() {
+            // The host waits for the device before memory of both goes back.
+            py.detach(|| self.0.clear());
+        } else {
+            self.0.clear();
+        }
     }
 }
 

@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
-use super::{args, attributes, copies, dtype, export, pickle, read};
+use super::{args, attributes, copies, dtype, export, pickle, place, recycle, stream};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::tensor::Tensor;
 
 /// A field: memory with the layout a stencil needs, shared without a copy with every array library.
@@ -215,7 +216,11 @@ impl PyTensor {
         PyTensor(self.0.clone().into_readonly())
     }
 
-    /// The field on another device; itself if it is there already. `DeviceError` where that device cannot be had.
+    /// The field on another device, with the same layout and labels; itself if it is there already.
+    ///
+    /// Pinned and managed memory is called that of the host or of a CUDA device without a copy; otherwise it is copied, in
+    /// the given stream or else the current one of this thread. What is on the host then is complete. `DeviceError` where
+    /// that device cannot be had, `MemoryError` where there is no memory.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros(3)
@@ -228,9 +233,13 @@ impl PyTensor {
         stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let (wanted, found) = (args::device(device)?, slf.get().descriptor().device());
-        read::check_device(Some(wanted), found)?;
-        args::check_stream(stream, found)?;
-        Ok(slf.clone())
+        let works = if found == Device::CPU { wanted } else { found };
+        stream::within(stream, works, || {
+            if wanted == found {
+                return Ok(slf.clone());
+            }
+            recycle::tensor(slf.py(), place::to(slf.py(), &slf.get().0, wanted, None)?)
+        })
     }
 
     /// A NumPy array on the same memory. `NoSuchBufferError` where the host cannot read it.
@@ -249,21 +258,25 @@ impl PyTensor {
     /// >>> dl.zeros(3).to_cupy()
     /// Traceback (most recent call last):
     ///     ...
-    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed
-    fn to_cupy(&self) -> PyResult<Bound<'static, PyAny>> {
-        let message = format!(
-            "device: {} has no GPU buffer; allowed is memory on cuda or cuda_managed",
-            self.descriptor().device()
-        );
-        Err(Kind::NoSuchBuffer.error(message))
+    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
+    fn to_cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let device = slf.get().descriptor().device();
+        if !device.is_cuda() && device != Device::CUDA_MANAGED {
+            let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
+            return Err(Kind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
+        }
+        index::cupy(slf)
     }
 
-    /// The array of the library that goes with the device, on the same memory: NumPy on the host.
+    /// The array of the library that goes with the device, on the same memory: NumPy on the host, CuPy on a GPU.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.ones(2).to_ndarray()
     /// array([1., 1.])
     fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().descriptor().device().is_cuda() {
+            return index::cupy(slf);
+        }
         export::numpy::view_of(slf)
     }
 
@@ -347,6 +360,12 @@ impl PyTensor {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         export::array_interface::interface(py, &self.0)
+    }
+
+    /// The CUDA array interface, version 3, where a GPU can read the memory.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::cuda_array_interface::interface(py, &self.0)
     }
 
     /// Labels of the dimensions, as GT4Py looks for them.

@@ -2,10 +2,11 @@
 
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
+use super::owner::again;
 use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Spec;
 use crate::memory::cuda::current_stream;
 use crate::memory::{Block, Contents};
@@ -235,7 +236,12 @@ impl Tensor {
     fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
         let place = spec.place()?;
         let (bytes, alignment) = (place.block_bytes, place.block_alignment);
-        let block = Block::allocate(place.device, bytes, alignment, contents, current_stream(place.device))?;
+        let had = || Block::allocate(place.device, bytes, alignment, contents, current_stream(place.device));
+        let block = match had() {
+            // What waited for the end of a recording may make room.
+            Err(Error::Memory(_)) if again(usize::MAX) => had()?,
+            had => had?,
+        };
         let order = block.order();
         // The placement has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);

@@ -11,10 +11,10 @@ use super::owner::Alone;
 use super::{Element, Owner, Tensor};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
-use crate::dtype::DTypeError;
+use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Extents, LayoutError, Spec, is_unshared};
-use crate::memory::cuda::{Order, Stream, enter};
+use crate::memory::cuda::{Order, Stream, enter, is_primary};
 use crate::protocol::ExchangeError;
 
 /// A slice that is dropped where its device is the thread's current one, as `cudarc` relies on.
@@ -29,9 +29,11 @@ impl<T> Drop for Kept<T> {
         // Without its context the memory is gone already.
         let Ok(_entered) = enter(self.device) else { return std::mem::forget(slice) };
         let context = slice.context().clone();
+        let before = context.check_err();
         drop(slice);
-        // `cudarc` would tell the next caller, who has nothing to do with it.
+        // `cudarc` would tell the next caller, who has nothing to do with it; only what went wrong before stays.
         let _ = context.check_err();
+        context.record_err(before);
     }
 }
 
@@ -60,13 +62,14 @@ impl Tensor {
         shape: &[i64],
         strides: Option<&[i64]>,
     ) -> Result<Tensor> {
-        let device = Device::cuda(u16::try_from(slice.ordinal()).unwrap_or(u16::MAX));
         let stream = slice.stream().clone();
+        let device = device_of(&stream)?;
         let bytes = slice.num_bytes();
         let entered = enter(device)?;
         // The stream waits for what other streams do with the slice, as far as `cudarc` knows.
         let (address, known) = slice.device_ptr_mut(&stream);
         drop(known);
+        stream.context().check_err().map_err(|error| DeviceError::of_cudarc(device, "cuStreamWaitEvent", error))?;
         let start = std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0));
         drop(entered);
         let owner = Owner::elements_in_order(
@@ -91,10 +94,13 @@ impl Tensor {
     /// that slice; an allocation of this crate is freed in the order of `stream` from then on, which waits for what other
     /// streams were asked to do with it.
     ///
+    /// Fields of bools become slices of `u8`: whether each is 0 or 1 nobody can see there.
+    ///
     /// # Errors
     /// [`ExchangeError::Shared`] if others have the memory, or if it is neither a slice's nor an allocation of this crate;
     /// [`DeviceError::Mismatch`] if it is not on the stream's device, [`DTypeError::Unlike`] for another type of elements,
-    /// and [`LayoutError::Gaps`] if there are gaps between the elements, or before the first. The tensor is dropped.
+    /// and [`LayoutError::Gaps`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes
+    /// may leave them; [`DeviceError::Capturing`]. The tensor is dropped.
     ///
     /// # Example
     /// ```
@@ -108,43 +114,45 @@ impl Tensor {
     /// }
     /// ```
     pub fn into_cuda_slice<T: Element>(self, stream: &Arc<CudaStream>) -> Result<CudaSlice<T>> {
-        let descriptor = &self.descriptor;
-        let device = Device::cuda(u16::try_from(stream.context().ordinal()).unwrap_or(u16::MAX));
-        check::<T>(descriptor, device)?;
+        let (descriptor, device) = (&self.descriptor, device_of(stream)?);
+        let (found, wanted) = (descriptor.dtype(), T::DTYPE);
+        if wanted == DType::BOOL || wanted != found && (wanted, found) != (DType::U8, DType::BOOL) {
+            return Err(DTypeError::Unlike { found: found.name(), wanted: wanted.name() }.into());
+        }
+        check_device(descriptor, device)?;
         let count = usize::try_from(descriptor.size()).unwrap_or(0);
-        let is_packed = is_unshared(descriptor.shape(), descriptor.strides())
-            && descriptor.byte_span().is_none_or(|span| span == (0, i128::from(descriptor.nbytes())));
         let (shape, strides) = (descriptor.shape().to_vec(), descriptor.strides().to_vec());
+        let is_packed = is_unshared(&shape, &strides)
+            && descriptor.byte_span().is_none_or(|span| span == (0, i128::from(descriptor.nbytes())));
         let gaps = || LayoutError::Gaps { shape, strides };
         if !is_packed {
             return Err(gaps().into());
         }
-        let (start, mut owner) = (descriptor.ptr(), self.owner);
-        owner.regain();
-        let (alone, order) = owner.into_alone().ok_or(ExchangeError::Shared)?;
-        if let Some(order) = &order
-            && !order.settle()
-        {
-            return Err(DeviceError::Capturing { device, stream: order.stream().handle() }.into());
+        let (start, mut owner) = (descriptor.ptr().addr(), self.owner);
+        if !owner.is_exclusive() {
+            return Err(ExchangeError::Shared.into());
         }
+        if let Some(order) = owner.order() {
+            // On errors the owner goes, in its order.
+            order.settle()?;
+            order.precede(device, handle_of(stream))?;
+        }
+        let (alone, order) = owner.into_alone().ok_or(ExchangeError::Shared)?;
         match alone {
-            Alone::Elements(elements) => {
-                let mut kept = elements.downcast::<Kept<T>>().map_err(|_| ExchangeError::Shared)?;
-                match kept.slice.take() {
-                    Some(slice) if slice.len() == count => Ok(slice),
-                    slice => {
-                        kept.slice = slice;
-                        Err(gaps().into())
-                    }
+            Alone::Elements(elements) => match elements.downcast::<Kept<T>>() {
+                Ok(mut kept) if kept.slice.as_ref().is_some_and(|slice| slice.len() == count) => {
+                    kept.slice.take().ok_or_else(|| gaps().into())
                 }
-            }
-            Alone::Block(block) => {
-                if block.cuda_base() != Some(start.addr()) {
-                    return Err(gaps().into());
+                Ok(kept) => {
+                    drop(Owner::of_alone(Alone::Elements(kept), order));
+                    Err(gaps().into())
                 }
-                if let Some(order) = &order {
-                    order.precede(device, handle_of(stream))?;
+                Err(other) => {
+                    drop(Owner::of_alone(Alone::Elements(other), order));
+                    Err(ExchangeError::Shared.into())
                 }
+            },
+            Alone::Block(block) if block.cuda_base() == Some(start) => {
                 let _entered = enter(device)?;
                 // What `cudarc` is about to make for the slice, and would panic about: if there are two now there are then.
                 for event in [stream.context().new_event(None), stream.context().new_event(None)] {
@@ -153,12 +161,17 @@ impl Tensor {
                 std::mem::forget(block);
                 // SAFETY: an allocation of the driver of so many elements, of the kind that a slice of this device frees,
                 // which nobody else has.
-                Ok(unsafe { stream.upgrade_device_ptr(start.addr() as u64, count) })
+                Ok(unsafe { stream.upgrade_device_ptr(start as u64, count) })
+            }
+            Alone::Block(block) => {
+                drop(Owner::of_alone(Alone::Block(block), order));
+                Err(gaps().into())
             }
         }
     }
 
-    /// A view of the elements for kernels that are launched in `stream`, which waits for what allocated them.
+    /// A view of the elements for kernels that are launched in `stream`, which waits for what allocated them, and is kept until
+    /// the memory is freed after its work.
     ///
     /// # Errors
     /// [`DeviceError::Mismatch`] if the memory is not on the stream's device, [`DTypeError::Unlike`] for another type of
@@ -177,11 +190,14 @@ impl Tensor {
     ///     assert_eq!(view.strides(), [1, 32, 256]);
     /// }
     /// ```
-    pub fn cuda_view<T: Element>(&self, stream: &CudaStream) -> Result<CudaView<'_, T>> {
-        let device = Device::cuda(u16::try_from(stream.context().ordinal()).unwrap_or(u16::MAX));
-        check::<T>(&self.descriptor, device)?;
+    pub fn cuda_view<T: Element>(&self, stream: &Arc<CudaStream>) -> Result<CudaView<'_, T>> {
+        let device = device_of(stream)?;
+        if self.descriptor.dtype() != T::DTYPE {
+            return Err(DTypeError::Unlike { found: self.descriptor.dtype().name(), wanted: T::DTYPE.name() }.into());
+        }
+        check_device(&self.descriptor, device)?;
         if let Some(order) = self.owner.order() {
-            order.join(device, handle_of(stream))?;
+            order.join_kept(device, handle_of(stream), stream.clone())?;
         }
         Ok(CudaView { tensor: self, elements: PhantomData })
     }
@@ -226,15 +242,23 @@ impl<T> CudaView<'_, T> {
     }
 }
 
-/// Refuses other elements than wanted, and memory of another device.
-fn check<T: Element>(field: &Descriptor, device: Device) -> Result<()> {
-    if field.dtype() != T::DTYPE {
-        return Err(DTypeError::Unlike { found: field.dtype().name(), wanted: T::DTYPE.name() }.into());
+/// Refuses memory of another device.
+fn check_device(field: &Descriptor, wanted: Device) -> Result<()> {
+    let found = field.device();
+    if found == wanted { Ok(()) } else { Err(DeviceError::Mismatch { found, wanted }.into()) }
+}
+
+/// The device that a stream is of.
+///
+/// # Errors
+/// [`DeviceError::OtherContext`] if it is not one of the device's primary context, which everybody shares.
+fn device_of(stream: &CudaStream) -> Result<Device> {
+    let device = Device::cuda(u16::try_from(stream.context().ordinal()).unwrap_or(u16::MAX));
+    if is_primary(device, stream.context().cu_ctx())? {
+        Ok(device)
+    } else {
+        Err(DeviceError::OtherContext { device }.into())
     }
-    if field.device() != device {
-        return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
-    }
-    Ok(())
 }
 
 /// The handle of a stream of `cudarc`, which calls the legacy default stream 0.

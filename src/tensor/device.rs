@@ -112,7 +112,7 @@ impl Tensor {
     }
 
     /// Puts what a hand does next with the memory after the work of those that were told of it.
-    pub(super) fn reached_by(&self, hand: Hand) -> Result<()> {
+    pub(crate) fn reached_by(&self, hand: Hand) -> Result<()> {
         let order = self.owner.order();
         if order.is_none() && !self.is_of_host_and_devices() || self.descriptor.size() == 0 {
             return Ok(());

@@ -8,7 +8,9 @@ use dlpark::{DlpackFlags, Managed, ManagedTensorBase, allocation};
 
 use super::{Owner, Tensor};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::error::Result;
+use crate::memory::cuda::{Order, current_stream};
 use crate::protocol::{ExchangeError, dlpack};
 
 /// As [`Tensor::from_managed`], in place: describes what the managed tensor says and returns the owner that will
@@ -28,6 +30,17 @@ pub(crate) unsafe fn take_over<M: ManagedTensorBase>(
         descriptor.set_readonly(true);
     }
     Ok(Owner::managed(managed))
+}
+
+/// Has memory of CUDA let go after the work of the current stream. Without a driver there is no work.
+fn in_order(owner: Owner, device: Device) -> Owner {
+    if !device.is_of_cuda() {
+        return owner;
+    }
+    match Order::of_import(device, current_stream(device)) {
+        Ok(order) => owner.in_order(order),
+        Err(_) => owner,
+    }
 }
 
 impl Tensor {
@@ -128,6 +141,7 @@ impl Tensor {
     /// # Safety
     /// - What the struct says of the memory is true: the elements stay readable until the deleter is called, and
     ///   writable unless it is flagged read-only.
+    /// - Nobody else writes while a safe function reads the elements, as for [`Tensor::from_parts`].
     ///
     /// # Example
     /// ```
@@ -141,6 +155,7 @@ impl Tensor {
         let mut descriptor = Descriptor::BLANK;
         // SAFETY: passed on from the caller.
         let owner = unsafe { take_over(managed, &mut descriptor) }?;
+        let owner = in_order(owner, descriptor.device());
         // SAFETY: the caller's word for the memory is what this asks for.
         Ok(unsafe { Tensor::from_parts(descriptor, owner) })
     }
@@ -184,7 +199,6 @@ impl Tensor {
     }
 
     fn prepare<M: ManagedTensorBase>(&self) -> Result<allocation::dynamic::Initialized<M>> {
-        self.owner.lend();
         let descriptor = &self.descriptor;
         let metadata = Dynamic::with_storage(Copied(descriptor.shape()), Copied(descriptor.strides()));
         let prepared = metadata.prepare_as::<M>().map_err(|_| ExchangeError::TooManyDims { got: descriptor.ndim() })?;
@@ -195,6 +209,7 @@ impl Tensor {
         if descriptor.ndim() == 0 {
             (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
         }
+        self.owner.lend();
         Ok(prepared)
     }
 }

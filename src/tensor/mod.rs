@@ -65,6 +65,8 @@ impl Tensor {
     /// # Safety
     /// - Every element of `descriptor` stays readable for as long as `owner` lives, and writable unless the
     ///   descriptor is read-only.
+    /// - Nobody else writes while a safe function reads the elements, such as [`Tensor::copy`]. Who cannot say that uses
+    ///   [`Tensor::copy_of_shared`] instead.
     ///
     /// # Example
     /// ```

@@ -7,12 +7,12 @@ use std::ptr::NonNull;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
 
 use super::{Element, Owner, Tensor};
-use crate::copy::Hand;
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::{DType, DTypeError};
 use crate::error::{Error, Result};
 use crate::layout::{Extents, LayoutError, is_unshared};
+use crate::memory::OutOfMemory;
 use crate::protocol::ExchangeError;
 
 impl Tensor {
@@ -65,7 +65,7 @@ impl Tensor {
     /// ```
     pub fn into_array<T: Element, D: Dimension>(mut self) -> Result<Array<T, D>> {
         self.owner.regain();
-        self.reached_by(Hand::Host)?;
+        self.finish()?;
         let (descriptor, mut taken) = (&self.descriptor, None);
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
             // SAFETY: the tensor keeps its memory, and nobody else has it.
@@ -82,7 +82,7 @@ impl Tensor {
                 // SAFETY: the tensor keeps its memory, and nobody has it who could write to it in safe code.
                 unsafe {
                     check::<T, D>(descriptor)?;
-                    Ok(view::<T, D>(descriptor).to_owned())
+                    copied(&view::<T, D>(descriptor))
                 }
             })?,
         }
@@ -111,7 +111,7 @@ impl Tensor {
         }
         self.owner.regain();
         self.descriptor.check_writable("readonly")?;
-        self.reached_by(Hand::Host)?;
+        self.finish()?;
         // SAFETY: the tensor keeps its memory, and nobody else has it.
         unsafe {
             check::<T, D>(&self.descriptor)?;
@@ -140,13 +140,27 @@ impl Tensor {
     /// assert_eq!(one.unwrap(), other.unwrap());
     /// ```
     pub unsafe fn array_view<T: Element, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>> {
-        self.reached_by(Hand::Host)?;
+        self.finish()?;
         // SAFETY: the tensor keeps its memory; that nobody writes is the caller's word.
         unsafe {
             check::<T, D>(&self.descriptor)?;
             Ok(view(&self.descriptor))
         }
     }
+}
+
+/// The elements in an array of their own, in C order.
+///
+/// # Errors
+/// [`OutOfMemory`].
+fn copied<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Array<T, D>> {
+    let (bytes, alignment) = (view.len().saturating_mul(size_of::<T>()), align_of::<T>());
+    let out_of_memory = |_| OutOfMemory { bytes, alignment, device: crate::Device::CPU };
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(view.len()).map_err(out_of_memory)?;
+    elements.extend(view.iter());
+    // There are as many as the shape says.
+    Ok(Array::from_shape_vec(view.raw_dim(), elements).map_err(|_| ExchangeError::Shared)?)
 }
 
 /// Takes the elements over as a tensor of one dimension; nothing is copied.

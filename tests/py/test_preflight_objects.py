@@ -179,8 +179,8 @@ def test_exceptions_of_the_producer_pass_through(torch: Any) -> None:
     ("device", "name", "verdicts"),
     [
         ((2, 1), "cuda:1", ("impossible", "impossible", "impossible", "zero-copy")),
-        ((13, 0), "cuda_managed", ("zero-copy", "impossible", "impossible", "zero-copy")),
-        ((3, 0), "cuda_host", ("zero-copy", "impossible", "impossible", "copy")),
+        ((13, 0), "cuda_managed", ("zero-copy", "zero-copy", "by address", "zero-copy")),
+        ((3, 0), "cuda_host", ("zero-copy", "zero-copy", "by address", "copy")),
         ((10, 0), "rocm:0", ("impossible", "impossible", "impossible", "impossible")),
     ],
 )
@@ -188,8 +188,11 @@ def test_exceptions_of_the_producer_pass_through(torch: Any) -> None:
 def test_devices(device: tuple[int, int], name: str, verdicts: tuple[str, ...]) -> None:
     targets: list[Any] = ["numpy", "torch", "jax", "cupy"]
     found = {target: dl.preflight(on_device(device), target) for target in targets}
-    assert tuple(preflight.verdict for preflight in found.values()) == verdicts
-    for target, preflight in found.items():
+    for (target, preflight), verdict in zip(found.items(), verdicts, strict=True):
+        if verdict == "by address":
+            assert preflight.verdict == ("copy" if "64 bytes" in preflight.reason else "zero-copy")
+            continue
+        assert preflight.verdict == verdict
         assert bool(preflight) or name in preflight.reason
         if target != "cupy" and not preflight:
             with pytest.raises((dl.DeviceError, dl.NoSuchBufferError), match=name):

@@ -55,6 +55,12 @@ pub(super) fn check_stream(device: Device, stream: Stream) -> Result<()> {
     if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
 }
 
+/// The device whose memory is at an address, as the driver has it: there is none to know it.
+#[cfg(feature = "python")]
+pub(crate) fn device_of_pointer(_: usize) -> Result<Option<Device>> {
+    Ok(None)
+}
+
 /// No memory: none can be had.
 #[derive(Debug)]
 pub(in crate::memory) enum CudaMemory {}
@@ -84,6 +90,10 @@ impl CudaMemory {
 pub(crate) enum Order {}
 
 impl Order {
+    pub(crate) fn of_import(device: Device, _: Stream) -> Result<Box<Order>> {
+        no_cuda(device)
+    }
+
     pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
         match *self {}
     }
@@ -96,8 +106,11 @@ impl Order {
         match *self {}
     }
 
-    #[must_use]
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn settle(&self) -> Result<(), DeviceError> {
         match *self {}
     }
+}
+
+pub(crate) fn wait(later: (Device, Stream), _: (Device, Stream)) -> Result<()> {
+    no_cuda(later.0)
 }

@@ -1,6 +1,6 @@
 //! Streams by their handles, and the one a thread's work goes to.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use super::twin;
 use crate::device::Device;
@@ -56,9 +56,17 @@ impl Stream {
     }
 }
 
+/// A stream that was stated for a device, with the number by which it is taken back.
+struct Statement {
+    number: u64,
+    device: Device,
+    stream: Stream,
+}
+
 thread_local! {
-    /// Of each device for which another stream than the default was stated.
-    static CURRENT: RefCell<Vec<(Device, Stream)>> = const { RefCell::new(Vec::new()) };
+    /// The newest last.
+    static CURRENT: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
+    static NEXT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The stream to which the calling thread's work for a device goes, unless another is stated.
@@ -70,10 +78,24 @@ thread_local! {
 /// ```
 pub fn current_stream(device: Device) -> Stream {
     let device = device.cuda_ordinal();
-    CURRENT.with_borrow(|streams| {
-        let stated = streams.iter().rev().find(|(of, _)| of.cuda_ordinal() == device);
-        stated.map_or(Stream::LEGACY, |(_, stream)| *stream)
-    })
+    let stated = CURRENT.try_with(|stated| {
+        let stated = stated.borrow();
+        stated.iter().rev().find(|one| one.device.cuda_ordinal() == device).map(|one| one.stream)
+    });
+    // A thread that is about to end states nothing any more.
+    stated.ok().flatten().unwrap_or(Stream::LEGACY)
+}
+
+/// States another current stream of a device in this thread; returns the number to take that back with.
+pub(crate) fn state(device: Device, stream: Stream) -> u64 {
+    let number = NEXT.replace(NEXT.get() + 1);
+    CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream }));
+    number
+}
+
+/// Takes back what this thread has stated.
+pub(crate) fn take_back(number: u64) {
+    CURRENT.with_borrow_mut(|stated| stated.retain(|one| one.number != number));
 }
 
 /// Runs `work` with another current stream of a device in this thread.
@@ -86,14 +108,13 @@ pub fn current_stream(device: Device) -> Stream {
 /// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
 /// ```
 pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) -> R {
-    /// States the stream before last again, also after a panic.
-    struct Stated;
+    /// Takes the statement back, also after a panic.
+    struct Stated(u64);
     impl Drop for Stated {
         fn drop(&mut self) {
-            CURRENT.with_borrow_mut(|streams| streams.pop());
+            take_back(self.0);
         }
     }
-    CURRENT.with_borrow_mut(|streams| streams.push((device, stream)));
-    let _stated = Stated;
+    let _stated = Stated(state(device, stream));
     work()
 }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::layout::Extents;
 use crate::protocol::{ExchangeError, pep3118};
+use crate::py::place;
 use crate::py::tensor::PyTensor;
 
 /// Shape and byte strides, which have to live as long as the buffer.
@@ -33,6 +34,9 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     unsafe { (*view).obj = null_mut() };
     let descriptor = slf.get().0.descriptor();
     let format = check(descriptor, flags)?;
+    if descriptor.device() != crate::Device::CPU {
+        place::await_work(slf.py(), &slf.get().0)?;
+    }
     let asked = |flag: c_int| flags & flag == flag;
     let mut numbers = Box::new(Numbers {
         shape: Extents::from_slice(descriptor.shape()),

@@ -10,12 +10,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::protocol::ExchangeError;
-use crate::py::args;
-use crate::py::copies;
+use crate::cuda::{Stream, current_stream};
+use crate::device::Device;
 use crate::py::device::DlpackPair;
+use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
+use crate::py::stream::{self, Asked};
 use crate::py::tensor::PyTensor;
+use crate::py::{args, copies, place};
 use crate::tensor::Tensor;
 
 const LEGACY: &CStr = c"dltensor";
@@ -43,7 +45,15 @@ static METHOD: Definition = Definition::new(
 A DLPack capsule on the same memory, or with copy=True on a copy.
 
 `max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None the legacy one, which is refused for
-read-only memory. `stream` has to be None on the host. `dl_device` has to be the device the memory is on.",
+read-only memory.
+
+`stream` is where the consumer is going to work. On a CUDA device its work comes after what was given to the current
+stream of this thread, by an event: None and 1 are the legacy default stream, 2 the per-thread default, other numbers
+handles; -1 leaves the order to the consumer; 0 is refused. Pinned and managed memory with None is the host's next, so
+this waits until the device has done its work. On the host it has to be None.
+
+`dl_device` may be another device than the memory's: pinned and managed memory is called that of the host or of a CUDA
+device as it is, other memory is copied there, unless copy=False.",
     method,
 );
 
@@ -81,20 +91,71 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
 
 /// A fresh capsule.
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-    args::check_stream(request.stream, tensor.descriptor().device())?;
-    if let Some(pair) = request.dl_device
-        && DlpackPair(pair.0, pair.1) != DlpackPair::of(tensor.descriptor().device())
-    {
-        let got = format!("{pair:?}");
-        let allowed = "the device the memory is on, as __dlpack_device__ tells; this build cannot move it";
-        return Err(ExchangeError::Argument { argument: "dl_device", got, allowed }.into());
+    let found = tensor.descriptor().device();
+    let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
+    if found != Device::CPU || elsewhere.is_some() {
+        return ordered(py, tensor, request, elsewhere);
     }
+    args::check_stream(request.stream, found)?;
     let copied = request.copy == Some(true);
     let copy = if copied { Some(copies::like(py, tensor)?) } else { None };
-    let tensor = copy.as_ref().unwrap_or(tensor);
+    held(py, copy.as_ref().unwrap_or(tensor), request, copied)
+}
+
+/// A capsule for a tensor as it is; `copied` if nobody else has its memory.
+#[inline(always)]
+fn held<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    request: &Request<'_, 'py>,
+    copied: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     match request.max_version {
         Some((major, _)) if major >= 1 => wrap::<DLManagedTensorVersioned>(py, tensor.to_versioned(copied)?, VERSIONED),
         _ => wrap::<DLManagedTensor>(py, tensor.to_legacy()?, LEGACY),
+    }
+}
+
+/// A fresh capsule where a CUDA device is the producer's or the consumer's: with the memory where it is wanted, and the
+/// consumer's work after ours.
+#[cold]
+fn ordered<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    request: &Request<'_, 'py>,
+    elsewhere: Option<(i64, i64)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found = tensor.descriptor().device();
+    let refused = |error: PyErr| match elsewhere {
+        Some((code, id)) if Kind::Device.is(py, &error) => {
+            // Consumers look for a `BufferError`.
+            Kind::Exchange.error(format!("dl_device: ({code}, {id}) cannot be had: {}", error.value(py)))
+        }
+        _ => error,
+    };
+    let wanted = elsewhere.map_or(Ok(found), args::exact_device).map_err(refused)?;
+    args::check_stream(request.stream, wanted)?;
+    let moved = place::to(py, tensor, wanted, request.copy).map_err(|error| refused(error.into()))?;
+    hand_over(py, &moved, request.stream)?;
+    held(py, &moved, request, moved.descriptor().ptr() != tensor.descriptor().ptr())
+}
+
+/// Puts the consumer's work after ours. Memory of a device is ordered by events: without a stream the consumer works on
+/// the legacy default one. Pinned and managed memory may be the host's next, so without a stream it waits.
+fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let device = tensor.descriptor().device();
+    if !device.is_of_cuda() {
+        return Ok(());
+    }
+    let consumer = match stream::asked(stream, device)? {
+        Asked::NoOrder => return Ok(()),
+        Asked::Nothing if device.is_host_readable() => return Ok(place::await_work(py, tensor)?),
+        Asked::Nothing => Stream::LEGACY,
+        Asked::Stream(consumer) => consumer,
+    };
+    match tensor.owner().order() {
+        Some(order) => Ok(order.hand_over(device, current_stream(device), consumer)?),
+        None => Ok(()),
     }
 }
 

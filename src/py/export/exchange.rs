@@ -6,7 +6,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::null_mut;
+use std::ptr::{null_mut, without_provenance_mut};
 
 use dlpark::Managed;
 use dlpark::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::cuda::{Stream, current_stream};
 use crate::error::{Error, Result};
 use crate::layout::Spec;
 use crate::protocol::{ExchangeError, dlpack};
@@ -135,8 +136,18 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         // SAFETY: the caller's place for the answer.
         unsafe { *out = null_mut() };
         let device = crate::Device::from_dlpack(dlpark::ffi::DLDevice { device_type: kind, device_id: id })?;
-        // The host has no streams; this build has nothing that has.
-        if device == crate::Device::CPU { Ok(()) } else { Err(crate::DeviceError::NotSupported { device }.into()) }
+        if device == crate::Device::CPU {
+            // The host has no streams.
+            return Ok(());
+        }
+        if !device.is_of_cuda() {
+            return Err(crate::DeviceError::NotSupported { device }.into());
+        }
+        // Whoever asks may launch work there at once, so it has to be one.
+        let stream = Stream::new(device, current_stream(device).handle())?;
+        // SAFETY: as above.
+        unsafe { *out = without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0)) };
+        Ok(())
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod array_interface;
 pub(super) mod buffer;
+pub(super) mod cuda_array_interface;
 pub(super) mod dlpack;
 pub(super) mod exchange;
 pub(super) mod numpy;

@@ -11,11 +11,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::device::Device;
 use crate::layout::Extents;
 use crate::py::dtype;
 use crate::py::errors::Kind;
-use crate::py::recycle;
 use crate::py::tensor::PyTensor;
+use crate::py::{place, recycle};
 use crate::tensor::Tensor;
 
 /// The tensor as a NumPy array on the same memory, which the array keeps. Read-only memory gives a read-only array.
@@ -27,9 +28,8 @@ pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py,
 pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = base.py();
     let descriptor = base.get().0.descriptor();
-    if !descriptor.device().is_host_readable() {
-        let message = format!("device: {} has no host buffer; copy it with to_device('cpu')", descriptor.device());
-        return Err(Kind::NoSuchBuffer.error(message));
+    if descriptor.device() != Device::CPU {
+        reach(py, &base.get().0)?;
     }
     let element = dtype::to_numpy(py, descriptor.dtype())?.clone();
     // `isize` and `i64` are the same on the 64-bit machines this is built for.
@@ -61,6 +61,17 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
         }
         Ok(array)
     }
+}
+
+/// Refuses memory that the host cannot read, and waits for a device that may be at work on other memory.
+#[cold]
+fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
+    let device = tensor.descriptor().device();
+    if !device.is_host_readable() {
+        let message = format!("device: {device} has no host buffer; copy it with to_device('cpu')");
+        return Err(Kind::NoSuchBuffer.error(message));
+    }
+    Ok(place::await_work(py, tensor)?)
 }
 
 /// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.

@@ -86,7 +86,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     }
     let tensor = read::tensor(obj, copy.filter(|copy| !copy))?;
     let device = tensor.descriptor().device();
-    if device != Device::CPU {
+    if device != Device::CPU && !device.is_of_cuda() {
         return Err(DeviceError::NotOwned { device }.into());
     }
     let tensor = recycle::tensor(py, tensor)?;

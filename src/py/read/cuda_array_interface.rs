@@ -6,13 +6,14 @@
 use pyo3::prelude::*;
 
 use super::names::Name;
-use super::{Purpose, Reading, Request, buffer, dictionary, facts};
+use super::{Purpose, Reading, Request, buffer, dictionary, facts, order};
+use crate::cuda;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
-use crate::protocol::array_interface::{CUDA, HIP, Interface};
-use crate::py::args;
+use crate::protocol::array_interface::{CUDA, Data, HIP, Interface};
 use crate::py::keep::Keep;
+use crate::py::{args, stream};
 use crate::tensor::Owner;
 
 /// One of the two.
@@ -70,8 +71,15 @@ impl Side {
         let Some(value) = facts::attribute(object, self.name)? else { return Ok(None) };
         let dict = dictionary::of(self.interface.name, &value)?;
         let found = dictionary::on_device(object, &dict, self.interface)?;
-        *descriptor = found.read(self.interface, wanted.unwrap_or(self.default))?;
+        let device = match (wanted, found.data) {
+            (Some(wanted), _) => Some(wanted),
+            // The interface does not say which device, but the driver knows.
+            (None, Data::At { address, .. }) if self.default.is_cuda() => order::device_at(address)?,
+            _ => None,
+        };
+        *descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
+        request.producer.set(found.stream);
         let object = (purpose == Purpose::Own).then(|| Keep::new(object));
         Ok(Some(Reading::Owned(Owner::foreign((object, Keep::new(dict.as_any()))))))
     }
@@ -85,7 +93,8 @@ fn is_elsewhere_too(object: &Bound<'_, PyAny>, device: Device) -> PyResult<bool>
     Ok(device.kind() == "rocm" && facts::attribute(object, Name::HipArrayInterface)?.is_some())
 }
 
-/// Refuses a consumer's stream that work of the producer on another stream would have to be waited for on.
+/// Refuses what is no stream of the interface, and a consumer's stream that would have to wait for the producer's where
+/// nothing can.
 pub(super) fn check_order(
     interface: &Interface,
     wanted: Option<&Bound<'_, PyAny>>,
@@ -93,17 +102,14 @@ pub(super) fn check_order(
 ) -> PyResult<()> {
     let Some(wanted) = wanted.filter(|stream| !stream.is_none()) else { return Ok(()) };
     let refuse = |allowed| ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed };
-    let stream: i64 = wanted.extract().map_err(|_| refuse("None, -1 or the number of a stream"))?;
-    if stream == -1 {
+    let number = stream::number(wanted)?.ok_or_else(|| refuse("None, -1 or the number of a stream"))?;
+    if number == -1 {
         // The caller sees to the order.
         return Ok(());
     }
-    if let Some(allowed) = interface.refuses_stream(stream) {
+    if let Some(allowed) = interface.refuses_stream(number) {
         return Err(refuse(allowed).into());
     }
-    if found.is_some_and(|found| found != stream) {
-        let allowed = "the producer's own stream, or -1 for no waiting: this build of dlfield cannot order streams";
-        return Err(refuse(allowed).into());
-    }
-    Ok(())
+    let orders = interface.refuses_stream(0).is_some() && cuda::is_available();
+    Ok(if orders { Ok(()) } else { order::check_same(wanted, number, found) }?)
 }

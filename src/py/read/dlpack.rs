@@ -11,11 +11,11 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyTuple};
 
 use super::facts::{self, Facts, Library};
 use super::names::Name;
-use super::{Purpose, Reading, Request, cuda_array_interface, refused_copy};
+use super::{Purpose, Reading, Request, cuda_array_interface, order, refused_copy};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::array_interface::{CUDA, HIP};
@@ -40,10 +40,12 @@ pub(super) fn read(
         None => None,
     };
     let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
-    let stream = request.stream.filter(|stream| !stream.is_none());
-    if let Some(device) = request.device.or(found) {
-        check_stream(stream, device)?;
+    let device = request.device.or(found);
+    if let Some(device) = device {
+        check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
     }
+    let stream = if device == Some(Device::CPU) { None } else { order::to_tell(request, found)? };
+    let stream = stream.map(|number| PyInt::new(py, number));
     // A description of what the producer has moved would say nothing about the object.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && purpose == Purpose::Describe);
     let version = max_version(py)?;
@@ -59,7 +61,7 @@ pub(super) fn read(
         if in_place {
             keywords.set_item(intern!(py, "copy"), false)?;
         }
-        if let Some(stream) = stream {
+        if let Some(stream) = &stream {
             keywords.set_item(intern!(py, "stream"), stream)?;
         }
         object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
@@ -67,7 +69,7 @@ pub(super) fn read(
     let capsule = match asked {
         // Producers of the old protocol know at most the stream. Whether the memory is where it has to be, its struct
         // says; whether it is a copy, nothing does, so that demand is not dropped on the way.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match stream {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
             Some(stream) => {
                 let old = PyDict::new(py);
                 old.set_item(intern!(py, "stream"), stream)?;

@@ -14,7 +14,7 @@ use pyo3::types::{PyCapsule, PyType};
 
 use super::facts::{self, Facts, Library};
 use super::names::Name;
-use super::{Purpose, Reading, Request, check_exported};
+use super::{Purpose, Reading, Request, check_exported, order};
 use crate::descriptor::Descriptor;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::lookup;
@@ -67,7 +67,12 @@ pub(super) fn read(
     if elsewhere && facts::method(object, Name::Dlpack)?.is_some() {
         return Ok(None);
     }
-    check_exported(request, descriptor.device())?;
+    if descriptor.device().is_of_cuda() {
+        request.producer.set(order::of_table(object.py(), table, descriptor.device())?);
+    }
+    if request.producer.get().is_none() {
+        check_exported(request, descriptor.device())?;
+    }
     Ok(Some(reading))
 }
 

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use super::facts::Facts;
 use super::{
-    Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, ours, own_into,
-    read,
+    Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, order, ours,
+    own_into, read,
 };
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -18,8 +18,8 @@ use crate::py::copies;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
-use crate::py::recycle;
 use crate::py::tensor::PyTensor;
+use crate::py::{place, recycle, stream};
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -36,8 +36,9 @@ Parameters
 obj
     Any array: whatever one of the protocols that `describe` lists describes.
 device
-    Where the memory has to be; None for where it is. A producer of DLPack is asked to bring it there. This version
-    owns memory of the host only.
+    Where the memory has to be; None for where it is. A producer of DLPack is asked to bring it there, what others have
+    is copied. Pinned and managed memory is called that of the host or of a CUDA device without a copy. The driver is
+    asked whether memory of CUDA is where it is said to be.
 copy
     None copies only where the producer has no memory to share; True always; False never.
 dims
@@ -45,7 +46,9 @@ dims
 origin
     Index of the first compute point, instead of the one that `obj` states.
 stream
-    None: there are no streams on the host.
+    The CUDA stream that will use the memory: the producer's work comes before what it is given from now on. A number
+    as DLPack has it, or an object with `__cuda_stream__`; -1: no order is wanted. None for the current stream of this
+    thread; the host has no others.
 
 Returns
 -------
@@ -61,7 +64,9 @@ ExchangeError
 DTypeError
     Elements that no other library knows: of the other byte order, structured, objects, dates, text.
 DeviceError
-    The memory is on another device.
+    The memory is on a device that is not there, or that nobody here can look after; no such stream.
+MemoryError
+    It had to be copied, and there is no memory.
 DimsError, LayoutError
     Labels that do not fit the shape, or that two sources state differently.
 Exception
@@ -103,18 +108,27 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
         let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
         let found = tensor.descriptor().device();
-        check_device(request.device, found)?;
-        args::check_stream(stream, found)?;
-        if found != Device::CPU {
+        let elsewhere = request.device.filter(|wanted| *wanted != found);
+        if found == Device::CPU && elsewhere.is_none() {
+            args::check_stream(stream, found)?;
+        } else if !found.is_host_readable() && !found.is_of_cuda() {
+            check_device(request.device, found)?;
             return Err(DeviceError::NotOwned { device: found }.into());
+        } else if let Some(wanted) = request.device.filter(|wanted| *wanted == found) {
+            order::check_place(wanted, tensor.descriptor())?;
         }
         if dims.is_some() || origin.is_some() || may_state_labels(obj, reader, &request)? {
             let dims = dims.map(args::dims).transpose()?;
             let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
             labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
         }
-        if copy == Some(true) {
-            *tensor = copies::like(py, tensor)?;
+        match elsewhere {
+            // The stream was that of the memory's device, where the copy begins.
+            Some(wanted) => {
+                *tensor = stream::within(stream, moved_by(found, wanted), || Ok(place::to(py, tensor, wanted, copy)?))?
+            }
+            None if copy == Some(true) => *tensor = copies::like(py, tensor)?,
+            None => {}
         }
         Ok(())
     })?;
@@ -150,13 +164,15 @@ dims
     Labels of the dimensions, instead of those that `obj` states.
 device
     Where the memory has to be; None for where it is. The CUDA and ROCm interfaces do not say which GPU: this does,
-    else it is number 0.
+    or else the driver if there is one, or else it is number 0. Of CUDA memory that is wanted on a device, the driver is
+    asked whether it is there.
 writable
     Whether the memory has to be such that may be written. Of a legacy DLPack capsule, which cannot say, True is the
     caller's word that it may be; without it, such memory counts as read-only. That of JAX always does.
 stream
-    The stream that will use the memory, as DLPack numbers it: the producer orders its work before that. -1: no order
-    is wanted. None on the host.
+    The stream that will use the memory, as DLPack numbers it, or an object with `__cuda_stream__`: the producer's work
+    comes before what it is given from now on. -1: no order is wanted. None for the current stream of this thread; the
+    host has no others.
 
 Returns
 -------
@@ -221,6 +237,9 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
         let descriptor = description.descriptor_mut();
         check_device(request.device, descriptor.device())?;
         args::check_stream(stream, descriptor.device())?;
+        if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
+            order::check_place(wanted, descriptor)?;
+        }
         if dims.is_some() || may_state_labels(obj, reader, &request)? {
             let dims = dims.map(args::dims).transpose()?;
             labels(obj, reader, &request, dims, None)?.describe(descriptor)?;
@@ -254,6 +273,11 @@ pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescrip
     Ok(true)
 }
 
+/// The device in whose streams memory goes from one to the other.
+fn moved_by(found: Device, wanted: Device) -> Device {
+    if found == Device::CPU { wanted } else { found }
+}
+
 /// Describes a PyTorch tensor, if it is one, by the struct that PyTorch lends; `true` if the tensor had to be asked too.
 #[inline]
 pub(super) fn describe_torch(
@@ -266,6 +290,9 @@ pub(super) fn describe_torch(
     let asked = exchange::check_lazy(obj, descriptor)?;
     if asked {
         exchange::describe(obj, table, borrow, descriptor)?;
+    }
+    if descriptor.device().is_of_cuda() {
+        order::lent(obj.py(), table, descriptor.device())?;
     }
     Ok(Some(asked))
 }

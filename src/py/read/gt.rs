@@ -209,6 +209,7 @@ pub(super) fn read<'py>(
         let found = dictionary::on_device(object, dict, &judge)?;
         cuda_array_interface::check_order(&judge, request.stream, found.stream)?;
         *descriptor = found.read(&judge, request.device.unwrap_or(buffer.device))?;
+        request.producer.set(found.stream);
         None
     };
     let object = (purpose == Purpose::Own).then(|| Keep::new(object));

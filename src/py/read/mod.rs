@@ -19,10 +19,11 @@ mod jax;
 mod lent;
 mod names;
 mod numpy;
+mod order;
 mod ours;
 mod unwrap;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 pub(super) use argument::argument;
 pub(super) use dictionary::Key;
@@ -57,6 +58,8 @@ struct Request<'a, 'py> {
     device: Option<Device>,
     copy: Option<bool>,
     stream: Option<&'a Bound<'py, PyAny>>,
+    /// The number of the stream on which the producer may still be at work on the memory, if it says.
+    producer: Cell<Option<i64>>,
     /// Whether the object was found in another one.
     inside: bool,
     seen: Seen<'py>,
@@ -162,7 +165,7 @@ fn probe<'py>(
 ) -> PyResult<Option<Found>> {
     for reader in &BY_TYPE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
-            return Ok(Some((reading, reader)));
+            return Ok(Some((in_order(object, request, purpose, descriptor, reading)?, reader)));
         }
     }
     if is_no_array(object) {
@@ -171,13 +174,29 @@ fn probe<'py>(
     let mut found = None;
     for reader in &BY_ATTRIBUTE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
-            found = Some((reading, reader));
+            found = Some((in_order(object, request, purpose, descriptor, reading)?, reader));
             break;
         }
     }
     // A producer may have refused a first question.
     fastcall::settle();
     Ok(found)
+}
+
+/// Orders the work on memory of a device; that of the host has no order.
+#[inline(always)]
+fn in_order(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+    descriptor: &Descriptor,
+    reading: Reading,
+) -> PyResult<Reading> {
+    let device = descriptor.device();
+    if device != Device::CPU && device.is_of_cuda() {
+        return order::found(object, request, purpose, device, reading);
+    }
+    Ok(reading)
 }
 
 /// Whether the object is of a type that has no protocol. A class has its instances' methods, but none of their memory;
@@ -241,6 +260,9 @@ fn own_into<'py>(
     if let Ok(ours) = object.cast_exact::<PyTensor>() {
         // With what only a tensor knows: layout, padding and alignment.
         *tensor = ours.get().0.clone();
+        if tensor.descriptor().device() != Device::CPU {
+            in_order(object, request, Purpose::Own, tensor.descriptor(), Reading::Owned(tensor.owner().clone()))?;
+        }
         return Ok(Some(&BY_TYPE[0]));
     }
     #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]

@@ -56,13 +56,14 @@ pub(super) fn kept<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     }
 }
 
+/// The owner of our own tensor, described or not.
+pub(super) fn owner(object: &Bound<'_, PyAny>) -> Option<Owner> {
+    Some(kept(object).cast_exact::<PyTensor>().ok()?.get().0.owner().clone())
+}
+
 /// An owner that keeps the object: what a tensor of ours shares with its views, or else the object itself.
 pub(super) fn keeper(object: &Bound<'_, PyAny>) -> Owner {
-    let kept = kept(object);
-    match kept.cast_exact::<PyTensor>() {
-        Ok(tensor) => tensor.get().0.owner().clone(),
-        Err(_) => keep::owner(&kept),
-    }
+    owner(object).unwrap_or_else(|| keep::owner(&kept(object)))
 }
 
 /// The owner of the tensor of ours that an array's base, or a memoryview, has its memory from.

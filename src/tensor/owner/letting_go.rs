@@ -1,7 +1,9 @@
 //! Letting go of memory: link by link, and after the work on it.
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Kept;
 use crate::memory::cuda::Order;
@@ -13,16 +15,37 @@ const DEPTH: u32 = 32;
 thread_local! {
     /// How many owners are letting go in this thread.
     static UNDER_WAY: Cell<u32> = const { Cell::new(0) };
-    /// What waits until the outermost of them is done.
-    static WAITING: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+    /// What waits until the outermost of them is done. Without a destructor: owners that are themselves in a thread's
+    /// variables may let go after those of others are gone.
+    static WAITING: RefCell<ManuallyDrop<Vec<Kept>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 /// Counts an owner that lets go, for as long as it does, whatever happens in there.
-struct LettingGo;
+struct LettingGo {
+    is_outermost: bool,
+}
+
+impl LettingGo {
+    /// `None` if as many are under way as there may be.
+    fn begin() -> Option<LettingGo> {
+        let depth = UNDER_WAY.get();
+        (depth < DEPTH).then(|| {
+            UNDER_WAY.set(depth + 1);
+            LettingGo { is_outermost: depth == 0 }
+        })
+    }
+}
 
 impl Drop for LettingGo {
     fn drop(&mut self) {
-        let _ = UNDER_WAY.try_with(|count| count.set(count.get() - 1));
+        if self.is_outermost {
+            // One at a time: what is let go here may make others wait.
+            while let Some(next) = WAITING.with_borrow_mut(|waiting| waiting.pop()) {
+                drop(next);
+            }
+            WAITING.with_borrow_mut(|waiting| **waiting = Vec::new());
+        }
+        UNDER_WAY.set(UNDER_WAY.get() - 1);
     }
 }
 
@@ -32,37 +55,48 @@ pub(super) fn now(kept: Kept) {
         // Keeps nobody else.
         return;
     }
-    // A thread that is about to end counts no more.
-    let depth = UNDER_WAY.try_with(|count| count.replace(count.get() + 1)).unwrap_or(0);
-    let counted = LettingGo;
-    if depth >= DEPTH {
-        let mut kept = Some(kept);
-        let _ = WAITING.try_with(|waiting| waiting.borrow_mut().extend(kept.take()));
-        return;
+    match LettingGo::begin() {
+        Some(_counted) => drop(kept),
+        None => WAITING.with_borrow_mut(|waiting| waiting.push(kept)),
     }
-    drop(kept);
-    if depth == 0 {
-        // One at a time: what is let go here may make others wait.
-        while let Ok(Some(next)) = WAITING.try_with(|waiting| waiting.borrow_mut().pop()) {
-            drop(next);
-        }
-    }
-    drop(counted);
 }
 
-/// What could not be let go yet, as work on it is being recorded as a graph: tried again with the next.
-static LATER: Mutex<Vec<(Box<Order>, Kept)>> = Mutex::new(Vec::new());
+/// What could not be let go yet, as work on it is being recorded as a graph, say. Tried again with the next, the oldest first.
+static LATER: Mutex<VecDeque<(Box<Order>, Kept)>> = Mutex::new(VecDeque::new());
+
+/// How many of those that wait are tried again with each that is let go.
+const TRIED: usize = 4;
 
 /// Lets go after the work on the memory.
 #[cold]
 pub(super) fn in_order(order: Box<Order>, kept: Kept) {
-    let mut waiting = std::mem::take(&mut *LATER.lock().unwrap_or_else(PoisonError::into_inner));
-    waiting.push((order, kept));
-    for (order, kept) in waiting {
-        if order.settle() {
-            now(kept);
-        } else {
-            LATER.lock().unwrap_or_else(PoisonError::into_inner).push((order, kept));
-        }
+    again(TRIED);
+    settle(order, kept);
+}
+
+/// Tries again to let go of some of what could not go yet. Whether any went.
+pub(in crate::tensor) fn again(count: usize) -> bool {
+    let mut any = false;
+    for _ in 0..count.min(later().len()) {
+        // Nobody's code runs under the lock.
+        let oldest = later().pop_front();
+        let Some((order, kept)) = oldest else { break };
+        any |= settle(order, kept);
     }
+    any
+}
+
+/// Lets go of memory, unless there is work on it that nothing can wait for.
+fn settle(order: Box<Order>, kept: Kept) -> bool {
+    let settled = order.settle().is_ok();
+    if settled {
+        now(kept);
+    } else {
+        later().push_back((order, kept));
+    }
+    settled
+}
+
+fn later() -> MutexGuard<'static, VecDeque<(Box<Order>, Kept)>> {
+    LATER.lock().unwrap_or_else(PoisonError::into_inner)
 }

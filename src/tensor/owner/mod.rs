@@ -2,13 +2,15 @@
 
 mod letting_go;
 
+pub(super) use self::letting_go::again;
+
 #[cfg(any(feature = "ndarray", feature = "cuda"))]
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
@@ -95,8 +97,7 @@ struct Reader<'k>(&'k Keeper);
 
 impl Reader<'_> {
     fn of(keeper: &Keeper) -> Reader<'_> {
-        keeper.readers.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        keeper.readers.fetch_add(1, Ordering::SeqCst);
         Reader(keeper)
     }
 }
@@ -131,6 +132,20 @@ impl Owner {
     /// The order of work on the memory, if a device works on it.
     pub(crate) fn order(&self) -> Option<&Order> {
         self.0.as_deref()?.order.as_deref()
+    }
+
+    /// The same owner, who lets go after the work that `order` knows of.
+    pub(crate) fn in_order(mut self, order: Box<Order>) -> Owner {
+        match self.0.as_mut().map(Arc::get_mut) {
+            // Owns nothing.
+            None => self,
+            Some(Some(keeper)) if keeper.order.is_none() => {
+                keeper.order = Some(order);
+                self
+            }
+            // Others have it, in an order of their own.
+            Some(_) => Owner(Keeper::with_order(Kept::Foreign(Box::new(self)), Some(order))),
+        }
     }
 
     /// Owns an imported managed tensor: its deleter is called when the last clone is dropped.
@@ -174,6 +189,18 @@ impl Owner {
         Owner(Keeper::with_order(Kept::Elements(Box::new(elements)), Some(order)))
     }
 
+    /// Keeps again what was kept alone.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn of_alone(alone: Alone, order: Option<Box<Order>>) -> Owner {
+        Owner(Keeper::with_order(
+            match alone {
+                Alone::Block(block) => Kept::Block(block),
+                Alone::Elements(elements) => Kept::Elements(elements),
+            },
+            order,
+        ))
+    }
+
     /// What is kept, which nobody else has, and the order of the work on it. Not of memory of other libraries.
     #[cfg(feature = "cuda")]
     pub(crate) fn into_alone(self) -> Option<(Alone, Option<Box<Order>>)> {
@@ -195,7 +222,7 @@ impl Owner {
     }
 
     /// Whether nobody but this owner has the memory, as far as the memory's kind can tell.
-    #[cfg(feature = "ndarray")]
+    #[cfg(any(feature = "ndarray", feature = "cuda"))]
     pub(crate) fn is_exclusive(&mut self) -> bool {
         let keeper = self.0.as_mut().and_then(Arc::get_mut);
         keeper.is_some_and(|keeper| matches!(*keeper.kept, Kept::Block(_) | Kept::Elements(_)))
@@ -203,36 +230,41 @@ impl Owner {
 
     /// Notes that another library gets the memory, after what safe functions read of it is read.
     ///
-    /// Who reads looks for the note after it has counted itself, and who lends counts the readers after it has left the
-    /// note: one of the two sees the other.
+    /// Who reads counts itself before it looks for the note, and who lends leaves the note before it looks at the count. All of
+    /// that is in one order for all threads, so one of the two sees the other; lenders after the first wait for readers too.
     #[inline]
     pub(crate) fn lend(&self) {
-        if let Some(keeper) = &self.0
-            && !keeper.lent.load(Ordering::Relaxed)
-        {
-            keeper.lent.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
-            while keeper.readers.load(Ordering::Acquire) > 0 {
+        if let Some(keeper) = &self.0 {
+            if !keeper.lent.load(Ordering::SeqCst) {
+                keeper.lent.store(true, Ordering::SeqCst);
+            }
+            while keeper.readers.load(Ordering::SeqCst) > 0 {
                 std::thread::yield_now();
             }
         }
     }
 
     /// Runs `read`, which reads the memory, if nobody can write to it meanwhile but in unsafe code: if no other library was
-    /// given it.
+    /// given it. What `read` calls must not lend the same memory.
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
         let Some(keeper) = &self.0 else { return Ok(read()) };
+        // Those who are refused do not keep lenders waiting.
+        if keeper.lent.load(Ordering::SeqCst) {
+            return Err(ExchangeError::Lent);
+        }
         let _counted = Reader::of(keeper);
-        if keeper.lent.load(Ordering::Relaxed) {
+        if keeper.lent.load(Ordering::SeqCst) {
             return Err(ExchangeError::Lent);
         }
         Ok(read())
     }
 
-    /// Forgets that the memory was lent, if nobody else has it any more.
-    #[cfg(any(feature = "ndarray", feature = "cuda"))]
+    /// Forgets that the memory was lent, if nobody else has it any more: of memory that came from others nobody knows.
+    #[cfg(feature = "ndarray")]
     pub(crate) fn regain(&mut self) {
-        if let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut) {
+        if self.is_exclusive()
+            && let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut)
+        {
             *keeper.lent.get_mut() = false;
         }
     }

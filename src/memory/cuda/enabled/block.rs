@@ -59,6 +59,7 @@ impl CudaMemory {
         // the graph, so it is had in another stream.
         let recorded = is_capturing(device, stream)?;
         let entered = enter(device)?;
+        // Another stream may be recording, too.
         let _relaxed = Relaxed::new();
         let stream = if recorded { aside(device)? } else { stream };
         let (base, kind) = had(device, &entered, wanted, stream).map_err(|error| match error {
@@ -139,6 +140,7 @@ impl Drop for CudaMemory {
     fn drop(&mut self) {
         // Without a context the driver is shutting down, and the memory goes with it. Nobody else's call is told.
         let Ok(_entered) = enter(self.device) else { return };
+        // To free memory is forbidden while any stream of the process is recorded, unless it is said to be harmless.
         let _relaxed = Relaxed::new();
         // SAFETY: what the driver gave goes back once, after the work on it: see `Order`.
         unsafe {
@@ -147,8 +149,12 @@ impl Drop for CudaMemory {
                 Kind::Pooled if sys::cuMemFreeAsync(self.base as u64, raw(self.stream)) == CUresult::CUDA_SUCCESS => {
                     return;
                 }
-                // Also memory of a pool whose stream is gone; this waits for the device.
-                Kind::Pooled | Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
+                Kind::Pooled => {
+                    // The stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more.
+                    let _ = sys::cuCtxSynchronize();
+                    sys::cuMemFree_v2(self.base as u64)
+                }
+                Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
     }

@@ -37,6 +37,14 @@ impl Drop for Entered {
     }
 }
 
+/// Whether this is the primary context of a device.
+///
+/// # Errors
+/// As for [`enter`].
+pub(crate) fn is_primary(device: Device, context: sys::CUcontext) -> Result<bool, DeviceError> {
+    Ok(self::context(device)?.raw == context)
+}
+
 /// The primary context of a device.
 pub(super) fn context(device: Device) -> Result<Context, DeviceError> {
     let driver = driver().map_err(|why| DeviceError::NoCuda { device, why: why.to_owned() })?;

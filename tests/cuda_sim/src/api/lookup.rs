@@ -13,6 +13,8 @@ const NO_SUCH_NAME: c_int = 1;
 
 /// Names that mean another function from a version on: name, version, symbol. The last that fits counts.
 const SINCE: &[(&str, c_int, &str)] = &[
+    ("cuCtxSynchronize", 2000, "cuCtxSynchronize"),
+    ("cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"),
     ("cuMemPrefetchAsync", 8000, "cuMemPrefetchAsync"),
     ("cuMemPrefetchAsync", 13000, "cuMemPrefetchAsync_v2"),
     ("cuMemAdvise", 8000, "cuMemAdvise"),

@@ -1,0 +1,103 @@
+//! What `dlfield.cuda` is made of.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use super::{args, stream};
+use crate::cuda::{self, Stream};
+use crate::device::{Device, DeviceError};
+use crate::error::Error;
+
+/// A CUDA device by its number, or however else devices are given.
+fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
+    if let Ok(number) = value.cast::<PyInt>() {
+        let id = args::int("device", number)?;
+        let known = u16::try_from(id).map(Device::cuda);
+        return Ok(known.map_err(|_| DeviceError::UnknownCode { code: 2, id })?);
+    }
+    let device = args::device(value)?;
+    if device.is_of_cuda() {
+        return Ok(device);
+    }
+    let what = args::shown(value);
+    Err(PyTypeError::new_err(format!("device: {what}; allowed is the number of a CUDA device, or its name 'cuda:N'")))
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_why_not")]
+fn why_not() -> Option<String> {
+    cuda::why_not()
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_device_count")]
+fn device_count() -> i32 {
+    cuda::device_count()
+}
+
+/// Bytes that are free, and all.
+#[pyfunction]
+#[pyo3(name = "_cuda_memory_info")]
+fn memory_info(device: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
+    Ok(cuda::memory_info(self::device(device)?)?)
+}
+
+/// Number of the device, and the handle of its current stream in this thread.
+#[pyfunction]
+#[pyo3(name = "_cuda_current_stream")]
+fn current_stream(device: &Bound<'_, PyAny>) -> PyResult<(i32, u64)> {
+    let device = self::device(device)?;
+    Ok((device.cuda_ordinal(), cuda::current_stream(device).handle()))
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_synchronize")]
+fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let device = self::device(device)?;
+    let stream = stream.map_or_else(|| Ok(cuda::current_stream(device)), |stream| stream::of(stream, device))?;
+    Ok(py.detach(|| cuda::synchronize(device, stream))?)
+}
+
+/// States the current stream of this thread: the number to take it back with, the device and the handle.
+#[pyfunction]
+#[pyo3(name = "_cuda_state")]
+fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
+    let (device, stream) = match device {
+        Some(device) => {
+            let device = self::device(device)?;
+            (device, stream::of(stream, device)?)
+        }
+        None => found(stream)?,
+    };
+    Ok((cuda::state(device, stream), device.cuda_ordinal(), stream.handle()))
+}
+
+/// A stream, and the device that it is of: the default streams are those of the first.
+fn found(stream: &Bound<'_, PyAny>) -> PyResult<(Device, Stream)> {
+    let first = Device::cuda(0);
+    let handle = stream::number(stream)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+    match Stream::new(first, handle) {
+        Err(Error::Device(DeviceError::StreamElsewhere { found, .. })) => {
+            let device = Device::cuda(u16::try_from(found).unwrap_or(0));
+            Ok((device, Stream::new(device, handle)?))
+        }
+        _ => Ok((first, stream::of(stream, first)?)),
+    }
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_take_back")]
+fn take_back(number: u64) {
+    cuda::take_back(number);
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(why_not, module)?)?;
+    module.add_function(wrap_pyfunction!(device_count, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_info, module)?)?;
+    module.add_function(wrap_pyfunction!(current_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronize, module)?)?;
+    module.add_function(wrap_pyfunction!(state, module)?)?;
+    module.add_function(wrap_pyfunction!(take_back, module)?)
+}

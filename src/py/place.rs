@@ -1,0 +1,24 @@
+//! Memory wanted somewhere else, while other threads of Python run.
+
+#![allow(unsafe_code, reason = "memory that others have is copied")]
+
+use pyo3::prelude::*;
+
+use crate::copy::Hand;
+use crate::device::Device;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// The tensor on another device: the same memory where that reaches it, else a copy; `copy` as in
+/// [`Tensor::to_device`].
+pub(super) fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<bool>) -> Result<Tensor> {
+    // SAFETY: as for the copies in `copies`.
+    py.detach(|| unsafe { tensor.to_device_shared(wanted, copy) })
+}
+
+/// Waits for the work of a device on memory that the host is about to read or write.
+///
+/// Who calls this has seen that it is not the host's own: for that there is nothing to do, in no time.
+pub(super) fn await_work(py: Python<'_>, tensor: &Tensor) -> Result<()> {
+    py.detach(|| tensor.reached_by(Hand::Host))
+}

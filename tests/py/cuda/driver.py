@@ -1,0 +1,168 @@
+"""The driver through ctypes, as the tests' own producer and consumer; and what the double of it counts."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+from typing import Any
+
+LEGACY, PER_THREAD = 1, 2
+NON_BLOCKING = 1
+IS_FAKE = os.environ.get("DLFIELD_FAKE_CUDA") == "1"
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p)
+
+
+class Driver:
+    """The driver's functions, each checked."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        count = c_int()
+        self.call("cuDeviceGetCount", byref(count))
+        self.device_count = count.value
+        self.contexts = [self._context(number) for number in range(count.value)]
+
+    def call(self, name: str, *arguments: Any) -> None:
+        code = getattr(self.library, name)(*arguments)
+        assert code == 0, f"{name} returned {code}"
+
+    def _context(self, number: int) -> c_void_p:
+        context = c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", byref(context), number)
+        return context
+
+    def context(self) -> int | None:
+        """The thread's current context."""
+        context = c_void_p()
+        self.call("cuCtxGetCurrent", byref(context))
+        return context.value
+
+    def push(self, device: int) -> None:
+        self.call("cuCtxPushCurrent_v2", self.contexts[device])
+
+    def pop(self) -> None:
+        self.call("cuCtxPopCurrent_v2", byref(c_void_p()))
+
+    @contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        """The device's context is current."""
+        self.push(device)
+        try:
+            yield
+        finally:
+            self.pop()
+
+    @contextmanager
+    def stream(self, device: int = 0) -> Iterator[int]:
+        """A stream that waits for no other."""
+        stream = c_void_p()
+        with self.on(device):
+            self.call("cuStreamCreate", byref(stream), NON_BLOCKING)
+        assert stream.value is not None
+        try:
+            yield stream.value
+        finally:
+            with self.on(device):
+                self.call("cuStreamDestroy_v2", stream)
+
+    def allocate(self, nbytes: int, device: int = 0, stream: int | None = None) -> int:
+        address = c_ulonglong()
+        with self.on(device):
+            if stream is None:
+                self.call("cuMemAlloc_v2", byref(address), c_size_t(nbytes))
+            else:
+                self.call("cuMemAllocAsync", byref(address), c_size_t(nbytes), c_void_p(stream))
+        return address.value
+
+    def free(self, address: int, device: int = 0, stream: int | None = None) -> None:
+        with self.on(device):
+            if stream is None:
+                self.call("cuMemFree_v2", c_ulonglong(address))
+            else:
+                self.call("cuMemFreeAsync", c_ulonglong(address), c_void_p(stream))
+
+    def fill(self, address: int, byte: int, nbytes: int, stream: int = LEGACY, device: int = 0) -> None:
+        """Asks a stream to set bytes; it has not done so when this returns."""
+        with self.on(device):
+            self.call("cuMemsetD8Async", c_ulonglong(address), ctypes.c_ubyte(byte), c_size_t(nbytes), c_void_p(stream))
+
+    def read(self, address: int, nbytes: int, stream: int = LEGACY, device: int = 0) -> bytes:
+        """What the memory holds after the work of a stream."""
+        out = ctypes.create_string_buffer(nbytes)
+        with self.on(device):
+            self.call("cuMemcpyDtoHAsync_v2", out, c_ulonglong(address), c_size_t(nbytes), c_void_p(stream))
+            self.call("cuStreamSynchronize", c_void_p(stream))
+        return out.raw
+
+    def wait(self, later: int, earlier: int, device: int = 0) -> None:
+        """What `later` is asked from now on comes after what `earlier` was asked so far."""
+        event = c_void_p()
+        with self.on(device):
+            self.call("cuEventCreate", byref(event), c_uint(2))
+            self.call("cuEventRecord", event, c_void_p(earlier))
+            self.call("cuStreamWaitEvent", c_void_p(later), event, c_uint(0))
+            self.call("cuEventDestroy_v2", event)
+
+    def synchronize(self, stream: int = LEGACY, device: int = 0) -> None:
+        with self.on(device):
+            self.call("cuStreamSynchronize", c_void_p(stream))
+
+    @contextmanager
+    def capturing(self, stream: int, device: int = 0) -> Iterator[None]:
+        """The stream's work is recorded as a graph, which is thrown away."""
+        graph = c_void_p()
+        with self.on(device):
+            self.call("cuStreamBeginCapture_v2", c_void_p(stream), c_int(0))
+        try:
+            yield
+        finally:
+            with self.on(device):
+                self.call("cuStreamEndCapture", c_void_p(stream), byref(graph))
+                self.call("cuGraphDestroy", graph)
+
+    def memory_info(self, device: int = 0) -> tuple[int, int]:
+        free, total = c_size_t(), c_size_t()
+        with self.on(device):
+            self.call("cuMemGetInfo_v2", byref(free), byref(total))
+        return free.value, total.value
+
+    def launch_host_function(self, function: Any, stream: int) -> None:
+        with self.on(0):
+            self.call("cuLaunchHostFunc", c_void_p(stream), function, None)
+
+    # The rest is the double's.
+
+    def settle(self) -> None:
+        """Has all devices do all work."""
+        for device in range(self.device_count):
+            with self.on(device):
+                self.call("cuCtxSynchronize")
+
+    def report(self) -> dict[str, Any]:
+        """The counters; nothing on a GPU."""
+        if not IS_FAKE:
+            return {}
+        room = self.library.fakecuda_report(None, c_size_t(0)) + 4096
+        out = ctypes.create_string_buffer(room)
+        self.library.fakecuda_report(out, c_size_t(room))
+        counters: dict[str, Any] = json.loads(out.value)
+        return counters
+
+    def reset(self) -> None:
+        if IS_FAKE:
+            self.call("fakecuda_reset")
+
+    def fail(self, function: str, code: int) -> None:
+        """The next call of a function returns this code."""
+        self.call("fakecuda_fail", c_char_p(function.encode()), c_int(code))
+
+    def fail_allocations(self, after: int) -> None:
+        self.library.fakecuda_fail_allocations(ctypes.c_int64(after))
+
+
+DRIVER = Driver() if IS_FAKE or os.environ.get("DLFIELD_REAL_CUDA") else None

@@ -1,0 +1,90 @@
+"""Libraries of the tests' own that put work on a stream, and say so through each protocol."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from dlpack_structs import DELETER
+from driver import LEGACY, Driver
+from fakes import FakeTensor
+
+SHAPE = (4, 8)
+NBYTES = 4 * 8 * 8
+CUDA, PINNED, MANAGED = 2, 3, 13
+
+
+class Memory:
+    """Bytes on a device that a stream of its own is going to set to 1, and that go back in the order of that stream."""
+
+    def __init__(self, driver: Driver, device: int = 0) -> None:
+        self.driver, self.device = driver, device
+        self._living = driver.stream(device)
+        self.stream = self._living.__enter__()
+        self.address = driver.allocate(NBYTES, device, self.stream)
+        driver.fill(self.address, 1, NBYTES, self.stream, device)
+
+    def settle(self) -> None:
+        """Has the stream do all its work."""
+        self.driver.synchronize(self.stream, self.device)
+
+    def free(self) -> None:
+        self.driver.free(self.address, self.device, self.stream)
+        self._living.__exit__(None, None, None)
+
+
+class Producer:
+    """`__dlpack__` by the rules: the consumer's stream waits for ours, and before the memory goes back ours for that.
+
+    `told` are the streams it heard of.
+    """
+
+    def __init__(self, memory: Memory, version: tuple[int, int] | None = (1, 0)) -> None:
+        self.memory = memory
+        self.told: list[Any] = []
+        numbers = np.lib.stride_tricks.as_strided(np.empty(1), SHAPE, (64, 8))
+        self.tensor = FakeTensor(numbers, version=version, device=(CUDA, memory.device))
+        self.tensor.managed.dl_tensor.data = memory.address
+        self._deleter = DELETER(self._release)
+        self.tensor.managed.deleter = _address(self._deleter)
+
+    def _release(self, _address: int) -> None:
+        self.tensor.deleted += 1
+        for stream in self.told:
+            if stream != -1:
+                self.memory.driver.wait(self.memory.stream, LEGACY if stream is None else stream, self.memory.device)
+        self.memory.free()
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> object:
+        self.told.append(stream)
+        if stream != -1:
+            self.memory.driver.wait(LEGACY if stream is None else stream, self.memory.stream, self.memory.device)
+        return self.tensor.capsule()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.memory.device
+
+
+class Interface:
+    """`__cuda_array_interface__`, which says the stream that a consumer has to wait for."""
+
+    def __init__(self, memory: Memory, *, version: int = 3, **entries: Any) -> None:
+        self.memory = memory
+        self.entries = {"version": version, "shape": SHAPE, "typestr": "<f8", "data": (memory.address, False)}
+        if version == 3:
+            self.entries["stream"] = memory.stream
+        self.entries.update(entries)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return dict(self.entries)
+
+    def __del__(self) -> None:
+        self.memory.free()
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+

@@ -1,0 +1,212 @@
+"""Allocation on the device, pinned and managed, in stream order."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from driver import IS_FAKE, PER_THREAD, Driver
+
+DEVICES = ("cuda:0", "cuda_host", "cuda_managed")
+MAKERS: dict[str, Callable[..., dl.Tensor]] = {
+    "empty": dl.empty,
+    "zeros": dl.zeros,
+    "ones": dl.ones,
+    "full": lambda shape, *rest, **keywords: dl.full(shape, 2.5, *rest, **keywords),
+}
+VALUES = {"zeros": 0.0, "ones": 1.0, "full": 2.5}
+double_only = pytest.mark.skipif(not IS_FAKE, reason="only the double fails on demand")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", MAKERS)
+def test_contents(driver: Driver, name: str, device: str) -> None:
+    field = MAKERS[name]((5, 7), "float32", alignment_size=64, device=device)
+    assert field.device == device
+    assert (field.strides, field.alignment() >= 256) == ((64, 4), True)
+    assert "device='" + device in repr(field)
+    if name in VALUES:
+        held = np.frombuffer(driver.read(field.ptr, 5 * 64), "f4").reshape(5, 16)[:, :7]
+        assert (held == VALUES[name]).all()
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "full"])
+def test_contents_in_the_order_of_the_stream(driver: Driver, name: str) -> None:
+    with driver.stream() as stream:
+        field = MAKERS[name]((64,), device="cuda:0", stream=stream)
+        held = np.frombuffer(driver.read(field.ptr, 512, stream), "f8")
+        assert (held == VALUES[name]).all()
+        driver.fill(field.ptr, 1, 512, stream)
+        # Let go in the order of that stream, whatever the current one is.
+        del field
+        with dl.cuda.stream(stream):
+            again = MAKERS[name]((64,), device="cuda:0")
+        held = np.frombuffer(driver.read(again.ptr, 512, stream), "f8")
+        assert (held == VALUES[name]).all()
+        del again
+
+
+@pytest.mark.misuse("races")
+@double_only
+def test_the_double_sees_a_missing_wait(driver: Driver) -> None:
+    """What the other tests rely on."""
+    with driver.stream() as one, driver.stream() as other:
+        field = dl.zeros(64, device="cuda:0", stream=one)
+        driver.fill(field.ptr, 1, 512, other)
+        driver.synchronize(other)
+        del field
+
+
+@pytest.mark.parametrize("like", [dl.empty_like, dl.zeros_like, dl.ones_like, lambda data: dl.full_like(data, 2.5)])
+@pytest.mark.parametrize("device", DEVICES)
+def test_like(like: Callable[..., dl.Tensor], device: str) -> None:
+    field = dl.empty((4, 5), "float32", dims="KI", halo=(1, 0), alignment_size=32, device=device)
+    made = like(field)
+    for name in ("shape", "strides", "dims", "halo", "origin", "device", "alignment_size"):
+        assert getattr(made, name) == getattr(field, name)
+
+
+@pytest.mark.parametrize(
+    ("backend", "layout", "alignment"),
+    [("gt:gpu", (2, 1, 0), 256), ("gtcuda", (2, 1, 0), 256), ("dace:gpu", (2, 1, 0), 8), ("dace:gpu_IJK", (0, 1, 2), 8)],
+)
+def test_presets(backend: str, layout: tuple[int, ...], alignment: int) -> None:
+    field = dl.zeros((5, 6, 7), backend=backend, halo=(1, 1, 0))
+    assert (field.device, field.layout, field.alignment_size) == ("cuda:0", layout, alignment)
+    assert field.domain_view.ptr % alignment == 0
+    assert dl.zeros((5, 6, 7), backend=backend, device="cuda_managed").device == "cuda_managed"
+    assert dl.zeros((5, 6, 7), backend="cupy").device == "cuda:0"
+    assert dl.zeros((5, 6, 7), backend="cupy").is_contiguous()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,)])
+def test_small_shapes(device: str, shape: tuple[int, ...]) -> None:
+    for maker in MAKERS.values():
+        field = maker(shape, device=device)
+        assert (field.shape, field.device) == (shape, device)
+
+
+@pytest.mark.parametrize("data", [[[1, 2, 3], [4, 5, 6]], np.arange(6.0).reshape(2, 3), np.ones((2, 3), "f4")[::-1]])
+@pytest.mark.parametrize("device", DEVICES)
+def test_from_array(driver: Driver, data: Any, device: str) -> None:
+    field = dl.from_array(data, device=device, backend="F")
+    size = field.nbytes
+    held = np.frombuffer(driver.read(field.ptr, size), field.dtype).reshape(3, 2).T
+    assert (held == np.asarray(data)).all()
+    back = dl.from_array(field, device="cpu")
+    assert (np.asarray(back) == np.asarray(data)).all()
+
+
+def test_from_array_casts_as_numpy_does(driver: Driver) -> None:
+    field = dl.from_array(np.arange(4, dtype=">i4"), "float64", device="cuda:0")
+    assert np.frombuffer(driver.read(field.ptr, 32), "f8").tolist() == [0, 1, 2, 3]
+    with pytest.raises(TypeError, match="float64"):
+        dl.from_array(np.ones(4), "int32", device="cuda:0")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "x"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_streams_that_are_none(device: str, wrong: Any) -> None:
+    with pytest.raises(dl.ExchangeError, match="stream: "):
+        dl.zeros(3, device=device, stream=wrong)
+
+
+def test_the_host_has_no_streams() -> None:
+    with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is None on the host"):
+        dl.zeros(3, stream=1)
+    with pytest.raises(dl.ExchangeError, match="stream: 1"):
+        dl.from_array([1, 2], stream=1)
+
+
+@pytest.mark.misuse("bad_handles")
+def test_dead_streams(driver: Driver) -> None:
+    with driver.stream() as handle:
+        pass
+    with pytest.raises(dl.DeviceError, match=f"stream: {handle} is not a CUDA stream"):
+        dl.zeros(3, device="cuda:0", stream=handle)
+
+
+def test_devices_that_are_not_there() -> None:
+    with pytest.raises(dl.DeviceError, match="cuda:99 cannot be used: the driver finds"):
+        dl.zeros(3, device="cuda:99")
+    with pytest.raises(dl.DeviceError, match="rocm:0"):
+        dl.zeros(3, device="rocm:0")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("maker", MAKERS.values())
+def test_more_memory_than_there_is(maker: Callable[..., dl.Tensor], device: str) -> None:
+    free = dl.cuda.memory_info()[0]
+    with pytest.raises(MemoryError, match=f"on {device} cannot be allocated"):
+        maker((1 << 46,), "float64", device=device)
+    assert dl.cuda.memory_info()[0] == free
+    assert maker((3,), device=device).shape == (3,)
+
+
+@double_only
+@pytest.mark.parametrize("device", DEVICES)
+def test_memory_is_not_lost(driver: Driver, device: str) -> None:
+    driver.fail_allocations(0)
+    with pytest.raises(MemoryError, match=device):
+        dl.zeros(3, device=device)
+    driver.fail_allocations(-1)
+    assert dl.zeros(3, device=device).shape == (3,)
+
+
+@double_only
+@pytest.mark.parametrize(
+    ("function", "device"),
+    [
+        ("cuMemAllocAsync", "cuda:0"),
+        ("cuMemHostAlloc", "cuda_host"),
+        ("cuMemAllocManaged", "cuda_managed"),
+        ("cuMemsetD8Async", "cuda:0"),
+        ("cuMemsetD8Async", "cuda_managed"),
+        ("cuStreamSynchronize", "cuda_managed"),
+        ("cuStreamIsCapturing", "cuda:0"),
+        ("cuCtxPushCurrent", "cuda:0"),
+    ],
+)
+def test_functions_that_fail(driver: Driver, function: str, device: str) -> None:
+    driver.fail(function, 999)
+    with pytest.raises(dl.DeviceError, match=rf"{function} on {device} failed: CUDA_ERROR_UNKNOWN.*\(999\)"):
+        dl.zeros(300, device=device)
+    assert dl.zeros(3, device=device).shape == (3,)
+
+
+@double_only
+@pytest.mark.parametrize("function", ["cuMemFreeAsync", "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"])
+def test_a_failed_free_is_nobody_elses(driver: Driver, function: str) -> None:
+    with driver.stream() as stream:
+        field = dl.zeros(3, device="cuda:0")
+        field.__dlpack__(stream=stream)
+        driver.fail(function, 999)
+        del field
+        assert dl.zeros(3, device="cuda:0").shape == (3,)
+
+
+def test_freed_by_another_thread() -> None:
+    fields = [dl.zeros(64, device=device) for device in DEVICES]
+    thread = threading.Thread(target=fields.clear)
+    thread.start()
+    thread.join()
+    assert fields == []
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_while_a_graph_is_recorded(driver: Driver, device: str) -> None:
+    with driver.stream() as stream:
+        with driver.capturing(stream), dl.cuda.stream(stream):
+            field = dl.empty(64, device=device)
+            zeros = dl.zeros(64, device=device)
+        assert driver.read(zeros.ptr, 512) == bytes(512)
+        del field, zeros
+
+
+def test_per_thread_stream(driver: Driver) -> None:
+    field = dl.ones(64, device="cuda:0", stream=PER_THREAD)
+    assert np.frombuffer(driver.read(field.ptr, 512, PER_THREAD), "f8").tolist() == [1.0] * 64

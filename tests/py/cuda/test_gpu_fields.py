@@ -1,0 +1,211 @@
+"""Fields on a device: moved, copied, indexed, assigned, pickled, shown."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from driver import IS_FAKE, Driver
+
+DEVICES = ("cuda:0", "cuda_host", "cuda_managed")
+KINDS = ("cpu", *DEVICES)
+LABELS = ("shape", "strides", "dims", "halo", "origin", "layout", "alignment_size", "aligned_index", "dtype")
+
+
+def numbers(*shape: int) -> Any:
+    return np.arange(float(np.prod(shape))).reshape(shape)
+
+
+def field_on(device: str, **keywords: Any) -> dl.Tensor:
+    options: dict[str, Any] = {"dims": "KI", "halo": (1, 0), "alignment_size": 64, **keywords}
+    return dl.from_array(numbers(5, 7), device=device, **options)
+
+
+def held(field: dl.Tensor) -> Any:
+    return np.array(field.to_device("cpu"))
+
+
+@pytest.mark.parametrize("there", KINDS)
+@pytest.mark.parametrize("here", KINDS)
+def test_to_device(here: str, there: str) -> None:
+    field = field_on(here)
+    moved = field.to_device(there)
+    assert moved.device == there
+    assert (held(moved) == numbers(5, 7)).all()
+    for name in LABELS:
+        assert getattr(moved, name) == getattr(field, name)
+    same = here == there or (here in ("cuda_host", "cuda_managed") and there in ("cpu", "cuda:0"))
+    assert (moved.ptr == field.ptr) is same
+
+
+def test_to_another_gpu(driver: Driver) -> None:
+    last = driver.device_count - 1
+    field = field_on("cuda:0")
+    moved = field.to_device(f"cuda:{last}").to_device("cuda:0")
+    assert (held(moved) == numbers(5, 7)).all()
+
+
+def test_to_device_in_the_order_of_the_stream(driver: Driver) -> None:
+    with driver.stream() as ours:
+        field = dl.zeros(64, device="cuda:0", stream=ours)
+        driver.fill(field.ptr, 1, 512, ours)
+        moved = field.to_device("cpu", stream=ours)
+        assert moved.to_numpy().tobytes() == b"\1" * 512
+        back = moved.to_device("cuda:0", stream=dl.cuda.Stream(ours))
+        assert driver.read(back.ptr, 512, ours) == b"\1" * 512
+        del field, back
+
+
+def test_to_device_refuses(driver: Driver) -> None:
+    field = dl.zeros(3, device="cuda:0")
+    with pytest.raises(dl.ExchangeError, match="stream: 0"):
+        field.to_device("cpu", stream=0)
+    with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is None on the host"):
+        dl.zeros(3).to_device("cpu", stream=1)
+    with pytest.raises(dl.DeviceError, match="cuda:99"):
+        field.to_device("cuda:99")
+    with pytest.raises(dl.DeviceError, match="rocm:0"):
+        field.to_device("rocm:0")
+    if IS_FAKE:
+        driver.fail_allocations(0)
+        with pytest.raises(MemoryError):
+            field.copy()
+        driver.fail_allocations(-1)
+
+
+INDICES: dict[str, Any] = {
+    "row": 3,
+    "column": (slice(None), 2),
+    "slices": (slice(1, 4), slice(None, None, 2)),
+    "backwards": (slice(None, None, -1), slice(None)),
+    "ellipsis": ...,
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", INDICES)
+def test_views(name: str, device: str) -> None:
+    view = field_on(device)[INDICES[name]]
+    assert view.device == device
+    assert (held(view) == numbers(5, 7)[INDICES[name]]).all()
+
+
+def test_elements() -> None:
+    element = field_on("cuda:0")[2, 3]
+    assert (type(element), element.shape, element.device) == (dl.Tensor, (), "cuda:0")
+    assert held(element) == numbers(5, 7)[2, 3]
+    assert float(field_on("cuda_managed")[2, 3]) == numbers(5, 7)[2, 3]
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "number": lambda: 3.5,
+    "integer": lambda: 3,
+    "list": lambda: [1.0] * 7,
+    "numpy": lambda: numbers(5, 7) * 2,
+    "broadcast": lambda: numbers(1, 7),
+    "float32": lambda: numbers(5, 7).astype("f4"),
+    "other byte order": lambda: numbers(5, 7).astype(">f8"),
+    "on the device": lambda: field_on("cuda:0"),
+    "float32 on the device": lambda: dl.from_array(numbers(5, 7), "float32", device="cuda:0"),
+    "pinned": lambda: field_on("cuda_host"),
+    "managed": lambda: field_on("cuda_managed", layout=(1, 0)),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", VALUES)
+def test_assignment(name: str, device: str) -> None:
+    value = VALUES[name]()
+    expected = np.array(held(value) if isinstance(value, dl.Tensor) else value, "f8")
+    for index in (..., slice(None), (slice(None), slice(None))):
+        field = dl.zeros((5, 7), device=device, alignment_size=64)
+        field[index] = value
+        assert (held(field) == np.broadcast_to(expected, (5, 7))).all()
+    field = dl.zeros((5, 7), device=device)
+    field[1, 2] = 5
+    field[2:4, ::3] = 6
+    wanted = np.zeros((5, 7))
+    wanted[1, 2] = 5
+    wanted[2:4, ::3] = 6
+    assert (held(field) == wanted).all()
+
+
+def test_assignment_from_a_device() -> None:
+    array = dl.zeros((5, 7))
+    array[...] = field_on("cuda:0")
+    assert (array.to_numpy() == numbers(5, 7)).all()
+
+
+def test_assignment_refuses() -> None:
+    field = dl.zeros((5, 7), "int32", device="cuda:0")
+    with pytest.raises(TypeError, match="int32"):
+        field[...] = np.ones((5, 7))
+    with pytest.raises(ValueError, match="broadcast|shape"):
+        field[...] = np.ones((5, 6), "i4")
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        field.as_readonly()[...] = 1
+    with pytest.raises(IndexError):
+        field[9] = 1
+    assert not held(field).any()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("duplicate", [dl.Tensor.copy, copy.copy, copy.deepcopy])
+def test_copies(duplicate: Callable[[dl.Tensor], dl.Tensor], device: str) -> None:
+    field = field_on(device).as_readonly()
+    made = duplicate(field)
+    assert (made.device, made.readonly, made.ptr != field.ptr) == (device, False, True)
+    for name in LABELS:
+        assert getattr(made, name) == getattr(field, name)
+    assert (held(made) == numbers(5, 7)).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_pickles(device: str, protocol: int) -> None:
+    for field in (field_on(device), field_on(device).as_readonly(), field_on(device)[1:, ::2], dl.zeros(0, device=device)):
+        made = pickle.loads(pickle.dumps(field, protocol))
+        assert (made.device, made.readonly) == (device, field.readonly)
+        for name in ("shape", "dims", "halo", "origin", "dtype"):
+            assert getattr(made, name) == getattr(field, name)
+        assert (held(made) == held(field)).all()
+
+
+def test_pickles_out_of_band() -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    field = field_on("cuda:0")
+    data = pickle.dumps(field, 5, buffer_callback=buffers.append)
+    made = pickle.loads(data, buffers=buffers)
+    assert (made.device, bool((held(made) == numbers(5, 7)).all())) == ("cuda:0", True)
+
+
+def test_casts_by_way_of_the_host() -> None:
+    field = dl.from_array(field_on("cuda:0"), "float32", device="cuda:0")
+    assert (field.dtype, field.device) == (np.float32, "cuda:0")
+    assert (held(field) == numbers(5, 7)).all()
+
+
+def test_shown() -> None:
+    for device in DEVICES:
+        field = field_on(device)
+        assert f"device='{device}'" in repr(field)
+        assert device in field._repr_html_()
+
+
+def test_overlapping_assignment() -> None:
+    field = dl.from_array(np.arange(8.0), device="cuda:0")
+    field[1:] = field[:-1]
+    assert held(field).tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+
+
+def test_preflight() -> None:
+    field = dl.zeros((3, 4), device="cuda:0")
+    assert dl.preflight(field, "numpy").verdict == "impossible"
+    assert dl.preflight(field, "numpy").fix == "copy it to the host: from_dlpack(obj, device='cpu')"
+    assert dl.preflight(field, "cupy")
+    for device in ("cuda_host", "cuda_managed"):
+        assert dl.preflight(dl.zeros((3, 4), device=device), "numpy", write=True)

@@ -1,0 +1,222 @@
+"""Memory of other libraries on a device: their work first, then ours, and only then is it let go."""
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from driver import LEGACY, Driver
+from producers import CUDA, NBYTES, SHAPE, Interface, Memory, Producer
+
+ONES = np.frombuffer(b"\1" * 8, "f8")[0]
+READERS = (dl.describe, dl.from_dlpack)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("version", [(1, 0), None])
+def test_the_producer_is_told_the_current_stream(
+    driver: Driver, read: Callable[..., Any], version: tuple[int, int] | None
+) -> None:
+    with driver.stream() as ours:
+        producer = Producer(Memory(driver), version)
+        with dl.cuda.stream(ours):
+            field = read(producer)
+        assert producer.told == [ours]
+        assert (field.device, field.shape, field.ptr) == ("cuda:0", SHAPE, producer.memory.address)
+        assert driver.read(field.ptr, NBYTES, ours) == b"\1" * NBYTES
+        del field
+        assert producer.tensor.deleted == 1
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_without_a_word_it_is_the_legacy_default(driver: Driver, read: Callable[..., Any]) -> None:
+    producer = Producer(Memory(driver))
+    field = read(producer)
+    assert producer.told == [LEGACY]
+    driver.fill(field.ptr, 2, NBYTES, LEGACY)
+    del field
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_stated_stream_is_told(driver: Driver, read: Callable[..., Any]) -> None:
+    with driver.stream() as ours:
+        for stream in (ours, dl.cuda.Stream(ours)):
+            producer = Producer(Memory(driver))
+            field = read(producer, stream=stream)
+            assert producer.told == [ours]
+            driver.fill(field.ptr, 2, NBYTES, ours)
+            del field
+            # The producer learns of the end of our work from us: its own stream has to wait, as it would for any consumer.
+            driver.synchronize(ours)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_no_order(driver: Driver, read: Callable[..., Any]) -> None:
+    producer = Producer(Memory(driver))
+    field = read(producer, stream=-1)
+    assert producer.told == [-1]
+    del field
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_interface_names_the_stream_to_wait_for(driver: Driver, read: Callable[..., Any]) -> None:
+    with driver.stream() as ours:
+        for stated in (True, False):
+            producer = Interface(Memory(driver))
+            if stated:
+                field = read(producer, stream=ours)
+            else:
+                with dl.cuda.stream(ours):
+                    field = read(producer)
+            assert field.device == "cuda:0"
+            driver.fill(field.ptr, 2, NBYTES, ours)
+            assert driver.read(field.ptr, NBYTES, ours) == b"\2" * NBYTES
+            driver.fill(field.ptr, 3, NBYTES, ours)
+            # Let go in the order of the producer's stream, which waits for ours.
+            del field, producer
+            gc.collect()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_interface_without_a_stream(driver: Driver, version: int) -> None:
+    """Nothing is going on there."""
+    producer = Interface(Memory(driver), version=version, **({"stream": None} if version == 3 else {}))
+    producer.memory.settle()
+    field = dl.from_dlpack(producer)
+    assert driver.read(field.ptr, NBYTES) == b"\1" * NBYTES
+    del field, producer
+
+
+def test_the_interface_with_a_stream_that_cannot_be(driver: Driver) -> None:
+    producer = Interface(Memory(driver), stream=0)
+    for read in READERS:
+        with pytest.raises(dl.ExchangeError, match=r'\["stream"\]: 0'):
+            read(producer)
+
+
+@pytest.mark.misuse("bad_handles")
+def test_the_interface_with_a_dead_stream(driver: Driver) -> None:
+    with driver.stream() as dead:
+        pass
+    producer = Interface(Memory(driver), stream=dead)
+    for read in READERS:
+        with pytest.raises(dl.DeviceError, match=f"stream: {dead} is not"):
+            read(producer)
+
+
+def test_the_driver_knows_which_device(driver: Driver) -> None:
+    """The interface does not say."""
+    last = driver.device_count - 1
+    producer = Interface(Memory(driver, last))
+    assert dl.describe(producer).device == dl.from_dlpack(producer).device == f"cuda:{last}"
+    assert dl.from_dlpack(producer, device=f"cuda:{last}").device == f"cuda:{last}"
+
+
+def test_a_device_that_is_asked_for_is_checked(driver: Driver) -> None:
+    producer = Interface(Memory(driver))
+    for read in READERS:
+        assert read(producer, device="cuda:0").device == "cuda:0"
+        with pytest.raises(dl.DeviceError, match="on cuda:0, wanted on cuda_managed"):
+            read(producer, device="cuda_managed")
+    host = np.ones(SHAPE)
+    producer.entries["data"] = (host.ctypes.data, False)
+    for read in READERS:
+        with pytest.raises(dl.DeviceError, match="driver knows of none there"):
+            read(producer, device="cuda:0")
+
+
+def test_padded(driver: Driver) -> None:
+    producer = Interface(Memory(driver), shape=(4, 3), strides=(64, 8))
+    field = dl.from_dlpack(producer, dims="KI")
+    assert (field.shape, field.strides, field.dims) == ((4, 3), (64, 8), ("K", "I"))
+    host = field.to_device("cpu")
+    assert (np.asarray(host) == ONES).all()
+    assert host.dims == ("K", "I")
+    del field
+
+
+def test_chains_let_go_in_order(driver: Driver) -> None:
+    """A consumer's consumer is waited for, too."""
+    with driver.stream() as ours, driver.stream() as third:
+        producer = Interface(Memory(driver))
+        field = dl.from_dlpack(producer, stream=ours)
+        capsule = field.__dlpack__(stream=third)
+        del producer, field
+        driver.fill(dl.describe(again := dl.from_dlpack(capsule)).ptr, 5, NBYTES, third)
+        del capsule, again
+        gc.collect()
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_our_own(driver: Driver, read: Callable[..., Any]) -> None:
+    with driver.stream() as one, driver.stream() as other:
+        field = dl.zeros(SHAPE, device="cuda:0", stream=one)
+        seen = read(field, stream=other)
+        assert seen.ptr == field.ptr
+        with dl.cuda.stream(one):
+            seen = read(field, stream=other)
+        driver.fill(seen.ptr, 1, NBYTES, other)
+        del field, seen
+
+
+def test_copies_of_foreign_memory(driver: Driver) -> None:
+    producer = Producer(Memory(driver))
+    copy = dl.from_dlpack(producer, copy=True)
+    assert producer.tensor.deleted == 1
+    assert driver.read(copy.ptr, NBYTES) == b"\1" * NBYTES
+    producer = Producer(Memory(driver))
+    host = dl.from_array(producer, device="cpu")
+    assert (np.asarray(host) == ONES).all()
+    like = dl.zeros_like(Interface(Memory(driver)))
+    assert (like.device, like.shape) == ("cuda:0", SHAPE)
+
+
+def test_moved_by_us(driver: Driver) -> None:
+    """Where a producer has no way to another device."""
+    producer = Interface(Memory(driver))
+    host = dl.from_dlpack(producer, device="cpu")
+    assert (host.device, bool((np.asarray(host) == ONES).all())) == ("cpu", True)
+    with pytest.raises(dl.ExchangeError, match="copy: False, but"):
+        dl.from_dlpack(producer, device="cpu", copy=False)
+    device = dl.from_dlpack(np.full(SHAPE, ONES), device="cuda:0")
+    assert driver.read(device.ptr, NBYTES) == b"\1" * NBYTES
+
+
+def test_while_a_graph_is_recorded(driver: Driver) -> None:
+    """A description on a stream that records waits for nothing that is not recorded too; nothing synchronizes."""
+    with driver.stream() as ours:
+        producer = Producer(Memory(driver))
+        producer.memory.settle()
+        other = dl.zeros(3, device="cuda:0")
+        with driver.capturing(ours), dl.cuda.stream(ours):
+            field = dl.from_dlpack(producer, stream=-1)
+            assert field.device == "cuda:0"
+            del field
+            assert producer.tensor.deleted == 0, "nothing can be put after what is recorded"
+        # The next that goes takes along what had to wait.
+        del other
+        assert producer.tensor.deleted == 1
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("wrong", [0, -2, "x", 1.5])
+def test_what_is_no_stream(driver: Driver, read: Callable[..., Any], wrong: Any) -> None:
+    for producer in (Interface(Memory(driver)), dl.zeros(3, device="cuda:0")):
+        with pytest.raises(dl.ExchangeError, match="stream: "):
+            read(producer, stream=wrong)
+    refused = Producer(Memory(driver))
+    with pytest.raises(dl.ExchangeError, match="stream: "):
+        read(refused, stream=wrong)
+    assert refused.told == []
+    refused.memory.free()
+
+
+def test_devices(driver: Driver) -> None:
+    producer = Producer(Memory(driver))
+    assert producer.__dlpack_device__() == (CUDA, 0)
+    field = dl.from_dlpack(producer, dims="KJ", origin=(1, 2))
+    assert (field.dims, field.origin) == (("K", "J"), (1, 2))
+    del field

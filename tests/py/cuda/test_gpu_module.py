@@ -1,0 +1,166 @@
+"""`dlfield.cuda`: what there is, and the current stream."""
+
+import threading
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+from driver import HOST_FUNCTION, LEGACY, PER_THREAD, Driver
+
+
+class OfMethod:
+    """A stream as cuda.core has it."""
+
+    def __init__(self, handle: int, version: int = 0) -> None:
+        self.pair = (version, handle)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return self.pair
+
+
+class OfAttribute:
+    """A stream as older versions of the protocol have it."""
+
+    def __init__(self, handle: int) -> None:
+        self.__cuda_stream__ = (0, handle)
+
+
+def test_what_there_is(driver: Driver) -> None:
+    assert dl.cuda.is_available()
+    assert dl.cuda.why_not() is None
+    assert dl.cuda.device_count() == driver.device_count
+    for device in range(driver.device_count):
+        assert dl.cuda.memory_info(device)[1] == driver.memory_info(device)[1]
+        assert dl.cuda.memory_info(f"cuda:{device}")[1] == driver.memory_info(device)[1]
+
+
+@pytest.mark.parametrize("device", [99, -1, "cuda:99", 70000])
+def test_devices_that_are_not_there(device: Any) -> None:
+    for ask in (dl.cuda.memory_info, dl.cuda.synchronize):
+        with pytest.raises(dl.DeviceError, match="device: "):
+            ask(device)
+
+
+@pytest.mark.parametrize("device", ["cpu", None, 1.5])
+def test_devices_that_are_none(device: Any) -> None:
+    with pytest.raises(TypeError, match="device: "):
+        dl.cuda.memory_info(device)
+
+
+def test_current_stream(driver: Driver) -> None:
+    assert dl.cuda.current_stream() == dl.cuda.Stream(LEGACY, 0)
+    with driver.stream() as first, driver.stream() as second:
+        with dl.cuda.stream(first) as outer:
+            assert outer == dl.cuda.current_stream() == dl.cuda.Stream(first, 0)
+            with dl.cuda.stream(second):
+                assert dl.cuda.current_stream().handle == second
+            assert dl.cuda.current_stream().handle == first
+            with pytest.raises(RuntimeError, match="on the way"), dl.cuda.stream(second):
+                raise RuntimeError("on the way")
+            assert dl.cuda.current_stream().handle == first
+        # Not nested: each takes back its own.
+        one, other = dl.cuda.stream(first), dl.cuda.stream(second)
+        one.__enter__()
+        other.__enter__()
+        one.__exit__(None, None, None)
+        assert dl.cuda.current_stream().handle == second
+        other.__exit__(None, None, None)
+    assert dl.cuda.current_stream().handle == LEGACY
+
+
+def test_each_thread_has_its_own() -> None:
+    seen = []
+    with dl.cuda.stream(PER_THREAD):
+        thread = threading.Thread(target=lambda: seen.append(dl.cuda.current_stream().handle))
+        thread.start()
+        thread.join()
+        assert dl.cuda.current_stream().handle == PER_THREAD
+    assert seen == [LEGACY]
+
+
+def test_each_device_has_its_own(driver: Driver) -> None:
+    last = driver.device_count - 1
+    with driver.stream(last) as handle, dl.cuda.stream(handle) as stream:
+        assert stream == dl.cuda.Stream(handle, last), "the driver knows whose it is"
+        assert dl.cuda.current_stream(last).handle == handle
+        for device in range(last):
+            assert dl.cuda.current_stream(device).handle == LEGACY
+    with dl.cuda.stream(PER_THREAD, device=last):
+        assert dl.cuda.current_stream(last).handle == PER_THREAD
+
+
+def test_objects(driver: Driver) -> None:
+    with driver.stream() as handle:
+        for thing in (handle, OfMethod(handle), OfAttribute(handle), dl.cuda.Stream(handle, 0)):
+            with dl.cuda.stream(thing) as stream:
+                assert stream.handle == handle
+                assert (stream.__cuda_stream__(), int(stream)) == ((0, handle), handle)
+            dl.cuda.synchronize(0, thing)
+    with dl.cuda.stream(OfMethod(0)) as stream:
+        assert stream.handle == LEGACY, "the driver's own number of the legacy default stream"
+
+
+@pytest.mark.parametrize("wrong", [0, -1, -2, "x", 1.5, None, 1 << 70, (0, 1)])
+def test_what_is_no_stream(wrong: Any) -> None:
+    with pytest.raises(dl.ExchangeError, match="stream: .*; allowed is "), dl.cuda.stream(wrong):
+        pass
+    with pytest.raises(dl.ExchangeError, match="stream: "), dl.cuda.stream(wrong, device=0):
+        pass
+    if wrong is not None:
+        with pytest.raises(dl.ExchangeError, match="stream: "):
+            dl.cuda.synchronize(0, wrong)
+
+
+@pytest.mark.parametrize("pair", [(1, 1), (0,), "x", (0, "x")])
+def test_objects_of_another_protocol(pair: Any) -> None:
+    class Odd:
+        __cuda_stream__ = pair
+
+    with pytest.raises(dl.ExchangeError, match="__cuda_stream__: .*; allowed is a pair"), dl.cuda.stream(Odd()):
+        pass
+
+
+def test_a_stream_that_raises() -> None:
+    class Broken:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            raise KeyError("gone")
+
+    with pytest.raises(KeyError, match="gone"), dl.cuda.stream(Broken()):
+        pass
+
+
+@pytest.mark.misuse("bad_handles")
+def test_dead_streams(driver: Driver) -> None:
+    with driver.stream() as handle:
+        pass
+    for use in (lambda: dl.cuda.stream(handle).__enter__(), lambda: dl.cuda.synchronize(0, handle)):
+        with pytest.raises(dl.DeviceError, match=f"stream: {handle} is not a CUDA stream"):
+            use()
+
+
+def test_streams_of_another_device(driver: Driver) -> None:
+    last = driver.device_count - 1
+    if last == 0:
+        return  # There is no other.
+    with driver.stream(last) as handle:
+        with pytest.raises(dl.DeviceError, match=f"stream: {handle} belongs to cuda:{last}"):
+            dl.cuda.synchronize(0, handle)
+        with pytest.raises(dl.DeviceError, match="belongs to"), dl.cuda.stream(handle, device=0):
+            pass
+
+
+def test_synchronize_lets_other_threads_run(driver: Driver) -> None:
+    """A host function needs the interpreter, in the driver's thread on a GPU."""
+    called = []
+    function = HOST_FUNCTION(lambda _data: called.append(True))
+    with driver.stream() as handle:
+        driver.launch_host_function(function, handle)
+        dl.cuda.synchronize(0, handle)
+    assert called == [True]
+
+
+def test_nothing_waits_for_what_is_recorded(driver: Driver) -> None:
+    with driver.stream() as handle, driver.capturing(handle):
+        with pytest.raises(dl.DeviceError, match=f"stream {handle} of cuda:0 is being recorded"):
+            dl.cuda.synchronize(0, handle)
