@@ -7,7 +7,7 @@ use crate::copy::{self, Hand};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
-use crate::memory::cuda::{Stream, current_stream, is_capturing, synchronize};
+use crate::memory::cuda::{Stream, current_stream, is_available, is_capturing, synchronize};
 use crate::protocol::ExchangeError;
 
 impl Tensor {
@@ -118,7 +118,8 @@ impl Tensor {
         }
         match (hand, self.owner.order()) {
             (Hand::Host, Some(order)) => order.finish(),
-            (Hand::Host, None) if self.is_of_host_and_devices() => {
+            // Without a driver nobody is at work.
+            (Hand::Host, None) if self.is_of_host_and_devices() && is_available() => {
                 let device = self.descriptor.device();
                 synchronize(device, current_stream(device))
             }
