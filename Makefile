@@ -48,17 +48,17 @@ test: $(VENV)/.test $(VENV)/.example
 # First the machine as it is, then two on the double: with pools of memory, and without.
 SIM := $(CURDIR)/target/cuda_sim
 test-sim: $(VENV)/.test
-	cargo test --features cuda --test cuda
+	cargo test --features cuda,ndarray --test cuda
 	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
 	@for pools in 1 0; do \
 	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
-	    cargo test --features cuda --test cuda && \
+	    cargo test --features cuda,ndarray --test cuda && \
 	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
 	    "$(BIN)/python" -m pytest tests/py/cuda || exit 1; \
 	done
 
 test-cuda: $(VENV)/.test
-	cargo test --features cuda --test cuda
+	cargo test --features cuda,ndarray --test cuda
 	DLFIELD_REAL_CUDA=1 "$(BIN)/python" -m pytest tests/py/cuda
 
 # NVRTC 12 is the last that knows GPUs older than those of 2018.

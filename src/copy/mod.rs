@@ -34,7 +34,7 @@ pub(crate) enum Hand {
 /// # Errors
 /// [`DeviceError::NotHostReadable`] for a device that neither the host nor CUDA reaches.
 pub(crate) fn hands(to: &Descriptor, from: &Descriptor) -> Result<(Hand, Hand)> {
-    let casts = !matches!(Change::between(from.dtype(), to.dtype()), Some(Change::None));
+    let casts = || !matches!(Change::between(from.dtype(), to.dtype()), Some(Change::None));
     Ok((hand(to.device(), from.device(), casts)?, hand(from.device(), to.device(), casts)?))
 }
 
@@ -43,15 +43,15 @@ pub(crate) fn hands(to: &Descriptor, from: &Descriptor) -> Result<(Hand, Hand)> 
 /// # Errors
 /// As for [`hands`].
 pub(crate) fn hand_that_fills(to: &Descriptor) -> Result<Hand> {
-    hand(to.device(), Device::CPU, false)
+    hand(to.device(), Device::CPU, || false)
 }
 
-fn hand(here: Device, there: Device, casts: bool) -> Result<Hand> {
+fn hand(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Hand> {
     if here.is_cuda() {
         Ok(Hand::Device(here))
     } else if !here.is_host_readable() {
         Err(DeviceError::NotHostReadable { found: here }.into())
-    } else if there.is_cuda() && here.is_of_cuda() && !casts {
+    } else if there.is_cuda() && here.is_of_cuda() && !casts() {
         // Memory that the device reaches by itself. Elements are converted by the host.
         Ok(Hand::Device(there))
     } else {

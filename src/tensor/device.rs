@@ -113,25 +113,26 @@ impl Tensor {
 
     /// Puts what a hand does next with the memory after the work of those that were told of it.
     pub(crate) fn reached_by(&self, hand: Hand) -> Result<()> {
-        if self.descriptor.size() == 0 {
+        let order = self.owner.order();
+        if order.is_none() && !self.is_of_host_and_devices() || self.descriptor.size() == 0 {
             return Ok(());
         }
-        match (hand, self.owner.order()) {
+        let device = match hand {
+            Hand::Host => self.descriptor.device(),
+            Hand::Device(device) => device,
+        };
+        let stream = current_stream(device);
+        match (hand, order) {
             (Hand::Host, Some(order)) => order.finish(),
+            (Hand::Device(_), Some(order)) => order.join(device, stream),
             // Without a driver nobody is at work.
-            (Hand::Host, None) if self.is_of_host_and_devices() && is_available() => {
-                let device = self.descriptor.device();
-                synchronize(device, current_stream(device))
+            (Hand::Host, None) if !is_available() => Ok(()),
+            (Hand::Host, None) => synchronize(device, stream),
+            // Somebody will have to wait: see `left_by`.
+            (Hand::Device(_), None) if is_capturing(device, stream)? => {
+                Err(DeviceError::Capturing { device, stream: stream.handle() }.into())
             }
-            (Hand::Host, None) => Ok(()),
-            (Hand::Device(device), Some(order)) => order.join(device, current_stream(device)),
-            (Hand::Device(device), None) => {
-                let stream = current_stream(device);
-                if self.is_of_host_and_devices() && is_capturing(device, stream)? {
-                    return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
-                }
-                Ok(())
-            }
+            (Hand::Device(_), None) => Ok(()),
         }
     }
 

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
 
 use super::{Element, Owner, Tensor};
+use crate::copy::Hand;
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::{DType, DTypeError};
@@ -65,7 +66,7 @@ impl Tensor {
     /// ```
     pub fn into_array<T: Element, D: Dimension>(mut self) -> Result<Array<T, D>> {
         self.owner.regain();
-        self.finish()?;
+        self.reached_by(Hand::Host)?;
         let (descriptor, mut taken) = (&self.descriptor, None);
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
             // SAFETY: the tensor keeps its memory, and nobody else has it.
@@ -111,7 +112,7 @@ impl Tensor {
         }
         self.owner.regain();
         self.descriptor.check_writable("readonly")?;
-        self.finish()?;
+        self.reached_by(Hand::Host)?;
         // SAFETY: the tensor keeps its memory, and nobody else has it.
         unsafe {
             check::<T, D>(&self.descriptor)?;
@@ -140,7 +141,7 @@ impl Tensor {
     /// assert_eq!(one.unwrap(), other.unwrap());
     /// ```
     pub unsafe fn array_view<T: Element, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>> {
-        self.finish()?;
+        self.reached_by(Hand::Host)?;
         // SAFETY: the tensor keeps its memory; that nobody writes is the caller's word.
         unsafe {
             check::<T, D>(&self.descriptor)?;

@@ -2,21 +2,9 @@
 
 use super::Tensor;
 use crate::error::Result;
-#[cfg(feature = "ndarray")]
-use crate::memory::cuda::Order;
 use crate::memory::cuda::{Stream, current_stream, wait};
 
 impl Tensor {
-    /// Waits for work of devices on memory that the host reaches too.
-    ///
-    /// # Errors
-    /// [`DeviceError::Capturing`](crate::DeviceError::Capturing) if there is nothing to wait for,
-    /// [`DeviceError::Driver`](crate::DeviceError::Driver).
-    #[cfg(feature = "ndarray")]
-    pub(super) fn finish(&self) -> Result<()> {
-        self.owner.order().map_or(Ok(()), Order::finish)
-    }
-
     /// Hands the memory to what another library does in a stream: that comes after what was asked of the thread's current
     /// stream so far, and the memory is not freed before it is done. Nothing is waited for here. On the host there is no
     /// work to be ordered.

@@ -13,12 +13,13 @@ unsafe extern "C" {
 }
 
 /// Counts of what must not happen.
-const MISUSE: [&str; 11] = [
+const MISUSE: [&str; 12] = [
     "races",
     "double_frees",
     "bad_frees",
     "use_after_free",
     "out_of_bounds",
+    "misaligned",
     "bad_handles",
     "no_context",
     "foreign_context",

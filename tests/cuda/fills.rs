@@ -51,20 +51,25 @@ fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let bytes = Tensor::empty(&Spec::new(&[200], DType::U8).device(device)).unwrap();
-        for ahead in [1usize, 2, 4, 8] {
+        let layouts: [(&[i64], &[i64]); 2] = [(&[3, 3], &[1, 4]), (&[9], &[1])];
+        for (ahead, (shape, strides)) in
+            [1usize, 2, 4, 8].into_iter().flat_map(|ahead| layouts.map(|layout| (ahead, layout)))
+        {
             let start = bytes.descriptor().ptr().wrapping_add(ahead);
-            let odd = dlfield::Descriptor::new(start, device, DType::C128, false, &[3, 3], &[1, 4]).unwrap();
-            // SAFETY: 3 by 3 elements from 8 on at the most are within the 200 bytes.
+            let odd = dlfield::Descriptor::new(start, device, DType::C128, false, shape, strides).unwrap();
+            // SAFETY: 12 elements from 8 on at the most are within the 200 bytes.
             let odd = unsafe { Tensor::from_parts(odd, dlfield::Owner::foreign(bytes.clone())) };
-            put(&bytes, &numbers(&bytes, 1));
-            let mut expected = Image::of(&bytes);
-            let element: Vec<u8> = (1..=16).collect();
-            expected.replace(&odd, bytes.descriptor().ptr(), &element.repeat(9));
-            // SAFETY: the memory is this test's.
-            unsafe { odd.fill(&element) }.unwrap();
-            assert_eq!(Image::of(&bytes), expected);
-            let copy = Tensor::copy_of(&Spec::new(&[3, 3], DType::C128).device(device), &odd).unwrap();
-            assert_eq!(elements(&copy), element.repeat(9));
+            for period in [1, 2, 4, 8, 16] {
+                put(&bytes, &numbers(&bytes, 1));
+                let mut expected = Image::of(&bytes);
+                let element: Vec<u8> = (1..=period).cycle().take(16).collect();
+                expected.replace(&odd, bytes.descriptor().ptr(), &element.repeat(9));
+                // SAFETY: the memory is this test's.
+                unsafe { odd.fill(&element) }.unwrap();
+                assert_eq!(Image::of(&bytes), expected);
+                let copy = Tensor::copy_of(&Spec::new(shape, DType::C128).device(device), &odd).unwrap();
+                assert_eq!(elements(&copy), element.repeat(9));
+            }
         }
     });
 }

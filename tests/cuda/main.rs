@@ -1,6 +1,6 @@
 //! The conformance suite of CUDA: allocation, fills and copies, against what the host works out element by element.
 //!
-//! `make test-sim` runs it on the driver double, `cargo test --features cuda --test cuda` on whatever driver there is. Where
+//! `make test-sim` runs it on the driver double, `cargo test --features cuda,ndarray --test cuda` on whatever driver there is. Where
 //! there is none, each test asks for what a machine without CUDA has to say.
 
 #![allow(unsafe_code, clippy::unwrap_used, clippy::panic, reason = "tests")]
@@ -9,9 +9,13 @@ mod alloc;
 mod capture;
 mod cases;
 mod copies;
+mod cudarc_user;
 mod double;
 mod driver;
 mod fills;
 mod managed;
 mod memory;
 mod order;
+mod routes;
+mod slices;
+mod streams;

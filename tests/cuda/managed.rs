@@ -1,7 +1,7 @@
 //! Memory that the host and devices reach, under all its names.
 
 use dlfield::cuda::{device_count, with_stream};
-use dlfield::{DType, Device, DeviceError, Error, ExchangeError, Index, Spec, Tensor};
+use dlfield::{DType, Device, DeviceError, Error, ExchangeError, Index, Owner, Spec, Tensor};
 
 use crate::double::on_cuda;
 use crate::driver::OwnStream;
@@ -68,6 +68,38 @@ fn what_one_does_under_one_name_the_others_see() {
             // SAFETY: as above.
             unsafe { part(&on_device, 1).assign(&part(&host, 0)) }.unwrap();
             assert_eq!(elements(&field), [&values[..40], &values[..440]].concat());
+        }
+    });
+}
+
+/// As another library hands it over: nothing is known of who is at work on it, nor whether it outlives the tensor.
+#[test]
+fn memory_of_others_is_waited_for() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        for field in shared() {
+            let values = numbers(&field, 1);
+            put(&field, &values);
+            // SAFETY: the field keeps the memory.
+            let theirs = || unsafe { Tensor::from_parts(field.descriptor().clone(), Owner::foreign(field.clone())) };
+            with_stream(device, stream.stream, || {
+                // SAFETY: all are this test's.
+                let copy = unsafe { theirs().to_device_shared(device, Some(true)) }.unwrap();
+                // SAFETY: as above.
+                unsafe { field.fill(&[0; 8]) }.unwrap();
+                assert_eq!(elements(&copy), values);
+                put(&field, &values);
+                let refused = stream.record(|| {
+                    // SAFETY: as above.
+                    let copied = unsafe { copy.assign(&theirs()) };
+                    assert!(matches!(copied, Err(Error::Device(DeviceError::Capturing { .. }))));
+                });
+                // Nothing of it was recorded.
+                put(&field, &numbers(&field, 2));
+                stream.launch(&refused);
+                assert_eq!(elements(&copy), values);
+            });
         }
     });
 }

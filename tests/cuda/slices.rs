@@ -1,27 +1,11 @@
 //! Slices of `cudarc` into tensors and back.
 
-use std::sync::Arc;
-
+use crate::cudarc_user::{new_stream, on_cuda_with_cudarc as on_cuda, read};
 use dlfield::cuda::{Stream, with_stream};
-use dlfield::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
+use dlfield::cudarc::driver::{CudaSlice, DevicePtr};
 use dlfield::{DType, DTypeError, Device, DeviceError, Error, ExchangeError, LayoutError, Preset, Spec, Tensor};
 
 const GPU: Device = Device::cuda(0);
-
-/// A stream of its own, as programs that use `cudarc` have it.
-fn stream(ordinal: usize) -> Arc<CudaStream> {
-    CudaContext::new(ordinal).unwrap().new_stream().unwrap()
-}
-
-/// What is in a slice. The driver may return before it is.
-fn read<T: dlfield::cudarc::driver::DeviceRepr + Clone + Default>(
-    stream: &Arc<CudaStream>,
-    slice: &CudaSlice<T>,
-) -> Vec<T> {
-    let elements = stream.clone_dtoh(slice).unwrap();
-    stream.synchronize().unwrap();
-    elements
-}
 
 fn address<T>(slice: &CudaSlice<T>) -> u64 {
     slice.device_ptr(slice.stream()).0
@@ -29,75 +13,97 @@ fn address<T>(slice: &CudaSlice<T>) -> u64 {
 
 #[test]
 fn a_slice_goes_in_and_comes_out_as_it_is() {
-    let stream = stream(0);
-    let slice = stream.clone_htod(&[1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-    let start = address(&slice);
-    let field = Tensor::from_cuda_slice(slice, &[2, 3], None).unwrap();
-    assert_eq!((field.descriptor().device(), field.descriptor().strides()), (GPU, &[3, 1][..]));
-    assert_eq!(field.descriptor().ptr().addr() as u64, start);
-    let back = field.into_cuda_slice::<f64>(&stream).unwrap();
-    assert_eq!((address(&back), read(&stream, &back)), (start, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    on_cuda(|| {
+        let stream = new_stream(0);
+        let slice = stream.clone_htod(&[1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let start = address(&slice);
+        let field = Tensor::from_cuda_slice(slice, &[2, 3], None).unwrap();
+        assert_eq!((field.descriptor().device(), field.descriptor().strides()), (GPU, &[3, 1][..]));
+        assert_eq!(field.descriptor().ptr().addr() as u64, start);
+        let back = field.into_cuda_slice::<f64>(&stream).unwrap();
+        assert_eq!((address(&back), read(&stream, &back)), (start, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    });
 }
 
 #[test]
 fn a_slice_with_gaps_is_a_padded_field() {
-    let stream = stream(0);
-    let field = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(24).unwrap(), &[3, 5], Some(&[8, 1])).unwrap();
-    let view = field.cuda_view::<f32>(&stream).unwrap();
-    assert_eq!((view.shape(), view.strides()), (&[3, 5][..], &[8, 1][..]));
-    assert_eq!(view.device_ptr(), field.descriptor().ptr().addr() as u64);
-    assert!(matches!(field.into_cuda_slice::<f32>(&stream), Err(Error::Layout(LayoutError::Gaps { .. }))));
-    let outside = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(20).unwrap(), &[3, 5], Some(&[8, 1]));
-    assert!(matches!(outside, Err(Error::Exchange(ExchangeError::OutsideBuffer { high: 84, len: 80, .. }))));
-    let before = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(20).unwrap(), &[3], Some(&[-1]));
-    assert!(matches!(before, Err(Error::Exchange(ExchangeError::OutsideBuffer { low: -8, .. }))));
+    on_cuda(|| {
+        let stream = new_stream(0);
+        let field = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(24).unwrap(), &[3, 5], Some(&[8, 1])).unwrap();
+        let view = field.cuda_view::<f32>(&stream).unwrap();
+        assert_eq!((view.shape(), view.strides()), (&[3, 5][..], &[8, 1][..]));
+        assert_eq!(view.device_ptr(), field.descriptor().ptr().addr() as u64);
+        assert!(matches!(field.into_cuda_slice::<f32>(&stream), Err(Error::Layout(LayoutError::Gaps { .. }))));
+        let outside = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(20).unwrap(), &[3, 5], Some(&[8, 1]));
+        assert!(matches!(outside, Err(Error::Exchange(ExchangeError::OutsideBuffer { high: 84, len: 80, .. }))));
+        let before = Tensor::from_cuda_slice(stream.alloc_zeros::<f32>(20).unwrap(), &[3], Some(&[-1]));
+        assert!(matches!(before, Err(Error::Exchange(ExchangeError::OutsideBuffer { low: -8, .. }))));
+    });
 }
 
 #[test]
 fn an_allocation_becomes_a_slice_in_another_streams_order() {
-    let (ours, theirs) = (stream(0), stream(0));
-    let handle = Stream::new(GPU, ours.cu_stream().addr() as u64).unwrap();
-    let spec = Spec::new(&[4, 6], DType::I32).device(GPU).preset(Preset::find("F").unwrap());
-    let field = with_stream(GPU, handle, || Tensor::zeros(&spec)).unwrap();
-    let start = field.descriptor().ptr().addr() as u64;
-    let slice = field.into_cuda_slice::<i32>(&theirs).unwrap();
-    assert_eq!((slice.len(), address(&slice)), (24, start));
-    // Zeros, though they were written in the other stream.
-    assert_eq!(read(&theirs, &slice), [0; 24]);
+    on_cuda(|| {
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let handle = Stream::new(GPU, ours.cu_stream().addr() as u64).unwrap();
+        let spec = Spec::new(&[4, 6], DType::I32).device(GPU).preset(Preset::find("F").unwrap());
+        let field = with_stream(GPU, handle, || Tensor::zeros(&spec)).unwrap();
+        let start = field.descriptor().ptr().addr() as u64;
+        let slice = field.into_cuda_slice::<i32>(&theirs).unwrap();
+        assert_eq!((slice.len(), address(&slice)), (24, start));
+        // Zeros, though they were written in the other stream.
+        assert_eq!(read(&theirs, &slice), [0; 24]);
+    });
 }
 
 #[test]
 fn what_is_not_wanted_is_refused_and_freed() {
-    let stream = stream(0);
-    let field = || Tensor::zeros(&Spec::new(&[8], DType::F32).device(GPU)).unwrap();
-    let wrong = field().into_cuda_slice::<f64>(&stream);
-    assert!(matches!(wrong, Err(Error::DType(DTypeError::Unlike { .. }))));
-    let shared = field();
-    let view = shared.clone();
-    assert!(matches!(shared.into_cuda_slice::<f32>(&stream), Err(Error::Exchange(ExchangeError::Shared))));
-    drop(view);
-    let host = Tensor::zeros(&Spec::new(&[8], DType::F32)).unwrap();
-    assert!(matches!(host.into_cuda_slice::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
-    let elsewhere = Tensor::zeros(&Spec::new(&[8], DType::F32).device(Device::cuda(1))).unwrap();
-    assert!(matches!(elsewhere.cuda_view::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
-    // Its first byte is not that of the allocation.
-    let spec = Spec::new(&[8], DType::F32).device(GPU).alignment_size(64).aligned_index(&[3]);
-    let shifted = Tensor::zeros(&spec).unwrap().into_cuda_slice::<f32>(&stream);
-    assert!(matches!(shifted, Err(Error::Layout(LayoutError::Gaps { .. }))));
+    on_cuda(|| {
+        let stream = new_stream(0);
+        let field = || Tensor::zeros(&Spec::new(&[8], DType::F32).device(GPU)).unwrap();
+        let wrong = field().into_cuda_slice::<f64>(&stream);
+        assert!(matches!(wrong, Err(Error::DType(DTypeError::Unlike { .. }))));
+        let shared = field();
+        let view = shared.clone();
+        assert!(matches!(shared.into_cuda_slice::<f32>(&stream), Err(Error::Exchange(ExchangeError::Shared))));
+        drop(view);
+        let host = Tensor::zeros(&Spec::new(&[8], DType::F32)).unwrap();
+        assert!(matches!(host.into_cuda_slice::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
+        let elsewhere = Tensor::zeros(&Spec::new(&[8], DType::F32).device(Device::cuda(1))).unwrap();
+        assert!(matches!(elsewhere.cuda_view::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
+        // Its first byte is not that of the allocation.
+        let spec = Spec::new(&[8], DType::F32).device(GPU).alignment_size(64).aligned_index(&[3]);
+        let shifted = Tensor::zeros(&spec).unwrap().into_cuda_slice::<f32>(&stream);
+        assert!(matches!(shifted, Err(Error::Layout(LayoutError::Gaps { .. }))));
+    });
 }
 
 #[test]
 fn a_slice_is_freed_on_a_thread_that_never_saw_its_device() {
-    let stream = stream(1);
-    let field = Tensor::try_from(stream.alloc_zeros::<u8>(100).unwrap()).unwrap();
-    assert_eq!(field.descriptor().device(), Device::cuda(1));
-    std::thread::spawn(move || drop(field)).join().unwrap();
+    on_cuda(|| {
+        let stream = new_stream(1);
+        let field = Tensor::try_from(stream.alloc_zeros::<u8>(100).unwrap()).unwrap();
+        assert_eq!(field.descriptor().device(), Device::cuda(1));
+        std::thread::spawn(move || drop(field)).join().unwrap();
+    });
 }
 
 #[test]
 fn fields_without_elements_keep_their_slice() {
-    let stream = stream(0);
-    let field = Tensor::from_cuda_slice(stream.alloc_zeros::<f64>(4).unwrap(), &[0, 3], None).unwrap();
-    assert_eq!(field.descriptor().size(), 0);
-    assert!(matches!(field.into_cuda_slice::<f64>(&stream), Err(Error::Layout(LayoutError::Gaps { .. }))));
+    on_cuda(|| {
+        let stream = new_stream(0);
+        let field = Tensor::from_cuda_slice(stream.alloc_zeros::<f64>(4).unwrap(), &[0, 3], None).unwrap();
+        assert_eq!(field.descriptor().size(), 0);
+        assert!(matches!(field.into_cuda_slice::<f64>(&stream), Err(Error::Layout(LayoutError::Gaps { .. }))));
+    });
+}
+
+#[test]
+fn bools_come_out_as_bytes() {
+    on_cuda(|| {
+        let stream = new_stream(0);
+        let field = || Tensor::full(&Spec::new(&[4], DType::BOOL).device(GPU), &[7]).unwrap();
+        assert!(matches!(field().into_cuda_slice::<bool>(&stream), Err(Error::DType(DTypeError::Unlike { .. }))));
+        assert_eq!(read(&stream, &field().into_cuda_slice::<u8>(&stream).unwrap()), [7; 4]);
+    });
 }

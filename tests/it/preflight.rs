@@ -46,10 +46,10 @@ fn each_rule_has_its_row() {
         ("read-only", BASE, "cpu", true, &[3, 4], &[4, 1], "zczc", "ccic"),
         ("read-only F order", BASE, "cpu", true, &[3, 4], &[1, 3], "zccc", "ccic"),
         ("read-only nothing", BASE, "cpu", true, &[0, 4], &[1, 3], "zzzc", "czic"),
-        ("on the GPU", BASE, "cuda:1", false, &[3, 4], &[-8, 1], "iiiz", "iiiz"),
-        ("read-only on the GPU", BASE, "cuda:0", true, &[3, 4], &[4, 1], "iiic", "iiic"),
-        ("managed", BASE, "cuda_managed", false, &[3], &[1], "ziiz", "ziiz"),
-        ("pinned", BASE, "cuda_host", false, &[3], &[1], "ziic", "ziic"),
+        ("on the GPU", BASE, "cuda:1", false, &[3, 4], &[-8, 1], "iccz", "iciz"),
+        ("read-only on the GPU", BASE, "cuda:0", true, &[3, 4], &[4, 1], "iccc", "icic"),
+        ("managed", BASE, "cuda_managed", false, &[3], &[1], "zzzz", "zziz"),
+        ("pinned", BASE, "cuda_host", false, &[3], &[1], "zzzc", "zzic"),
         ("another GPU", BASE, "rocm:0", false, &[3], &[1], "iiii", "iiii"),
     ];
     for (name, address, device, readonly, shape, strides, read, write) in rows {

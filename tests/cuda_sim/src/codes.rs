@@ -44,6 +44,7 @@ codes! {
     709 CONTEXT_IS_DESTROYED "context is destroyed"
     712 HOST_MEMORY_ALREADY_REGISTERED "part or all of the requested memory range is already mapped"
     713 HOST_MEMORY_NOT_REGISTERED "pointer does not correspond to a registered memory region"
+    716 MISALIGNED_ADDRESS "misaligned address"
     800 NOT_PERMITTED "operation not permitted"
     801 NOT_SUPPORTED "operation not supported"
     900 STREAM_CAPTURE_UNSUPPORTED "operation not permitted when stream is capturing"

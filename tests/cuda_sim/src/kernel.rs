@@ -18,6 +18,8 @@ type Run = dyn Fn(&Memory) -> bool + Send + Sync;
 /// A kernel with its parameters: what it touches, and what it does.
 #[derive(Clone)]
 pub struct Launch {
+    /// Bytes of an item: addresses are multiples of it.
+    item: u64,
     touches: Vec<Touch>,
     run: Arc<Run>,
 }
@@ -70,6 +72,7 @@ fn fill<const ITEM: u64>(parameters: &Parameters) -> Launch {
     let value = parameters.bytes(2).to_vec();
     let bytes = count.saturating_mul(ITEM);
     Launch {
+        item: ITEM,
         touches: vec![Touch::write(Area::block(destination, bytes))],
         run: Arc::new(move |memory| memory.write(destination, &value.repeat(count as usize))),
     }
@@ -81,6 +84,7 @@ fn fill_strided<const ITEM: u64>(parameters: &Parameters) -> Launch {
     let layout = Layout::read(parameters.bytes(1));
     let value = parameters.bytes(2)[..ITEM as usize].to_vec();
     Launch {
+        item: ITEM,
         touches: vec![Touch::write(layout.area(destination, ITEM, &layout.destination))],
         run: Arc::new(move |memory| {
             layout.addresses(destination, ITEM, &layout.destination).all(|at| memory.write(at, &value))
@@ -93,6 +97,7 @@ fn copy<const ITEM: u64>(parameters: &Parameters) -> Launch {
     let (destination, source) = (parameters.u64(0), parameters.u64(1));
     let layout = Layout::read(parameters.bytes(2));
     Launch {
+        item: ITEM,
         touches: vec![
             Touch::read(layout.area(source, ITEM, &layout.source)),
             Touch::write(layout.area(destination, ITEM, &layout.destination)),
@@ -221,6 +226,13 @@ impl Driver {
         }
         let launch = (kernel.prepare)(parameters);
         self.counters.kernels += 1;
+        let odd = |touch: &&Touch| touch.area.span().is_some_and(|(low, _)| low % launch.item != 0);
+        if let Some(touch) = launch.touches.iter().find(odd) {
+            self.counters.misaligned += 1;
+            self.report(format!("{} touches {:?}, not aligned", kernel.name, touch.area.span()));
+            self.devices[device].fault = Some(Failure::MISALIGNED_ADDRESS);
+            return Ok(());
+        }
         if let Err(failure) = self.check_reach(device, kernel.name, &launch.touches) {
             self.devices[device].fault = Some(failure);
             return Ok(());

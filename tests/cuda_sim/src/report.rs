@@ -32,6 +32,8 @@ counters! {
     bad_frees,
     use_after_free,
     out_of_bounds,
+    /// Kernels whose items were not where items of their size may be.
+    misaligned,
     races,
     bad_handles,
     /// Refused, for want of a context.

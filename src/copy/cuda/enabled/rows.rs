@@ -81,10 +81,12 @@ impl Rows<'_> {
     pub(super) unsafe fn cross(&self, link: Link, stream: Stream) -> Result<()> {
         let (device, host) = (CUmemorytype::CU_MEMORYTYPE_UNIFIED, CUmemorytype::CU_MEMORYTYPE_HOST);
         // SAFETY: passed on from the caller.
-        match link {
-            Link::Up(to) => unsafe { self.by_calls(to, stream, device, host) },
-            Link::Down(from) => unsafe { self.by_calls(from, stream, host, device) },
-            Link::Peer { to, from } => unsafe { self.to_peer(to, from, stream) },
+        unsafe {
+            match link {
+                Link::Up(to) => self.by_calls(to, stream, device, host),
+                Link::Down(from) => self.by_calls(from, stream, host, device),
+                Link::Peer { to, from } => self.to_peer(to, from, stream),
+            }
         }
     }
 

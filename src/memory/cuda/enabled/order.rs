@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::context::context;
+use super::context::{context, enter};
 use super::queue::{self, Queue};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
@@ -27,7 +27,18 @@ struct Told {
     /// Whether its work comes after what was asked of the first stream.
     ordered: bool,
     /// Keeps the stream alive, if its owner is known.
-    _kept: Option<Arc<dyn Any + Send + Sync>>,
+    kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Drop for Order {
+    fn drop(&mut self) {
+        let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if told.iter().any(|told| told.kept.is_some()) {
+            // A stream that goes makes its device current.
+            let _entered = enter(self.first.device());
+            told.clear();
+        }
+    }
 }
 
 impl Order {
@@ -70,7 +81,7 @@ impl Order {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let place = told.iter().position(|told| told.queue == queue).unwrap_or(told.len());
         if place == told.len() {
-            told.push(Told { queue, ordered: false, _kept: keep });
+            told.push(Told { queue, ordered: false, kept: keep });
         }
         if !told[place].ordered {
             // Nobody else hears that the stream is ordered before it is.

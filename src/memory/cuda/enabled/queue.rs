@@ -35,6 +35,10 @@ impl Queue {
         Queue { device, stream, thread: (stream == Stream::PER_THREAD).then(|| thread::current().id()) }
     }
 
+    pub(super) fn device(&self) -> Device {
+        self.device
+    }
+
     /// Whether this thread can name the stream.
     pub(super) fn is_reachable(&self) -> bool {
         self.thread.is_none_or(|thread| thread == thread::current().id())

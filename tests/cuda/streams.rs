@@ -1,0 +1,201 @@
+//! Streams that end, that are per thread, or whose work is recorded: the work on memory keeps its order.
+
+use dlfield::cuda::{Stream, with_stream};
+use dlfield::cudarc::driver::sys::CUstreamCaptureMode as Mode;
+use dlfield::cudarc::driver::{CudaContext, sys};
+use dlfield::ndarray::Ix1;
+use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor};
+
+use crate::cudarc_user::{GPU, new_stream, of, on_cuda_with_cudarc as on_cuda, record, recorded, write_in, zeros_in};
+use crate::double::Double;
+
+const THREAD_LOCAL: Mode = Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+const GLOBAL: Mode = Mode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+fn is_capturing<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
+}
+
+#[test]
+fn the_default_stream_of_another_thread_is_waited_for() {
+    on_cuda(|| {
+        let field = zeros_in(Stream::PER_THREAD, 1024);
+        let stream = CudaContext::new(0).unwrap().per_thread_stream();
+        let _ = field.cuda_view::<f64>(&stream).unwrap();
+        write_in(&stream, &field);
+        // Freed under the same handle, which is another stream there.
+        std::thread::spawn(move || drop(field)).join().unwrap();
+    });
+}
+
+#[test]
+fn the_default_stream_of_one_thread_is_handed_to_that_of_another() {
+    on_cuda(|| {
+        let field = zeros_in(Stream::PER_THREAD, 1024);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let stream = CudaContext::new(0).unwrap().per_thread_stream();
+                with_stream(GPU, Stream::PER_THREAD, || field.hand_over(Stream::PER_THREAD)).unwrap();
+                write_in(&stream, &field);
+                stream.synchronize().unwrap();
+            });
+        });
+    });
+}
+
+#[test]
+fn a_stream_is_kept_as_long_as_its_view_may_be_at_work() {
+    on_cuda(|| {
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&ours), 1024);
+        let _ = field.cuda_view::<f64>(&theirs).unwrap();
+        write_in(&theirs, &field);
+        drop(theirs);
+        drop(field);
+        ours.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_view_that_was_recorded_comes_after_the_allocation() {
+    on_cuda(|| {
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&ours), 1024);
+        record(&theirs, THREAD_LOCAL);
+        let _ = field.cuda_view::<f64>(&theirs).unwrap();
+        write_in(&theirs, &field);
+        let graph = recorded(&theirs);
+        graph.launch().unwrap();
+        theirs.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn an_order_that_failed_is_tried_again() {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&ours), 1024);
+        double.fail("cuEventCreate", 2);
+        assert!(matches!(field.cuda_view::<f64>(&theirs), Err(Error::Device(DeviceError::Driver { code: 2, .. }))));
+        let _ = field.cuda_view::<f64>(&theirs).unwrap();
+        write_in(&theirs, &field);
+    });
+}
+
+#[test]
+fn what_came_from_another_library_is_handed_on() {
+    on_cuda(|| {
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&ours), 1024);
+        field.hand_over(of(&ours)).unwrap();
+        // SAFETY: the struct is this library's own.
+        let imported =
+            with_stream(GPU, of(&ours), || unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) });
+        let imported = imported.unwrap();
+        with_stream(GPU, of(&ours), || imported.hand_over(of(&theirs))).unwrap();
+        write_in(&theirs, &imported);
+        drop((field, imported));
+    });
+}
+
+#[test]
+fn a_view_of_the_host_comes_after_work_of_devices() {
+    on_cuda(|| {
+        for device in [Device::CUDA_MANAGED, Device::CUDA_HOST] {
+            let theirs = new_stream(0);
+            let mut field = Tensor::zeros(&Spec::new(&[4], DType::U8).device(device)).unwrap();
+            field.hand_over(of(&theirs)).unwrap();
+            write_in(&theirs, &field);
+            assert_eq!(field.array_view_mut::<u8, Ix1>().unwrap().to_vec(), [1; 4], "{device}");
+            field.hand_over(of(&theirs)).unwrap();
+            write_in(&theirs, &field);
+            drop(field);
+        }
+    });
+}
+
+#[test]
+fn a_slice_is_refused_while_work_is_recorded_and_freed_after() {
+    on_cuda(|| {
+        let (ours, told, other) = (new_stream(0), new_stream(0), new_stream(0));
+        for recording in [&ours, &told] {
+            let field = zeros_in(of(&ours), 1024);
+            let _ = field.cuda_view::<f64>(&told).unwrap();
+            ours.synchronize().unwrap();
+            told.synchronize().unwrap();
+            record(recording, THREAD_LOCAL);
+            write_in(recording, &field);
+            assert!(is_capturing(field.into_cuda_slice::<f64>(&other)));
+            // The memory is still there when the graph is run.
+            let graph = recorded(recording);
+            graph.launch().unwrap();
+            recording.synchronize().unwrap();
+            // With the next, and while the streams live that it is freed in the order of.
+            drop(zeros_in(of(&other), 1));
+        }
+    });
+}
+
+#[test]
+fn memory_is_had_and_goes_while_another_stream_is_recorded() {
+    on_cuda(|| {
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let spec = |device| Spec::new(&[8], DType::F64).device(device);
+        let before = [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU].map(|device| Tensor::zeros(&spec(device)).unwrap());
+        ours.synchronize().unwrap();
+        record(&theirs, GLOBAL);
+        let status = || theirs.capture_status().unwrap();
+        for device in [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU] {
+            drop(with_stream(GPU, of(&ours), || Tensor::zeros(&spec(device))).unwrap());
+            assert_eq!(status(), sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE, "{device}");
+        }
+        for field in before {
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(field));
+            });
+            assert_eq!(status(), sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE);
+        }
+        let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        drop(theirs.end_capture(flag).unwrap());
+    });
+}
+
+#[test]
+fn memory_is_handed_to_a_recording_after_it_was_written() {
+    on_cuda(|| {
+        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&ours), 1024);
+        record(&theirs, THREAD_LOCAL);
+        with_stream(GPU, of(&ours), || field.hand_over(of(&theirs))).unwrap();
+        write_in(&theirs, &field);
+        // The other way would draw the stream into the graph.
+        let refused = with_stream(GPU, of(&theirs), || field.hand_over(of(&ours)));
+        assert!(is_capturing(refused));
+        let graph = recorded(&theirs);
+        graph.launch().unwrap();
+        theirs.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn what_waits_for_a_recording_goes_bit_by_bit() {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        let stream = new_stream(0);
+        let before = double.count("leaks");
+        let fields: Vec<Tensor> = (0..200).map(|_| zeros_in(of(&stream), 8)).collect();
+        stream.synchronize().unwrap();
+        record(&stream, THREAD_LOCAL);
+        let calls = double.count("calls");
+        drop(fields);
+        assert!(double.count("calls") - calls < 200 * 50, "each drop tries a few again, not all");
+        let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        drop(stream.end_capture(flag).unwrap());
+        for _ in 0..50 {
+            drop(zeros_in(of(&stream), 8));
+        }
+        stream.synchronize().unwrap();
+        assert_eq!(double.count("leaks"), before);
+    });
+}
