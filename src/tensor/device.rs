@@ -7,7 +7,7 @@ use crate::copy::{self, Hand};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
-use crate::memory::cuda::{Stream, current_stream, is_capturing, synchronize};
+use crate::memory::cuda::{Stream, current_stream, is_available, is_capturing, synchronize};
 use crate::protocol::ExchangeError;
 
 impl Tensor {
@@ -125,6 +125,8 @@ impl Tensor {
         match (hand, order) {
             (Hand::Host, Some(order)) => order.finish(),
             (Hand::Device(_), Some(order)) => order.join(device, stream),
+            // Without a driver nobody is at work.
+            (Hand::Host, None) if !is_available() => Ok(()),
             (Hand::Host, None) => synchronize(device, stream),
             // Somebody will have to wait: see `left_by`.
             (Hand::Device(_), None) if is_capturing(device, stream)? => {

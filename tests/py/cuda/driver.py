@@ -12,6 +12,7 @@ from typing import Any
 
 LEGACY, PER_THREAD = 1, 2
 NON_BLOCKING = 1
+POOLS_SUPPORTED = 115
 IS_FAKE = os.environ.get("DLFIELD_FAKE_CUDA") == "1"
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p)
 
@@ -25,6 +26,9 @@ class Driver:
         count = c_int()
         self.call("cuDeviceGetCount", byref(count))
         self.device_count = count.value
+        has_pools = c_int()
+        self.call("cuDeviceGetAttribute", byref(has_pools), POOLS_SUPPORTED, 0)
+        self.has_pools = bool(has_pools.value)
         self.contexts = [self._context(number) for number in range(count.value)]
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -73,7 +77,7 @@ class Driver:
     def allocate(self, nbytes: int, device: int = 0, stream: int | None = None) -> int:
         address = c_ulonglong()
         with self.on(device):
-            if stream is None:
+            if stream is None or not self.has_pools:
                 self.call("cuMemAlloc_v2", byref(address), c_size_t(nbytes))
             else:
                 self.call("cuMemAllocAsync", byref(address), c_size_t(nbytes), c_void_p(stream))
@@ -81,7 +85,7 @@ class Driver:
 
     def free(self, address: int, device: int = 0, stream: int | None = None) -> None:
         with self.on(device):
-            if stream is None:
+            if stream is None or not self.has_pools:
                 self.call("cuMemFree_v2", c_ulonglong(address))
             else:
                 self.call("cuMemFreeAsync", c_ulonglong(address), c_void_p(stream))
