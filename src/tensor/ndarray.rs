@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
 
 use super::{Element, Owner, Tensor};
+use crate::copy::Hand;
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::{DType, DTypeError};
