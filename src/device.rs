@@ -80,7 +80,7 @@ pub enum DeviceError {
         device: Device,
     },
     /// Memory on one device, wanted on another.
-    #[error("device: the memory is on {found}, wanted on {wanted}, and this build of dlfield cannot move it there")]
+    #[error("device: the memory is on {found}, wanted on {wanted}; copy it there: from_dlpack(obj, device='{wanted}')")]
     Mismatch {
         /// Where the memory is.
         found: Device,

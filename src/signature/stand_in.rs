@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::dtype::{DType, DTypeError};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Spec};
+use crate::memory::cuda::is_available;
 use crate::tensor::Tensor;
 
 /// A copy of the kind that is wanted, and the field that it stands in for.
@@ -61,7 +62,10 @@ impl StandIn {
 impl FieldSpec {
     /// Whether a copy could stand in for the field, and be copied back if it is written.
     pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
-        field.device().is_host_readable() && device == Device::CPU && self.uncopyable(field).is_none()
+        let reached = |device: Device| device.is_host_readable() || device.is_cuda() && is_available();
+        // Elements are converted by the host.
+        let converted = field.dtype() == self.dtype || field.device().is_host_readable() || device.is_host_readable();
+        reached(field.device()) && reached(device) && converted && self.uncopyable(field).is_none()
     }
 
     /// Why a copy could not stand in for the field, if that is because of the element types.

@@ -20,6 +20,7 @@ use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::tensor::PyTensor;
 use crate::py::{place, recycle, stream};
+use crate::tensor::Tensor;
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -111,28 +112,45 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         let elsewhere = request.device.filter(|wanted| *wanted != found);
         if found == Device::CPU && elsewhere.is_none() {
             args::check_stream(stream, found)?;
-        } else if !found.is_host_readable() && !found.is_of_cuda() {
-            check_device(request.device, found)?;
-            return Err(DeviceError::NotOwned { device: found }.into());
-        } else if let Some(wanted) = request.device.filter(|wanted| *wanted == found) {
-            order::check_place(wanted, tensor.descriptor())?;
+        } else {
+            check_owned(&request, tensor.descriptor())?;
         }
         if dims.is_some() || origin.is_some() || may_state_labels(obj, reader, &request)? {
             let dims = dims.map(args::dims).transpose()?;
             let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
             labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
         }
-        match elsewhere {
-            // The stream was that of the memory's device, where the copy begins.
-            Some(wanted) => {
-                *tensor = stream::within(stream, moved_by(found, wanted), || Ok(place::to(py, tensor, wanted, copy)?))?
-            }
-            None if copy == Some(true) => *tensor = copies::like(py, tensor)?,
-            None => {}
+        if let Some(wanted) = elsewhere {
+            *tensor = moved(py, tensor, wanted, &request)?;
+        } else if copy == Some(true) {
+            *tensor = copies::like(py, tensor)?;
         }
         Ok(())
     })?;
     Ok(made.into_any())
+}
+
+/// Refuses memory of a device that nobody here can look after, and memory of CUDA that is not where it is said to be.
+#[cold]
+fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<()> {
+    let found = descriptor.device();
+    if !found.is_host_readable() && !found.is_of_cuda() {
+        check_device(request.device, found)?;
+        return Err(DeviceError::NotOwned { device: found }.into());
+    }
+    if request.device == Some(found) && found.is_of_cuda() {
+        order::check_place(found, descriptor)?;
+    }
+    Ok(())
+}
+
+/// The tensor on the device where it is wanted, in the stream that is stated: one of the device that it leaves, unless that
+/// is the host.
+#[cold]
+fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
+    let found = tensor.descriptor().device();
+    let works = if found == Device::CPU { wanted } else { found };
+    stream::within(request.stream, works, || Ok(place::to(py, tensor, wanted, request.copy)?))
 }
 
 static DESCRIBE: Definition = Definition::new(
@@ -271,11 +289,6 @@ pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescrip
     }
     description.set(obj.clone(), None, "dlpack-c");
     Ok(true)
-}
-
-/// The device in whose streams memory goes from one to the other.
-fn moved_by(found: Device, wanted: Device) -> Device {
-    if found == Device::CPU { wanted } else { found }
 }
 
 /// Describes a PyTorch tensor, if it is one, by the struct that PyTorch lends; `true` if the tensor had to be asked too.

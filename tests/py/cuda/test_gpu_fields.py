@@ -214,3 +214,28 @@ def test_preflight() -> None:
     assert dl.preflight(field, "cupy")
     for device in ("cuda_host", "cuda_managed"):
         assert dl.preflight(dl.zeros((3, 4), device=device), "numpy", write=True)
+
+
+READ, WRITTEN = dl.FieldSpec("float64", "KI"), dl.FieldSpec("float64", "KI", access="w")
+
+
+def test_arguments_of_a_stencil() -> None:
+    signature = dl.Signature(inp=READ, out=WRITTEN, device="cuda:0")
+    inp, out = field_on("cuda:0"), dl.zeros((5, 7), dims="KI", device="cuda:0")
+    with signature.bind(inp=inp, out=out) as bound:
+        assert (bound.inp.ptr, bound.out.ptr) == (inp.ptr, out.ptr)
+    with pytest.raises(dl.DeviceError, match=r'field "inp".*on cpu, wanted on cuda:0'):
+        signature.bind(inp=field_on("cpu"), out=out)
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+def test_arguments_of_a_stencil_are_copied_there_and_back() -> None:
+    for device, inp, out in (
+        ("cuda:0", dl.from_array(numbers(5, 7), "float32", dims="KI"), dl.zeros((5, 7), dims="KI")),
+        ("cpu", field_on("cuda:0"), dl.zeros((5, 7), dims="KI", device="cuda:0")),
+    ):
+        signature = dl.Signature(inp=READ, out=WRITTEN, device=device, on_mismatch="copy")
+        with signature.bind(inp=inp, out=out) as bound:
+            assert (bound.inp.device, bound.out.device) == (device, device)
+            dl.from_dlpack(bound.out)[...] = dl.from_dlpack(bound.inp)
+        assert (held(out) == numbers(5, 7)).all()
