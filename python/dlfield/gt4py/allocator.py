@@ -116,7 +116,7 @@ def allocator(device: Any = "cpu") -> Allocator:
     Raises
     ------
     DeviceError
-        A `device` this build can't allocate on.
+        A `device` other than the host.
 
     Example
     -------
@@ -131,7 +131,13 @@ def allocator(device: Any = "cpu") -> Allocator:
     >>> tensor.dims, tensor.origin, tensor.ptr == field.ndarray.ctypes.data
     (('I', 'K'), (1, 0), True)
     """
-    return Allocator(_native.empty((), device=device).device)
+    where = _native.Device(device)
+    if where != "cpu":
+        raise DeviceError(
+            f"device: found {where}, allowed is 'cpu': fields of gt4py.next on a GPU are CuPy arrays, and this version "
+            "makes none for it"
+        )
+    return Allocator(where)
 
 
 def _relative(domain: Any, aligned_index: Sequence[Any]) -> tuple[int, ...]:
