@@ -23,7 +23,7 @@ def on_device(numbers: list[float]) -> dl.Tensor:
 def test_a_slice_becomes_a_tensor() -> None:
     tensor = on_device([1.0, 2.0, 3.0])
     assert isinstance(tensor, dl.Tensor)
-    assert (tensor.device, tensor.shape, tensor.strides) == ("cuda:0", (3,), (8,))
+    assert (str(tensor.device), tensor.shape, tensor.strides) == ("cuda:0", (3,), (8,))
     np.testing.assert_array_equal(tensor.to_device("cpu").to_numpy(), [1.0, 2.0, 3.0])
 
 
