@@ -60,6 +60,7 @@ test-sim: $(VENV)/.test
 test-cuda: $(VENV)/.test
 	cargo test --features cuda,ndarray --test cuda
 	DLFIELD_REAL_CUDA=1 "$(BIN)/python" -m pytest tests/py/cuda
+	"$(BIN)/python" benches/py cuda --write
 
 # NVRTC 12 is the last that knows GPUs older than those of 2018.
 kernels: $(BIN)/pip
