@@ -15,7 +15,7 @@ WITH ?=
 
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
-SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find src -name '*.rs')
+SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find src -name '*.rs' -o -name '*.ptx')
 EXAMPLE := examples/rust_extension
 EXAMPLE_SOURCES := $(EXAMPLE)/Cargo.toml $(EXAMPLE)/pyproject.toml $(wildcard $(EXAMPLE)/src/*.rs)
 PIP := "$(BIN)/python" -m pip install
@@ -47,7 +47,8 @@ test: $(VENV)/.test $(VENV)/.example
 
 # First the machine as it is, then two on the double: with pools of memory, and without.
 SIM := $(CURDIR)/target/cuda_sim
-test-sim: $(VENV)/.test
+test-sim: $(VENV)/.test $(VENV)/.example
+	CARGO_TARGET_DIR="$(SIM)" cargo test --manifest-path tests/cuda_sim/Cargo.toml
 	cargo test --features cuda,ndarray --test cuda
 	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
 	@for pools in 1 0; do \
@@ -57,7 +58,7 @@ test-sim: $(VENV)/.test
 	    "$(BIN)/python" -m pytest tests/py/cuda || exit 1; \
 	done
 
-test-cuda: $(VENV)/.test
+test-cuda: $(VENV)/.gpu $(VENV)/.example
 	cargo test --features cuda,ndarray --test cuda
 	DLFIELD_REAL_CUDA=1 "$(BIN)/python" -m pytest tests/py/cuda
 	"$(BIN)/python" benches/py cuda --write
@@ -70,6 +71,10 @@ kernels: $(BIN)/pip
 check: $(VENV)/.check features
 	cargo fmt --check
 	cd $(EXAMPLE) && cargo fmt --check
+	cd tests/cuda_sim && cargo fmt --check
+	CARGO_TARGET_DIR="$(SIM)" cargo clippy --manifest-path tests/cuda_sim/Cargo.toml --all-targets -- -D warnings
+	cd tests/cuda_sim/cudart && cargo fmt --check
+	CARGO_TARGET_DIR="$(SIM)" cargo clippy --manifest-path tests/cuda_sim/cudart/Cargo.toml -- -D warnings
 	cd $(EXAMPLE) && cargo clippy --all-features -- -D warnings
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
@@ -126,6 +131,11 @@ $(VENV)/.test: $(SOURCES) | $(BIN)/maturin
 $(VENV)/.bench: $(SOURCES) | $(BIN)/maturin
 	@echo "Building dlfield and installing every framework and the peers (PyTorch is gigabytes)"
 	@$(DEVELOP) --extras demo,test,bench
+	@touch $(VENV)/.demo $(VENV)/.test $@
+
+$(VENV)/.gpu: $(SOURCES) | $(BIN)/maturin
+	@echo "Building dlfield and installing every framework for CUDA (gigabytes)"
+	@$(DEVELOP) --extras demo,test,gpu
 	@touch $(VENV)/.demo $(VENV)/.test $@
 
 $(VENV)/.check: $(SOURCES) | $(BIN)/maturin

@@ -72,7 +72,7 @@ fn what_one_does_under_one_name_the_others_see() {
     });
 }
 
-/// As another library hands it over: nothing is known of who is at work on it, nor whether it outlives the tensor.
+/// As another library hands it over, and may take back as soon as it is let go.
 #[test]
 fn memory_of_others_is_waited_for() {
     on_cuda(|| {
@@ -90,15 +90,6 @@ fn memory_of_others_is_waited_for() {
                 unsafe { field.fill(&[0; 8]) }.unwrap();
                 assert_eq!(elements(&copy), values);
                 put(&field, &values);
-                let refused = stream.record(|| {
-                    // SAFETY: as above.
-                    let copied = unsafe { copy.assign(&theirs()) };
-                    assert!(matches!(copied, Err(Error::Device(DeviceError::Capturing { .. }))));
-                });
-                // Nothing of it was recorded.
-                put(&field, &numbers(&field, 2));
-                stream.launch(&refused);
-                assert_eq!(elements(&copy), values);
             });
         }
     });

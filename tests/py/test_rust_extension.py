@@ -392,14 +392,14 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
 
 
 def test_the_tutorial_shows_the_code_there_is() -> None:
-    text, code = (EXAMPLE / "README.md").read_text(), (EXAMPLE / "src/lib.rs").read_text()
-    flat = " ".join(code.split())
+    text = (EXAMPLE / "README.md").read_text()
+    flat = " ".join(" ".join((EXAMPLE / "src" / name).read_text().split()) for name in ("lib.rs", "gpu.rs"))
     blocks = [block.split("```")[0] for block in text.split("```rust\n")[1:]]
     for block in blocks:
         for line in block.splitlines():
             if line.strip() and "..." not in line:
                 assert " ".join(line.split()) in flat
-    assert len(blocks) == 3
+    assert len(blocks) == 4
 
 
 def test_threads_never_have_what_one_of_them_writes() -> None:

@@ -15,8 +15,9 @@ pub fn on_device(numbers: In<'_, f64, Ix1>) -> PyResult<Tensor> {
         return Err(dlfield::Error::from(DeviceError::NoCuda { device: Device::cuda(0), why }).into());
     }
     let stream = CudaContext::new(0).map_err(of_driver)?.default_stream();
-    let slice = stream.clone_htod(&numbers.array().to_vec()).map_err(of_driver)?;
-    // The vector may be gone only when the driver is done with it.
+    let numbers = numbers.array().to_vec();
+    let slice = stream.clone_htod(&numbers).map_err(of_driver)?;
+    // The driver may read the vector until then.
     stream.synchronize().map_err(of_driver)?;
     Ok(Tensor::try_from(slice)?)
 }

@@ -1,5 +1,42 @@
 """What `watching` has, for every test in here. Never beside the other tests, which are about having no driver."""
 
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from driver import DRIVER, Driver
 from watching import collect_ignore, collect_ignore_glob, driver, kept_for_good, pytest_configure, watched
 
 __all__ = ["collect_ignore", "collect_ignore_glob", "driver", "kept_for_good", "pytest_configure", "watched"]
+
+
+@pytest.fixture(scope="session")
+def torch_with_what_it_keeps() -> Any:
+    """PyTorch, with the streams and events made that it never lets go."""
+    torch = pytest.importorskip("torch")
+    if not torch.backends.cuda.is_built():
+        pytest.skip("PyTorch was built without CUDA")
+    # Else each test's collection would look through all of it.
+    gc.freeze()
+    assert DRIVER is not None
+    with DRIVER.on(0):
+        for device in range(DRIVER.device_count):
+            with torch.cuda.device(device):
+                tensor = torch.empty(1, device="cuda")
+                for priority in (0, -1):
+                    tensor.record_stream(torch.cuda.Stream(priority=priority))
+                copies = [tensor.to(f"cuda:{other}") for other in range(DRIVER.device_count)]
+                torch.cuda.synchronize()
+                del tensor, copies
+        torch.cuda.empty_cache()
+    return torch
+
+
+@pytest.fixture
+def torch(torch_with_what_it_keeps: Any, driver: Driver) -> Iterator[Any]:
+    """PyTorch on the first device, whose context it would leave current; without the memory that it keeps."""
+    with driver.on(0):
+        yield torch_with_what_it_keeps
+        torch_with_what_it_keeps.cuda.empty_cache()

@@ -22,6 +22,9 @@ class Driver:
 
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
+        if IS_FAKE:
+            # PyTorch finds the double of the runtime, if it is loaded after it.
+            ctypes.CDLL("libfakecudart.so", mode=ctypes.RTLD_GLOBAL)
         self.call("cuInit", 0)
         count = c_int()
         self.call("cuDeviceGetCount", byref(count))

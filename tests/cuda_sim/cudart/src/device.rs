@@ -1,0 +1,101 @@
+//! Devices, versions, and the driver's functions by name.
+
+use crate::driver::{self, Handle};
+use crate::properties::Properties;
+use crate::runtime::{self, INVALID_VALUE};
+use crate::{export, export_early};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+const NOT_FOUND: c_int = 500;
+/// The version whose structures these are.
+const VERSION: c_int = 13_000;
+
+export_early! {
+    fn cudaRuntimeGetVersion(version: *mut c_int) {
+        // SAFETY: the caller passes a place for the result.
+        unsafe { version.write(VERSION) };
+        Ok(())
+    }
+
+    fn cudaDriverGetVersion(version: *mut c_int) {
+        driver::cuDriverGetVersion(version)
+    }
+
+    fn cudaGetDeviceCount(count: *mut c_int) {
+        let found = runtime::device_count();
+        // SAFETY: the caller passes a place for the result.
+        unsafe { count.write(*found.as_ref().unwrap_or(&0)) };
+        found.map(|_| ())
+    }
+
+    fn cudaGetDevice(device: *mut c_int) {
+        let found = runtime::device()?;
+        // SAFETY: the caller passes a place for the result.
+        unsafe { device.write(found) };
+        Ok(())
+    }
+
+    fn cudaSetDevice(device: c_int) {
+        runtime::set_device(device)
+    }
+
+    fn cudaGetDeviceProperties(properties: *mut Properties, device: c_int) {
+        runtime::device_count()?;
+        let found = Properties::of(device)?;
+        // SAFETY: the caller passes a place for the result.
+        unsafe { properties.write(found) };
+        Ok(())
+    }
+
+    fn cudaDeviceGetAttribute(value: *mut c_int, number: c_int, device: c_int) {
+        runtime::device_count()?;
+        driver::cuDeviceGetAttribute(value, number, device)
+    }
+
+    fn cudaDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c_int) {
+        runtime::device_count()?;
+        driver::cuDeviceGetPCIBusId(id, room, device)
+    }
+
+    fn cudaDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) {
+        runtime::device_count()?;
+        driver::cuDeviceCanAccessPeer(can, device, peer)
+    }
+
+    fn cudaGetDriverEntryPointByVersion(
+        name: *const c_char,
+        function: *mut *mut c_void,
+        version: c_uint,
+        flags: u64,
+        status: *mut c_int,
+    ) {
+        let version = c_int::try_from(version).map_err(|_| INVALID_VALUE)?;
+        match driver::cuGetProcAddress_v2(name, function, version, flags, status) {
+            // The runtime says so in the status only.
+            Err(NOT_FOUND) => Ok(()),
+            found => found,
+        }
+    }
+}
+
+export! {
+    fn cudaDeviceEnablePeerAccess(peer: c_int, flags: c_uint) {
+        driver::cuCtxEnablePeerAccess(runtime::primary(peer)?, flags)
+    }
+
+    fn cudaDeviceSynchronize() {
+        driver::cuCtxSynchronize()
+    }
+
+    fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        driver::cuCtxGetStreamPriorityRange(least, greatest)
+    }
+
+    fn cudaMemGetInfo(free: *mut usize, total: *mut usize) {
+        driver::cuMemGetInfo_v2(free, total)
+    }
+
+    fn cudaDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int) {
+        driver::cuDeviceGetDefaultMemPool(pool, device)
+    }
+}

@@ -1,0 +1,156 @@
+"""The double of the CUDA runtime with PyTorch on it: what the tests of PyTorch rely on."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from driver import IS_FAKE, Driver
+
+pytestmark = pytest.mark.skipif(not IS_FAKE, reason="about the double")
+
+SIZE = 1000
+RAMP = list(map(float, range(SIZE)))
+
+
+def ramp(torch: Any, device: str = "cuda") -> Any:
+    return torch.arange(float(SIZE)).to(device)
+
+
+def test_devices(driver: Driver, torch: Any) -> None:
+    assert torch.cuda.is_available()
+    assert torch.cuda.device_count() == driver.device_count == 2
+    for device in range(2):
+        found = torch.cuda.get_device_properties(device)
+        assert (found.name, found.major, found.minor) == (f"dlfield fake GPU {device}", 9, 0)
+        assert (found.multi_processor_count, found.warp_size, found.pci_bus_id) == (132, 32, device + 1)
+        assert found.total_memory == driver.memory_info(device)[1] == torch.cuda.mem_get_info(device)[1]
+        assert str(found.uuid).endswith(f"{device:02x}")
+
+
+def test_copies_there_and_back(torch: Any) -> None:
+    for device in ("cuda:0", "cuda:1"):
+        tensor = ramp(torch, device)
+        assert (str(tensor.device), tensor.cpu().tolist()) == (device, RAMP)
+        assert tensor.clone().cpu().tolist() == RAMP
+    for other in ("cuda:0", "cuda:1"):
+        assert tensor.to(other).cpu().tolist() == RAMP
+    assert torch.cuda.current_device() == 0
+
+
+def test_threads_without_a_context(torch: Any) -> None:
+    """The runtime makes that of the thread's device current."""
+    found: list[Any] = []
+
+    def work() -> None:
+        found.append(ramp(torch).cpu().tolist())
+        torch.cuda.set_device(1)
+        found.append(str(torch.empty(1, device="cuda").device))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [RAMP, "cuda:1"]
+    assert torch.cuda.current_device() == 0
+
+
+def test_streams_and_events(torch: Any) -> None:
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert torch.cuda.current_stream().cuda_stream == 0
+    source, target = ramp(torch), torch.empty(SIZE, device="cuda")
+    one, other = torch.cuda.Stream(), torch.cuda.Stream(priority=-1)
+    assert one.cuda_stream != other.cuda_stream
+    torch.cuda.synchronize()
+    with torch.cuda.stream(one):
+        assert torch.cuda.current_stream() == one
+        target.copy_(source)
+        done = torch.cuda.Event(enable_timing=True)
+        done.record()
+    other.wait_event(done)
+    with torch.cuda.stream(other):
+        copied = target.clone()
+        later = torch.cuda.Event(enable_timing=True)
+        later.record()
+    later.synchronize()
+    assert done.query()
+    assert later.query()
+    assert done.elapsed_time(later) >= 0
+    assert copied.cpu().tolist() == RAMP
+
+
+@pytest.mark.misuse("races")
+def test_a_missing_wait(torch: Any) -> None:
+    source, target = ramp(torch), torch.empty(SIZE, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        target.copy_(source)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert target.cpu().tolist() != RAMP
+
+
+def test_the_allocator_waits_for_recorded_streams(torch: Any) -> None:
+    """Memory that another stream was said to use is not handed out before that has done its work."""
+    source, zeros, other = ramp(torch), torch.zeros(SIZE).to("cuda"), torch.cuda.Stream()
+    target = torch.empty(SIZE, device="cuda")
+    torch.cuda.synchronize()
+    tensor = source.clone()
+    other.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(other):
+        target.copy_(tensor)
+    tensor.record_stream(other)
+    address = tensor.data_ptr()
+    del tensor
+    again = zeros.clone()
+    assert again.data_ptr() != address
+    other.synchronize()
+    assert target.cpu().tolist() == RAMP
+
+
+def test_the_allocator_hands_memory_out_again(torch: Any) -> None:
+    tensor = torch.empty(SIZE, device="cuda")
+    address = tensor.data_ptr()
+    del tensor
+    assert torch.empty(SIZE, device="cuda").data_ptr() == address
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda tensor: tensor.fill_(1),
+        lambda tensor: tensor + 1,
+        lambda tensor: tensor.sort(),
+        lambda tensor: tensor[::2].contiguous(),
+        repr,
+    ],
+    ids=["fill", "add", "sort", "contiguous", "repr"],
+)
+def test_kernels_say_that_they_do_not_run(torch: Any, work: Callable[[Any], Any]) -> None:
+    tensor = ramp(torch)
+    with pytest.raises(RuntimeError, match="invalid device function"):
+        work(tensor)
+    # Nothing is left of the error.
+    assert tensor.cpu().tolist() == RAMP
+
+
+@pytest.mark.parametrize("name", ["CUBLAS", "cuFFT"])
+def test_other_libraries_of_cuda_load_and_fail(torch: Any, name: str) -> None:
+    tensor = ramp(torch)
+    with pytest.raises(RuntimeError, match=name):
+        torch.fft.fft(tensor) if name == "cuFFT" else tensor @ tensor
+    assert tensor.cpu().tolist() == RAMP
+
+
+def test_failures_of_the_driver_come_through(driver: Driver, torch: Any) -> None:
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(1 << 40, device="cuda")
+    tensor = ramp(torch)
+    driver.fail("cuMemcpyAsync", 700)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        tensor.cpu()
+    assert tensor.cpu().tolist() == RAMP
+
+
+def test_devices_that_are_not_there(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.empty(3, device="cuda:2")
