@@ -93,38 +93,28 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
     let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
-    if found != Device::CPU || elsewhere.is_some() {
-        return ordered(py, tensor, request, elsewhere);
-    }
-    args::check_stream(request.stream, found)?;
-    let copied = request.copy == Some(true);
-    let copy = if copied { Some(copies::like(py, tensor)?) } else { None };
-    held(py, copy.as_ref().unwrap_or(tensor), request, copied)
-}
-
-/// A capsule for a tensor as it is; `copied` if nobody else has its memory.
-#[inline(always)]
-fn held<'py>(
-    py: Python<'py>,
-    tensor: &Tensor,
-    request: &Request<'_, 'py>,
-    copied: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+    let made = if found != Device::CPU || elsewhere.is_some() {
+        Some(ordered(py, tensor, request, elsewhere)?)
+    } else {
+        args::check_stream(request.stream, found)?;
+        if request.copy == Some(true) { Some(copies::like(py, tensor)?) } else { None }
+    };
+    let there = made.as_ref().unwrap_or(tensor);
+    let copied = request.copy == Some(true) || there.descriptor().ptr() != tensor.descriptor().ptr();
     match request.max_version {
-        Some((major, _)) if major >= 1 => wrap::<DLManagedTensorVersioned>(py, tensor.to_versioned(copied)?, VERSIONED),
-        _ => wrap::<DLManagedTensor>(py, tensor.to_legacy()?, LEGACY),
+        Some((major, _)) if major >= 1 => wrap::<DLManagedTensorVersioned>(py, there.to_versioned(copied)?, VERSIONED),
+        _ => wrap::<DLManagedTensor>(py, there.to_legacy()?, LEGACY),
     }
 }
 
-/// A fresh capsule where a CUDA device is the producer's or the consumer's: with the memory where it is wanted, and the
-/// consumer's work after ours.
+/// The tensor where it is wanted, if a CUDA device is the producer's or the consumer's, with the consumer's work after ours.
 #[cold]
 fn ordered<'py>(
     py: Python<'py>,
     tensor: &Tensor,
     request: &Request<'_, 'py>,
     elsewhere: Option<(i64, i64)>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Tensor> {
     let found = tensor.descriptor().device();
     let refused = |error: PyErr| match elsewhere {
         Some((code, id)) if Kind::Device.is(py, &error) => {
@@ -137,7 +127,7 @@ fn ordered<'py>(
     args::check_stream(request.stream, wanted)?;
     let moved = place::to(py, tensor, wanted, request.copy).map_err(|error| refused(error.into()))?;
     hand_over(py, &moved, request.stream)?;
-    held(py, &moved, request, moved.descriptor().ptr() != tensor.descriptor().ptr())
+    Ok(moved)
 }
 
 /// Puts the consumer's work after ours. Memory of a device is ordered by events: without a stream the consumer works on

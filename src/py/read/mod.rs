@@ -165,7 +165,10 @@ fn probe<'py>(
 ) -> PyResult<Option<Found>> {
     for reader in &BY_TYPE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
-            return Ok(Some((in_order(object, request, purpose, descriptor, reading)?, reader)));
+            if descriptor.device() != Device::CPU {
+                return Ok(Some((in_order(object, request, purpose, descriptor, reading)?, reader)));
+            }
+            return Ok(Some((reading, reader)));
         }
     }
     if is_no_array(object) {
@@ -174,7 +177,9 @@ fn probe<'py>(
     let mut found = None;
     for reader in &BY_ATTRIBUTE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
-            found = Some((in_order(object, request, purpose, descriptor, reading)?, reader));
+            let host = descriptor.device() == Device::CPU;
+            let reading = if host { reading } else { in_order(object, request, purpose, descriptor, reading)? };
+            found = Some((reading, reader));
             break;
         }
     }
@@ -183,8 +188,8 @@ fn probe<'py>(
     Ok(found)
 }
 
-/// Orders the work on memory of a device; that of the host has no order.
-#[inline(always)]
+/// Orders the work on memory that is not the host's, if it is CUDA's.
+#[cold]
 fn in_order(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -193,7 +198,7 @@ fn in_order(
     reading: Reading,
 ) -> PyResult<Reading> {
     let device = descriptor.device();
-    if device != Device::CPU && device.is_of_cuda() {
+    if device.is_of_cuda() {
         return order::found(object, request, purpose, device, reading);
     }
     Ok(reading)

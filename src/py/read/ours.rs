@@ -63,7 +63,11 @@ pub(super) fn owner(object: &Bound<'_, PyAny>) -> Option<Owner> {
 
 /// An owner that keeps the object: what a tensor of ours shares with its views, or else the object itself.
 pub(super) fn keeper(object: &Bound<'_, PyAny>) -> Owner {
-    owner(object).unwrap_or_else(|| keep::owner(&kept(object)))
+    let kept = kept(object);
+    match kept.cast_exact::<PyTensor>() {
+        Ok(tensor) => tensor.get().0.owner().clone(),
+        Err(_) => keep::owner(&kept),
+    }
 }
 
 /// The owner of the tensor of ours that an array's base, or a memoryview, has its memory from.
