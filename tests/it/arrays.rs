@@ -139,31 +139,6 @@ fn what_was_lent_is_read_in_unsafe_code_only() {
 }
 
 #[test]
-fn readers_and_lenders_see_each_other() {
-    for _ in 0..200 {
-        let field = Tensor::from(vec![7u8; 1 << 16]);
-        let start = field.descriptor().ptr().addr();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // What is read is read before anything is written, or is not read.
-                if let Ok(copy) = field.copy() {
-                    // SAFETY: 2**16 elements of a byte.
-                    let copied = unsafe { std::slice::from_raw_parts(copy.descriptor().ptr(), 1 << 16) };
-                    assert!(copied.iter().all(|byte| *byte == 7));
-                }
-            });
-            scope.spawn(|| {
-                let lent = field.to_legacy().unwrap();
-                let start = std::ptr::with_exposed_provenance_mut::<u8>(start);
-                // SAFETY: nobody else may read what was lent, in safe code.
-                unsafe { std::slice::from_raw_parts_mut(start, 1 << 16) }.fill(9);
-                drop(lent);
-            });
-        });
-    }
-}
-
-#[test]
 fn nobody_gets_to_write_what_others_have() {
     let shared =
         |field: &mut Tensor| matches!(field.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Shared)));

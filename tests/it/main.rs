@@ -17,6 +17,8 @@ mod imports;
 mod interfaces;
 mod laid;
 mod layout;
+#[cfg(feature = "ndarray")]
+mod lending;
 mod managed;
 mod naive;
 mod overflow;

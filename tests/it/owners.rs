@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "memory is joined with owners here")]
 
+use std::cell::RefCell;
 use std::sync::Barrier;
 use std::thread;
 
@@ -156,6 +157,21 @@ fn long_chains_are_let_go_link_by_link() {
     assert_eq!((sum(&tensor), drops.count()), (276, 0));
     thread::Builder::new().stack_size(256 << 10).spawn(move || drop(tensor)).unwrap().join().unwrap();
     assert_eq!(drops.count(), LINKS + 1);
+}
+
+/// A thread's variables go one after the other, and what one of them owns may go when others are gone.
+#[test]
+fn long_chains_in_a_threads_variables_are_let_go_link_by_link() {
+    thread_local! {
+        static KEPT: RefCell<Option<Owner>> = const { RefCell::new(None) };
+    }
+    let chain = |links: usize| (0..links).fold(Owner::foreign(()), |before, _| Owner::foreign((before, ())));
+    let thread = thread::Builder::new().stack_size(256 << 10);
+    let made = thread.spawn(move || {
+        KEPT.set(Some(chain(100_000)));
+        drop(chain(100));
+    });
+    made.unwrap().join().unwrap();
 }
 
 /// What panics while it is let go does not keep the others from it, nor those after it.
