@@ -1,0 +1,163 @@
+"""Storages that are allocated: `empty`, `zeros`, `ones`, `full` and what is like another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex, Unpack
+
+from dlfield import _native
+from dlfield._native import Tensor
+from dlfield.storage.kinds import Storage, kind_of
+from dlfield.storage.managed import SoftwareManagedGPUStorage
+from dlfield.storage.parameters import Parameters, labels_of, placement
+from dlfield.storage.state import SyncState
+
+__all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
+
+_Shape = Sequence[SupportsIndex]
+
+
+def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage of undefined values.
+
+    Parameters
+    ----------
+    shape
+        Sizes of the dimensions.
+    dtype
+        Type of the elements.
+    defaults
+        Name of a preset, see `dlfield.presets()`, for the layout, the alignment and the device.
+    device
+        "gpu", "cuda:N", or "cpu" to have the host's where the preset says otherwise.
+    managed
+        Who keeps the sides equal where there is a device: "gt4py" (default) for a buffer on each side, "cuda" for
+        managed memory, None for a buffer on the device alone.
+    dims, halo, layout, aligned_index, alignment_size
+        As in `dlfield.empty`.
+
+    Returns
+    -------
+    Storage
+        A `CPUStorage`, `GPUStorage`, `CUDAManagedGPUStorage` or `SoftwareManagedGPUStorage`.
+
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError
+        As `dlfield.empty`, or an unknown `defaults` or `managed`.
+    DeviceError
+        There is no such device.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> field = storage.empty((4, 3), defaults="gt:cpu_ifirst", halo=(1, 0))
+    >>> type(field).__name__, field.layout, field.halo
+    ('CPUStorage', (1, 0), ((1, 1), (0, 0)))
+    """
+    return _placed(lambda device, **labels: _native.empty(shape, dtype, device=device, **labels), parameters)
+
+
+def zeros(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage of zeros; parameters and errors as `empty`.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> storage.zeros((2,), "int32").to_numpy().tolist()
+    [0, 0]
+    """
+    return _placed(lambda device, **labels: _native.zeros(shape, dtype, device=device, **labels), parameters)
+
+
+def ones(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage of ones; parameters and errors as `empty`.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> storage.ones((2,)).to_numpy().tolist()
+    [1.0, 1.0]
+    """
+    return _placed(lambda device, **labels: _native.ones(shape, dtype, device=device, **labels), parameters)
+
+
+def full(shape: _Shape, fill_value: Any, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage filled with `fill_value`; other parameters and errors as `empty`.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> storage.full((2,), 7.0).to_numpy().tolist()
+    [7.0, 7.0]
+    """
+    return _placed(lambda device, **labels: _native.full(shape, fill_value, dtype, device=device, **labels), parameters)
+
+
+def empty_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage of undefined values; what is not given is as in `data`, a storage or any array.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> field = storage.zeros((4, 3), dims="KI", halo=(1, 0))
+    >>> storage.empty_like(field, halo=(2, 0)).halo
+    ((2, 2), (0, 0))
+    """
+    main = main_of(data)
+    return _placed(lambda device, **labels: _native.empty_like(main, dtype, device=device, **labels), parameters, data)
+
+
+def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage of zeros; what is not given is as in `data`, a storage or any array.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> storage.zeros_like(storage.ones((2,))).to_numpy().tolist()
+    [0.0, 0.0]
+    """
+    main = main_of(data)
+    return _placed(lambda device, **labels: _native.zeros_like(main, dtype, device=device, **labels), parameters, data)
+
+
+def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage of ones; what is not given is as in `data`, a storage or any array.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> storage.ones_like(storage.zeros((2,)), "int32").to_numpy().tolist()
+    [1, 1]
+    """
+    main = main_of(data)
+    return _placed(lambda device, **labels: _native.ones_like(main, dtype, device=device, **labels), parameters, data)
+
+
+def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
+    """Allocate a storage filled with `fill_value`; what is not given is as in `data`, a storage or any array.
+
+    Example
+    -------
+    >>> from dlfield import storage
+    >>> storage.full_like(storage.zeros((2,)), 3.0).to_numpy().tolist()
+    [3.0, 3.0]
+    """
+    main = main_of(data)
+    return _placed(
+        lambda device, **labels: _native.full_like(main, fill_value, dtype, device=device, **labels), parameters, data
+    )
+
+
+def main_of(data: Any) -> Any:
+    """Return the tensor with the parameters of a storage; another array as it is."""
+    return data._main if isinstance(data, Storage) and not isinstance(data, Tensor) else data
+
+
+def _placed(make: Callable[..., Tensor], parameters: Parameters, data: Any = None) -> Storage:
+    """Make the buffers there are to be, each filled where it is."""
+    where, labels = placement(parameters, data), labels_of(parameters)
+    if where.is_pair:
+        return SoftwareManagedGPUStorage.whole(make("cpu", **labels), make(where.device, **labels), SyncState())
+    tensor = make(where.memory, **labels)
+    return kind_of(tensor)(tensor)

@@ -1,0 +1,264 @@
+"""Storages from data: copied by `storage`, or on the buffers that there are by `as_storage`."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from dlfield import _native
+from dlfield._native import ExchangeError, LayoutError, NoSuchBufferError, NotAnArrayError, Tensor
+from dlfield.storage.allocate import empty
+from dlfield.storage.kinds import Storage, kind_of, with_halo
+from dlfield.storage.managed import SoftwareManagedGPUStorage
+from dlfield.storage.parameters import Parameters, is_on_device, labels_of, placement
+from dlfield.storage.state import SyncState
+from dlfield.storage.validate import check_pair, check_parameters
+from dlfield.storage.values import readable
+
+__all__ = ["as_storage", "storage"]
+
+
+def storage(
+    data: Any = None,
+    device_data: Any = None,
+    *,
+    copy: bool = True,
+    sync_state: SyncState | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    **parameters: Unpack[Parameters],
+) -> Storage:
+    """Allocate a storage with the values of `data`.
+
+    What is not given is looked for in the preset `defaults`, then in `data` or `device_data`, then it has the default
+    that `empty` has. Without data the values are undefined.
+
+    Parameters
+    ----------
+    data
+        Anything `np.asarray()` or `dlfield.from_dlpack` takes.
+    device_data
+        The values on a device. With `data` these are two buffers of the same values.
+    copy
+        False does what `as_storage` does.
+    sync_state
+        Which of `data` and `device_data` is up to date; default both.
+    shape, dtype
+        Sizes and type of the elements; default those of the data, and float64. The values are cast to `dtype`.
+    defaults, device, managed, dims, halo, layout, aligned_index, alignment_size
+        As in `empty`.
+
+    Returns
+    -------
+    Storage
+        As for `empty`.
+
+    Raises
+    ------
+    LayoutError
+        There are neither data nor `shape`, or they disagree, or as `empty`.
+    NoSuchBufferError
+        `sync_state` says that a buffer is up to date which is missing.
+    ExchangeError
+        `sync_state` is not that of the storage `data`.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from dlfield import storage
+    >>> field = storage.storage(np.arange(3.0), dims="K", defaults="gtx86")
+    >>> field.dims, field.to_numpy().tolist()
+    (('K',), [0.0, 1.0, 2.0])
+    """
+    if not copy:
+        return as_storage(data, device_data, sync_state=sync_state, shape=shape, dtype=dtype, **parameters)
+    if data is None and device_data is None:
+        return _without_data(shape, dtype, sync_state, parameters)
+    data = _array(data)
+    where = placement(parameters, data, device_data)
+    host, device, state = _sources(data, device_data, sync_state)
+    labels = labels_of(parameters)
+    like = host if host is not None else device
+    _check_shape(shape, like)
+    both = where.is_pair and host is not None and device is not None and state == SyncState.SYNC_CLEAN
+    if both:
+        _check_shape(_native.describe(host).shape, device)
+    on_host = host is not None and state != SyncState.SYNC_DEVICE_DIRTY
+    # The side that is up to date, and nearer to where the values go.
+    if on_host and device is not None and state == SyncState.SYNC_CLEAN and where.device is not None:
+        on_host = where.is_pair
+    source = host if on_host else device
+
+    def made(side: str, values: Any) -> Tensor:
+        tensor = _native.empty_like(source, dtype, device=side, **labels)
+        if values is not None:
+            tensor[...] = values
+        return tensor
+
+    if not where.is_pair:
+        tensor = made(where.memory, source)
+        return kind_of(tensor)(tensor)
+    assert where.device is not None
+    first = made("cpu", host if on_host else None)
+    second = made(where.device, device if both or not on_host else None)
+    left = SyncState.SYNC_HOST_DIRTY if on_host else SyncState.SYNC_DEVICE_DIRTY
+    return SoftwareManagedGPUStorage.whole(first, second, SyncState(SyncState.SYNC_CLEAN if both else left))
+
+
+def as_storage(
+    data: Any = None,
+    device_data: Any = None,
+    *,
+    sync_state: SyncState | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    **parameters: Unpack[Parameters],
+) -> Storage:
+    """Make a storage on the buffers that are given, without copying them; without any, `empty`.
+
+    Where a buffer on each side is wanted and one is given, the other is allocated.
+
+    Parameters
+    ----------
+    data, device_data
+        The buffers: arrays that `dlfield.from_dlpack` takes, or storages.
+    sync_state
+        Which buffer is up to date; default both, or the one that is given. For buffers of a storage it must be that
+        storage's.
+    shape, dtype, defaults, device, managed, dims, halo, layout, aligned_index, alignment_size
+        As in `storage`; they must be what the buffers have.
+
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError
+        The buffers are not what the parameters say, or disagree.
+    NoSuchBufferError
+        A buffer is missing.
+    ExchangeError
+        `sync_state` is that of other buffers.
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from dlfield import storage
+    >>> array = np.zeros((4, 3))
+    >>> field = storage.as_storage(array, halo=(1, 0))
+    >>> field[1, 2] = 5.0
+    >>> float(array[1, 2])
+    5.0
+    """
+    if data is None and device_data is None:
+        return _without_data(shape, dtype, sync_state, parameters)
+    where = placement(parameters, data, device_data)
+    if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
+        sync_state = _state_of(data, sync_state)
+        pair = [data._main, data._device]
+    else:
+        pair = [data, device_data]
+        if device_data is None and is_on_device(data):
+            pair = [None, data]
+    host, device = (
+        None if buffer is None else _wrapped(buffer, on_device, parameters)
+        for buffer, on_device in zip(pair, (False, True), strict=True)
+    )
+    for name, buffer in (("data", host), ("device_data", device)):
+        if buffer is not None:
+            check_parameters(name, buffer, shape, dtype, parameters)
+    if host is not None and device is not None:
+        check_pair(host, device)
+    if where.is_pair:
+        assert where.device is not None
+        return _paired(host, device, where.device, sync_state)
+    if host is not None and device is not None and device_data is not None:
+        raise LayoutError(f"managed: found {where.managed!r} with two buffers, must be 'gt4py'; or pass one buffer")
+    found = host if where.memory in ("cpu", "cuda_managed") else device
+    if found is None or (kind_of(found) is kind_of(_native.empty(0, device="cpu"))) != (where.memory == "cpu"):
+        raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
+    return kind_of(found)(found)
+
+
+def _without_data(shape: Any, dtype: Any, sync_state: SyncState | None, parameters: Parameters) -> Storage:
+    if shape is None:
+        raise LayoutError("shape: found None, must be given where there are no data to take it from")
+    if sync_state is not None:
+        raise ExchangeError("sync_state: found one without buffers that it could speak of; pass data or device_data")
+    return empty(shape, "float64" if dtype is None else dtype, **parameters)
+
+
+def _array(data: Any) -> Any:
+    """Return what has values in some other form, as a list, as an array."""
+    if data is None or isinstance(data, Storage):
+        return data
+    try:
+        _native.describe(data)
+    except NotAnArrayError:
+        return np.asarray(data)
+    return data
+
+
+def _sources(data: Any, device_data: Any, sync_state: SyncState | None) -> tuple[Any, Any, int]:
+    """Return what the values are copied from on each side, and which of them is up to date."""
+    if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
+        sync_state = _state_of(data, sync_state)
+        return data._main, data._device, sync_state.state
+    state = SyncState.SYNC_CLEAN if sync_state is None else sync_state.state
+    if device_data is None and is_on_device(data):
+        data, device_data = None, data
+    host, device = (_readable(data, None), _readable(device_data, "gpu"))
+    for missing, says, name in (
+        (host is None, SyncState.SYNC_HOST_DIRTY, "data"),
+        (device is None, SyncState.SYNC_DEVICE_DIRTY, "device_data"),
+    ):
+        if missing and state == says:
+            raise NoSuchBufferError(f"{name}: found None, but {sync_state!r} says that its buffer is up to date")
+    return host, device, state
+
+
+def _readable(buffer: Any, device: str | None) -> Any:
+    if buffer is None:
+        return None
+    with readable(buffer, device) as found:
+        return found
+
+
+def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> SyncState:
+    if sync_state not in (None, data.sync_state):
+        raise ExchangeError("sync_state: it is not that of the storage data; leave it out")
+    return data.sync_state
+
+
+def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
+    """Return the tensor on a buffer, with the labels that are given."""
+    buffer = getattr(buffer, "_main", buffer)
+    side = _native.describe(buffer).device if on_device or isinstance(buffer, Tensor) else None
+    if on_device and side is not None and side.type in ("cpu", "cuda_host"):
+        raise NoSuchBufferError(f"device_data: found a buffer on {side}, must be one of a device; pass it as data")
+    tensor = _native.from_dlpack(buffer, device=side, copy=False, dims=parameters.get("dims"))
+    halo = parameters.get("halo")
+    return tensor if halo is None else with_halo(tensor, halo)
+
+
+def _paired(host: Tensor | None, device: Tensor | None, gpu: str, sync_state: SyncState | None) -> Storage:
+    one_sided = SyncState.SYNC_HOST_DIRTY if device is None else SyncState.SYNC_DEVICE_DIRTY
+    alone = host is None or device is None
+    if sync_state is None:
+        sync_state = SyncState(one_sided if alone else SyncState.SYNC_CLEAN)
+    elif alone and sync_state.state != one_sided:
+        missing = "data" if host is None else "device_data"
+        raise NoSuchBufferError(f"{missing}: found None, but {sync_state!r} says that its buffer is up to date")
+    for name, buffer in (("data", host), ("device_data", device)):
+        if buffer is not None and buffer.readonly:
+            raise ExchangeError(f"{name}: it is read-only, and what is modified on the other side is copied to it")
+    if host is None:
+        assert device is not None
+        host = _native.empty_like(device, device="cpu")
+    if device is None:
+        device = _native.empty_like(host, device=gpu)
+    return SoftwareManagedGPUStorage.whole(host, device, sync_state)
+
+
+def _check_shape(shape: Any, like: Any) -> None:
+    found = _native.describe(like).shape
+    if shape is not None and tuple(shape) != found:
+        raise LayoutError(f"shape: found {tuple(shape)}, but the data has {found}")

@@ -1,0 +1,118 @@
+"""Which side of a host/device pair holds the values: shared by all storages on the pair."""
+
+from typing import ClassVar
+
+from dlfield._native import Error, ExchangeError, Tensor
+
+__all__ = ["SyncState"]
+
+
+class SyncState:
+    """Which buffer of a `SoftwareManagedGPUStorage` was modified last.
+
+    All views of a pair of buffers have the same `SyncState`. It keeps the whole pair, so that a view, too, synchronizes
+    all that the state speaks of.
+
+    Parameters
+    ----------
+    state
+        `SYNC_CLEAN`, `SYNC_HOST_DIRTY` or `SYNC_DEVICE_DIRTY`.
+
+    Raises
+    ------
+    ExchangeError
+        Another `state`.
+
+    Example
+    -------
+    >>> from dlfield.storage import SyncState
+    >>> sync_state = SyncState(SyncState.SYNC_HOST_DIRTY)
+    >>> sync_state
+    SyncState(SYNC_HOST_DIRTY)
+    >>> sync_state.state = SyncState.SYNC_CLEAN
+    """
+
+    SYNC_CLEAN: ClassVar[int] = 0
+    SYNC_HOST_DIRTY: ClassVar[int] = 1
+    SYNC_DEVICE_DIRTY: ClassVar[int] = 2
+
+    __slots__ = ("_pair", "_state")
+
+    def __init__(self, state: int = SYNC_CLEAN) -> None:
+        self._pair: tuple[Tensor, Tensor] | None = None
+        self.state = state
+
+    @property
+    def state(self) -> int:
+        """Return `SYNC_CLEAN`, `SYNC_HOST_DIRTY` or `SYNC_DEVICE_DIRTY`."""
+        return self._state
+
+    @state.setter
+    def state(self, state: int) -> None:
+        if state not in (self.SYNC_CLEAN, self.SYNC_HOST_DIRTY, self.SYNC_DEVICE_DIRTY):
+            allowed = "SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY and SyncState.SYNC_DEVICE_DIRTY"
+            raise ExchangeError(f"state: found {state!r}, allowed are {allowed}")
+        self._state = state
+
+    def __repr__(self) -> str:
+        return f"SyncState({('SYNC_CLEAN', 'SYNC_HOST_DIRTY', 'SYNC_DEVICE_DIRTY')[self._state]})"
+
+    def adopt(self, host: Tensor, device: Tensor) -> None:
+        """Take a pair over, or check that it is part of the one that the state speaks of.
+
+        Raises
+        ------
+        ExchangeError
+            The state is another pair's.
+        """
+        if self._pair is None:
+            self._pair = host, device
+            return
+        whole = self._pair
+        places = [_place(part, base) for part, base in zip((host, device), whole, strict=True)]
+        if None in places or places[0] != places[1]:
+            raise ExchangeError(
+                "sync_state: it belongs to other buffers; pass that of the storage which data and device_data are from, "
+                "or a new SyncState"
+            )
+
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Return the whole buffers, host and device."""
+        if self._pair is None:
+            raise Error("sync_state: it has no buffers yet")
+        return self._pair
+
+    def is_whole(self, part: Tensor) -> bool:
+        """Return whether a view of one of the buffers is all of it."""
+        return part.size == self.pair()[0].size
+
+    def host_to_device(self, *, force: bool) -> None:
+        """Copy from the host where it was modified."""
+        if force or self._state == self.SYNC_HOST_DIRTY:
+            host, device = self.pair()
+            device[...] = host
+            self._state = self.SYNC_CLEAN
+
+    def device_to_host(self, *, force: bool) -> None:
+        """Copy from the device where it was modified."""
+        if force or self._state == self.SYNC_DEVICE_DIRTY:
+            host, device = self.pair()
+            host[...] = device
+            self._state = self.SYNC_CLEAN
+
+
+def _place(part: Tensor, whole: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the first element's index and the steps, counted in `whole`; None where it is no part of it."""
+    if part.size == 0 or part.dtype != whole.dtype:
+        return ((), ()) if part.dtype == whole.dtype else None
+    index, rest = [0] * whole.ndim, part.ptr - whole.ptr
+    for axis in sorted(range(whole.ndim), key=lambda axis: -abs(whole.strides[axis])):
+        stride = whole.strides[axis]
+        if stride > 0:
+            index[axis], rest = divmod(rest, stride)
+    inside = all(0 <= at < size for at, size in zip(index, whole.shape, strict=True))
+    if rest != 0 or not inside:
+        return None
+    last = part.ptr + sum((size - 1) * max(step, 0) for size, step in zip(part.shape, part.strides, strict=True))
+    end = whole.ptr + sum((size - 1) * step for size, step in zip(whole.shape, whole.strides, strict=True))
+    return (tuple(index), part.shape) if last <= end else None

@@ -1,0 +1,72 @@
+"""Whether given buffers are what the parameters say, and fit each other."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dlfield import _native
+from dlfield._native import DimsError, DTypeError, LayoutError, Tensor
+from dlfield.storage.parameters import Parameters
+
+__all__ = ["check_pair", "check_parameters"]
+
+
+def check_parameters(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> None:
+    """Raise an error where a buffer is not what the parameters say."""
+    if shape is not None and tuple(shape) != buffer.shape:
+        raise LayoutError(f"shape: found {tuple(shape)}, but {name} has {buffer.shape}")
+    if dtype is not None and np.dtype(dtype) != buffer.dtype:
+        raise DTypeError(f"dtype: found {np.dtype(dtype)}, but {name} has {buffer.dtype}; storage() copies and casts")
+    defaults, layout = parameters.get("defaults"), parameters.get("layout")
+    if defaults is not None or layout is not None:
+        # An allocation of nothing has the layout that is meant.
+        like = _native.empty(
+            (0,) * buffer.ndim, buffer.dtype, backend=defaults, dims=buffer.dims, layout=layout, device="cpu"
+        )
+        if not _is_laid_out(buffer, like.layout):
+            said = (
+                f"layout: found {like.layout}" if layout is not None else f"defaults: {defaults!r} wants {like.layout}"
+            )
+            raise LayoutError(f"{said}, but {name} has {buffer.layout}; storage() copies into another layout")
+    _check_alignment(name, buffer, parameters)
+
+
+def check_pair(host: Tensor, device: Tensor) -> None:
+    """Raise an error where two buffers can't be sides of one storage."""
+    if host.shape != device.shape:
+        raise LayoutError(f"device_data: its shape {device.shape} must be that of data, {host.shape}")
+    if host.dtype != device.dtype:
+        raise DTypeError(f"device_data: its dtype {device.dtype} must be that of data, {host.dtype}")
+    if not _is_laid_out(device, host.layout):
+        raise LayoutError(f"device_data: its layout {device.layout} must be that of data, {host.layout}")
+    if host.dims != device.dims:
+        raise DimsError(f"device_data: its dims {device.dims} must be those of data, {host.dims}")
+
+
+def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
+    """Return whether the strides decrease as a layout says; a size of one has any stride."""
+    order = sorted(range(buffer.ndim), key=lambda axis: layout[axis])
+    strides = [abs(buffer.strides[axis]) for axis in order if buffer.shape[axis] > 1]
+    return buffer.size == 0 or all(one >= two for one, two in pairwise(strides))
+
+
+def _check_alignment(name: str, buffer: Tensor, parameters: Parameters) -> None:
+    alignment, index = parameters.get("alignment_size"), parameters.get("aligned_index")
+    if index is not None and len(index) != buffer.ndim:
+        raise LayoutError(
+            f"aligned_index: found {len(index)} entries, must be one for each of {buffer.ndim} dimensions"
+        )
+    if alignment is None or buffer.size == 0:
+        return
+    if int(alignment) < 1:
+        raise LayoutError(f"alignment_size: found {int(alignment)}, must be 1 or more")
+    place = [int(at) for at in index] if index is not None else [lower for lower, _ in buffer.halo]
+    address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
+    if address % int(alignment):
+        raise LayoutError(
+            f"alignment_size: found {int(alignment)}, but the address of {name} at {tuple(place)} is no multiple of it; "
+            "storage() copies into aligned memory"
+        )
