@@ -15,8 +15,9 @@ True
 """
 
 from dlfield.storage.allocate import empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
+from dlfield.storage.base import Storage
 from dlfield.storage.create import as_storage, storage
-from dlfield.storage.kinds import CPUStorage, CUDAManagedGPUStorage, GPUStorage, Storage
+from dlfield.storage.kinds import CPUStorage, CUDAManagedGPUStorage, GPUStorage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 from dlfield.storage.state import SyncState
 

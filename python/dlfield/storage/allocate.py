@@ -7,9 +7,10 @@ from typing import Any, SupportsIndex, Unpack
 
 from dlfield import _native
 from dlfield._native import Tensor
-from dlfield.storage.kinds import Storage, kind_of
+from dlfield.storage.base import Storage
+from dlfield.storage.kinds import kind_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, labels_of, placement
+from dlfield.storage.parameters import Parameters, has_kind, labels_of, placement
 from dlfield.storage.state import SyncState
 
 __all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
@@ -151,7 +152,7 @@ def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpac
 
 def main_of(data: Any) -> Any:
     """Return the tensor with the parameters of a storage; another array as it is."""
-    return data._main if isinstance(data, Storage) and not isinstance(data, Tensor) else data
+    return data._main if has_kind(data) else data
 
 
 def _placed(make: Callable[..., Tensor], parameters: Parameters, data: Any = None) -> Storage:

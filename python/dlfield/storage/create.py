@@ -9,7 +9,8 @@ import numpy as np
 from dlfield import _native
 from dlfield._native import ExchangeError, LayoutError, NoSuchBufferError, NotAnArrayError, Tensor
 from dlfield.storage.allocate import empty
-from dlfield.storage.kinds import Storage, kind_of, with_halo
+from dlfield.storage.base import Storage, memory_of, with_halo
+from dlfield.storage.kinds import kind_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 from dlfield.storage.parameters import Parameters, is_on_device, labels_of, placement
 from dlfield.storage.state import SyncState
@@ -153,15 +154,13 @@ def as_storage(
     where = placement(parameters, data, device_data)
     if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
         sync_state = _state_of(data, sync_state)
-        pair = [data._main, data._device]
+        pair: tuple[Any, Any] = (data._main, data._device)
     else:
-        pair = [data, device_data]
+        pair = (data, device_data)
         if device_data is None and is_on_device(data):
-            pair = [None, data]
-    host, device = (
-        None if buffer is None else _wrapped(buffer, on_device, parameters)
-        for buffer, on_device in zip(pair, (False, True), strict=True)
-    )
+            pair = (None, data)
+    host = None if pair[0] is None else _wrapped(pair[0], False, parameters)
+    device = None if pair[1] is None else _wrapped(pair[1], True, parameters)
     for name, buffer in (("data", host), ("device_data", device)):
         if buffer is not None:
             check_parameters(name, buffer, shape, dtype, parameters)
@@ -172,8 +171,9 @@ def as_storage(
         return _paired(host, device, where.device, sync_state)
     if host is not None and device is not None and device_data is not None:
         raise LayoutError(f"managed: found {where.managed!r} with two buffers, must be 'gt4py'; or pass one buffer")
-    found = host if where.memory in ("cpu", "cuda_managed") else device
-    if found is None or (kind_of(found) is kind_of(_native.empty(0, device="cpu"))) != (where.memory == "cpu"):
+    found = device if host is None else host
+    wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
+    if found is None or memory_of(found) != wanted:
         raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
     return kind_of(found)(found)
 

@@ -1,232 +1,15 @@
-"""The kinds of storages, and what those with one buffer do."""
+"""The kinds of storages that have one buffer."""
 
 from __future__ import annotations
 
-from typing import Any, Self, SupportsIndex
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from dlfield._native import Tensor, _restate
-from dlfield.storage.values import plain_key, readable
+from dlfield._native import Tensor
+from dlfield.storage.base import Storage, memory_of
 
-__all__ = ["CPUStorage", "CUDAManagedGPUStorage", "GPUStorage", "Storage", "kind_of"]
-
-
-class _Kind(type):
-    """Counts a `Tensor` as a storage of the kind that its memory is."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        if isinstance(instance, Tensor):
-            return issubclass(kind_of(instance), cls)
-        return super().__instancecheck__(instance)
-
-
-class Storage(metaclass=_Kind):
-    """A field in one or two buffers: the class to check types with.
-
-    Storages are made by `storage`, `as_storage`, `empty` and the like. A `dlfield.Tensor` is a storage, too: one of the
-    host's memory a `CPUStorage`, of a device's a `GPUStorage`, of managed memory a `CUDAManagedGPUStorage`.
-
-    Example
-    -------
-    >>> import dlfield as dl
-    >>> from dlfield import storage
-    >>> isinstance(dl.zeros((4, 3)), storage.CPUStorage)
-    True
-    >>> isinstance(storage.zeros((4, 3)), storage.Storage)
-    True
-    """
-
-    __slots__ = ("_main",)
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._main = tensor
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
-        return self._main.shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next, along each dimension."""
-        return self._main.strides
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return self._main.ndim
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements, without padding."""
-        return self._main.nbytes
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the elements."""
-        return self._main.dtype
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Labels of the dimensions."""
-        return self._main.dims
-
-    @property
-    def layout(self) -> tuple[int, ...]:
-        """Rank of each dimension's stride, 0 for the largest."""
-        return self._main.layout
-
-    @property
-    def alignment_size(self) -> int:
-        """Bytes that the address of the element at `aligned_index` is a multiple of."""
-        return self._main.alignment_size
-
-    @property
-    def aligned_index(self) -> tuple[int, ...]:
-        """Index of the element whose address is aligned."""
-        return self._main.aligned_index
-
-    @property
-    def halo(self) -> tuple[tuple[int, int], ...]:
-        """Widths of the halo, lower and upper, for each dimension.
-
-        It can be set, to pairs or to one number for both. The memory stays as it is, and with it the aligned element.
-
-        Example
-        -------
-        >>> from dlfield import storage
-        >>> field = storage.zeros((4, 3))
-        >>> field.halo = (1, (0, 2))
-        >>> field.domain_view.shape
-        (2, 1)
-        """
-        return self._main.halo
-
-    @halo.setter
-    def halo(self, halo: Any) -> None:
-        self._main = with_halo(self._main, halo)
-
-    @property
-    def device(self) -> str | None:
-        """Name of the device that has a buffer, as `cuda:0`; None if only the host has one."""
-        return None
-
-    @property
-    def data(self) -> memoryview | None:
-        """Memory of the host buffer, None if there is none."""
-        return None
-
-    @property
-    def device_data(self) -> Any:
-        """`cupy.cuda.MemoryPointer` of the device buffer, None if there is none."""
-        return None
-
-    @property
-    def domain_view(self) -> Self:
-        """View of what the halo leaves."""
-        return type(self)(self._main.domain_view)
-
-    @property
-    def __gt_data_interface__(self) -> dict[str | tuple[str, int] | None, dict[str, Any]]:
-        return self._main.__gt_data_interface__
-
-    @property
-    def __gt_dims__(self) -> tuple[str, ...]:
-        return self.dims
-
-    @property
-    def __gt_origin__(self) -> tuple[int, ...]:
-        return self._main.origin
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}{repr(self._main).removeprefix('Tensor')}"
-
-    def __len__(self) -> int:
-        return len(self._main)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Any:
-        return self._main.__array__(dtype, copy)
-
-    def __getitem__(self, key: Any, /) -> Any:
-        found = self._main[plain_key(key)]
-        return type(self)(found) if isinstance(found, Tensor) else found
-
-    def __setitem__(self, key: Any, value: Any, /) -> None:
-        with readable(value, self.device) as source:
-            self._main[plain_key(key)] = source
-
-    def copy(self) -> Self:
-        """Return a storage with the same parameters and a copy of the values."""
-        return type(self)(self._main.copy())
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None, /) -> Self:
-        return self.copy()
-
-    def transpose(self, *axes: Any) -> Self:
-        """Return a view with permuted dimensions; `axes` are numbers or labels, default is the reverse.
-
-        Example
-        -------
-        >>> from dlfield import storage
-        >>> storage.zeros((4, 3)).transpose("J", "I").shape
-        (3, 4)
-        """
-        return type(self)(self._main.transpose(*axes))
-
-    def to_numpy(self) -> npt.NDArray[Any]:
-        """Return the NumPy array on the host buffer.
-
-        Raises
-        ------
-        NoSuchBufferError
-            There is no host buffer.
-        """
-        return self._main.to_numpy()
-
-    def to_cupy(self) -> Any:
-        """Return the CuPy array on the device buffer.
-
-        Raises
-        ------
-        NoSuchBufferError
-            There is no device buffer.
-        """
-        return self._main.to_cupy()
-
-    def to_ndarray(self) -> Any:
-        """Return the CuPy array on the device buffer if there is one, else the NumPy array on the host buffer."""
-        return self.to_numpy() if self.device is None else self.to_cupy()
-
-    def host_to_device(self, *, force: bool = False) -> None:
-        """Copy to the device what was modified on the host; nothing to do in a storage with one buffer."""
-
-    def device_to_host(self, *, force: bool = False) -> None:
-        """Copy to the host what was modified on the device; nothing to do in a storage with one buffer."""
-
-    def set_host_modified(self) -> None:
-        """Mark the host buffer as modified; nothing to do in a storage with one buffer."""
-
-    def set_device_modified(self) -> None:
-        """Mark the device buffer as modified; nothing to do in a storage with one buffer."""
-
-    def set_synchronized(self) -> None:
-        """Mark the buffers as equal; nothing to do in a storage with one buffer."""
-
-    def synchronize(self) -> None:
-        """Make the buffers equal; nothing to do in a storage with one buffer."""
-
-    def is_on_gpu(self) -> bool:
-        """Return whether the values can be read on a device without a copy."""
-        return self.device is not None
-
-    def read_side(self, device: str | None) -> Tensor:
-        """Return the buffer to read from on a device, None for the host, or the only one there is."""
-        return self._main
+__all__ = ["CPUStorage", "CUDAManagedGPUStorage", "GPUStorage", "kind_of"]
 
 
 class _Exchanged(Storage):
@@ -252,6 +35,7 @@ class CPUStorage(_Exchanged):
     """
 
     __slots__ = ()
+    _memory = frozenset({"host"})
 
     @property
     def data(self) -> memoryview:
@@ -267,6 +51,7 @@ class GPUStorage(_Exchanged):
     """A storage with a buffer of a device."""
 
     __slots__ = ()
+    _memory = frozenset({"device"})
 
     @property
     def device(self) -> str:
@@ -288,10 +73,16 @@ class GPUStorage(_Exchanged):
         return cast.copy() if copy and cast is array else cast
 
 
-class CUDAManagedGPUStorage(CPUStorage):
+class CUDAManagedGPUStorage(_Exchanged):
     """A storage with one buffer of managed memory, which host and device use."""
 
     __slots__ = ()
+    _memory = frozenset({"managed"})
+
+    @property
+    def data(self) -> memoryview:
+        """Memory of the buffer."""
+        return self.to_numpy().data
 
     @property
     def device(self) -> str:
@@ -304,21 +95,15 @@ class CUDAManagedGPUStorage(CPUStorage):
         return self.to_cupy().data
 
     @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._main.__array_interface__
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return self._main.__cuda_array_interface__
 
 
 def kind_of(tensor: Tensor) -> type[Storage]:
     """Return the kind of storage that the memory of a tensor makes."""
-    if tensor.device.type in ("cpu", "cuda_host"):
-        return CPUStorage
-    return CUDAManagedGPUStorage if tensor.device.type == "cuda_managed" else GPUStorage
-
-
-def with_halo(tensor: Tensor, halo: Any) -> Tensor:
-    """Return a tensor on the same memory with another halo, and the origin that follows from it."""
-    pairs = [(int(width), int(width)) if isinstance(width, SupportsIndex) else tuple(width) for width in halo]
-    # Rows are padded where the alignment asks for it, as in every allocation of a storage.
-    padding = "row" if tensor.alignment_size > tensor.itemsize else "none"
-    promised = (list(tensor.layout), padding, tensor.alignment_size, list(tensor.aligned_index))
-    return _restate(tensor, (list(tensor.dims), None, pairs, *promised))
+    kinds: dict[str, type[Storage]] = {"host": CPUStorage, "managed": CUDAManagedGPUStorage, "device": GPUStorage}
+    return kinds[memory_of(tensor)]

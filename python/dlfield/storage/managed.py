@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dlfield._native import Tensor, empty_like
-from dlfield.storage.kinds import Storage, with_halo
+from dlfield.storage.base import Storage, with_halo
 from dlfield.storage.state import SyncState
 from dlfield.storage.values import is_on_gpu, plain_key, readable
 
@@ -33,6 +33,7 @@ class SoftwareManagedGPUStorage(Storage):
     """
 
     __slots__ = ("_device", "_state")
+    _memory = frozenset()
 
     def __init__(self, host: Tensor, device: Tensor, sync_state: SyncState) -> None:
         super().__init__(host)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeGuard
 
 from dlfield import _native
-from dlfield._native import Device, LayoutError, NotAnArrayError, Tensor
-from dlfield.storage.kinds import CUDAManagedGPUStorage, GPUStorage, Storage
+from dlfield._native import Device, LayoutError, NotAnArrayError
+from dlfield.storage.base import Storage
+from dlfield.storage.kinds import CUDAManagedGPUStorage, GPUStorage
 
-__all__ = ["Managed", "Parameters", "Placement", "Unset", "is_on_device", "labels_of", "placement"]
+__all__ = ["Managed", "Parameters", "Placement", "Unset", "has_kind", "is_on_device", "labels_of", "placement"]
 
 
 class Unset(Enum):
@@ -94,18 +95,27 @@ def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
     if defaults is not None and defaults not in ("C", "F"):
         return _gpu(presets[defaults].device)
     for buffer in (device_data, data):
-        if isinstance(buffer, Storage):
-            device = buffer.device
-            if device is not None:
-                return _gpu(device if isinstance(device, Device) else Device(device))
-        elif buffer is not None:
-            try:
-                found = _gpu(_native.describe(buffer).device)
-            except NotAnArrayError:
-                continue
-            if found is not None:
-                return found
+        found = _device_of(buffer)
+        if found is not None:
+            return found
     return None if device_data is None else "cuda:0"
+
+
+def _device_of(buffer: Any) -> str | None:
+    """Return the device that has memory of a buffer, None if only the host has."""
+    if has_kind(buffer):
+        return buffer.device
+    if buffer is None:
+        return None
+    try:
+        return _gpu(_native.describe(buffer).device)
+    except NotAnArrayError:
+        return None
+
+
+def has_kind(buffer: Any) -> TypeGuard[Storage]:
+    """Return whether a buffer is one of the storages' own classes, and no tensor."""
+    return issubclass(type(buffer), Storage)
 
 
 def _gpu(device: Device) -> str | None:
@@ -127,8 +137,6 @@ def _managed_of(data: Any, device_data: Any) -> Literal["gt4py", "cuda"] | None:
 
 def is_on_device(buffer: Any) -> bool:
     """Return whether all that a buffer has is on a device."""
-    if isinstance(buffer, Tensor):
-        return buffer.device.type not in ("cpu", "cuda_host", "cuda_managed")
     if isinstance(buffer, Storage):
         return isinstance(buffer, GPUStorage)
     try:

@@ -67,6 +67,6 @@ def _check_alignment(name: str, buffer: Tensor, parameters: Parameters) -> None:
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
     if address % int(alignment):
         raise LayoutError(
-            f"alignment_size: found {int(alignment)}, but the address of {name} at {tuple(place)} is no multiple of it; "
-            "storage() copies into aligned memory"
+            f"alignment_size: found {int(alignment)}, but the address of {name} at {tuple(place)} is no multiple of "
+            "it; storage() copies into aligned memory"
         )

@@ -117,7 +117,7 @@ def test_tensors_count_as_storages() -> None:
         ("cuda_managed", storage.CUDAManagedGPUStorage),
         ("cuda:0", storage.GPUStorage),
     ):
-        field = dl.zeros(3, device=device)
+        field: Any = dl.zeros(3, device=device)
         assert isinstance(field, kind)
         assert isinstance(field, storage.Storage)
         assert not isinstance(field, storage.SoftwareManagedGPUStorage)

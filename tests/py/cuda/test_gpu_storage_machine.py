@@ -1,0 +1,215 @@
+"""Two storages with views, in any order of uses: the values are those of one array, and no copy is one too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
+
+import dlfield as dl
+from dlfield import storage
+from dlfield.storage import SyncState
+from driver import DRIVER, IS_FAKE
+from fakes_interfaces import Exposing
+
+SHAPE = (4, 3)
+KEYS = [..., (1, 2), 0, (slice(1, 3),), (..., slice(1, None)), (slice(None, None, -1), slice(None)), (slice(2, 2),)]
+
+
+@dataclass
+class Model:
+    """One value for each cell, where it is up to date, and the copies that could not be done without."""
+
+    values: Any
+    host: bool = True
+    device: bool = True
+    to_device: int = 0
+    to_host: int = 0
+
+    def used(self, side: str) -> None:
+        if side == "host" and not self.host:
+            self.to_host, self.host = self.to_host + 1, True
+        if side == "device" and not self.device:
+            self.to_device, self.device = self.to_device + 1, True
+
+    def written(self, side: str, *, whole: bool = False) -> None:
+        if not whole:
+            self.used(side)
+        self.host, self.device = side == "host", side == "device"
+
+    @property
+    def state(self) -> int:
+        if self.host and self.device:
+            return SyncState.SYNC_CLEAN
+        return SyncState.SYNC_HOST_DIRTY if self.host else SyncState.SYNC_DEVICE_DIRTY
+
+
+@dataclass
+class View:
+    """A view of a storage, and the same of its model."""
+
+    field: Any
+    values: Any
+    model: Model
+
+
+def copies() -> tuple[int, int]:
+    assert DRIVER is not None
+    DRIVER.settle()
+    found = DRIVER.report()
+    return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
+
+
+@contextmanager
+def counted(*models: Model) -> Iterator[None]:
+    """The body copies as often as the models do."""
+    for model in models:
+        model.to_device = model.to_host = 0
+    before = copies()
+    yield
+    after = copies()
+    different = list({id(model): model for model in models}.values())
+    found = after[0] - before[0], after[1] - before[1]
+    assert not IS_FAKE or found == (sum(m.to_device for m in different), sum(m.to_host for m in different))
+
+
+class Storages(RuleBasedStateMachine):
+    views = Bundle("views")
+
+    @initialize(target=views)
+    def start(self) -> Any:
+        return multiple(*(self.view(storage.zeros(SHAPE, device="gpu", halo=(1, 1))) for _ in range(2)))
+
+    def view(self, field: Any) -> View:
+        model = Model(np.zeros(SHAPE))
+        return View(field, model.values, model)
+
+    @rule(target=views, view=views, start=st.integers(0, 2), step=st.sampled_from([1, 2, -1]), axis=st.integers(0, 1))
+    def look_at_a_part(self, view: View, start: int, step: int, axis: int) -> View:
+        if axis >= view.field.ndim:
+            return view
+        key = (slice(None),) * axis + (slice(start, None) if step > 0 else slice(None, None, step),)
+        with counted(view.model):
+            return View(view.field[key], view.values[key], view.model)
+
+    @rule(target=views, view=views)
+    def turn(self, view: View) -> View:
+        with counted(view.model):
+            return View(view.field.transpose(), view.values.T, view.model)
+
+    @rule(view=views, key=st.sampled_from(KEYS), number=st.integers(0, 99))
+    def write_a_number(self, view: View, key: Any, number: int) -> None:
+        self.write(view, key, float(number), "host", number)
+
+    @rule(view=views, key=st.sampled_from(KEYS), number=st.integers(0, 99))
+    def write_an_array_of_the_device(self, view: View, key: Any, number: int) -> None:
+        try:
+            shape = np.shape(view.values[key])
+        except IndexError:
+            return
+        value = dl.full(shape, float(number), device="cuda:0")
+        self.write(view, key, value, "device", number)
+
+    def write(self, view: View, key: Any, value: Any, side: str, number: int) -> None:
+        try:
+            selected = view.values[key]
+        except IndexError:
+            return
+        with counted(view.model):
+            view.field[key] = value
+            view.model.written(side, whole=np.size(selected) == view.model.values.size)
+        view.values[key] = number
+
+    @rule(view=views, other=views)
+    def write_a_storage(self, view: View, other: View) -> None:
+        if view.values.shape != other.values.shape or view.model is other.model:
+            return
+        side = "device" if other.model.device else "host"
+        with counted(view.model, other.model):
+            view.field[...] = other.field
+            view.model.written(side, whole=view.values.size == view.model.values.size)
+        view.values[...] = other.values
+
+    @rule(view=views)
+    def read_on_the_host(self, view: View) -> None:
+        with counted(view.model):
+            found = view.field.__array__(copy=True)
+            view.model.used("host")
+        assert (found == view.values).all()
+
+    @rule(view=views)
+    def read_a_number(self, view: View) -> None:
+        if view.values.size:
+            with counted(view.model):
+                found = view.field[(0,) * view.field.ndim]
+                view.model.used("host")
+            assert found == view.values[(0,) * view.values.ndim]
+
+    @rule(view=views)
+    def read_on_the_device(self, view: View) -> None:
+        entry = view.field.__gt_data_interface__["gpu"]
+        with counted(view.model):
+            entry["acquire"]()
+            view.model.used("device")
+        found = self.buffer(view.field, "cuda:0").to_device("cpu")
+        assert (np.array(found) == view.values).all()
+
+    def buffer(self, field: Any, device: str) -> dl.Tensor:
+        """The memory, without telling the storage."""
+        entries = field.__gt_data_interface__
+        if device == "cpu":
+            return dl.from_dlpack(Exposing(__array_interface__=entries[None], kept=field))
+        return dl.from_dlpack(Exposing(__cuda_array_interface__=entries["gpu"], kept=field))
+
+    @rule(view=views, device=st.sampled_from(["cpu", "cuda:0"]), access=st.sampled_from(["r", "rw"]))
+    def run_a_stencil(self, view: View, device: str, access: Any) -> None:
+        spec = dl.FieldSpec("float64", view.field.dims, access=access)
+        side = "host" if device == "cpu" else "device"
+        with counted(view.model), dl.Signature(x=spec, device=device).bind(x=view.field):
+            view.model.used(side)
+            if access == "rw":
+                self.buffer(view.field, device)[...] = 50.0
+                view.model.written(side)
+        if access == "rw":
+            view.values[...] = 50
+
+    @rule(view=views, number=st.integers(0, 99))
+    def write_through_numpy(self, view: View, number: int) -> None:
+        with counted(view.model):
+            view.field.to_numpy()[...] = number
+            view.model.written("host")
+        view.values[...] = number
+
+    @rule(target=views, view=views)
+    def copy(self, view: View) -> View:
+        with counted(view.model):
+            field = view.field.copy()
+        values = view.values.copy()
+        return View(field, values, Model(values, view.model.host, view.model.device))
+
+    @rule(view=views)
+    def synchronize(self, view: View) -> None:
+        with counted(view.model):
+            view.field.synchronize()
+            view.model.used("device")
+            view.model.used("host")
+
+    @rule(view=views)
+    def check(self, view: View) -> None:
+        assert view.field.sync_state.state == view.model.state
+        assert view.field.shape == view.values.shape
+
+
+def test_any_order_of_uses() -> None:
+    run_state_machine_as_test(
+        Storages,
+        settings=settings(
+            max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
