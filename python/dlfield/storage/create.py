@@ -171,6 +171,8 @@ def as_storage(
         return _paired(host, device, where.device, sync_state)
     if host is not None and device is not None and device_data is not None:
         raise LayoutError(f"managed: found {where.managed!r} with two buffers, must be 'gt4py'; or pass one buffer")
+    if sync_state is not None:
+        _check_state(host, device, sync_state.state)
     found = device if host is None else host
     wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
     if found is None or memory_of(found) != wanted:
@@ -206,13 +208,18 @@ def _sources(data: Any, device_data: Any, sync_state: SyncState | None) -> tuple
     if device_data is None and is_on_device(data):
         data, device_data = None, data
     host, device = (_readable(data, None), _readable(device_data, "gpu"))
-    for missing, says, name in (
-        (host is None, SyncState.SYNC_HOST_DIRTY, "data"),
-        (device is None, SyncState.SYNC_DEVICE_DIRTY, "device_data"),
-    ):
-        if missing and state == says:
-            raise NoSuchBufferError(f"{name}: found None, but {sync_state!r} says that its buffer is up to date")
+    _check_state(host, device, state)
     return host, device, state
+
+
+def _check_state(host: Any, device: Any, state: int) -> None:
+    """Raise an error where the buffer is missing that is said to be up to date."""
+    for buffer, says, name in (
+        (host, SyncState.SYNC_HOST_DIRTY, "data"),
+        (device, SyncState.SYNC_DEVICE_DIRTY, "device_data"),
+    ):
+        if buffer is None and state == says:
+            raise NoSuchBufferError(f"{name}: found None, but sync_state says that its buffer is up to date")
 
 
 def _readable(buffer: Any, device: str | None) -> Any:

@@ -1,6 +1,6 @@
 """Which side of a host/device pair holds the values: shared by all storages on the pair."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dlfield._native import Error, ExchangeError, Tensor
 
@@ -101,18 +101,30 @@ class SyncState:
             self._state = self.SYNC_CLEAN
 
 
-def _place(part: Tensor, whole: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the first element's index and the steps, counted in `whole`; None where it is no part of it."""
-    if part.size == 0 or part.dtype != whole.dtype:
-        return ((), ()) if part.dtype == whole.dtype else None
-    index, rest = [0] * whole.ndim, part.ptr - whole.ptr
-    for axis in sorted(range(whole.ndim), key=lambda axis: -abs(whole.strides[axis])):
-        stride = whole.strides[axis]
-        if stride > 0:
-            index[axis], rest = divmod(rest, stride)
-    inside = all(0 <= at < size for at, size in zip(index, whole.shape, strict=True))
-    if rest != 0 or not inside:
+def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
+    """Return the first element's index and each dimension's step, counted in `whole`; None where it is no part of it."""
+    if part.dtype != whole.dtype:
         return None
-    last = part.ptr + sum((size - 1) * max(step, 0) for size, step in zip(part.shape, part.strides, strict=True))
-    end = whole.ptr + sum((size - 1) * step for size, step in zip(whole.shape, whole.strides, strict=True))
-    return (tuple(index), part.shape) if last <= end else None
+    if part.size == 0:
+        return (part.shape,)
+    lowest = sum((size - 1) * min(stride, 0) for size, stride in zip(whole.shape, whole.strides, strict=True))
+    first = _counted(part.ptr - whole.ptr - lowest, whole)
+    steps = [_counted(abs(stride), whole) for size, stride in zip(part.shape, part.strides, strict=True) if size > 1]
+    if first is None or None in steps:
+        return None
+    signs = [stride > 0 for size, stride in zip(part.shape, part.strides, strict=True) if size > 1]
+    reach = [(size - 1) * stride for size, stride in zip(part.shape, part.strides, strict=True)]
+    corners = [sum(min(way, 0) for way in reach), sum(max(way, 0) for way in reach)]
+    if any(_counted(part.ptr + corner - whole.ptr - lowest, whole) is None for corner in corners):
+        return None
+    return part.shape, first, tuple(steps), tuple(signs)
+
+
+def _counted(distance: int, whole: Tensor) -> tuple[int, ...] | None:
+    """Return a distance in bytes as one in elements along each dimension; None where it leads out of the memory."""
+    counts = [0] * whole.ndim
+    for axis in sorted(range(whole.ndim), key=lambda axis: -abs(whole.strides[axis])):
+        if whole.shape[axis] > 1:
+            counts[axis], distance = divmod(distance, abs(whole.strides[axis]))
+    inside = all(0 <= count < max(size, 1) for count, size in zip(counts, whole.shape, strict=True))
+    return tuple(counts) if inside and distance == 0 else None

@@ -297,7 +297,7 @@ def test_as_storage_of_both_sides_of_a_storage() -> None:
     assert again.sync_state is field.sync_state
     again[0, 0] = 5.0
     assert on_device(field)[1, 0] == 5
-    for other in (field[:3].to_numpy(), np.zeros((3, 3))):
+    for other in (field[:3].to_numpy(), view.to_numpy()[::-1], np.zeros((3, 3))):
         with pytest.raises(dl.ExchangeError, match="sync_state"):
             storage.as_storage(other, device, sync_state=field.sync_state)
     with pytest.raises(dl.ExchangeError, match="sync_state"):

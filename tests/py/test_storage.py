@@ -1,0 +1,184 @@
+"""Storages on the host: what they are made from, in which order parameters are searched, what is refused."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from dlfield import storage
+from dlfield.storage import SyncState
+
+
+def numbers(*shape: int) -> Any:
+    return np.arange(float(np.prod(shape))).reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("make", "like", "value"),
+    [(storage.zeros, storage.zeros_like, 0), (storage.ones, storage.ones_like, 1)],
+)
+def test_allocation(make: Callable[..., Any], like: Callable[..., Any], value: int) -> None:
+    field = make((4, 5, 3), "int32", defaults="gtx86", dims="KJI", halo=(1, (0, 2), 0), alignment_size=64)
+    assert type(field) is storage.CPUStorage
+    assert (field.layout, field.dims, field.halo) == ((2, 1, 0), ("K", "J", "I"), ((1, 1), (0, 2), (0, 0)))
+    assert (field.shape, field.ndim, field.nbytes, field.dtype) == ((4, 5, 3), 3, 240, np.dtype("i4"))
+    assert (field.alignment_size, field.aligned_index, field.device) == (64, (1, 0, 0), None)
+    assert (np.asarray(field) == value).all()
+    other = like(field, "f4", halo=(0, 0, 0))
+    assert (other.layout, other.dims, other.halo, other.dtype) == (field.layout, field.dims, ((0, 0),) * 3, "f4")
+    assert (np.asarray(other) == value).all()
+
+
+@pytest.mark.parametrize(
+    ("dims", "defaults", "layout"),
+    [
+        ("IJK", "F", (2, 1, 0)),
+        ("IJK", "C", (0, 1, 2)),
+        ("IJK", "gtx86", (0, 1, 2)),
+        ("KJI", "F", (2, 1, 0)),
+        ("KJI", "C", (0, 1, 2)),
+        ("KJI", "gtx86", (2, 1, 0)),
+    ],
+)
+def test_the_layouts_of_the_document(dims: str, defaults: str, layout: tuple[int, ...]) -> None:
+    assert storage.empty((4, 5, 3), dims=dims, defaults=defaults).layout == layout
+    for device in ("cpu", None):
+        assert storage.storage(numbers(4, 5, 3), dims=dims, defaults=defaults, device=device).layout == layout
+
+
+def test_search_order() -> None:
+    data = dl.from_array(numbers(4, 3), dims="KI", layout=(1, 0), halo=(1, 0), alignment_size=64)
+    found = storage.storage(data)
+    assert (found.dims, found.layout, found.halo, found.alignment_size) == (("K", "I"), (1, 0), ((1, 1), (0, 0)), 64)
+    assert storage.storage(data, defaults="C").layout == (0, 1)
+    assert storage.storage(data, defaults="C", layout=(1, 0)).layout == (1, 0)
+    assert storage.storage(data, halo=(0, 1)).halo == ((0, 0), (1, 1))
+    assert storage.storage(numbers(4, 3)).dims == ("I", "J")
+    assert storage.storage([[1, 2], [3, 4]]).dtype == np.dtype("i8")
+    assert storage.storage([[1, 2], [3, 4]], dtype="f4").to_numpy().tolist() == [[1, 2], [3, 4]]
+    assert storage.storage(shape=(2, 2)).dtype == np.dtype("f8")
+    assert storage.as_storage(shape=(2, 2), dtype="i4").dtype == np.dtype("i4")
+
+
+def test_storage_copies_and_as_storage_does_not() -> None:
+    array = numbers(4, 3)
+    copied, shared = storage.storage(array), storage.as_storage(array)
+    also = storage.storage(array, copy=False, halo=(1, 1))
+    array[1, 1] = 99.0
+    assert copied[1, 1] == 4
+    assert shared[1, 1] == also[1, 1] == 99
+    assert also.domain_view.shape == (2, 1)
+    assert storage.as_storage(also).halo == also.halo
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        (lambda: {}, dl.LayoutError, "shape"),
+        (lambda: {"data": numbers(4, 3), "shape": (3, 4)}, dl.LayoutError, "shape"),
+        (lambda: {"data": numbers(4, 3), "dims": "IJK"}, dl.DimsError, "dims"),
+        (lambda: {"data": numbers(4, 3), "dims": "II"}, dl.DimsError, "dims"),
+        (lambda: {"data": numbers(4, 3), "halo": (1,)}, dl.LayoutError, "halo"),
+        (lambda: {"data": numbers(4, 3), "layout": (0, 0)}, dl.LayoutError, "layout"),
+        (lambda: {"data": numbers(4, 3), "aligned_index": (0,)}, dl.LayoutError, "aligned_index"),
+        (lambda: {"data": numbers(4, 3), "defaults": "fast"}, dl.LayoutError, "defaults"),
+        (lambda: {"data": numbers(4, 3), "managed": "me"}, dl.LayoutError, "managed"),
+        (
+            lambda: {"data": numbers(4, 3), "sync_state": SyncState(SyncState.SYNC_DEVICE_DIRTY)},
+            dl.Error,
+            "device_data",
+        ),
+        (lambda: {"shape": (3,), "sync_state": SyncState()}, dl.ExchangeError, "sync_state"),
+        (lambda: {"data": numbers(4, 3), "sync_status": None}, TypeError, "sync_status"),
+    ],
+)
+@pytest.mark.parametrize("copies", [True, False])
+def test_refused(arguments: Callable[[], Any], error: type[Exception], says: str, copies: bool) -> None:
+    with pytest.raises(error, match=says):
+        storage.storage(copy=copies, **arguments())
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "says"),
+    [
+        ({"dtype": "f4"}, dl.DTypeError, "dtype"),
+        ({"layout": (1, 0)}, dl.LayoutError, "layout"),
+        ({"defaults": "F"}, dl.LayoutError, "defaults"),
+        ({"alignment_size": 64, "aligned_index": (0, 1)}, dl.LayoutError, "alignment_size"),
+        ({"device": "cpu", "device_data": np.zeros((4, 3))}, dl.NoSuchBufferError, "device_data"),
+    ],
+)
+def test_buffers_are_held_against_the_parameters(keywords: Any, error: type[Exception], says: str) -> None:
+    array = np.asarray(dl.zeros((4, 3)))
+    with pytest.raises(error, match=says):
+        storage.as_storage(array, **keywords)
+    kept = storage.as_storage(array, dtype="f8", layout=(0, 1), defaults="C", alignment_size=64, shape=(4, 3))
+    assert np.shares_memory(kept.to_numpy(), array)
+
+
+def test_indexing_and_assignment() -> None:
+    field = storage.storage(numbers(4, 3), halo=(1, 1))
+    assert type(field[1:]) is type(field[0]) is type(field[...]) is storage.CPUStorage
+    assert (field[1:].halo, field[:, 0].dims) == (((0, 1), (1, 1)), ("I",))
+    assert field[2, 1] == 7
+    assert field[storage.storage([0, 2])].tolist() == [[0, 1, 2], [6, 7, 8]]
+    field[storage.storage([0, 2])] = 0.0
+    field[1] = storage.full((3,), 5.0)
+    field[3, 0] = 1
+    assert field.to_numpy().tolist() == [[0, 0, 0], [5, 5, 5], [0, 0, 0], [1, 10, 11]]
+    assert np.transpose(field).shape == (3, 4)
+    assert type(np.transpose(field)) is storage.CPUStorage
+
+
+def test_views_and_copies() -> None:
+    field = storage.storage(numbers(4, 3), halo=(1, 0))
+    for made in (field.copy(), copy.copy(field), copy.deepcopy(field)):
+        assert type(made) is storage.CPUStorage
+        assert made.halo == field.halo
+        made[0, 0] = 99.0
+    assert field[0, 0] == 0
+    field.domain_view[0, 0] = 50.0
+    field.transpose("J", "I")[2, 0] = 60.0
+    assert (field[1, 0], field[0, 2]) == (50, 60)
+    assert field.data is not None
+    assert field.data.shape == (4, 3)
+    assert field.device_data is None
+    assert "CPUStorage(shape=(4, 3)" in repr(field)
+    with pytest.raises(dl.NoSuchBufferError):
+        field.to_cupy()
+
+
+def test_the_halo_can_be_set_and_the_rest_stays() -> None:
+    field = storage.zeros((4, 3), defaults="gt:cpu_ifirst", dims="IK", alignment_size=64)
+    before = field.to_numpy()
+    field.halo = (1, (0, 2))
+    assert field.halo == ((1, 1), (0, 2))
+    assert dl.get_origin(field) == (1, 0)
+    assert (field.layout, field.dims, field.alignment_size) == ((1, 0), ("I", "K"), 64)
+    assert np.shares_memory(field.to_numpy(), before)
+    for wrong in ((1,), (3, 0), (1, (0, 1, 2)), (-1, 0)):
+        with pytest.raises(ValueError, match="halo"):
+            field.halo = wrong
+    assert field.halo == ((1, 1), (0, 2))
+
+
+def test_exports() -> None:
+    field: Any = storage.storage(numbers(4, 3), dims="KI")
+    assert np.shares_memory(np.from_dlpack(field), field.to_numpy())
+    assert np.shares_memory(np.asarray(field), field.to_numpy())
+    assert dl.get_dims(field) == ("K", "I")
+    assert list(field.__gt_data_interface__) == [None]
+    with dl.Signature(x=dl.FieldSpec("f8", "IK", access="rw")).bind(x=field) as fields:
+        assert fields.x.shape == (3, 4)
+
+
+def test_sync_state() -> None:
+    assert SyncState().state == SyncState.SYNC_CLEAN
+    for wrong in (3, None, "clean"):
+        with pytest.raises(dl.ExchangeError, match="state"):
+            SyncState(wrong)  # type: ignore[arg-type]
