@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from dlfield._native import Tensor, _restate
+from dlfield._native import LayoutError, Tensor, _restate
 from dlfield.storage.values import plain_key, readable
 
 __all__ = ["Storage", "memory_of", "with_halo"]
@@ -243,7 +243,9 @@ def memory_of(tensor: Tensor) -> str:
 
 def with_halo(tensor: Tensor, halo: Any) -> Tensor:
     """Return a tensor on the same memory with another halo, and the origin that follows from it."""
-    pairs = [(int(width), int(width)) if isinstance(width, SupportsIndex) else tuple(width) for width in halo]
+    pairs = [(width, width) if isinstance(width, SupportsIndex) else tuple(width) for width in halo]
+    if not all(len(pair) == 2 and all(isinstance(width, SupportsIndex) for width in pair) for pair in pairs):
+        raise LayoutError(f"halo: found {halo!r}, must be a width or a pair (lower, upper) for each dimension")
     # Rows are padded where the alignment asks for it, as in every allocation of a storage.
     padding = "row" if tensor.alignment_size > tensor.itemsize else "none"
     promised = (list(tensor.layout), padding, tensor.alignment_size, list(tensor.aligned_index))

@@ -102,7 +102,7 @@ class SyncState:
 
 
 def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
-    """Return the first element's index and each dimension's step, counted in `whole`; None where it is no part of it."""
+    """Return shape, first index and steps as counted in `whole`; None where it is no part of it."""
     if part.dtype != whole.dtype:
         return None
     if part.size == 0:
