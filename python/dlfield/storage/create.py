@@ -12,7 +12,7 @@ from dlfield.storage.allocate import empty
 from dlfield.storage.base import Storage, memory_of, with_halo
 from dlfield.storage.kinds import kind_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, is_on_device, labels_of, placement
+from dlfield.storage.parameters import Parameters, Placement, is_on_device, labels_of, placement
 from dlfield.storage.state import SyncState
 from dlfield.storage.validate import check_pair, check_parameters
 from dlfield.storage.values import readable
@@ -152,13 +152,16 @@ def as_storage(
     if data is None and device_data is None:
         return _without_data(shape, dtype, sync_state, parameters)
     where = placement(parameters, data, device_data)
-    if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
+    if isinstance(device_data, SoftwareManagedGPUStorage) or (
+        isinstance(data, SoftwareManagedGPUStorage) and device_data is not None
+    ):
+        raise ExchangeError("data: a storage with two sides is both buffers; pass it alone, as data")
+    pair: tuple[Any, Any] = (data, device_data)
+    if isinstance(data, SoftwareManagedGPUStorage):
         sync_state = _state_of(data, sync_state)
-        pair: tuple[Any, Any] = (data._main, data._device)
-    else:
-        pair = (data, device_data)
-        if device_data is None and is_on_device(data):
-            pair = (None, data)
+        pair = (data._main, data._device) if where.is_pair else _one_side(data, where)
+    elif device_data is None and is_on_device(data):
+        pair = (None, data)
     host = None if pair[0] is None else _wrapped(pair[0], False, parameters)
     device = None if pair[1] is None else _wrapped(pair[1], True, parameters)
     for name, buffer in (("data", host), ("device_data", device)):
@@ -171,7 +174,7 @@ def as_storage(
         return _paired(host, device, where.device, sync_state)
     if host is not None and device is not None and device_data is not None:
         raise LayoutError(f"managed: found {where.managed!r} with two buffers, must be 'gt4py'; or pass one buffer")
-    if sync_state is not None:
+    if sync_state is not None and not isinstance(data, SoftwareManagedGPUStorage):
         _check_state(host, device, sync_state.state)
     found = device if host is None else host
     wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
@@ -233,6 +236,13 @@ def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> 
     if sync_state not in (None, data.sync_state):
         raise ExchangeError("sync_state: it is not that of the storage data; leave it out")
     return data.sync_state
+
+
+def _one_side(data: SoftwareManagedGPUStorage, where: Placement) -> tuple[Any, Any]:
+    """Return the buffer that is wanted of two, which from then on can be written to unseen."""
+    if where.device is None:
+        return data.handed_out(None), None
+    return None, data.handed_out(where.device)
 
 
 def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:

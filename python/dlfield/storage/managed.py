@@ -92,21 +92,22 @@ class SoftwareManagedGPUStorage(Storage):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return self._host_handed_out().__array_interface__
+        return self.handed_out(None).__array_interface__
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self._device_handed_out().__cuda_array_interface__
+        return self.handed_out(self.device).__cuda_array_interface__
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Any:
         self.device_to_host()
         array = self._main.__array__(dtype, copy)
         if np.may_share_memory(array, self._main.to_numpy()):
-            self._host_handed_out()
+            self.handed_out(None)
         return array
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, sync_state={self._state!r})"
+        shown = super().__repr__()[:-1].replace("device='cpu'", f"device={self.device!r}")
+        return f"{shown}, sync_state={self._state!r})"
 
     def __getitem__(self, key: Any, /) -> Any:
         key = plain_key(key)
@@ -147,12 +148,12 @@ class SoftwareManagedGPUStorage(Storage):
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """Return the NumPy array on the host buffer, which is brought up to date and counts as modified."""
-        return self._host_handed_out().to_numpy()
+        return self.handed_out(None).to_numpy()
 
     def to_cupy(self) -> Any:
         """Return the CuPy array on the device buffer, which is brought up to date and counts as modified."""
         array = self._device.to_cupy()
-        self._device_handed_out()
+        self.handed_out(self.device)
         return array
 
     def host_to_device(self, *, force: bool = False) -> None:
@@ -208,14 +209,9 @@ class SoftwareManagedGPUStorage(Storage):
         found = self._main[key]
         return isinstance(found, Tensor) and self._state.is_whole(found)
 
-    def _host_handed_out(self) -> Tensor:
-        self.device_to_host()
-        if not self._main.readonly:
-            self.set_host_modified()
-        return self._main
-
-    def _device_handed_out(self) -> Tensor:
-        self.host_to_device()
-        if not self._device.readonly:
-            self.set_device_modified()
-        return self._device
+    def handed_out(self, device: str | None) -> Tensor:
+        """Return the buffer of the host (None) or of the device, up to date, for others to write to."""
+        tensor = self.read_side(device)
+        if not tensor.readonly:
+            (self.set_host_modified if device is None else self.set_device_modified)()
+        return tensor

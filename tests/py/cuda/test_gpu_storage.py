@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -369,3 +370,49 @@ def test_halo_is_set_on_both_sides() -> None:
     assert {entry["halo"] for entry in interface.values()} == {((1, 1), (0, 0))}
     field.domain_view[...] = 1.0
     assert on_device(field).tolist() == [[0, 0, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]]
+
+
+def test_as_storage_of_one_side_of_a_storage(copies: Counted) -> None:
+    field = pair(halo=(1, 0))
+    field[...] = on_gpu(np.full((4, 3), 4.0))
+    copies = Counted(copies.driver)
+    host = storage.as_storage(field, device="cpu")
+    assert copies.are(0, 1)
+    assert (type(host), host.halo) == (storage.CPUStorage, ((1, 1), (0, 0)))
+    host[0, 0] = 5.0
+    device = storage.as_storage(field, managed=None)
+    assert copies.are(1, 0)
+    assert type(device) is storage.GPUStorage
+    assert (on_device_of(device)[0] == [5, 4, 4]).all()
+    assert field.sync_state.state == DEVICE
+    with pytest.raises(dl.NoSuchBufferError, match="storage"):
+        storage.as_storage(field, managed="cuda")
+    with pytest.raises(dl.ExchangeError, match="alone"):
+        storage.as_storage(field, on_gpu(np.zeros((4, 3))))
+
+
+def test_storage_casts_on_both_sides() -> None:
+    array = np.arange(12, dtype="f4").reshape(4, 3)
+    for values in (array, on_gpu(array)):
+        for managed in ("gt4py", "cuda", None):
+            field = storage.storage(values, device="gpu", managed=managed, dtype="f8")
+            assert field.dtype == np.dtype("f8")
+            assert (on_device_of(field) == array).all()
+
+
+def test_repr_and_pickle() -> None:
+    field = pair()
+    assert "device='cuda:0'" in repr(field)
+    assert repr(field).endswith("sync_state=SyncState(SYNC_CLEAN))")
+    with pytest.raises(TypeError, match="to_numpy"):
+        pickle.dumps(field)
+
+
+def test_values_of_another_device(driver: Driver) -> None:
+    other = f"cuda:{driver.device_count - 1}"
+    field = storage.zeros((3,), device=other)
+    field[...] = on_gpu(np.ones(3))
+    assert (on_host(field) == 1).all()
+    field[...] = storage.full((3,), 2.0, device="gpu")
+    assert (on_host(field) == 2).all()
+    assert storage.empty_like(field).device == other
