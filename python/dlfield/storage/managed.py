@@ -22,8 +22,8 @@ class SoftwareManagedGPUStorage(Storage):
     handed out is not seen: that it was handed out for writing counts as a modification, and whoever keeps it calls
     `set_host_modified` or `set_device_modified` after later writes.
 
-    Before `dlfield.as_numpy`, `from_dlpack`, `from_array` or `tensor[...] = storage` call `synchronize`: they read a side as
-    it is. `np.asarray`, stencil calls and assignments to storages do so by themselves.
+    `np.asarray`, stencil calls and assignments to storages bring the side they use up to date. `dlfield.as_numpy`,
+    `from_dlpack`, `from_array` and `tensor[...] = storage` read it as it is; call `synchronize` before.
 
     Example
     -------
