@@ -141,10 +141,6 @@ class Storage(metaclass=_Kind):
     def __gt_dims__(self) -> tuple[str, ...]:
         return self.dims
 
-    @property
-    def __gt_origin__(self) -> tuple[int, ...]:
-        return self._main.origin
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}{repr(self._main).removeprefix('Tensor')}"
 

@@ -107,17 +107,22 @@ def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
         return None
     if part.size == 0:
         return (part.shape,)
-    lowest = sum((size - 1) * min(stride, 0) for size, stride in zip(whole.shape, whole.strides, strict=True))
-    first = _counted(part.ptr - whole.ptr - lowest, whole)
-    steps = [_counted(abs(stride), whole) for size, stride in zip(part.shape, part.strides, strict=True) if size > 1]
-    if first is None or None in steps:
+    lowest = whole.ptr + sum((size - 1) * min(way, 0) for size, way in zip(whole.shape, whole.strides, strict=True))
+    ways = [(size, stride) for size, stride in zip(part.shape, part.strides, strict=True) if size > 1]
+    low = sum((size - 1) * min(stride, 0) for size, stride in ways)
+    high = sum((size - 1) * max(stride, 0) for size, stride in ways)
+    corners = [_counted(part.ptr + reach - lowest, whole) for reach in (0, low, high)]
+    steps = [_counted(abs(stride), whole) for _, stride in ways]
+    if corners[0] is None or None in corners or None in steps:
         return None
-    signs = [stride > 0 for size, stride in zip(part.shape, part.strides, strict=True) if size > 1]
-    reach = [(size - 1) * stride for size, stride in zip(part.shape, part.strides, strict=True)]
-    corners = [sum(min(way, 0) for way in reach), sum(max(way, 0) for way in reach)]
-    if any(_counted(part.ptr + corner - whole.ptr - lowest, whole) is None for corner in corners):
-        return None
-    return part.shape, first, tuple(steps), tuple(signs)
+    # Where `whole` runs backwards, so do its indices.
+    backwards = [stride < 0 for stride in whole.strides]
+    first = [size - 1 - at if back else at for at, size, back in zip(corners[0], whole.shape, backwards, strict=True)]
+    turned = [
+        (stride < 0) != any(back and count for back, count in zip(backwards, step or (), strict=True))
+        for step, (_, stride) in zip(steps, ways, strict=True)
+    ]
+    return part.shape, first, steps, turned
 
 
 def _counted(distance: int, whole: Tensor) -> tuple[int, ...] | None:

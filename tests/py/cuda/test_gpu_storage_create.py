@@ -185,3 +185,16 @@ def test_storage_casts_on_both_sides() -> None:
             field = storage.storage(values, device="gpu", managed=managed, dtype="f8")
             assert field.dtype == np.dtype("f8")
             assert (on_device_of(field) == array).all()
+
+
+def test_parts_of_buffers_that_run_in_different_directions() -> None:
+    field: Any = storage.as_storage(np.arange(12.0).reshape(4, 3)[::-1, :], device="gpu")
+    for view in (field[1:], field[:, ::-1], field.transpose()[::2], field[2:3]):
+        host = view.to_numpy()
+        device = Exposing(__cuda_array_interface__=view.__cuda_array_interface__, kept=field)
+        again = storage.as_storage(host, device, sync_state=field.sync_state)
+        assert (on_host(again) == on_host(view)).all()
+    backwards = field[:, ::-1].to_numpy()
+    device = Exposing(__cuda_array_interface__=field.__cuda_array_interface__, kept=field)
+    with pytest.raises(dl.ExchangeError, match="sync_state"):
+        storage.as_storage(backwards, device, sync_state=field.sync_state)

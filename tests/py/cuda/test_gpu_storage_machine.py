@@ -33,6 +33,9 @@ class Model:
     to_host: int = 0
 
     def used(self, side: str) -> None:
+        if self.values.size == 0 and not getattr(self, side):
+            # There is nothing to copy.
+            self.host = self.device = True
         if side == "host" and not self.host:
             self.to_host, self.host = self.to_host + 1, True
         if side == "device" and not self.device:
