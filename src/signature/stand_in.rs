@@ -62,10 +62,11 @@ impl StandIn {
 impl FieldSpec {
     /// Whether a copy could stand in for the field, and be copied back if it is written.
     pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
-        let reached = |device: Device| device.is_host_readable() || device.is_cuda() && is_available();
+        let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
+        let had = device == Device::CPU || device.is_of_cuda() && is_available();
         // Elements are converted by the host.
         let converted = field.dtype() == self.dtype || field.device().is_host_readable() || device.is_host_readable();
-        reached(field.device()) && reached(device) && converted && self.uncopyable(field).is_none()
+        read && had && converted && self.uncopyable(field).is_none()
     }
 
     /// Why a copy could not stand in for the field, if that is because of the element types.
