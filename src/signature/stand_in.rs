@@ -10,7 +10,7 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Spec};
 use crate::memory::cuda::is_available;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, refuse_brief_memory};
 
 /// A copy of the kind that is wanted, and the field that it stands in for.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct StandIn {
 impl StandIn {
     /// Allocates a copy, and fills it with nothing yet.
     pub(crate) fn of(spec: &FieldSpec, theirs: Tensor, device: Device) -> Result<StandIn> {
+        refuse_brief_memory(device)?;
+        refuse_brief_memory(theirs.descriptor().device())?;
         Ok(StandIn { ours: Tensor::empty(&spec.stand_in(theirs.descriptor(), device))?, theirs })
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
+use super::device::refuse_brief_memory;
 use super::owner::again;
 use super::{Owner, Tensor};
 use crate::copy;
@@ -141,6 +142,8 @@ impl Tensor {
     /// ```
     pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
         if self.descriptor.overlaps(&from.descriptor) {
+            refuse_brief_memory(self.descriptor.device())?;
+            refuse_brief_memory(from.descriptor.device())?;
             // SAFETY: passed on from the caller; a copy overlaps nothing.
             return unsafe {
                 let copy = Tensor::copy_of_shared(&from.spec(), from)?;

@@ -51,6 +51,10 @@ pub fn is_capturing(device: Device, _: Stream) -> Result<bool> {
     no_cuda(device)
 }
 
+pub(crate) fn refuse_recording(device: Device, _: Stream) -> Result<()> {
+    no_cuda(device)
+}
+
 pub(super) fn check_stream(device: Device, stream: Stream) -> Result<()> {
     if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
 }

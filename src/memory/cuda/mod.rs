@@ -33,7 +33,7 @@ pub(super) use self::twin::CudaMemory;
 pub(crate) use self::twin::Order;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
-pub(crate) use self::twin::wait;
 #[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
 pub use self::twin::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
+pub(crate) use self::twin::{refuse_recording, wait};

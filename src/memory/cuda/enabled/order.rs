@@ -44,7 +44,12 @@ impl Drop for Order {
 impl Order {
     /// Of memory that is let go in the order of `stream`, which was told of it first.
     pub(crate) fn new(device: Device, stream: Stream) -> Order {
-        Order { first: Queue::of(device, stream), by_host: !device.is_cuda(), told: Mutex::default() }
+        Order::at(Queue::of(device, stream))
+    }
+
+    /// Of memory that is let go in the order of a stream as it is named by the thread that had it.
+    pub(super) fn at(first: Queue) -> Order {
+        Order { first, by_host: !first.device().is_cuda(), told: Mutex::default() }
     }
 
     /// Of memory of another library, which `stream` was told of first: it is let go after the work of that.
@@ -115,7 +120,7 @@ impl Order {
     /// [`DeviceError::Capturing`] if there is nothing to wait for, [`DeviceError::Driver`].
     pub(crate) fn finish(&self) -> Result<()> {
         for queue in self.queues() {
-            if queue.is_capturing() {
+            if queue.is_capturing().unwrap_or(false) {
                 return Err(queue.captured().into());
             }
             queue.finish_or_all()?;
@@ -131,16 +136,22 @@ impl Order {
     /// stay for now.
     pub(crate) fn settle(&self) -> Result<(), DeviceError> {
         let queues = self.queues();
-        if let Some(queue) = queues.iter().find(|queue| queue.is_capturing()) {
-            return Err(queue.captured());
+        let mut gone = false;
+        for queue in &queues {
+            match queue.is_capturing() {
+                Ok(true) => return Err(queue.captured()),
+                Ok(false) => {}
+                Err(_) => gone = true,
+            }
         }
-        // What another thread calls its default stream cannot be named here, so it is waited for, and so are those before it.
-        let by_host = self.by_host || !self.first.is_reachable();
+        if gone {
+            // A stream that is gone has no order any more, but its work may still be under way.
+            return self.first.finish_all();
+        }
         for queue in queues {
-            if by_host {
+            if self.by_host {
                 queue.finish_or_all()?;
             } else if queue::order(self.first, queue).is_err() {
-                // A stream that is gone has no order any more, but its work may still be under way.
                 queue.finish_all()?;
             }
         }
