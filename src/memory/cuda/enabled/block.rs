@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::context::{Entered, enter};
+use super::context::{Entered, Relaxed, enter};
 use super::driver::check;
 use super::order::Order;
 use super::queue::Queue;
@@ -163,26 +163,6 @@ impl Drop for CudaMemory {
                 Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
-    }
-}
-
-/// Lets the thread allocate, free and load code while a graph is recorded, in whatever stream and by whatever thread, for as
-/// long as this lives. None of that is recorded.
-pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
-
-impl Relaxed {
-    pub(crate) fn new() -> Relaxed {
-        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the mode before is put where the new one was.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
-        Relaxed(mode)
-    }
-}
-
-impl Drop for Relaxed {
-    fn drop(&mut self) {
-        // SAFETY: as above.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.0) };
     }
 }
 

@@ -13,8 +13,7 @@ mod queue;
 mod streams;
 
 pub(in crate::memory) use self::block::CudaMemory;
-pub(crate) use self::block::Relaxed;
-pub(crate) use self::context::{enter, is_primary};
+pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
 pub(crate) use self::order::Order;
 #[cfg(feature = "python")]

@@ -6,8 +6,7 @@ use std::thread::{self, ThreadId};
 
 use cudarc::driver::sys::{self, CUevent_flags};
 
-use super::block::Relaxed;
-use super::context::enter;
+use super::context::{Relaxed, enter};
 use super::driver::check;
 use super::streams::{is_capturing, raw};
 use crate::device::{Device, DeviceError};
