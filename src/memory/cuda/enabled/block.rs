@@ -157,7 +157,11 @@ impl Drop for CudaMemory {
                     return;
                 }
                 Kind::Pooled => {
-                    // The stream is gone, and so the device was waited for.
+                    // Its stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more; if
+                    // nothing can be waited for, it is rather lost.
+                    if self.queue.finish_or_all().is_err() {
+                        return;
+                    }
                     sys::cuMemFree_v2(self.base as u64)
                 }
                 Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
