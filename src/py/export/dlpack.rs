@@ -11,7 +11,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::{Stream, current_stream};
-use crate::device::Device;
 use crate::py::device::DlpackPair;
 use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
@@ -93,7 +92,7 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
     let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
-    let made = if found != Device::CPU || elsewhere.is_some() {
+    let made = if place::is_of_others(tensor) || elsewhere.is_some() {
         Some(ordered(py, tensor, request, elsewhere)?)
     } else {
         args::check_stream(request.stream, found)?;
@@ -135,7 +134,7 @@ fn ordered<'py>(
 fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_of_cuda() {
-        return Ok(());
+        return Ok(place::await_others(py, tensor)?);
     }
     let consumer = match stream::asked(stream, device)? {
         Asked::NoOrder => return Ok(()),
