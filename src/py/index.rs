@@ -11,7 +11,7 @@ use super::tensor::PyTensor;
 use super::{args, export, place, read, recycle};
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
-use crate::device::Device;
+use crate::device::{Device, DeviceError};
 use crate::error::Error;
 use crate::layout::Spec;
 use crate::protocol::ExchangeError;
@@ -202,7 +202,7 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     let little = to.descriptor().nbytes() < DETACHED_FROM;
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
-        Err(Error::Layout(_) | Error::DType(_) | Error::Device(_)) => Ok(false),
+        Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

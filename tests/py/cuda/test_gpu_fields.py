@@ -154,6 +154,31 @@ def test_assignment_refuses() -> None:
     assert not held(field).any()
 
 
+@pytest.mark.skipif(not IS_FAKE, reason="the double fails when it is told to")
+def test_assignment_says_what_the_driver_says(driver: Driver) -> None:
+    on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
+    driver.settle()
+    for function, to, value in (
+        ("cuMemcpyHtoDAsync", on_device, on_host),
+        ("cuMemcpyDtoHAsync", on_host, on_device),
+        ("cuStreamSynchronize", on_host, on_device),
+    ):
+        for index in (..., slice(None)):
+            driver.fail(function, 719)
+            with pytest.raises(dl.DeviceError, match=function):
+                to[index] = value
+
+
+def test_assignment_from_what_is_recorded(driver: Driver) -> None:
+    with driver.stream() as stream:
+        on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
+        with driver.capturing(stream), dl.cuda.stream(stream):
+            with pytest.raises(dl.DeviceError, match="being recorded"):
+                on_host[...] = on_device
+        # Before the stream.
+        del on_device
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("duplicate", [dl.Tensor.copy, copy.copy, copy.deepcopy])
 def test_copies(duplicate: Callable[[dl.Tensor], dl.Tensor], device: str) -> None:
