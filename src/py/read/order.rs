@@ -65,7 +65,11 @@ pub(super) fn found(
     }
     let producer = request.producer.get().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
+    // A producer that has not said its stream lets go, and uses the memory again, in one that has heard of no work of ours;
+    // streams that wait for the legacy default one do so for all of it.
+    let by_host = producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder;
     let order = Order::of_import(device, producer.unwrap_or(consumer))?;
+    let order = if by_host { order.by_host() } else { order };
     if asked != Asked::NoOrder {
         order.join(device, consumer)?;
     }
@@ -77,6 +81,12 @@ pub(super) fn found(
         }
         Reading::Borrowed => Reading::Borrowed,
     })
+}
+
+/// Whether what a table hands over can be put in order with the stream that the caller states: its library says the stream it
+/// works on. Where the caller sees to the order there is nothing to say.
+pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
 }
 
 /// The number of the stream that a table's library works on, if it says.

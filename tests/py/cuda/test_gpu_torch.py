@@ -171,6 +171,26 @@ def test_memory_of_pytorch_goes_back_after_our_work(torch: Any, streams: Any) ->
         assert on_host(copied) == EXPECTED
 
 
+def test_memory_of_pytorch_goes_back_after_our_work_on_a_stated_stream(torch: Any) -> None:
+    """Told of our stream, PyTorch would forget it as soon as it has waited for the work before."""
+    source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
+    ours = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        tensor = source.clone()
+        address = tensor.data_ptr()
+        field = dl.from_dlpack(tensor, stream=ours)
+        with dl.cuda.stream(ours):
+            copied = dl.from_array(field, device="cuda:0")
+        del tensor, field
+        other = torch.empty(SIZE, device="cuda")
+        assert other.data_ptr() == address
+        other.copy_(zeros)
+        with dl.cuda.stream(ours):
+            assert on_host(copied) == EXPECTED
+        del copied
+
+
 @pytest.mark.parametrize("name", IMPORTS)
 def test_padded_fields_in_pytorch(torch: Any, name: str) -> None:
     values = np.arange(35, dtype="f4").reshape(5, 7)

@@ -56,6 +56,13 @@ impl Order {
         Ok(Box::new(Order::new(device, stream)))
     }
 
+    /// Has the host wait for all work before the memory is let go: who had it knows of no stream that would.
+    #[cfg(feature = "python")]
+    pub(crate) fn by_host(mut self: Box<Order>) -> Box<Order> {
+        self.by_host = true;
+        self
+    }
+
     /// Tells a stream of the memory, which is going to work on it: at first after what was asked of the first stream so far.
     /// What two streams do from then on is ordered by who asks them.
     ///
