@@ -198,8 +198,8 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // SAFETY: the tensor is writable, and what other threads do to the same elements meanwhile is their affair, as it is
     // with NumPy.
     let assign = || unsafe { to.assign(from) };
-    // To let others run takes longer than to copy a little.
-    let little = to.descriptor().nbytes() < DETACHED_FROM;
+    // To let others run takes longer than to copy a little, but not than to wait for a device.
+    let little = to.descriptor().nbytes() < DETACHED_FROM && !place::is_of_others(to) && !place::is_of_others(from);
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{Managed, ManagedTensorBase};
@@ -143,7 +143,10 @@ fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>)
         Asked::Stream(consumer) => consumer,
     };
     match tensor.owner().order() {
-        Some(order) => Ok(order.hand_over(device, current_stream(device), consumer)?),
+        Some(order) => {
+            let current = current_stream(device);
+            Ok(py.detach(|| order.hand_over(device, current, consumer))?)
+        }
         None => Ok(()),
     }
 }
@@ -172,8 +175,9 @@ unsafe extern "C" fn release<M: ManagedTensorBase>(capsule: *mut ffi::PyObject) 
     unsafe {
         let name = ffi::PyCapsule_GetName(capsule);
         if !name.is_null() && [LEGACY, VERSIONED].contains(&CStr::from_ptr(name)) {
-            let raw: *mut c_void = ffi::PyCapsule_GetPointer(capsule, name);
-            M::drop_raw(raw.cast());
+            let address = ffi::PyCapsule_GetPointer(capsule, name).expose_provenance();
+            // The host may have to wait for the device before memory goes back.
+            Python::assume_attached().detach(|| M::drop_raw(std::ptr::with_exposed_provenance_mut(address)));
         }
     }
 }

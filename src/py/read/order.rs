@@ -44,6 +44,7 @@ pub(super) fn found(
     if !cuda::is_available() && (purpose == Purpose::Describe || device.is_host_readable()) {
         return Ok(reading);
     }
+    let py = object.py();
     let asked = stream::asked(request.stream, device)?;
     let current = current_stream(device);
     let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
@@ -58,8 +59,8 @@ pub(super) fn found(
     if let Some(known) = known {
         match asked {
             Asked::NoOrder => {}
-            Asked::Nothing => known.join(device, current)?,
-            Asked::Stream(stream) => known.hand_over(device, current, stream)?,
+            Asked::Nothing => py.detach(|| known.join(device, current))?,
+            Asked::Stream(stream) => py.detach(|| known.hand_over(device, current, stream))?,
         }
         return Ok(reading);
     }
@@ -71,7 +72,7 @@ pub(super) fn found(
     let order = Order::of_import(device, producer.unwrap_or(consumer))?;
     let order = if by_host { order.by_host() } else { order };
     if asked != Asked::NoOrder {
-        order.join(device, consumer)?;
+        py.detach(|| order.join(device, consumer))?;
     }
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(owner.in_order(order)),
@@ -106,7 +107,8 @@ pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device
 #[cold]
 pub(super) fn lent(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
     if let Some(number) = of_table(py, table, device)?.and_then(|number| u64::try_from(number).ok()) {
-        Order::of_import(device, Stream::new(device, number)?)?.join(device, current_stream(device))?;
+        let (theirs, ours) = (Stream::new(device, number)?, current_stream(device));
+        py.detach(|| Order::of_import(device, theirs)?.join(device, ours))?;
     }
     Ok(())
 }
