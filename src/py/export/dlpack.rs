@@ -145,7 +145,11 @@ fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>)
     match tensor.owner().order() {
         Some(order) => {
             let current = current_stream(device);
-            Ok(py.detach(|| order.hand_over(device, current, consumer))?)
+            let kept = stream.and_then(stream::kept);
+            Ok(py.detach(|| {
+                order.hand_over(device, current, consumer)?;
+                kept.map_or(Ok(()), |kept| order.join_kept(device, consumer, kept))
+            })?)
         }
         None => Ok(()),
     }

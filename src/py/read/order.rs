@@ -47,6 +47,7 @@ pub(super) fn found(
     let py = object.py();
     let asked = stream::asked(request.stream, device)?;
     let current = current_stream(device);
+    let stated = request.stream.filter(|stream| !stream.is_none()).and_then(stream::kept);
     let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
     let kept;
     let known = match &reading {
@@ -60,7 +61,10 @@ pub(super) fn found(
         match asked {
             Asked::NoOrder => {}
             Asked::Nothing => py.detach(|| known.join(device, current))?,
-            Asked::Stream(stream) => py.detach(|| known.hand_over(device, current, stream))?,
+            Asked::Stream(stream) => py.detach(|| {
+                known.hand_over(device, current, stream)?;
+                stated.map_or(Ok(()), |stated| known.join_kept(device, stream, stated))
+            })?,
         }
         return Ok(reading);
     }
@@ -72,7 +76,10 @@ pub(super) fn found(
     let order = Order::of_import(device, producer.unwrap_or(consumer))?;
     let order = if by_host { order.by_host() } else { order };
     if asked != Asked::NoOrder {
-        py.detach(|| order.join(device, consumer))?;
+        py.detach(|| match stated {
+            Some(stated) => order.join_kept(device, consumer, stated),
+            None => order.join(device, consumer),
+        })?;
     }
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(owner.in_order(order)),
