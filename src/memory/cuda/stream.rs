@@ -1,8 +1,9 @@
 //! Streams by their handles, and the one a thread's work goes to.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::twin;
 use crate::device::Device;
@@ -73,8 +74,10 @@ pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 thread_local! {
     /// The newest last.
     static CURRENT: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
-    static NEXT: Cell<u64> = const { Cell::new(0) };
 }
+
+/// Of the next statement, of whatever thread: what another thread takes back is nobody else's.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The stream to which the calling thread's work for a device goes, unless another is stated.
 ///
@@ -95,7 +98,7 @@ pub fn current_stream(device: Device) -> Stream {
 
 /// States another current stream of a device in this thread; returns the number to take that back with.
 pub(crate) fn state(device: Device, stream: Stream, kept: Option<Kept>) -> u64 {
-    let number = NEXT.replace(NEXT.get() + 1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
     CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream, kept }));
     number
 }

@@ -228,3 +228,23 @@ def test_other_memory_of_producers_keeps_streams(driver: Driver) -> None:
     del field
     assert producer.tensor.deleted == 1
     assert seen() is None
+
+
+def test_what_another_thread_states_is_not_taken_back(driver: Driver) -> None:
+    entered = []
+
+    def enter() -> None:
+        entered.append(dl.cuda.stream(PER_THREAD))
+        entered[0].__enter__()
+
+    def leave() -> None:
+        with dl.cuda.stream(PER_THREAD):
+            entered.pop().__exit__(None, None, None)
+            seen.append(dl.cuda.current_stream().handle)
+
+    seen: list[int] = []
+    for work in (enter, leave):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert seen == [PER_THREAD]
