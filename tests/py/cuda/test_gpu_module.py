@@ -230,7 +230,7 @@ def test_other_memory_of_producers_keeps_streams(driver: Driver) -> None:
     assert seen() is None
 
 
-def test_what_another_thread_states_is_not_taken_back(driver: Driver) -> None:
+def test_what_another_thread_states_is_not_taken_back() -> None:
     entered = []
 
     def enter() -> None:
