@@ -13,9 +13,11 @@ use super::{Purpose, Reading, Request, ours};
 use crate::cuda::{self, Stream, current_stream};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
+use crate::error::Error;
 use crate::memory::cuda::{Order, device_of_pointer};
 use crate::protocol::ExchangeError;
 use crate::py::args;
+use crate::py::errors::Kind;
 use crate::py::stream::{self, Asked};
 use crate::tensor::Owner;
 
@@ -76,10 +78,11 @@ pub(super) fn found(
     let order = Order::of_import(device, producer.unwrap_or(consumer))?;
     let order = if by_host { order.by_host() } else { order };
     if asked != Asked::NoOrder {
-        py.detach(|| match stated {
+        let joined = py.detach(|| match stated {
             Some(stated) => order.join_kept(device, consumer, stated),
             None => order.join(device, consumer),
-        })?;
+        });
+        joined.map_err(with_way_out)?;
     }
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(owner.in_order(order)),
@@ -89,6 +92,18 @@ pub(super) fn found(
         }
         Reading::Borrowed => Reading::Borrowed,
     })
+}
+
+/// What to do where a producer's work is being recorded.
+#[cold]
+fn with_way_out(error: Error) -> PyErr {
+    match error {
+        Error::Device(DeviceError::Capturing { .. }) => Kind::Device.error(format!(
+            "{error}; work in that stream too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
+             stream=-1 and see to the order yourself"
+        )),
+        error => error.into(),
+    }
 }
 
 /// Whether what a table hands over can be put in order with the stream that the caller states: its library says the stream it
@@ -115,7 +130,7 @@ pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device
 pub(super) fn lent(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
     if let Some(number) = of_table(py, table, device)?.and_then(|number| u64::try_from(number).ok()) {
         let (theirs, ours) = (Stream::new(device, number)?, current_stream(device));
-        py.detach(|| Order::of_import(device, theirs)?.join(device, ours))?;
+        py.detach(|| Order::of_import(device, theirs)?.join(device, ours)).map_err(with_way_out)?;
     }
     Ok(())
 }

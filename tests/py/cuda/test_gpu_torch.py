@@ -285,3 +285,22 @@ def test_preflight_knows_what_pytorch_reaches(torch: Any) -> None:
     assert dl.preflight(field, "torch").verdict == "zero-copy"
     assert dl.preflight(ramp(torch), "torch").verdict == "zero-copy"
     assert dl.preflight(field, "numpy").verdict != "zero-copy"
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "describe": dl.describe,
+    "from_dlpack": dl.from_dlpack,
+    "bind": lambda tensor: dl.Signature(f=dl.FieldSpec("float32", "I"), device="cuda:0").bind(f=tensor),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_to_do_while_pytorch_records(driver: Driver, torch: Any, name: str) -> None:
+    tensor, theirs = ramp(torch), torch.cuda.Stream()
+    with torch.cuda.stream(theirs), driver.capturing(theirs.cuda_stream):
+        with pytest.raises(dl.DeviceError, match=r"recorded.*cuda\.stream\(torch\.cuda\.current_stream.*stream=-1"):
+            READS[name](tensor)
+        with dl.cuda.stream(torch.cuda.current_stream()):
+            READS[name](tensor)
+    # The next that goes takes along what had to wait.
+    dl.zeros(1, device="cuda:0")
