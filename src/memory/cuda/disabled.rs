@@ -5,6 +5,8 @@ use crate::error::Result;
 use crate::memory::Contents;
 
 use super::Stream;
+#[cfg(feature = "python")]
+use super::stream::Kept;
 
 const WHY_NOT: &str = "this build of dlfield is without the feature `cuda`";
 
@@ -98,7 +100,18 @@ impl Order {
         no_cuda(device)
     }
 
+    #[cfg(feature = "python")]
+    #[allow(clippy::boxed_local, reason = "the signature is that of the twin")]
+    pub(crate) fn by_host(self: Box<Order>) -> Box<Order> {
+        match *self {}
+    }
+
     pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
+        match *self {}
+    }
+
+    #[cfg(feature = "python")]
+    pub(crate) fn join_kept(&self, _: Device, _: Stream, _: Kept) -> Result<()> {
         match *self {}
     }
 

@@ -26,9 +26,9 @@ mod twin;
 
 mod stream;
 
-pub use self::stream::{Stream, current_stream, with_stream};
 #[cfg(feature = "python")]
-pub(crate) use self::stream::{state, take_back};
+pub(crate) use self::stream::{Kept, state, take_back, with_kept_stream};
+pub use self::stream::{Stream, current_stream, with_stream};
 pub(super) use self::twin::CudaMemory;
 pub(crate) use self::twin::Order;
 #[cfg(feature = "python")]

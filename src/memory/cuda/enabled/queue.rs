@@ -38,6 +38,10 @@ impl Queue {
         self.device
     }
 
+    pub(super) fn stream(&self) -> Stream {
+        self.stream
+    }
+
     /// The stream by the name it has in this thread. For another thread's default stream that is the legacy one, which waits
     /// for it as for all blocking streams.
     fn here(&self) -> Queue {
