@@ -65,6 +65,7 @@ struct Statement {
     device: Device,
     stream: Stream,
     /// Keeps the stream alive, if its owner is known.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "held for its drop"))]
     kept: Option<Kept>,
 }
 
