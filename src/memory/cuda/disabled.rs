@@ -97,7 +97,7 @@ impl Order {
     }
 
     #[cfg(feature = "python")]
-    pub(crate) fn by_host(self: Box<Order>) -> Box<Order> {
+    pub(crate) fn set_by_host(&mut self) {
         match *self {}
     }
 
