@@ -72,11 +72,12 @@ pub(super) fn found(
     }
     let producer = request.producer.get().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
+    let mut order = Order::of_import(device, producer.unwrap_or(consumer))?;
     // A producer that has not said its stream lets go, and uses the memory again, in one that has heard of no work of ours;
     // streams that wait for the legacy default one do so for all of it.
-    let by_host = producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder;
-    let order = Order::of_import(device, producer.unwrap_or(consumer))?;
-    let order = if by_host { order.by_host() } else { order };
+    if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
+        order.set_by_host();
+    }
     if asked != Asked::NoOrder {
         let joined = py.detach(|| match stated {
             Some(stated) => order.join_kept(device, consumer, stated),

@@ -279,7 +279,7 @@ READS: dict[str, Callable[[dl.Tensor], Any]] = {
     "as_numpy": lambda field: dl.as_numpy(field)[0],
     "interface": lambda field: ctypes.c_double.from_address(field.__array_interface__["data"][0]).value,
     "describe": lambda field: ctypes.c_double.from_address(dl.describe(field).ptr).value,
-    "described twice": lambda field: dl.describe(dl.describe(field)) and ctypes.c_double.from_address(field.ptr).value,
+    "described twice": lambda field: ctypes.c_double.from_address(dl.describe(dl.describe(field)).ptr).value,
     "pickle": lambda field: pickle.loads(pickle.dumps(field))[0],
     "old pickle": lambda field: pickle.loads(pickle.dumps(field, 2))[0],
     "copy": lambda field: field.copy()[0],

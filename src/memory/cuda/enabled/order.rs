@@ -65,9 +65,8 @@ impl Order {
 
     /// Has the host wait for all work before the memory is let go: who had it knows of no stream that would.
     #[cfg(feature = "python")]
-    pub(crate) fn by_host(mut self: Box<Order>) -> Box<Order> {
+    pub(crate) fn set_by_host(&mut self) {
         self.by_host = true;
-        self
     }
 
     /// Tells a stream of the memory, which is going to work on it: at first after what was asked of the first stream so far.
