@@ -101,8 +101,7 @@ impl Order {
     }
 
     #[cfg(feature = "python")]
-    #[allow(clippy::boxed_local, reason = "the signature is that of the twin")]
-    pub(crate) fn by_host(self: Box<Order>) -> Box<Order> {
+    pub(crate) fn set_by_host(&mut self) {
         match *self {}
     }
 
