@@ -20,7 +20,7 @@ pub(super) fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<b
 /// under the host's name.
 #[inline]
 pub(super) fn is_of_others(tensor: &Tensor) -> bool {
-    tensor.descriptor().device() != Device::CPU || tensor.owner().order().is_some()
+    !tensor.is_of_host_alone()
 }
 
 /// Waits for the work of a device on memory that the host is about to read or write, unless it is the host's own.

@@ -96,6 +96,11 @@ impl Tensor {
         Ok(Some(same))
     }
 
+    /// Whether the memory is the host's, and no device reaches it.
+    pub(crate) fn is_of_host_alone(&self) -> bool {
+        self.descriptor.device() == Device::CPU && self.owner.order().is_none()
+    }
+
     /// Whether the memory is pinned or managed, so that the host and devices reach it.
     fn is_of_host_and_devices(&self) -> bool {
         [Device::CUDA_HOST, Device::CUDA_MANAGED].contains(&self.descriptor.device())

@@ -109,11 +109,13 @@ fn with_way_out(error: Error) -> PyErr {
 
 /// Whether what a table hands over can be put in order with the stream that the caller states: its library says the stream it
 /// works on. Where the caller sees to the order there is nothing to say.
+#[cold]
 pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
 }
 
 /// The number of the stream that a table's library works on, if it says.
+#[cold]
 pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
     let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
     let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
