@@ -94,8 +94,9 @@ features: $(BIN)/pip
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
 # Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.
+# Memory that cannot be had is what some tests are about.
 asan:
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
+	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
 	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
 # What Miri cannot run: files of the system, and properties over hundreds of megabytes.
