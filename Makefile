@@ -4,7 +4,7 @@
 # make asan    the tests of pure Rust under AddressSanitizer, with fewer cases for each property
 # make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
 # make test-sim  the tests of CUDA on a test double of the driver, without a GPU; they are part of make test
-# make test-cuda the same on the machine's GPU, and CuPy, PyTorch and JAX on memory there, those of them that are installed
+# make test-cuda the same on the machine's GPU, with CuPy, PyTorch and JAX on memory there, and the measurements of docs/cuda.md
 # make kernels   src/copy/cuda/kernels.ptx from kernels.cu, with NVIDIA's compiler from PyPI
 # make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
@@ -94,8 +94,9 @@ features: $(BIN)/pip
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
 # Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.
+# Memory that cannot be had is what some tests are about.
 asan:
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
+	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
 	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
 # What Miri cannot run: files of the system, and properties over hundreds of megabytes.

@@ -166,7 +166,9 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     ----------
     stream
         1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with `__cuda_stream__`, such as
-        those of cuda.core and CuPy, which is kept for as long as the body runs.
+        those of cuda.core and CuPy. The object is kept for as long as the body runs, and by all memory that the stream
+        is told of until that is let go. A number keeps nothing: the stream that it stands for has to live until all
+        memory that was told of it is gone.
     device
         Number of the device, or its name; None for the one that the stream belongs to, which for the default streams is
         number 0.

@@ -141,12 +141,14 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
         return obj.copy(order="K") if copy else obj
     seen = describe(obj, stream=_cupy_stream(cupy, obj))
     found = preflight(seen, "cupy")
-    if found and not copy:
-        return _cupy_view(cupy, seen)
-    _allow_copy("as_cupy", found, copy)
-    if seen.device.type in ("cuda", "cuda_managed"):
-        return _cupy_view(cupy, seen).copy(order="K")
-    return cupy.asarray(as_numpy(seen))
+    if not found or copy:
+        _allow_copy("as_cupy", found, copy)
+    if seen.device.type not in ("cuda", "cuda_managed"):
+        return cupy.asarray(as_numpy(seen))
+    # CuPy copies to its current device, in the current stream of that.
+    with cupy.cuda.Device(seen.device.id):
+        view = _cupy_view(cupy, seen)
+        return view if found and not copy else view.copy(order="K")
 
 
 def _checked(copy: Any) -> bool | None:

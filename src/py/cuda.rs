@@ -63,6 +63,7 @@ fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<
 #[pyfunction]
 #[pyo3(name = "_cuda_state")]
 fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
+    let kept = stream::kept(stream);
     let (device, stream) = match device {
         Some(device) => {
             let device = self::device(device)?;
@@ -70,7 +71,7 @@ fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResu
         }
         None => found(stream)?,
     };
-    Ok((cuda::state(device, stream), device.cuda_ordinal(), stream.handle()))
+    Ok((cuda::state(device, stream, kept), device.cuda_ordinal(), stream.handle()))
 }
 
 /// A stream, and the device that it is of: the default streams are those of the first.

@@ -41,7 +41,11 @@ impl PyDescriptor {
 
     /// Lets go of everything.
     pub(super) fn clear(&mut self, py: Python<'_>) {
-        self.owner = None;
+        match self.owner.take() {
+            // The host may have to wait for the device before memory goes back.
+            Some(owner) if owner.order().is_some() => py.detach(|| drop(owner)),
+            owner => drop(owner),
+        }
         self.descriptor.clear();
         drop(self.object.take().map(|object| object.into_bound(py)));
     }

@@ -11,7 +11,7 @@ use super::tensor::PyTensor;
 use super::{args, export, place, read, recycle};
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
-use crate::device::Device;
+use crate::device::{Device, DeviceError};
 use crate::error::Error;
 use crate::layout::Spec;
 use crate::protocol::ExchangeError;
@@ -198,11 +198,11 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // SAFETY: the tensor is writable, and what other threads do to the same elements meanwhile is their affair, as it is
     // with NumPy.
     let assign = || unsafe { to.assign(from) };
-    // To let others run takes longer than to copy a little.
-    let little = to.descriptor().nbytes() < DETACHED_FROM;
+    // To let others run takes longer than to copy a little, but not than to wait for a device.
+    let little = to.descriptor().nbytes() < DETACHED_FROM && !place::is_of_others(to) && !place::is_of_others(from);
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
-        Err(Error::Layout(_) | Error::DType(_) | Error::Device(_)) => Ok(false),
+        Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

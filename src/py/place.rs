@@ -16,9 +16,23 @@ pub(super) fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<b
     py.detach(|| unsafe { tensor.to_device_shared(wanted, copy) })
 }
 
+/// Whether there is more to memory than its address says: it is not the host's own, or pinned or managed memory that goes
+/// under the host's name.
+#[inline]
+pub(super) fn is_of_others(tensor: &Tensor) -> bool {
+    !tensor.is_of_host_alone()
+}
+
+/// Waits for the work of a device on memory that the host is about to read or write, unless it is the host's own.
+#[inline]
+pub(super) fn await_others(py: Python<'_>, tensor: &Tensor) -> Result<()> {
+    if is_of_others(tensor) { await_work(py, tensor) } else { Ok(()) }
+}
+
 /// Waits for the work of a device on memory that the host is about to read or write.
 ///
 /// Who calls this has seen that it is not the host's own: for that there is nothing to do, in no time.
+#[cold]
 pub(super) fn await_work(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     py.detach(|| tensor.reached_by(Hand::Host))
 }

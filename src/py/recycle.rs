@@ -16,7 +16,6 @@ use pyo3::{PyClass, PyClassInitializer};
 use super::descriptor::PyDescriptor;
 use super::signature::PyBound;
 use super::tensor::PyTensor;
-use crate::device::Device;
 use crate::tensor::Tensor;
 
 /// How many freed objects of a class are kept.
@@ -182,9 +181,8 @@ impl Recycled for PyTensor {
     }
 
     fn release(&mut self, py: Python<'_>) {
-        let device = self.0.descriptor().device();
-        if device != Device::CPU && device.is_host_readable() {
-            // The host waits for the device before memory of both goes back.
+        if self.0.owner().order().is_some() {
+            // The host may have to wait for the device before memory goes back.
             py.detach(|| self.0.clear());
         } else {
             self.0.clear();

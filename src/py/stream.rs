@@ -2,12 +2,17 @@
 //!
 //! Source: the array API standard on `__dlpack__`, and the CUDA stream protocol of cuda.core.
 
+use std::sync::Arc;
+
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 
+use super::keep::Keep;
 use super::{args, lookup};
-use crate::cuda::{self, Stream};
+use crate::cuda::Stream;
 use crate::device::Device;
+use crate::memory::cuda::{Kept, with_kept_stream};
 use crate::protocol::ExchangeError;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
@@ -45,6 +50,11 @@ pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     }
 }
 
+/// What keeps a stream alive: the object it was given as. A number keeps nothing.
+pub(super) fn kept(value: &Bound<'_, PyAny>) -> Option<Kept> {
+    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(Keep::new(value)) as Kept)
+}
+
 /// A stream of a CUDA device.
 pub(super) fn of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
     handle(value, number(value)?, device, ALLOWED)
@@ -78,5 +88,5 @@ pub(super) fn within<R>(
         return work();
     }
     let stream = of(value, device)?;
-    cuda::with_stream(device, stream, work)
+    with_kept_stream(device, stream, kept(value), work)
 }

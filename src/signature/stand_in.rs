@@ -10,7 +10,7 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Spec};
 use crate::memory::cuda::is_available;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, refuse_brief_memory};
 
 /// A copy of the kind that is wanted, and the field that it stands in for.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct StandIn {
 impl StandIn {
     /// Allocates a copy, and fills it with nothing yet.
     pub(crate) fn of(spec: &FieldSpec, theirs: Tensor, device: Device) -> Result<StandIn> {
+        refuse_brief_memory(device)?;
+        refuse_brief_memory(theirs.descriptor().device())?;
         Ok(StandIn { ours: Tensor::empty(&spec.stand_in(theirs.descriptor(), device))?, theirs })
     }
 
@@ -62,10 +64,11 @@ impl StandIn {
 impl FieldSpec {
     /// Whether a copy could stand in for the field, and be copied back if it is written.
     pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
-        let reached = |device: Device| device.is_host_readable() || device.is_cuda() && is_available();
+        let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
+        let had = device == Device::CPU || device.is_of_cuda() && is_available();
         // Elements are converted by the host.
         let converted = field.dtype() == self.dtype || field.device().is_host_readable() || device.is_host_readable();
-        reached(field.device()) && reached(device) && converted && self.uncopyable(field).is_none()
+        read && had && converted && self.uncopyable(field).is_none()
     }
 
     /// Why a copy could not stand in for the field, if that is because of the element types.

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
+use super::device::refuse_brief_memory;
 use super::owner::again;
 use super::{Owner, Tensor};
 use crate::copy;
@@ -140,7 +141,14 @@ impl Tensor {
     /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 1.5);
     /// ```
     pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
-        if self.descriptor.overlaps(&from.descriptor) {
+        let overlaps = self.descriptor.overlaps(&from.descriptor);
+        if !overlaps && self.is_of_host_alone() && from.is_of_host_alone() {
+            // SAFETY: passed on from the caller; no device is at work on either.
+            return unsafe { copy::assign(&self.descriptor, &from.descriptor) };
+        }
+        if overlaps {
+            refuse_brief_memory(self.descriptor.device())?;
+            refuse_brief_memory(from.descriptor.device())?;
             // SAFETY: passed on from the caller; a copy overlaps nothing.
             return unsafe {
                 let copy = Tensor::copy_of_shared(&from.spec(), from)?;

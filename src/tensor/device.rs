@@ -5,10 +5,18 @@
 use super::Tensor;
 use crate::copy::{self, Hand};
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::{Stream, current_stream, is_available, is_capturing, synchronize};
+use crate::memory::cuda::{Stream, current_stream, is_available, refuse_recording, synchronize};
 use crate::protocol::ExchangeError;
+
+/// Refuses memory for a while where the work of a device's current stream is recorded: it would be gone when that is run.
+///
+/// # Errors
+/// [`DeviceError::Capturing`], [`DeviceError::Driver`].
+pub(crate) fn refuse_brief_memory(device: Device) -> Result<()> {
+    if device.is_of_cuda() && is_available() { refuse_recording(device, current_stream(device)) } else { Ok(()) }
+}
 
 impl Tensor {
     /// This field on a device: the same memory if that reaches it, else a copy, with the same layout, padding, alignment and
@@ -88,6 +96,11 @@ impl Tensor {
         Ok(Some(same))
     }
 
+    /// Whether the memory is the host's, and no device reaches it.
+    pub(crate) fn is_of_host_alone(&self) -> bool {
+        self.descriptor.device() == Device::CPU && self.owner.order().is_none()
+    }
+
     /// Whether the memory is pinned or managed, so that the host and devices reach it.
     fn is_of_host_and_devices(&self) -> bool {
         [Device::CUDA_HOST, Device::CUDA_MANAGED].contains(&self.descriptor.device())
@@ -122,6 +135,10 @@ impl Tensor {
             Hand::Device(device) => device,
         };
         let stream = current_stream(device);
+        // The legacy stream would wait for blocking ones, and nothing waits for those that are recorded.
+        if stream == Stream::LEGACY && hand != Hand::Host {
+            refuse_recording(device, stream)?;
+        }
         match (hand, order) {
             (Hand::Host, Some(order)) => order.finish(),
             (Hand::Device(_), Some(order)) => order.join(device, stream),
@@ -129,10 +146,7 @@ impl Tensor {
             (Hand::Host, None) if !is_available() => Ok(()),
             (Hand::Host, None) => synchronize(device, stream),
             // Somebody will have to wait: see `left_by`.
-            (Hand::Device(_), None) if is_capturing(device, stream)? => {
-                Err(DeviceError::Capturing { device, stream: stream.handle() }.into())
-            }
-            (Hand::Device(_), None) => Ok(()),
+            (Hand::Device(_), None) => refuse_recording(device, stream),
         }
     }
 

@@ -14,6 +14,7 @@ mod work;
 
 #[cfg(feature = "cuda")]
 pub use cudarc::CudaView;
+pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
 #[cfg(feature = "python")]
 pub(crate) use managed::take_over;

@@ -49,10 +49,18 @@ pub struct OwnStream {
 
 impl OwnStream {
     pub fn new(device: Device) -> OwnStream {
+        OwnStream::with_flags(device, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
+    }
+
+    /// One that waits for the legacy stream, and that for it.
+    pub fn blocking(device: Device) -> OwnStream {
+        OwnStream::with_flags(device, sys::CUstream_flags::CU_STREAM_DEFAULT)
+    }
+
+    fn with_flags(device: Device, flags: sys::CUstream_flags) -> OwnStream {
         let mut made = std::ptr::null_mut();
-        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a place for the handle.
-        within(device, || ok(unsafe { sys::cuStreamCreate(&raw mut made, flags) }));
+        within(device, || ok(unsafe { sys::cuStreamCreate(&raw mut made, flags as u32) }));
         OwnStream { device, stream: Stream::new(device, made.addr() as u64).unwrap() }
     }
 

@@ -4,10 +4,11 @@ use dlfield::cuda::{Stream, with_stream};
 use dlfield::cudarc::driver::sys::CUstreamCaptureMode as Mode;
 use dlfield::cudarc::driver::{CudaContext, sys};
 use dlfield::ndarray::Ix1;
-use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor};
+use dlfield::{DType, Device, DeviceError, Error, Index, Spec, Tensor};
 
 use crate::cudarc_user::{GPU, new_stream, of, on_cuda_with_cudarc as on_cuda, record, recorded, write_in, zeros_in};
 use crate::double::Double;
+use crate::driver::OwnStream;
 
 const THREAD_LOCAL: Mode = Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 const GLOBAL: Mode = Mode::CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -197,5 +198,49 @@ fn what_waits_for_a_recording_goes_bit_by_bit() {
         }
         stream.synchronize().unwrap();
         assert_eq!(double.count("leaks"), before);
+    });
+}
+
+#[test]
+fn what_a_blocking_stream_records_is_not_waited_for_by_the_legacy_one() {
+    on_cuda(|| {
+        let stream = OwnStream::blocking(GPU);
+        let (before, told) = (zeros_in(Stream::LEGACY, 8), zeros_in(Stream::LEGACY, 8));
+        // Recording fails if any of this spoils it.
+        let graph = stream.record(|| {
+            // SAFETY: nobody else has the fields.
+            assert!(is_capturing(unsafe { before.fill(&[1; 8]) }));
+            assert!(is_capturing(with_stream(GPU, stream.stream, || told.hand_over(Stream::LEGACY))));
+            assert!(is_capturing(dlfield::cuda::synchronize(GPU, Stream::LEGACY)));
+            drop(zeros_in(Stream::LEGACY, 8));
+        });
+        drop((graph, told));
+        // SAFETY: as above.
+        unsafe { before.fill(&[1; 8]) }.unwrap();
+    });
+}
+
+#[test]
+fn what_another_threads_default_stream_had_goes_while_others_are_recorded() {
+    on_cuda(|| {
+        let field = std::thread::spawn(|| zeros_in(Stream::PER_THREAD, 1024)).join().unwrap();
+        let stream = OwnStream::new(GPU);
+        let graph = stream.record(|| drop(field));
+        drop(graph);
+    });
+}
+
+#[test]
+fn memory_for_a_while_is_not_recorded() {
+    on_cuda(|| {
+        let stream = OwnStream::new(GPU);
+        let field = zeros_in(stream.stream, 8);
+        let part = |start| field.view(&[Index::Range { start, len: 7, step: 1 }]).unwrap();
+        let graph = stream.record(|| {
+            // SAFETY: nobody else has the field.
+            let assign = || unsafe { part(1).assign(&part(0)) };
+            assert!(is_capturing(with_stream(GPU, stream.stream, assign)));
+        });
+        stream.launch(&graph);
     });
 }

@@ -58,14 +58,14 @@ class FakeCuPy:
                 self, shape: Sequence[int], dtype: np.dtype[Any], memptr: MemoryPointer, *, strides: Sequence[int]
             ) -> None:
                 calls.append("ndarray")
-                self.data = memptr
+                self.data, self.device = memptr, Device.current
                 memory: Any = (ctypes.c_char * memptr.mem.size).from_address(memptr.mem.ptr)
                 self.values = np.ndarray(shape, dtype, memory, memptr.offset, strides)
 
             @classmethod
             def holding(cls, values: np.ndarray[Any, Any]) -> ndarray:
                 array = cls.__new__(cls)
-                array.values = values
+                array.values, array.device = values, Device.current
                 return array
 
             def copy(self, order: str = "C") -> ndarray:

@@ -5,6 +5,8 @@ use crate::error::Result;
 use crate::memory::Contents;
 
 use super::Stream;
+#[cfg(feature = "python")]
+use super::stream::Kept;
 
 const WHY_NOT: &str = "this build of dlfield is without the feature `cuda`";
 
@@ -51,6 +53,10 @@ pub fn is_capturing(device: Device, _: Stream) -> Result<bool> {
     no_cuda(device)
 }
 
+pub(crate) fn refuse_recording(device: Device, _: Stream) -> Result<()> {
+    no_cuda(device)
+}
+
 pub(super) fn check_stream(device: Device, stream: Stream) -> Result<()> {
     if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
 }
@@ -94,7 +100,17 @@ impl Order {
         no_cuda(device)
     }
 
+    #[cfg(feature = "python")]
+    pub(crate) fn set_by_host(&mut self) {
+        match *self {}
+    }
+
     pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
+        match *self {}
+    }
+
+    #[cfg(feature = "python")]
+    pub(crate) fn join_kept(&self, _: Device, _: Stream, _: Kept) -> Result<()> {
         match *self {}
     }
 

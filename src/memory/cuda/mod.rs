@@ -26,14 +26,14 @@ mod twin;
 
 mod stream;
 
-pub use self::stream::{Stream, current_stream, with_stream};
 #[cfg(feature = "python")]
-pub(crate) use self::stream::{state, take_back};
+pub(crate) use self::stream::{Kept, state, take_back, with_kept_stream};
+pub use self::stream::{Stream, current_stream, with_stream};
 pub(super) use self::twin::CudaMemory;
 pub(crate) use self::twin::Order;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
-pub(crate) use self::twin::wait;
 #[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
 pub use self::twin::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
+pub(crate) use self::twin::{refuse_recording, wait};

@@ -1,6 +1,9 @@
 //! Streams by their handles, and the one a thread's work goes to.
 
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::twin;
 use crate::device::Device;
@@ -61,13 +64,21 @@ struct Statement {
     number: u64,
     device: Device,
     stream: Stream,
+    /// Keeps the stream alive, if its owner is known.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "held for its drop"))]
+    kept: Option<Kept>,
 }
+
+/// What keeps a stream alive.
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
 thread_local! {
     /// The newest last.
     static CURRENT: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
-    static NEXT: Cell<u64> = const { Cell::new(0) };
 }
+
+/// Of the next statement, of whatever thread: what another thread takes back is nobody else's.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The stream to which the calling thread's work for a device goes, unless another is stated.
 ///
@@ -87,15 +98,30 @@ pub fn current_stream(device: Device) -> Stream {
 }
 
 /// States another current stream of a device in this thread; returns the number to take that back with.
-pub(crate) fn state(device: Device, stream: Stream) -> u64 {
-    let number = NEXT.replace(NEXT.get() + 1);
-    CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream }));
+pub(crate) fn state(device: Device, stream: Stream, kept: Option<Kept>) -> u64 {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream, kept }));
     number
 }
 
 /// Takes back what this thread has stated.
 pub(crate) fn take_back(number: u64) {
-    CURRENT.with_borrow_mut(|stated| stated.retain(|one| one.number != number));
+    let place = |stated: &Vec<Statement>| stated.iter().position(|one| one.number == number);
+    // What keeps the stream may run anybody's code when it goes, which may ask for the current stream.
+    let taken = CURRENT.with_borrow_mut(|stated| place(stated).map(|place| stated.remove(place)));
+    drop(taken);
+}
+
+/// What keeps a stream alive that this thread has stated, if its owner is known.
+#[cfg(feature = "cuda")]
+pub(super) fn kept(device: Device, stream: Stream) -> Option<Kept> {
+    let device = device.cuda_ordinal();
+    let found = CURRENT.try_with(|stated| {
+        let stated = stated.borrow();
+        let mut meant = stated.iter().filter(|one| one.device.cuda_ordinal() == device && one.stream == stream);
+        meant.find_map(|one| one.kept.clone())
+    });
+    found.ok().flatten()
 }
 
 /// Runs `work` with another current stream of a device in this thread.
@@ -108,6 +134,11 @@ pub(crate) fn take_back(number: u64) {
 /// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
 /// ```
 pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) -> R {
+    with_kept_stream(device, stream, None, work)
+}
+
+/// As [`with_stream`]; memory that the stream is told of meanwhile keeps it.
+pub(crate) fn with_kept_stream<R>(device: Device, stream: Stream, kept: Option<Kept>, work: impl FnOnce() -> R) -> R {
     /// Takes the statement back, also after a panic.
     struct Stated(u64);
     impl Drop for Stated {
@@ -115,6 +146,6 @@ pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) 
             take_back(self.0);
         }
     }
-    let _stated = Stated(state(device, stream));
+    let _stated = Stated(state(device, stream, kept));
     work()
 }

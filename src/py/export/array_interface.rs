@@ -17,12 +17,10 @@ use crate::tensor::Tensor;
 /// cannot read and for element types that it could only call "void".
 pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
     let descriptor = tensor.descriptor();
-    if descriptor.device() != Device::CPU {
-        if !descriptor.device().is_host_readable() {
-            return Err(absent("__array_interface__", &format!("the host cannot read {}", descriptor.device())));
-        }
-        place::await_work(py, tensor)?;
+    if !descriptor.device().is_host_readable() {
+        return Err(absent("__array_interface__", &format!("the host cannot read {}", descriptor.device())));
     }
+    place::await_others(py, tensor)?;
     dictionary(py, "__array_interface__", descriptor)
 }
 

@@ -34,9 +34,7 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     unsafe { (*view).obj = null_mut() };
     let descriptor = slf.get().0.descriptor();
     let format = check(descriptor, flags)?;
-    if descriptor.device() != crate::Device::CPU {
-        place::await_work(slf.py(), &slf.get().0)?;
-    }
+    place::await_others(slf.py(), &slf.get().0)?;
     let asked = |flag: c_int| flags & flag == flag;
     let mut numbers = Box::new(Numbers {
         shape: Extents::from_slice(descriptor.shape()),

@@ -27,7 +27,7 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
     }
     let stream = Stream::new(device, current_stream(device).handle())?;
     if let Some(order) = tensor.owner().order() {
-        order.join(device, stream)?;
+        py.detach(|| order.join(device, stream))?;
     }
     dict.set_item("stream", stream.handle())?;
     Ok(dict)

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{Managed, ManagedTensorBase};
@@ -11,7 +11,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::{Stream, current_stream};
-use crate::device::Device;
 use crate::py::device::DlpackPair;
 use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
@@ -93,7 +92,7 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
     let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
-    let made = if found != Device::CPU || elsewhere.is_some() {
+    let made = if place::is_of_others(tensor) || elsewhere.is_some() {
         Some(ordered(py, tensor, request, elsewhere)?)
     } else {
         args::check_stream(request.stream, found)?;
@@ -135,7 +134,7 @@ fn ordered<'py>(
 fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_of_cuda() {
-        return Ok(());
+        return Ok(place::await_others(py, tensor)?);
     }
     let consumer = match stream::asked(stream, device)? {
         Asked::NoOrder => return Ok(()),
@@ -144,7 +143,14 @@ fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>)
         Asked::Stream(consumer) => consumer,
     };
     match tensor.owner().order() {
-        Some(order) => Ok(order.hand_over(device, current_stream(device), consumer)?),
+        Some(order) => {
+            let current = current_stream(device);
+            let kept = stream.and_then(stream::kept);
+            Ok(py.detach(|| {
+                order.hand_over(device, current, consumer)?;
+                kept.map_or(Ok(()), |kept| order.join_kept(device, consumer, kept))
+            })?)
+        }
         None => Ok(()),
     }
 }
@@ -173,8 +179,9 @@ unsafe extern "C" fn release<M: ManagedTensorBase>(capsule: *mut ffi::PyObject) 
     unsafe {
         let name = ffi::PyCapsule_GetName(capsule);
         if !name.is_null() && [LEGACY, VERSIONED].contains(&CStr::from_ptr(name)) {
-            let raw: *mut c_void = ffi::PyCapsule_GetPointer(capsule, name);
-            M::drop_raw(raw.cast());
+            let address = ffi::PyCapsule_GetPointer(capsule, name).expose_provenance();
+            // The host may have to wait for the device before memory goes back.
+            Python::assume_attached().detach(|| M::drop_raw(std::ptr::with_exposed_provenance_mut(address)));
         }
     }
 }

@@ -15,11 +15,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::{Stream, current_stream};
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Spec;
 use crate::protocol::{ExchangeError, dlpack};
-use crate::py::recycle;
 use crate::py::tensor::PyTensor;
+use crate::py::{place, recycle};
 use crate::tensor::Tensor;
 
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
@@ -83,6 +84,19 @@ unsafe fn tensor_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound
     object.cast_into().map_err(|error| PyTypeError::new_err(format!("py_object: {error}")))
 }
 
+/// The tensor, whose memory the host may read if it is said to be the host's. Work of devices is for the caller to order.
+///
+/// # Safety
+/// - As for [`tensor_of`].
+unsafe fn awaited<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<'py, PyTensor>> {
+    // SAFETY: passed on from the caller.
+    let tensor = unsafe { tensor_of(py, object) }?;
+    if tensor.get().0.descriptor().device() == Device::CPU {
+        place::await_others(py, &tensor.get().0)?;
+    }
+    Ok(tensor)
+}
+
 unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int {
     guarded(|py| {
         if out.is_null() {
@@ -91,7 +105,7 @@ unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTe
         // SAFETY: the header asks the caller for a writable `out` and an object of our type, which is checked.
         unsafe {
             *out = null_mut();
-            *out = tensor_of(py, object)?.get().0.to_versioned(false)?.into_raw();
+            *out = awaited(py, object)?.get().0.to_versioned(false)?.into_raw();
         }
         Ok(())
     })
@@ -103,7 +117,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             return Err(null("out"));
         }
         // SAFETY: as above. The numbers lie in the object, which does not move or change while it lives.
-        unsafe { *out = tensor_of(py, object)?.get().0.as_dlpack()? };
+        unsafe { *out = awaited(py, object)?.get().0.as_dlpack()? };
         Ok(())
     })
 }
@@ -135,8 +149,8 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         }
         // SAFETY: the caller's place for the answer.
         unsafe { *out = null_mut() };
-        let device = crate::Device::from_dlpack(dlpark::ffi::DLDevice { device_type: kind, device_id: id })?;
-        if device == crate::Device::CPU {
+        let device = Device::from_dlpack(dlpark::ffi::DLDevice { device_type: kind, device_id: id })?;
+        if device == Device::CPU {
             // The host has no streams.
             return Ok(());
         }
@@ -196,7 +210,7 @@ fn allocated(prototype: &DLTensor) -> Result<Managed<DLManagedTensorVersioned>> 
     // SAFETY: the prototype's shape has `ndim` entries.
     let shape = if ndim == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(prototype.shape, ndim) } };
     let dtype = crate::DType::from_dlpack(prototype.dtype)?;
-    let device = crate::Device::from_dlpack(prototype.device)?;
+    let device = Device::from_dlpack(prototype.device)?;
     Tensor::empty(&Spec::new(shape, dtype).device(device))?.to_versioned(false)
 }
 

@@ -11,7 +11,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::device::Device;
 use crate::layout::Extents;
 use crate::py::dtype;
 use crate::py::errors::Kind;
@@ -28,7 +27,7 @@ pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py,
 pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = base.py();
     let descriptor = base.get().0.descriptor();
-    if descriptor.device() != Device::CPU {
+    if place::is_of_others(&base.get().0) {
         reach(py, &base.get().0)?;
     }
     let element = dtype::to_numpy(py, descriptor.dtype())?.clone();

@@ -16,7 +16,7 @@ use crate::preflight::torch_shares;
 use crate::py::args;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::tensor::PyTensor;
-use crate::py::{read, recycle};
+use crate::py::{place, read, recycle};
 use crate::tensor::Tensor;
 
 static AS_TORCH: Definition = Definition::new(
@@ -102,6 +102,7 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
     if copy == Some(true) || !torch_shares(tensor.descriptor()) {
         return Ok(None);
     }
+    place::await_others(py, tensor)?;
     let managed = tensor.to_versioned(false)?.into_raw();
     let mut made: *mut c_void = null_mut();
     // SAFETY: PyTorch's own function. It takes the managed tensor over, also when it fails.

@@ -34,9 +34,11 @@ pub(super) fn read(
     let facts = Facts::of(object)?;
     let Some(table) = facts.table else { return Ok(None) };
     // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device,
-    // by objects that have it.
-    let ordered = request.stream.is_some_and(|stream| !stream.is_none());
-    if ordered && facts::method(object, Name::Dlpack)?.is_some() {
+    // by objects that have it. Of CUDA's memory a library that names its own stream is not told of others: what it was told of
+    // it would forget, and use the memory again in its own stream while others work on it.
+    let stated = request.stream.filter(|stream| !stream.is_none());
+    let said = stated.map_or(Ok(true), |stated| order::is_said(table, stated))?;
+    if !said && facts::method(object, Name::Dlpack)?.is_some() {
         return Ok(None);
     }
     let exported = |descriptor: &mut Descriptor| match (purpose, facts.torch_lends()) {
@@ -64,7 +66,8 @@ pub(super) fn read(
         reading = exported(descriptor)?;
     }
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
-    if elsewhere && facts::method(object, Name::Dlpack)?.is_some() {
+    let asked = elsewhere || (stated.is_some() && !descriptor.device().is_of_cuda());
+    if asked && facts::method(object, Name::Dlpack)?.is_some() {
         return Ok(None);
     }
     if descriptor.device().is_of_cuda() {

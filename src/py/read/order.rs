@@ -13,9 +13,11 @@ use super::{Purpose, Reading, Request, ours};
 use crate::cuda::{self, Stream, current_stream};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
+use crate::error::Error;
 use crate::memory::cuda::{Order, device_of_pointer};
 use crate::protocol::ExchangeError;
 use crate::py::args;
+use crate::py::errors::Kind;
 use crate::py::stream::{self, Asked};
 use crate::tensor::Owner;
 
@@ -44,8 +46,10 @@ pub(super) fn found(
     if !cuda::is_available() && (purpose == Purpose::Describe || device.is_host_readable()) {
         return Ok(reading);
     }
+    let py = object.py();
     let asked = stream::asked(request.stream, device)?;
     let current = current_stream(device);
+    let stated = request.stream.filter(|stream| !stream.is_none()).and_then(stream::kept);
     let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
     let kept;
     let known = match &reading {
@@ -58,16 +62,28 @@ pub(super) fn found(
     if let Some(known) = known {
         match asked {
             Asked::NoOrder => {}
-            Asked::Nothing => known.join(device, current)?,
-            Asked::Stream(stream) => known.hand_over(device, current, stream)?,
+            Asked::Nothing => py.detach(|| known.join(device, current))?,
+            Asked::Stream(stream) => py.detach(|| {
+                known.hand_over(device, current, stream)?;
+                stated.map_or(Ok(()), |stated| known.join_kept(device, stream, stated))
+            })?,
         }
         return Ok(reading);
     }
     let producer = request.producer.get().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
-    let order = Order::of_import(device, producer.unwrap_or(consumer))?;
+    let mut order = Order::of_import(device, producer.unwrap_or(consumer))?;
+    // A producer that has not said its stream lets go, and uses the memory again, in one that has heard of no work of ours;
+    // streams that wait for the legacy default one do so for all of it.
+    if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
+        order.set_by_host();
+    }
     if asked != Asked::NoOrder {
-        order.join(device, consumer)?;
+        let joined = py.detach(|| match stated {
+            Some(stated) => order.join_kept(device, consumer, stated),
+            None => order.join(device, consumer),
+        });
+        joined.map_err(with_way_out)?;
     }
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(owner.in_order(order)),
@@ -79,7 +95,27 @@ pub(super) fn found(
     })
 }
 
+/// What to do where a producer's work is being recorded.
+#[cold]
+fn with_way_out(error: Error) -> PyErr {
+    match error {
+        Error::Device(DeviceError::Capturing { .. }) => Kind::Device.error(format!(
+            "{error}; work in that stream too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
+             stream=-1 and see to the order yourself"
+        )),
+        error => error.into(),
+    }
+}
+
+/// Whether what a table hands over can be put in order with the stream that the caller states: its library says the stream it
+/// works on. Where the caller sees to the order there is nothing to say.
+#[cold]
+pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
+}
+
 /// The number of the stream that a table's library works on, if it says.
+#[cold]
 pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
     let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
     let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
@@ -96,7 +132,8 @@ pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device
 #[cold]
 pub(super) fn lent(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
     if let Some(number) = of_table(py, table, device)?.and_then(|number| u64::try_from(number).ok()) {
-        Order::of_import(device, Stream::new(device, number)?)?.join(device, current_stream(device))?;
+        let (theirs, ours) = (Stream::new(device, number)?, current_stream(device));
+        py.detach(|| Order::of_import(device, theirs)?.join(device, ours)).map_err(with_way_out)?;
     }
     Ok(())
 }

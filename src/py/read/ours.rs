@@ -6,9 +6,11 @@ use pyo3::types::PyMemoryView;
 
 use super::{Purpose, Reading, Request, check_exported, numpy};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::fastcall;
 use crate::py::keep::{self, Keep};
+use crate::py::place;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Owner;
 
@@ -24,6 +26,10 @@ pub(super) fn read(
         if purpose == Purpose::Own {
             return Ok(Some(Reading::Owned(tensor.owner().clone())));
         }
+        if descriptor.device() == Device::CPU {
+            // A description is as good as the address.
+            place::await_others(object.py(), tensor)?;
+        }
         // A description says what the tensor knows by default too.
         descriptor.set_dims(tensor.dims())?;
         descriptor.set_halo(tensor.halo().as_slice().into())?;
@@ -34,6 +40,12 @@ pub(super) fn read(
     let described = described.get();
     *descriptor = described.descriptor().clone();
     check_exported(request, descriptor.device())?;
+    if purpose == Purpose::Describe
+        && descriptor.device() == Device::CPU
+        && let Ok(tensor) = described.object(object.py()).cast_exact::<PyTensor>()
+    {
+        place::await_others(object.py(), &tensor.get().0)?;
+    }
     let Some(owner) = described.keeper() else { return Ok(Some(Reading::Borrowed)) };
     Ok(Some(Reading::Owned(match purpose {
         Purpose::Describe => owner.clone(),

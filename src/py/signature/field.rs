@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::PySignature;
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::index::DETACHED_FROM;
 use crate::py::read::Hooks;
@@ -112,10 +113,11 @@ impl Field {
         self.copying(py, |stand_in| unsafe { stand_in.copy_back() })
     }
 
-    /// Copies all elements, with other threads running if there are many.
+    /// Copies all elements, with other threads running if there are many, or a device may have to be waited for.
     fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> crate::Result<()> {
         let Some(Copy { stand_in, .. }) = self.copy() else { return Ok(()) };
-        let little = stand_in.tensor().descriptor().nbytes() < DETACHED_FROM;
+        let devices = [stand_in.tensor().descriptor().device(), self.original().device()];
+        let little = stand_in.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
         if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }
     }
 

@@ -40,13 +40,23 @@ impl Drop for LettingGo {
     fn drop(&mut self) {
         if self.is_outermost {
             // One at a time: what is let go here may make others wait.
-            while let Some(next) = WAITING.with_borrow_mut(|waiting| waiting.pop()) {
+            while let Some(next) = next() {
                 drop(next);
             }
-            WAITING.with_borrow_mut(|waiting| **waiting = Vec::new());
         }
         UNDER_WAY.set(UNDER_WAY.get() - 1);
     }
+}
+
+/// One of those that wait; when there are none any more, their list goes too.
+fn next() -> Option<Kept> {
+    WAITING.with_borrow_mut(|waiting| {
+        let next = waiting.pop();
+        if next.is_none() && waiting.capacity() > 0 {
+            **waiting = Vec::new();
+        }
+        next
+    })
 }
 
 /// Lets go at once.

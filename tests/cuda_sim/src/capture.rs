@@ -124,7 +124,10 @@ impl Driver {
 
     pub fn capture_status(&mut self, stream: Handle) -> Outcome<Status> {
         let stream = self.resolve(stream)?;
-        self.check_implicit(stream)?;
+        // To ask spoils nothing.
+        if self.implicit(stream).is_some() {
+            return Err(Failure::STREAM_CAPTURE_IMPLICIT);
+        }
         let Some(id) = self.streams.get(&stream).and_then(|found| found.capture) else { return Ok(Status::None) };
         Ok(if self.capture(id).is_ok() { Status::Active(id) } else { Status::Invalidated(id) })
     }
@@ -186,18 +189,17 @@ impl Driver {
 
     /// Refuses what would make the legacy stream wait for a stream that captures.
     pub fn check_implicit(&mut self, stream: Handle) -> Outcome {
-        let Some(found) = self.streams.get(&stream) else { return Ok(()) };
-        if !found.legacy {
-            return Ok(());
-        }
-        let (device, mut others) = (found.device, self.streams.values());
-        match others.find(|other| other.device == device && other.is_blocking() && other.capture.is_some()) {
-            Some(other) => match other.capture {
-                Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_IMPLICIT),
-                None => Ok(()),
-            },
+        match self.implicit(stream) {
+            Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_IMPLICIT),
             None => Ok(()),
         }
+    }
+
+    /// The capture of a blocking stream, if this is the legacy stream of its device.
+    fn implicit(&self, stream: Handle) -> Option<u64> {
+        let found = self.streams.get(&stream).filter(|found| found.legacy)?;
+        let others = self.streams.values().filter(|other| other.device == found.device && other.is_blocking());
+        others.filter_map(|other| other.capture).next()
     }
 
     /// Refuses a call that could disturb a capture, such as one that allocates.

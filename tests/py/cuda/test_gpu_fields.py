@@ -1,6 +1,7 @@
 """Fields on a device: moved, copied, indexed, assigned, pickled, shown."""
 
 import copy
+import ctypes
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -153,6 +154,33 @@ def test_assignment_refuses() -> None:
     assert not held(field).any()
 
 
+@pytest.mark.skipif(not IS_FAKE, reason="the double fails when it is told to")
+def test_assignment_says_what_the_driver_says(driver: Driver) -> None:
+    on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
+    driver.settle()
+    for function, to, value in (
+        ("cuMemcpyHtoDAsync", on_device, on_host),
+        ("cuMemcpyDtoHAsync", on_host, on_device),
+        ("cuStreamSynchronize", on_host, on_device),
+    ):
+        for index in (..., slice(None)):
+            driver.fail(function, 719)
+            with pytest.raises(dl.DeviceError, match=function):
+                to[index] = value
+            # Where the wait has failed, the copy may be under way.
+            driver.settle()
+
+
+def test_assignment_from_what_is_recorded(driver: Driver) -> None:
+    with driver.stream() as stream:
+        on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
+        refused = pytest.raises(dl.DeviceError, match="being recorded")
+        with driver.capturing(stream), dl.cuda.stream(stream), refused:
+            on_host[...] = on_device
+        # Before the stream.
+        del on_device
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("duplicate", [dl.Tensor.copy, copy.copy, copy.deepcopy])
 def test_copies(duplicate: Callable[[dl.Tensor], dl.Tensor], device: str) -> None:
@@ -239,3 +267,67 @@ def test_arguments_of_a_stencil_are_copied_there_and_back() -> None:
             assert (bound.inp.device, bound.out.device) == (device, device)
             dl.from_dlpack(bound.out)[...] = dl.from_dlpack(bound.inp)
         assert (held(out) == numbers(5, 7)).all()
+
+
+READS: dict[str, Callable[[dl.Tensor], Any]] = {
+    "item": lambda field: field[0],
+    "to_numpy": lambda field: field.to_numpy()[0],
+    "__array__": lambda field: np.asarray(field)[0],
+    "memoryview": lambda field: memoryview(field)[0],
+    "from_dlpack": lambda field: np.from_dlpack(field)[0],
+    "dl_device": lambda field: np.from_dlpack(field, device="cpu")[0],
+    "as_numpy": lambda field: dl.as_numpy(field)[0],
+    "interface": lambda field: ctypes.c_double.from_address(field.__array_interface__["data"][0]).value,
+    "describe": lambda field: ctypes.c_double.from_address(dl.describe(field).ptr).value,
+    "described twice": lambda field: ctypes.c_double.from_address(dl.describe(dl.describe(field)).ptr).value,
+    "pickle": lambda field: pickle.loads(pickle.dumps(field))[0],
+    "old pickle": lambda field: pickle.loads(pickle.dumps(field, 2))[0],
+    "copy": lambda field: field.copy()[0],
+    "view": lambda field: field[:3][0],
+    "owned": lambda field: dl.from_dlpack(field)[0],
+    "as_torch": lambda field: pytest.importorskip("torch") and float(dl.as_torch(field)[0]),
+    "torch": lambda field: float(pytest.importorskip("torch").from_dlpack(field)[0]),
+    "bound": lambda field: (
+        ctypes.c_double.from_address(
+            dl.Signature(f=dl.FieldSpec("float64", "I"), device="cpu").bind(f=field).f.ptr
+        ).value
+    ),
+}
+
+
+@pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
+@pytest.mark.parametrize("name", READS)
+def test_under_the_name_of_the_host_it_is_read_after_the_work(driver: Driver, name: str, device: str) -> None:
+    with driver.stream() as ours:
+        both = dl.zeros(1000, device=device)
+        field = both.to_device("cpu")
+        on_device = both.to_device("cuda:0")
+        values = dl.ones(1000, device="cuda:0")
+        with dl.cuda.stream(ours):
+            on_device[...] = values
+        assert READS[name](field) == 1.0
+        del both, field, on_device, values
+
+
+WRITES: dict[str, Callable[[dl.Tensor], Any]] = {
+    "number": lambda field: field.__setitem__(..., 6.0),
+    "array": lambda field: field.__setitem__(..., np.full(1000, 6.0)),
+    "positions": lambda field: field.__setitem__([0, 1], 6.0),
+    "to_numpy": lambda field: field.to_numpy().fill(6.0),
+}
+
+
+@pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
+@pytest.mark.parametrize("name", WRITES)
+def test_under_the_name_of_the_host_it_is_written_after_it_was_read(driver: Driver, name: str, device: str) -> None:
+    with driver.stream() as ours:
+        both = dl.full(1000, 5.0, device=device)
+        field = both.to_device("cpu")
+        on_device = both.to_device("cuda:0")
+        read = dl.zeros(1000, device="cuda:0")
+        with dl.cuda.stream(ours):
+            read[...] = on_device
+            WRITES[name](field)
+            assert held(read)[0] == 5.0
+        assert field[0] == 6.0
+        del both, field, on_device, read

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from driver import LEGACY, Driver
-from stream_producers import CUDA, NBYTES, SHAPE, Interface, Memory, Producer
+from driver import IS_FAKE, LEGACY, Driver
+from stream_producers import CUDA, NBYTES, SHAPE, Forgetful, Interface, Memory, Producer
 
 ONES = np.frombuffer(b"\1" * 8, "f8")[0]
 READERS = (dl.describe, dl.from_dlpack)
@@ -146,6 +146,32 @@ def test_chains_let_go_in_order(driver: Driver) -> None:
         driver.fill(dl.describe(again := dl.from_dlpack(capsule)).ptr, 5, NBYTES, third)
         del capsule, again
         gc.collect()
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_our_work_is_done_before_a_producer_lets_go(driver: Driver, stated: bool) -> None:
+    """It need not remember what it was told."""
+    with driver.stream() as ours:
+        producer = Forgetful(Memory(driver))
+        with dl.cuda.stream(ours):
+            field = dl.from_dlpack(producer, stream=ours if stated else None)
+            copy = field.copy()
+            del field
+            assert (producer.tensor.deleted, producer.told) == (1, [ours])
+            assert (np.asarray(copy.to_device("cpu")) == ONES).all()
+        del copy
+
+
+@pytest.mark.skipif(not IS_FAKE, reason="only the double counts")
+def test_what_waits_for_the_default_stream_is_not_waited_for(driver: Driver) -> None:
+    producer = Producer(Memory(driver))
+    field = dl.from_dlpack(producer)
+    before = driver.report()
+    del field
+    after = driver.report()
+    assert (producer.tensor.deleted, producer.told) == (1, [LEGACY])
+    for name in ("stream_syncs", "event_syncs", "context_syncs"):
+        assert after[name] == before[name]
 
 
 @pytest.mark.parametrize("read", READERS)

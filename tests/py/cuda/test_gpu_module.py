@@ -1,12 +1,15 @@
 """`dlfield.cuda`: what there is, and the current stream."""
 
 import threading
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import dlfield as dl
 from driver import HOST_FUNCTION, LEGACY, PER_THREAD, Driver
+from stream_producers import Memory, Producer
 
 
 class OfMethod:
@@ -164,3 +167,84 @@ def test_nothing_waits_for_what_is_recorded(driver: Driver) -> None:
     recorded = "stream .* of cuda:0 is being recorded"
     with driver.stream() as stream, driver.capturing(stream), pytest.raises(dl.DeviceError, match=recorded):
         dl.cuda.synchronize(0, stream)
+
+
+class Owned:
+    """A stream that goes with this object."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._living = driver.stream()
+        self.handle = self._living.__enter__()
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+    def __del__(self) -> None:
+        # What is current when memory goes is nobody's word.
+        dl.cuda.current_stream()
+        self._living.__exit__(None, None, None)
+
+
+def written_within(field: dl.Tensor, stream: Owned) -> None:
+    with dl.cuda.stream(stream):
+        field[...] = 1.0
+
+
+def made_within(_field: dl.Tensor, stream: Owned) -> dl.Tensor:
+    with dl.cuda.stream(stream):
+        return dl.ones(10, device="cuda:0")
+
+
+TOLD: dict[str, Callable[[dl.Tensor, Owned], Any]] = {
+    "written": written_within,
+    "made": made_within,
+    "made on": lambda _, stream: dl.zeros(10, device="cuda:0", stream=stream),
+    "exported": lambda field, stream: field.__dlpack__(stream=stream),
+    "imported": lambda field, stream: dl.from_dlpack(field, stream=stream),
+    "moved": lambda field, stream: field.to_device("cpu", stream=stream),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_memory_keeps_the_streams_it_was_told_of(driver: Driver, name: str) -> None:
+    field = dl.zeros(10, device="cuda:0")
+    stream = Owned(driver)
+    seen = weakref.ref(stream)
+    told = [TOLD[name](field, stream)]
+    del stream
+    assert seen() is not None
+    told.clear()
+    del field
+    assert seen() is None
+
+
+def test_other_memory_of_producers_keeps_streams(driver: Driver) -> None:
+    stream = Owned(driver)
+    seen = weakref.ref(stream)
+    producer = Producer(Memory(driver))
+    field = dl.from_dlpack(producer, stream=stream)
+    del stream
+    assert seen() is not None
+    del field
+    assert producer.tensor.deleted == 1
+    assert seen() is None
+
+
+def test_what_another_thread_states_is_not_taken_back() -> None:
+    entered = []
+
+    def enter() -> None:
+        entered.append(dl.cuda.stream(PER_THREAD))
+        entered[0].__enter__()
+
+    def leave() -> None:
+        with dl.cuda.stream(PER_THREAD):
+            entered.pop().__exit__(None, None, None)
+            seen.append(dl.cuda.current_stream().handle)
+
+    seen: list[int] = []
+    for work in (enter, leave):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert seen == [PER_THREAD]

@@ -171,6 +171,26 @@ def test_memory_of_pytorch_goes_back_after_our_work(torch: Any, streams: Any) ->
         assert on_host(copied) == EXPECTED
 
 
+def test_memory_of_pytorch_goes_back_after_our_work_on_a_stated_stream(torch: Any) -> None:
+    """Told of our stream, PyTorch would forget it as soon as it has waited for the work before."""
+    source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
+    ours = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        tensor = source.clone()
+        address = tensor.data_ptr()
+        field = dl.from_dlpack(tensor, stream=ours)
+        with dl.cuda.stream(ours):
+            copied = dl.from_array(field, device="cuda:0")
+        del tensor, field
+        other = torch.empty(SIZE, device="cuda")
+        assert other.data_ptr() == address
+        other.copy_(zeros)
+        with dl.cuda.stream(ours):
+            assert on_host(copied) == EXPECTED
+        del copied
+
+
 @pytest.mark.parametrize("name", IMPORTS)
 def test_padded_fields_in_pytorch(torch: Any, name: str) -> None:
     values = np.arange(35, dtype="f4").reshape(5, 7)
@@ -265,3 +285,22 @@ def test_preflight_knows_what_pytorch_reaches(torch: Any) -> None:
     assert dl.preflight(field, "torch").verdict == "zero-copy"
     assert dl.preflight(ramp(torch), "torch").verdict == "zero-copy"
     assert dl.preflight(field, "numpy").verdict != "zero-copy"
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "describe": dl.describe,
+    "from_dlpack": dl.from_dlpack,
+    "bind": lambda tensor: dl.Signature(f=dl.FieldSpec("float32", "I"), device="cuda:0").bind(f=tensor),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_to_do_while_pytorch_records(driver: Driver, torch: Any, name: str) -> None:
+    tensor, theirs = ramp(torch), torch.cuda.Stream()
+    with torch.cuda.stream(theirs), driver.capturing(theirs.cuda_stream):
+        with pytest.raises(dl.DeviceError, match=r"recorded.*cuda\.stream\(torch\.cuda\.current_stream.*stream=-1"):
+            READS[name](tensor)
+        with dl.cuda.stream(torch.cuda.current_stream()):
+            READS[name](tensor)
+    # The next that goes takes along what had to wait.
+    dl.zeros(1, device="cuda:0")

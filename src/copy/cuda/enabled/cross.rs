@@ -11,9 +11,9 @@ use super::work::{Detour, Side, Work};
 use crate::copy::convert::Change;
 use crate::copy::plan::{Plan, Steps};
 use crate::copy::threads;
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::{Stream, current_stream, is_capturing, synchronize, wait};
+use crate::memory::cuda::{Stream, current_stream, refuse_recording, synchronize, wait};
 use crate::memory::{Block, Contents};
 
 /// What the memory in between starts at a multiple of.
@@ -165,13 +165,6 @@ unsafe fn by_the_peer(to: Device, from: Device, work: &Work) -> Result<()> {
         let carried = carry(Link::Peer { to, from }, &out);
         carried.and(wait(reads, writes))
     }
-}
-
-fn refuse_recording(device: Device, stream: Stream) -> Result<()> {
-    if is_capturing(device, stream)? {
-        return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
-    }
-    Ok(())
 }
 
 /// Waits for a stream, whatever became of what was to be asked of it.

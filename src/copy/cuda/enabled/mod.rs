@@ -24,10 +24,10 @@ use crate::copy::convert::Change;
 use crate::copy::plan::Plan;
 use crate::copy::{Hand, hands};
 use crate::descriptor::Descriptor;
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::dtype::DTypeError;
 use crate::error::Result;
-use crate::memory::cuda::{current_stream, is_capturing, wait};
+use crate::memory::cuda::{current_stream, is_capturing, refuse_recording, wait};
 
 pub(in crate::copy) use self::fill::fill;
 
@@ -67,9 +67,7 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, change: C
 /// - As for [`copy`].
 unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
     let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
-    if is_capturing(from, reads.1)? {
-        return Err(DeviceError::Capturing { device: from, stream: reads.1.handle() }.into());
-    }
+    refuse_recording(from, reads.1)?;
     let link = Link::Peer { to, from };
     if is_capturing(to, writes.1)? {
         // SAFETY: passed on from the caller.

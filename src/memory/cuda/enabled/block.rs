@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::context::{Entered, enter};
+use super::context::{Entered, Relaxed, enter};
 use super::driver::check;
 use super::order::Order;
+use super::queue::Queue;
 use super::streams::{is_capturing, raw};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
@@ -25,7 +26,7 @@ pub(in crate::memory) struct CudaMemory {
     start: usize,
     device: Device,
     /// Where it was had.
-    stream: Stream,
+    queue: Queue,
     kind: Kind,
 }
 
@@ -68,7 +69,13 @@ impl CudaMemory {
             }
             error => crate::Error::from(error),
         })?;
-        let memory = CudaMemory { base, start: base.next_multiple_of(alignment), device, stream, kind };
+        let memory = CudaMemory {
+            base,
+            start: base.next_multiple_of(alignment),
+            device,
+            queue: Queue::of(device, stream),
+            kind,
+        };
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
         }
@@ -107,7 +114,7 @@ impl CudaMemory {
 
     /// The order of the work on the memory, of which there is none but what allocated it.
     pub(in crate::memory) fn order(&self) -> Box<Order> {
-        Box::new(Order::new(self.device, self.stream))
+        Box::new(Order::at(self.queue))
     }
 }
 
@@ -146,37 +153,20 @@ impl Drop for CudaMemory {
         unsafe {
             let _ = match self.kind {
                 Kind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
-                Kind::Pooled if sys::cuMemFreeAsync(self.base as u64, raw(self.stream)) == CUresult::CUDA_SUCCESS => {
+                Kind::Pooled if sys::cuMemFreeAsync(self.base as u64, self.queue.raw()) == CUresult::CUDA_SUCCESS => {
                     return;
                 }
                 Kind::Pooled => {
-                    // The stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more.
-                    let _ = sys::cuCtxSynchronize();
+                    // Its stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more; if
+                    // nothing can be waited for, it is rather lost.
+                    if self.queue.finish_or_all().is_err() {
+                        return;
+                    }
                     sys::cuMemFree_v2(self.base as u64)
                 }
                 Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
-    }
-}
-
-/// Lets the thread allocate, free and load code while a graph is recorded, in whatever stream and by whatever thread, for as
-/// long as this lives. None of that is recorded.
-pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
-
-impl Relaxed {
-    pub(crate) fn new() -> Relaxed {
-        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the mode before is put where the new one was.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
-        Relaxed(mode)
-    }
-}
-
-impl Drop for Relaxed {
-    fn drop(&mut self) {
-        // SAFETY: as above.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.0) };
     }
 }
 

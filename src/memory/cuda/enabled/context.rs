@@ -37,6 +37,26 @@ impl Drop for Entered {
     }
 }
 
+/// Lets the thread allocate, free and load code while a graph is recorded, in whatever stream and by whatever thread, for as
+/// long as this lives. None of that is recorded.
+pub(crate) struct Relaxed(sys::CUstreamCaptureMode);
+
+impl Relaxed {
+    pub(crate) fn new() -> Relaxed {
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the mode before is put where the new one was.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
+        Relaxed(mode)
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.0) };
+    }
+}
+
 /// Whether this is the primary context of a device.
 ///
 /// # Errors

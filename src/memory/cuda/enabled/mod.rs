@@ -13,13 +13,12 @@ mod queue;
 mod streams;
 
 pub(in crate::memory) use self::block::CudaMemory;
-pub(crate) use self::block::Relaxed;
-pub(crate) use self::context::{enter, is_primary};
+pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
 pub(crate) use self::order::Order;
 #[cfg(feature = "python")]
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::queue::wait;
 pub(super) use self::streams::check_stream;
-pub(crate) use self::streams::raw;
 pub use self::streams::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
+pub(crate) use self::streams::{raw, refuse_recording};

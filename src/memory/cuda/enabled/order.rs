@@ -1,7 +1,6 @@
 //! Who may still be at work on memory, and what has to be done before it can be let go.
 
-use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -10,6 +9,7 @@ use super::queue::{self, Queue};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
+use crate::memory::cuda::stream::{Kept, kept};
 
 /// The stream in whose order memory is let go, and all streams that were told of it.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Told {
     /// Whether its work comes after what was asked of the first stream.
     ordered: bool,
     /// Keeps the stream alive, if its owner is known.
-    kept: Option<Arc<dyn Any + Send + Sync>>,
+    kept: Option<Kept>,
 }
 
 impl Drop for Order {
@@ -44,7 +44,14 @@ impl Drop for Order {
 impl Order {
     /// Of memory that is let go in the order of `stream`, which was told of it first.
     pub(crate) fn new(device: Device, stream: Stream) -> Order {
-        Order { first: Queue::of(device, stream), by_host: !device.is_cuda(), told: Mutex::default() }
+        Order::at(Queue::of(device, stream))
+    }
+
+    /// Of memory that is let go in the order of a stream as it is named by the thread that had it.
+    pub(super) fn at(first: Queue) -> Order {
+        let told =
+            kept(first.device(), first.stream()).map(|kept| Told { queue: first, ordered: true, kept: Some(kept) });
+        Order { first, by_host: !first.device().is_cuda(), told: Mutex::new(told.into_iter().collect()) }
     }
 
     /// Of memory of another library, which `stream` was told of first: it is let go after the work of that.
@@ -54,6 +61,12 @@ impl Order {
     pub(crate) fn of_import(device: Device, stream: Stream) -> Result<Box<Order>> {
         context(device)?;
         Ok(Box::new(Order::new(device, stream)))
+    }
+
+    /// Has the host wait for all work before the memory is let go: who had it knows of no stream that would.
+    #[cfg(feature = "python")]
+    pub(crate) fn set_by_host(&mut self) {
+        self.by_host = true;
     }
 
     /// Tells a stream of the memory, which is going to work on it: at first after what was asked of the first stream so far.
@@ -69,11 +82,13 @@ impl Order {
     ///
     /// # Errors
     /// As for [`Order::join`].
-    pub(crate) fn join_kept(&self, device: Device, stream: Stream, keep: Arc<dyn Any + Send + Sync>) -> Result<()> {
+    pub(crate) fn join_kept(&self, device: Device, stream: Stream, keep: Kept) -> Result<()> {
         self.tell(device, stream, Some(keep))
     }
 
-    fn tell(&self, device: Device, stream: Stream, keep: Option<Arc<dyn Any + Send + Sync>>) -> Result<()> {
+    fn tell(&self, device: Device, stream: Stream, keep: Option<Kept>) -> Result<()> {
+        // What is not needed in the end goes after the lock.
+        let mut keep = keep.or_else(|| kept(device, stream));
         let queue = Queue::of(device, stream);
         if queue == self.first && keep.is_none() {
             return Ok(());
@@ -81,7 +96,10 @@ impl Order {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let place = told.iter().position(|told| told.queue == queue).unwrap_or(told.len());
         if place == told.len() {
-            told.push(Told { queue, ordered: false, kept: keep });
+            told.push(Told { queue, ordered: false, kept: None });
+        }
+        if told[place].kept.is_none() {
+            told[place].kept = keep.take();
         }
         if !told[place].ordered {
             // Nobody else hears that the stream is ordered before it is.
@@ -115,7 +133,7 @@ impl Order {
     /// [`DeviceError::Capturing`] if there is nothing to wait for, [`DeviceError::Driver`].
     pub(crate) fn finish(&self) -> Result<()> {
         for queue in self.queues() {
-            if queue.is_capturing() {
+            if queue.is_capturing().unwrap_or(false) {
                 return Err(queue.captured().into());
             }
             queue.finish_or_all()?;
@@ -131,16 +149,22 @@ impl Order {
     /// stay for now.
     pub(crate) fn settle(&self) -> Result<(), DeviceError> {
         let queues = self.queues();
-        if let Some(queue) = queues.iter().find(|queue| queue.is_capturing()) {
-            return Err(queue.captured());
+        let mut gone = false;
+        for queue in &queues {
+            match queue.is_capturing() {
+                Ok(true) => return Err(queue.captured()),
+                Ok(false) => {}
+                Err(_) => gone = true,
+            }
         }
-        // What another thread calls its default stream cannot be named here, so it is waited for, and so are those before it.
-        let by_host = self.by_host || !self.first.is_reachable();
+        if gone {
+            // A stream that is gone has no order any more, but its work may still be under way.
+            return self.first.finish_all();
+        }
         for queue in queues {
-            if by_host {
+            if self.by_host {
                 queue.finish_or_all()?;
             } else if queue::order(self.first, queue).is_err() {
-                // A stream that is gone has no order any more, but its work may still be under way.
                 queue.finish_all()?;
             }
         }
@@ -150,6 +174,6 @@ impl Order {
     /// All streams that were told, the first one last.
     fn queues(&self) -> SmallVec<[Queue; 3]> {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.iter().map(|told| told.queue).chain([self.first]).collect()
+        told.iter().map(|told| told.queue).filter(|told| *told != self.first).chain([self.first]).collect()
     }
 }

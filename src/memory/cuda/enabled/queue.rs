@@ -6,8 +6,7 @@ use std::thread::{self, ThreadId};
 
 use cudarc::driver::sys::{self, CUevent_flags};
 
-use super::block::Relaxed;
-use super::context::enter;
+use super::context::{Relaxed, enter};
 use super::driver::check;
 use super::streams::{is_capturing, raw};
 use crate::device::{Device, DeviceError};
@@ -39,14 +38,28 @@ impl Queue {
         self.device
     }
 
-    /// Whether this thread can name the stream.
-    pub(super) fn is_reachable(&self) -> bool {
-        self.thread.is_none_or(|thread| thread == thread::current().id())
+    pub(super) fn stream(&self) -> Stream {
+        self.stream
     }
 
-    /// Whether the stream's work is recorded as a graph, as far as this thread can see.
-    pub(super) fn is_capturing(&self) -> bool {
-        self.is_reachable() && is_capturing(self.device, self.stream).unwrap_or(false)
+    /// The stream by the name it has in this thread. For another thread's default stream that is the legacy one, which waits
+    /// for it as for all blocking streams.
+    fn here(&self) -> Queue {
+        let has_name = self.thread.is_none_or(|thread| thread == thread::current().id());
+        if has_name { *self } else { Queue { stream: Stream::LEGACY, thread: None, ..*self } }
+    }
+
+    /// As the driver takes it.
+    pub(super) fn raw(&self) -> sys::CUstream {
+        raw(self.here().stream)
+    }
+
+    /// Whether the stream's work, or for the legacy stream that of one that it waits for, is recorded as a graph.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] if there is no such stream any more.
+    pub(super) fn is_capturing(&self) -> Result<bool> {
+        is_capturing(self.device, self.here().stream)
     }
 
     /// That it is.
@@ -61,16 +74,14 @@ impl Queue {
 
     /// Waits for the stream.
     fn finish(&self) -> Result<(), DeviceError> {
-        if !self.is_reachable() {
-            return self.finish_all();
-        }
         let _entered = enter(self.device)?;
         let _relaxed = Relaxed::new();
         // SAFETY: a handle that the driver had.
-        check(self.device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(self.stream)) })
+        check(self.device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw()) })
     }
 
-    /// Waits for all work of the stream's device.
+    /// Waits for all work of the stream's device: for a stream that is gone there is no better. It fails, and spoils what is
+    /// recorded, if anything is.
     pub(super) fn finish_all(&self) -> Result<(), DeviceError> {
         let _entered = enter(self.device)?;
         let _relaxed = Relaxed::new();
@@ -89,14 +100,15 @@ pub(super) fn order(later: Queue, earlier: Queue) -> Result<()> {
     if later == earlier {
         return Ok(());
     }
-    match (later.is_capturing(), earlier.is_capturing()) {
-        // Not its own work but that of a blocking stream is recorded: no event can be had of it.
+    let (later, earlier) = (later.here(), earlier.here());
+    match (later.is_capturing()?, earlier.is_capturing()?) {
+        // What is recorded is not its own work but that of a blocking stream: no event can be had of it, nor can it wait.
         (_, true) if earlier.stream == Stream::LEGACY => Err(earlier.captured().into()),
+        (true, _) if later.stream == Stream::LEGACY => Err(later.captured().into()),
         // An event would draw the one into the graph of the other.
         (false, true) => Err(earlier.captured().into()),
         // A graph cannot wait for what is not in it, but it is not run before it has been recorded.
         (true, false) => Ok(earlier.finish_or_all()?),
-        _ if !earlier.is_reachable() || !later.is_reachable() => Ok(earlier.finish_or_all()?),
         _ => by_event(later, earlier),
     }
 }
@@ -110,11 +122,11 @@ fn by_event(later: Queue, earlier: Queue) -> Result<()> {
         let entered = enter(device)?;
         let flags = CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         check(device, "cuEventCreate", sys::cuEventCreate(&raw mut event, flags))?;
-        let recorded = check(device, "cuEventRecord", sys::cuEventRecord(event, raw(earlier.stream)));
+        let recorded = check(device, "cuEventRecord", sys::cuEventRecord(event, earlier.raw()));
         drop(entered);
         let waited = recorded.and_then(|()| {
             let _entered = enter(later.device)?;
-            check(later.device, "cuStreamWaitEvent", sys::cuStreamWaitEvent(raw(later.stream), event, 0))
+            check(later.device, "cuStreamWaitEvent", sys::cuStreamWaitEvent(later.raw(), event, 0))
         });
         let _ = sys::cuEventDestroy_v2(event);
         Ok(waited?)

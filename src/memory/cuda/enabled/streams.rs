@@ -75,9 +75,7 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 /// }
 /// ```
 pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
-    if is_capturing(device, stream)? {
-        return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
-    }
+    refuse_recording(device, stream)?;
     let _entered = enter(device)?;
     // SAFETY: a stream that the driver has just known.
     Ok(check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?)
@@ -105,6 +103,17 @@ pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
     }
     check(device, "cuStreamIsCapturing", told)?;
     Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+}
+
+/// Refuses a stream whose work is recorded as a graph.
+///
+/// # Errors
+/// [`DeviceError::Capturing`], [`DeviceError::Driver`].
+pub(crate) fn refuse_recording(device: Device, stream: Stream) -> Result<()> {
+    if is_capturing(device, stream)? {
+        return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
+    }
+    Ok(())
 }
 
 /// A stream as the driver takes it.

@@ -1,0 +1,138 @@
+"""While the host waits for a device, other threads of Python run: what it waits for may need them."""
+
+import ctypes
+import faulthandler
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+from driver import LEGACY, PER_THREAD, Driver
+from stream_producers import Forgetful, Memory
+
+
+class Gate:
+    """Stops a stream until another thread of Python has run."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.libc = ctypes.CDLL(None)
+        self.semaphore = ctypes.create_string_buffer(64)
+        self.libc.sem_init(self.semaphore, 0, 0)
+
+    def stop(self, stream: int = LEGACY) -> None:
+        function = ctypes.cast(self.libc.sem_wait, ctypes.c_void_p)
+        with self.driver.on(0):
+            self.driver.call("cuLaunchHostFunc", ctypes.c_void_p(stream), function, self.semaphore)
+
+    def opened_during(self, wait: Callable[[], Any]) -> None:
+        """Fails by the end of the process if nobody else can run."""
+        begun = threading.Lock()
+        begun.acquire()
+
+        def open_it() -> None:
+            with begun:
+                self.libc.sem_post(self.semaphore)
+
+        thread = threading.Thread(target=open_it)
+        thread.start()
+        # From here on nobody else runs unless this thread lets them.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1000)
+        faulthandler.dump_traceback_later(30, exit=True)
+        try:
+            begun.release()
+            wait()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            sys.setswitchinterval(before)
+        thread.join()
+
+
+@pytest.fixture
+def gate(driver: Driver) -> Iterator[Gate]:
+    yield Gate(driver)
+    driver.settle()
+
+
+def of_another_thread() -> dl.Tensor:
+    """In the order of its default stream, which has no name here: only to wait helps."""
+    made: list[dl.Tensor] = []
+
+    def make() -> None:
+        with dl.cuda.stream(PER_THREAD):
+            made.append(dl.zeros(10, device="cuda:0"))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    return made.pop()
+
+
+WAITS: dict[str, Callable[[dl.Tensor, dl.Tensor], Any]] = {
+    "to the host": lambda host, device: host.__setitem__(..., device),
+    "to a part of the host": lambda host, device: host.__setitem__(slice(3), device[:3]),
+    "to_device": lambda _, device: device.to_device("cpu"),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_of_little(gate: Gate, name: str) -> None:
+    host, device = dl.zeros(10), dl.ones(10, device="cuda:0")
+    gate.stop()
+    gate.opened_during(lambda: WAITS[name](host, device))
+    assert device.shape == host.shape
+
+
+@pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
+@pytest.mark.parametrize("name", ["written", "capsule", "dropped"])
+def test_of_memory_of_both(gate: Gate, name: str, kind: str) -> None:
+    held: list[Any] = [dl.zeros(10, device=kind)]
+    value = dl.ones(10)
+    if name == "capsule":
+        held[0] = held[0].__dlpack__()
+    gate.stop()
+    gate.opened_during(held.clear if name != "written" else lambda: held[0].__setitem__(..., value))
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+def test_of_copies_that_stand_in(gate: Gate) -> None:
+    field = dl.ones(10, device="cuda:0")
+    spec = dl.FieldSpec("float64", "I")
+    bound = dl.Signature(field=spec, device="cpu", on_mismatch="copy").bind(field=field)
+    gate.stop()
+    gate.opened_during(bound.__enter__)
+    assert dl.from_dlpack(bound.field)[9] == 1
+    bound.__exit__(None, None, None)
+
+
+ORDERED: dict[str, Callable[[dl.Tensor, int], Any]] = {
+    "export": lambda field, stream: field.__dlpack__(stream=stream),
+    "interface": lambda field, _: field.__cuda_array_interface__,
+    "import": lambda field, stream: dl.from_dlpack(field, stream=stream),
+    "describe": lambda field, _: dl.describe(field),
+    "write": lambda field, _: field.__setitem__(..., field),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_of_streams_that_have_no_name_here(driver: Driver, gate: Gate, name: str) -> None:
+    with driver.stream() as stream:
+        held = [of_another_thread()]
+        gate.stop()
+        gate.opened_during(lambda: ORDERED[name](held[0], stream))
+        # Before the stream.
+        held.clear()
+
+
+@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack])
+def test_of_producers(driver: Driver, gate: Gate, read: Callable[..., Any]) -> None:
+    with driver.stream() as stream:
+        producer = Forgetful(Memory(driver))
+        held = [read(producer, stream=stream)]
+        gate.stop(stream)
+        gate.opened_during(held.clear)
+        assert producer.tensor.deleted == 1
