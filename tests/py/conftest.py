@@ -75,3 +75,17 @@ def fresh_answers() -> Iterator[None]:
 def scratch_preset(request: pytest.FixtureRequest) -> str:
     """A preset name that no other test uses: presets live as long as the process."""
     return f"test:{request.node.name}"
+
+
+@pytest.fixture(scope="session", params=["numpy", "debug", "gt:cpu_kfirst", "gt:cpu_ifirst"])
+def stencil(request: pytest.FixtureRequest) -> Any:
+    """`mix`, compiled for each backend."""
+    wrapped = pytest.importorskip("wrapped")
+    return wrapped.gtscript.stencil(backend=request.param, definition=wrapped.mix)
+
+
+@pytest.fixture(scope="session")
+def quick() -> Any:
+    """`mix`, of a backend that needs no compiler."""
+    wrapped = pytest.importorskip("wrapped")
+    return wrapped.gtscript.stencil(backend="numpy", definition=wrapped.mix)

@@ -16,6 +16,7 @@ use super::facts::{self, Facts, Library};
 use super::names::Name;
 use super::{Purpose, Reading, Request, check_exported, order};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::lookup;
 use crate::tensor::take_over;
@@ -33,40 +34,92 @@ pub(super) fn read(
 ) -> PyResult<Option<Reading>> {
     let facts = Facts::of(object)?;
     let Some(table) = facts.table else { return Ok(None) };
-    // The table hands memory over as it is. For work on a stream `__dlpack__` is asked, and below for another device,
-    // by objects that have it. Of CUDA's memory a library that names its own stream is not told of others: what it was told of
-    // it would forget, and use the memory again in its own stream while others work on it.
-    let stated = request.stream.filter(|stream| !stream.is_none());
-    let said = stated.map_or(Ok(true), |stated| order::is_said(table, stated))?;
-    if !said && facts::method(object, Name::Dlpack)?.is_some() {
+    if request.stream.is_some() && !may_be_told(object, table, request)? {
         return Ok(None);
     }
-    let exported = |descriptor: &mut Descriptor| match (purpose, facts.torch_lends()) {
-        (Purpose::Describe, Some(borrow)) => {
+    let mut reading = match facts.torch_lends() {
+        Some(borrow) if purpose == Purpose::Describe => {
             describe(object, table, borrow, descriptor)?;
-            PyResult::Ok(Reading::Borrowed)
+            Reading::Borrowed
         }
-        _ => {
-            let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
-                field: "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync",
-            })?;
-            let mut managed = null_mut();
-            // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
-            let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
-            check(object.py(), code)?;
-            // SAFETY: as above.
-            let managed = unsafe { super::dlpack::take(managed) }?;
-            super::dlpack::check_copied(managed.flags(), purpose, request.copy)?;
-            // SAFETY: as above; what the struct says is the producer's word.
-            Ok(Reading::Owned(unsafe { take_over(managed, descriptor) }?))
-        }
+        _ => handed_over(object, table, request, purpose, descriptor)?,
     };
-    let mut reading = exported(descriptor)?;
     if facts.library == Library::Torch && check_lazy(object, descriptor)? {
-        reading = exported(descriptor)?;
+        reading = again(object, table, request, purpose, descriptor, &reading)?;
     }
+    // Most calls are over here: what follows is out of their way.
+    if descriptor.device() == Device::CPU
+        && request.stream.is_none()
+        && request.device.is_none_or(|wanted| wanted == Device::CPU)
+    {
+        return Ok(Some(reading));
+    }
+    where_asked(object, table, request, descriptor, reading)
+}
+
+/// Whether the table may be used for the stream that is stated. It hands memory over as it is: for work on a stream
+/// `__dlpack__` is asked by objects that have it. Of CUDA's memory a library that names its own stream is not told of
+/// others: what it was told of it would forget, and use the memory again in its own stream while others work on it.
+#[cold]
+fn may_be_told(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, request: &Request<'_, '_>) -> PyResult<bool> {
+    let Some(stated) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
+    Ok(order::is_said(table, stated)? || facts::method(object, Name::Dlpack)?.is_none())
+}
+
+/// Takes the struct that the table makes of the object.
+#[inline(always)]
+fn handed_over(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+    descriptor: &mut Descriptor,
+) -> PyResult<Reading> {
+    let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
+        field: "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync",
+    })?;
+    let mut managed = null_mut();
+    // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
+    let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
+    check(object.py(), code)?;
+    // SAFETY: as above.
+    let managed = unsafe { super::dlpack::take(managed) }?;
+    super::dlpack::check_copied(managed.flags(), purpose, request.copy)?;
+    // SAFETY: as above; what the struct says is the producer's word.
+    Ok(Reading::Owned(unsafe { take_over(managed, descriptor) }?))
+}
+
+/// Reads once more in the way that a first reading was made.
+#[cold]
+fn again(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+    descriptor: &mut Descriptor,
+    first: &Reading,
+) -> PyResult<Reading> {
+    match (first, Facts::of(object)?.torch_lends()) {
+        (Reading::Borrowed, Some(borrow)) => {
+            describe(object, table, borrow, descriptor)?;
+            Ok(Reading::Borrowed)
+        }
+        _ => handed_over(object, table, request, purpose, descriptor),
+    }
+}
+
+/// What was read, if it is on the device that is wanted, or its producer has no other way to bring it there.
+#[cold]
+fn where_asked(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+    descriptor: &Descriptor,
+    reading: Reading,
+) -> PyResult<Option<Reading>> {
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
-    let asked = elsewhere || (stated.is_some() && !descriptor.device().is_of_cuda());
+    let stated = request.stream.is_some_and(|stream| !stream.is_none());
+    let asked = elsewhere || (stated && !descriptor.device().is_of_cuda());
     if asked && facts::method(object, Name::Dlpack)?.is_some() {
         return Ok(None);
     }

@@ -1,0 +1,113 @@
+"""Checks of wrapped stencils: at every call, not only at the first with the same shapes as in GT4Py."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from dlfield.gt4py import wrap
+from fakes_interfaces import Exposing, cuda, interface_of
+from wrapped import DOMAIN, SHAPE, WEIGHTED, Call, frozen_origin
+
+
+@pytest.mark.parametrize("on_mismatch", ["raise", "copy"])
+def test_later_calls_are_checked_too(stencil: Any, on_mismatch: Any, recwarn: pytest.WarningsRecorder) -> None:
+    call, wrapped = Call(stencil), wrap(stencil, on_mismatch=on_mismatch)
+    wrapped(**call.arrays, **WEIGHTED)
+    before = call.arrays["out"].copy()
+    short = call.arrays["inp"][:5]
+    for name, wrong, error in [
+        ("inp", call.arrays["inp"].astype("c16"), dl.DTypeError),
+        ("inp", call.arrays["inp"][0], dl.DimsError),
+        ("inp", short, dl.LayoutError),
+        ("inp", dl.from_dlpack(call.arrays["inp"], dims="IJX"), dl.DimsError),
+        ("inp", call.arrays["out"], dl.LayoutError),
+        ("pair", call.arrays["out"].repeat(3).reshape(*SHAPE, 3), dl.LayoutError),
+        ("out", np.broadcast_to(call.arrays["level"], SHAPE), dl.ExchangeError),
+        ("level", object(), dl.NotAnArrayError),
+        ("level", cuda(shape=(4,), strides=None, typestr="<f8"), dl.DeviceError),
+    ]:
+        with pytest.raises(error, match=name):
+            wrapped(**{**call.arrays, name: wrong}, **WEIGHTED)
+    for weight in (2, np.float32(2.0), "2"):
+        with pytest.raises(dl.DTypeError, match=r'scalar "weight": \w+; wanted is float64'):
+            wrapped(**call.arrays, **{**WEIGHTED, "weight": weight})
+    assert np.array_equal(call.arrays["out"], before)
+    wrapped(**call.arrays, **{**WEIGHTED, "weight": np.float64(2.0)})
+    assert np.array_equal(call.arrays["out"], before)
+    recwarn.clear()
+
+
+def test_validate_args_leaves_out_the_checks_of_values(quick: Any) -> None:
+    """Arrays are checked all the same; what was not validated is validated by the next call that asks for it."""
+    call, wrapped = Call(quick), wrap(quick)
+    wanted = call.expected()
+    wrapped(**call.arrays, **{**WEIGHTED, "weight": 2}, validate_args=False)
+    assert np.array_equal(call.arrays["out"], wanted)
+    with pytest.raises(dl.DTypeError, match="weight"):
+        wrapped(**call.arrays, **{**WEIGHTED, "weight": 2})
+    with pytest.raises(dl.DTypeError, match="inp"):
+        wrapped(**{**call.arrays, "inp": call.arrays["inp"].astype("f4")}, **WEIGHTED, validate_args=False)
+
+
+def test_a_slow_layout_is_told_once_where_the_call_is(quick: Any) -> None:
+    call, wrapped = Call(quick), wrap(quick)
+    call.arrays["pair"] = np.ascontiguousarray(call.arrays["pair"].transpose(3, 0, 1, 2)).transpose(1, 2, 3, 0)
+    call.arrays["inp"] = np.asfortranarray(call.arrays["inp"])
+    with pytest.warns(dl.LayoutWarning, match=r'"inp": layout: \(2, 1, 0\) .*; fast is \(0, 1, 2\)') as caught:
+        wrapped(**call.arrays, **WEIGHTED)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wrapped(**call.arrays, **WEIGHTED)
+        wrapped(**{**call.arrays, "inp": np.ascontiguousarray(call.arrays["inp"])}, **WEIGHTED)
+    frozen = wrap(quick.freeze(origin=frozen_origin(), domain=DOMAIN))
+    with pytest.warns(dl.LayoutWarning, match="inp") as caught:
+        frozen(**call.arrays, idle=None, weight=2.0, offset=0.5)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_copies_stand_in_and_go_back(stencil: Any) -> None:
+    """Also the points around the domain, which the stencil leaves alone."""
+    call, wrapped = Call(stencil), wrap(stencil, on_mismatch="copy")
+    wanted = call.expected()
+    slow = (2, 1, 0) if stencil.backend != "gt:cpu_ifirst" else (0, 1, 2)
+    out = dl.from_array(call.arrays["out"], layout=slow)
+    inp = dl.from_array(call.arrays["inp"], "float32")
+    with pytest.warns(dl.LayoutWarning, match='field "out"'):
+        wrapped(**{**call.arrays, "out": out}, **WEIGHTED)
+    assert out.layout == slow
+    assert np.array_equal(out.to_numpy(), wanted)
+    call.arrays["inp"] = inp.to_numpy().astype("f8")
+    call.arrays["out"] = out.to_numpy().copy()
+    wanted = call.expected()
+    with pytest.warns(dl.LayoutWarning, match='field "inp": dtype: float32'):
+        wrap(stencil, on_mismatch="copy")(**{**call.arrays, "inp": inp, "out": out}, **WEIGHTED)
+    assert np.array_equal(out.to_numpy(), wanted)
+
+
+def test_objects_are_told(quick: Any) -> None:
+    """GDP 3: acquired before the stencil runs, touched if written, released; released also when it could not run."""
+    call, told = Call(quick), []
+
+    def telling(name: str) -> Exposing:
+        interface = {
+            **interface_of(call.arrays[name]),
+            **{hook: lambda hook=hook: told.append(f"{hook} {name}") for hook in ("acquire", "touch", "release")},
+        }
+        return Exposing(kept=call.arrays[name], __gt_data_interface__={None: interface})
+
+    fields = {name: telling(name) if name in ("inp", "out") else array for name, array in call.arrays.items()}
+    wanted = call.expected()
+    wrapped = wrap(quick)
+    wrapped(**fields, **WEIGHTED)
+    assert told[:2] == ["acquire inp", "acquire out"]
+    assert told[2] == "touch out"
+    assert sorted(told[3:]) == ["release inp", "release out"]
+    assert np.array_equal(call.arrays["out"], wanted)
+    told.clear()
+    with pytest.raises(dl.LayoutError, match="domain"):
+        wrapped(**fields, **{**WEIGHTED, "domain": (99, 1, 1)})
+    assert {"release inp", "release out"} <= set(told)
