@@ -1,7 +1,10 @@
-"""The classes of the interface's own document, with what it leaves open filled in, as fields of calls and as values."""
+"""The page about storages does what it says, and its classes, those of the interface's own document, are fields."""
 
 from __future__ import annotations
 
+import doctest
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,54 +13,19 @@ import pytest
 import dlfield as dl
 from dlfield import storage
 
-
-class SomeStorage:
-    """A class with a buffer on each side."""
-
-    NONE_MODIFIED, HOST_MODIFIED, DEVICE_MODIFIED = 0, 1, 2
-
-    def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
-        self.host = np.zeros(shape, dtype)
-        self.device = dl.zeros(shape, dtype, device="cuda:0")
-        self.modified = self.NONE_MODIFIED
-
-    def touch_host(self) -> None:
-        self.modified = self.HOST_MODIFIED
-
-    def touch_device(self) -> None:
-        self.modified = self.DEVICE_MODIFIED
-
-    def host_to_device(self) -> None:
-        if self.modified == self.HOST_MODIFIED:
-            self.device[...] = self.host
-            self.modified = self.NONE_MODIFIED
-
-    def device_to_host(self) -> None:
-        if self.modified == self.DEVICE_MODIFIED:
-            self.host[...] = self.device.to_device("cpu").to_numpy()
-            self.modified = self.NONE_MODIFIED
-
-    @property
-    def __gt_interface__(self) -> dict[str | None, dict[str, Any]]:
-        host = {**self.host.__array_interface__, "acquire": self.device_to_host, "touch": self.touch_host}
-        host["strides"] = self.host.strides
-        device = {**self.device.__cuda_array_interface__, "acquire": self.host_to_device, "touch": self.touch_device}
-        return {None: host, "gpu": device}
+PAGE = Path(__file__).parents[3] / "docs" / "storages.md"
+_DEFINED: dict[str, Any] = {"np": np, "dl": dl, "storage": storage}
+for _block in re.findall(r"^```python\n(class .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+    exec(_block, _DEFINED)
+SomeStorage, StorageWrapper = _DEFINED["SomeStorage"], _DEFINED["StorageWrapper"]
 
 
-class StorageWrapper:
-    """A storage, with labels."""
-
-    def __init__(self, *arguments: Any, dims: str = "IJK", **keywords: Any) -> None:
-        self.storage: Any = storage.storage(*arguments, **keywords)
-        self.dims = tuple(dims)
-
-    @property
-    def __gt_interface__(self) -> dict[str | None, dict[str, Any]]:
-        interface: dict[str | None, dict[str, Any]] = self.storage.__gt_data_interface__
-        for entry in interface.values():
-            entry["dims"] = self.dims
-        return interface
+def test_the_page_shows_what_happens() -> None:
+    pytest.importorskip("xarray")
+    examples = "\n".join(re.findall(r"^```python\n(>>>.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    assert examples.count(">>>") > 20
+    page = doctest.DocTestParser().get_doctest(examples, dict(_DEFINED), PAGE.name, str(PAGE), 0)
+    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(page).failed == 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
