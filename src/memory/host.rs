@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use memmap2::{MmapMut, MmapOptions};
 
 use super::Contents;
+use super::kept::KEPT;
 
 /// From this size on a block is a mapping of its own, which starts at a huge page and is zero until touched.
 const MAPPED_FROM: usize = 4 << 20;
@@ -32,8 +33,8 @@ pub(super) struct HostMemory {
 enum Backing {
     /// Where the allocator's block starts, and what it was asked for.
     Allocator(NonNull<u8>, Layout),
-    /// Unmapped when dropped; never read through this field.
-    Mapping(#[allow(dead_code, reason = "held for its drop")] MmapMut),
+    /// There until it is dropped; never read through this field.
+    Mapping(Option<MmapMut>),
 }
 
 // SAFETY: the memory is owned by this value alone and neither the allocator nor a mapping is bound to a thread.
@@ -47,7 +48,7 @@ impl HostMemory {
         if bytes < MAPPED_FROM && alignment <= SPARED_FOR {
             HostMemory::from_allocator(bytes.max(1), alignment, contents)
         } else {
-            HostMemory::from_mapping(bytes.max(1), alignment)
+            HostMemory::from_mapping(bytes.max(1), alignment, contents)
         }
     }
 
@@ -64,20 +65,21 @@ impl HostMemory {
         Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Allocator(base, layout) })
     }
 
-    /// Maps fresh zero pages. Untouched pages cost nothing, so the room to align in is address space only.
-    fn from_mapping(bytes: usize, alignment: usize) -> Option<HostMemory> {
+    /// Maps fresh zero pages, or takes those of a block that went where anything may be in them. Untouched pages cost
+    /// nothing, so the room to align in is address space only.
+    fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let huge = bytes >= MAPPED_FROM;
         // With power-of-two alignments the larger one serves both; another one is not combined with huge pages.
         let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
-        let mut mapping = MmapOptions::new().len(bytes.checked_add(alignment)?).map_anon().ok()?;
-        #[cfg(target_os = "linux")]
-        if huge {
-            // Kernels without huge pages say no; the memory is good all the same.
-            let _ = mapping.advise(memmap2::Advice::HugePage);
-        }
+        let len = bytes.checked_add(alignment)?;
+        let again = if contents == Contents::Undefined { KEPT.again(len) } else { None };
+        let mut mapping = match again {
+            Some(mapping) => mapping,
+            None => map(len, huge).or_else(|| if KEPT.let_go() { map(len, huge) } else { None })?,
+        };
         let base = NonNull::new(mapping.as_mut_ptr())?;
         // SAFETY: the mapping has `alignment` bytes more than are used.
-        Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Mapping(mapping) })
+        Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Mapping(Some(mapping)) })
     }
 
     pub(super) fn as_ptr(&self) -> *mut u8 {
@@ -87,11 +89,27 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if let Backing::Allocator(base, layout) = self.backing {
+        match &mut self.backing {
             // SAFETY: `base` came from the allocator with this layout and is freed here only.
-            unsafe { dealloc(base.as_ptr(), layout) };
+            Backing::Allocator(base, layout) => unsafe { dealloc(base.as_ptr(), *layout) },
+            Backing::Mapping(mapping) => {
+                if let Some(mapping) = mapping.take() {
+                    KEPT.keep(mapping);
+                }
+            }
         }
     }
+}
+
+/// Fresh pages, huge ones if there are any.
+fn map(len: usize, huge: bool) -> Option<MmapMut> {
+    let mapping = MmapOptions::new().len(len).map_anon().ok()?;
+    #[cfg(target_os = "linux")]
+    if huge {
+        // Kernels without huge pages say no; the memory is good all the same.
+        let _ = mapping.advise(memmap2::Advice::HugePage);
+    }
+    Some(mapping)
 }
 
 /// The first address from `base` on that is a multiple of `alignment`.

@@ -2,6 +2,7 @@
 
 pub mod cuda;
 mod host;
+mod kept;
 
 use self::cuda::{CudaMemory, Order, Stream};
 use crate::device::{Device, DeviceError};

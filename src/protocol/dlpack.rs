@@ -58,7 +58,7 @@ pub(crate) unsafe fn read_into(
     }
     // SAFETY: passed on from the caller.
     let (shape, strides) = unsafe { (numbers(tensor.shape, ndim), numbers(tensor.strides, ndim)) };
-    let shape = shape.ok_or(ExchangeError::NullShape { ndim })?;
+    let Some(shape) = shape else { return Err(ExchangeError::NullShape { ndim }.into()) };
     let compact;
     let strides = match (strides, version) {
         (Some(strides), _) => strides,

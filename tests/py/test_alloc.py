@@ -234,3 +234,14 @@ def test_registered_preset_by_index(scratch_preset: str, layout: Any, expected: 
 def test_presets_hands_out_a_copy() -> None:
     dl.presets().clear()
     assert set(PRESETS) <= set(dl.presets())
+
+
+def test_large_blocks_are_used_again_but_not_for_zeros() -> None:
+    shape = (128, 96, 80)
+    first = dl.full(shape, 7.0)
+    address = first.ptr
+    del first
+    again = dl.empty(shape)
+    assert again.ptr == address
+    del again
+    assert not np.asarray(dl.zeros(shape)).any()

@@ -95,8 +95,10 @@ def test_no_use_of_a_tensor_leaks_it(name: str) -> None:
 def test_no_use_of_a_tensor_leaks_a_little_at_a_time(name: str) -> None:
     """Structs, shapes and labels are small: nothing of the size of a pointer is left per use."""
     field, rounds = dl.ones((4,)), 1000
-    assert growth(lambda: USES[name](field), malloc_bytes, rounds) < 8 * rounds
-    assert growth(lambda: USES[name](field), python_blocks, rounds) < rounds // 2
+    # What leaks does so each time; threads that frameworks have in the background allocate now and then.
+    times = range(3)
+    assert min(growth(lambda: USES[name](field), malloc_bytes, rounds) for _ in times) < 8 * rounds
+    assert min(growth(lambda: USES[name](field), python_blocks, rounds) for _ in times) < rounds // 2
 
 
 @pytest.mark.parametrize("framework", ["torch", "jax.numpy", "tvm_ffi"])

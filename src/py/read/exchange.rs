@@ -26,6 +26,7 @@ pub(super) type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32
 
 const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 
+#[inline(never)]
 pub(super) fn read(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -75,9 +76,10 @@ fn handed_over(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Reading> {
-    let export = table.managed_tensor_from_py_object_no_sync.ok_or(ExchangeError::NullPointer {
-        field: "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync",
-    })?;
+    let Some(export) = table.managed_tensor_from_py_object_no_sync else {
+        let field = "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync";
+        return Err(ExchangeError::NullPointer { field }.into());
+    };
     let mut managed = null_mut();
     // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
     let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };

@@ -12,12 +12,26 @@ use crate::memory::cuda::Order;
 /// owner of ours, is let go link by link; to do it all at once would take more stack than there is.
 const DEPTH: u32 = 32;
 
-thread_local! {
-    /// How many owners are letting go in this thread.
-    static UNDER_WAY: Cell<u32> = const { Cell::new(0) };
+/// What a thread knows of its owners that let go.
+struct Here {
+    /// How many are letting go.
+    under_way: Cell<u32>,
     /// What waits until the outermost of them is done. Without a destructor: owners that are themselves in a thread's
     /// variables may let go after those of others are gone.
-    static WAITING: RefCell<ManuallyDrop<Vec<Kept>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+    waiting: RefCell<ManuallyDrop<Vec<Kept>>>,
+    /// Whether anything waits, which it seldom does.
+    any_waits: Cell<bool>,
+}
+
+thread_local! {
+    // One variable: to find one takes longer than to read it.
+    static HERE: Here = const {
+        Here {
+            under_way: Cell::new(0),
+            waiting: RefCell::new(ManuallyDrop::new(Vec::new())),
+            any_waits: Cell::new(false),
+        }
+    };
 }
 
 /// Counts an owner that lets go, for as long as it does, whatever happens in there.
@@ -28,35 +42,52 @@ struct LettingGo {
 impl LettingGo {
     /// `None` if as many are under way as there may be.
     fn begin() -> Option<LettingGo> {
-        let depth = UNDER_WAY.get();
-        (depth < DEPTH).then(|| {
-            UNDER_WAY.set(depth + 1);
-            LettingGo { is_outermost: depth == 0 }
+        HERE.with(|here| {
+            let depth = here.under_way.get();
+            (depth < DEPTH).then(|| {
+                here.under_way.set(depth + 1);
+                LettingGo { is_outermost: depth == 0 }
+            })
         })
     }
 }
 
 impl Drop for LettingGo {
     fn drop(&mut self) {
-        if self.is_outermost {
-            // One at a time: what is let go here may make others wait.
-            while let Some(next) = next() {
-                drop(next);
+        HERE.with(|here| {
+            if self.is_outermost && here.any_waits.get() {
+                here.let_all_go();
             }
-        }
-        UNDER_WAY.set(UNDER_WAY.get() - 1);
+            here.under_way.set(here.under_way.get() - 1);
+        });
     }
 }
 
-/// One of those that wait; when there are none any more, their list goes too.
-fn next() -> Option<Kept> {
-    WAITING.with_borrow_mut(|waiting| {
+impl Here {
+    #[cold]
+    fn wait(&self, kept: Kept) {
+        self.waiting.borrow_mut().push(kept);
+        self.any_waits.set(true);
+    }
+
+    /// One at a time: what is let go here may make others wait.
+    #[cold]
+    fn let_all_go(&self) {
+        while let Some(next) = self.next() {
+            drop(next);
+        }
+    }
+
+    /// One of those that wait; when there are none any more, their list goes too.
+    fn next(&self) -> Option<Kept> {
+        let mut waiting = self.waiting.borrow_mut();
         let next = waiting.pop();
-        if next.is_none() && waiting.capacity() > 0 {
+        if next.is_none() {
             **waiting = Vec::new();
+            self.any_waits.set(false);
         }
         next
-    })
+    }
 }
 
 /// Lets go at once.
@@ -67,7 +98,7 @@ pub(super) fn now(kept: Kept) {
     }
     match LettingGo::begin() {
         Some(_counted) => drop(kept),
-        None => WAITING.with_borrow_mut(|waiting| waiting.push(kept)),
+        None => HERE.with(|here| here.wait(kept)),
     }
 }
 
