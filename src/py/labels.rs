@@ -120,8 +120,8 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
     sorted
 }
 
-/// The error for numbers that an object states and that are none: it is not the caller who has to mend his types.
-fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+/// The error for numbers that are stated and that are none: what states them is no argument whose type has to be mended.
+pub(super) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
