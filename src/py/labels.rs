@@ -173,6 +173,12 @@ impl Labels {
         if let Some(labels) = Labels::ours(object) {
             return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
         }
+        if let Some(inner) = seen.inner.get()
+            && read::is_pair(object)?
+        {
+            // It is labelled as its sides are.
+            return Labels::find(&inner.array, &inner.seen, dims, origin);
+        }
         let interface = match seen.interface.get() {
             Some(interface) => interface,
             None => {
