@@ -108,25 +108,41 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     {
         return Ok(());
     }
-    if !tensor.descriptor().device().is_host_readable() {
-        return set_on_device(slf, key, value);
-    }
-    let array = match read::own(value) {
+    let array = match read::value(value, tensor.descriptor().device()) {
         Ok(array) => array,
         Err(error) if Kind::DType.is(py, &error) => None,
         Err(error) => return Err(error),
     };
+    let written = if tensor.descriptor().device().is_host_readable() {
+        set_on_host(slf, key, value, array.as_deref())
+    } else {
+        set_on_device(slf, key, value, array.as_deref())
+    };
+    match array {
+        Some(array) => array.done(py, written),
+        None => written,
+    }
+}
+
+/// `t[key] = value` where the host writes; `array` is the value if it has a protocol.
+fn set_on_host(
+    slf: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    array: Option<&Tensor>,
+) -> PyResult<()> {
+    let (py, tensor) = (slf.py(), &slf.get().0);
     let selected = match parse(tensor.descriptor(), key)? {
         Some(Basic { index, .. }) => Some(tensor.view(&index)?),
         None => None,
     };
-    if let (Some(selected), Some(array)) = (&selected, &array)
+    if let (Some(selected), Some(array)) = (&selected, array)
         && copied(py, selected, array)?
     {
         return Ok(());
     }
     // Whatever protocol the value has, NumPy gets to see an array or a scalar.
-    let value = match &array {
+    let value = match array {
         Some(array) => export::numpy::view(py, array)?,
         None => value.clone(),
     };
@@ -153,26 +169,29 @@ pub(super) fn cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny
 /// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
 #[cold]
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
-fn set_on_device(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+fn set_on_device(
+    slf: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    array: Option<&Tensor>,
+) -> PyResult<()> {
     let (py, tensor) = (slf.py(), &slf.get().0);
     let Some(Basic { index, .. }) = parse(tensor.descriptor(), key)? else {
         return cupy(slf)?.set_item(key, value);
     };
     let selected = tensor.view(&index)?;
-    let from = match read::own(value) {
-        Ok(Some(array)) if array.descriptor().dtype() == selected.descriptor().dtype() => array,
-        Ok(Some(array)) => {
+    let from = match array {
+        Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
+        Some(array) => {
             // Elements are converted by the host.
-            let host = place::to(py, &array, Device::CPU, None)?;
+            let host = place::to(py, array, Device::CPU, None)?;
             if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
                 host
             } else {
                 staged(&selected, export::numpy::view(py, &host)?.as_any())?
             }
         }
-        Ok(None) => staged(&selected, value)?,
-        Err(error) if Kind::DType.is(py, &error) => staged(&selected, value)?,
-        Err(error) => return Err(error),
+        None => staged(&selected, value)?,
     };
     // SAFETY: as for `copied`.
     Ok(py.detach(|| unsafe { selected.assign(&from) })?)
