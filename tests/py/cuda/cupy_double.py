@@ -34,6 +34,7 @@ Host = npt.NDArray[Any]
 class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801, what CuPy calls it
     """`place` is an array of NumPy's at the same address: it says where elements are, and nobody reads it."""
 
+    __module__ = "cupy"
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 

@@ -1,0 +1,163 @@
+"""Arithmetic on storages with two sides: which side computes, and which is out of date after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dlfield._native import Error, NotAnArrayError, Tensor, describe, empty_like
+from dlfield.storage.state import SyncState
+from dlfield.storage.values import is_on_gpu
+
+if TYPE_CHECKING:
+    from dlfield.storage.managed import SoftwareManagedGPUStorage
+
+__all__ = ["PairArithmetic"]
+
+
+class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
+    """NumPy's ufuncs and operators for a storage with two sides; dimensions are brought together by their labels.
+
+    The device computes if any operand is up to date there: a storage whose device buffer is, or an array on a device.
+    Numbers go to either side. Where a result goes to an array with one buffer, the side of that computes. What is on the
+    other side only is copied, storages so that both of their sides are up to date.
+    """
+
+    __slots__ = ()
+
+    # That of the mixin is None, as equality is by elements.
+    __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        given = keywords.pop("out", None)
+        outputs: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        mask = keywords.get("where", True)
+        operands = [*inputs, mask]
+        pairs: list[SoftwareManagedGPUStorage] = [x for x in (*operands, *outputs) if isinstance(x, PairArithmetic)]
+        device = _side(operands, outputs, pairs)
+        with _locked(pairs):
+            arrays = [_on_side(operand, device) for operand in operands]
+            if mask is not True:
+                keywords["where"] = arrays[-1]
+            if any(output is not None for output in outputs):
+                keywords["out"] = tuple(_target(output, device, partly=mask is not True) for output in outputs)
+            with _marked(outputs, device):
+                found = getattr(ufunc, method)(*arrays[:-1], **keywords)
+        results = found if isinstance(found, tuple) else (found,)
+        places = outputs if len(outputs) == len(results) else (None,) * len(results)
+        kept = [
+            _paired(type(self), result, str(pairs[0].device)) if place is None else place
+            for result, place in zip(results, places, strict=True)
+        ]
+        return tuple(kept) if isinstance(found, tuple) else kept[0]
+
+    def __eq__(self, other: object, /) -> Any:
+        return super().__eq__(other) if _is_operand(other) else NotImplemented
+
+    def __ne__(self, other: object, /) -> Any:
+        return super().__ne__(other) if _is_operand(other) else NotImplemented
+
+    def __bool__(self) -> bool:
+        return bool(self._on_host())
+
+    def __int__(self) -> int:
+        return int(self._on_host())
+
+    def __index__(self) -> int:
+        return self._on_host().__index__()
+
+    def __float__(self) -> float:
+        return float(self._on_host())
+
+    def __complex__(self) -> complex:
+        return complex(self._on_host())
+
+    def __format__(self, spec: str, /) -> str:
+        return format(self._on_host(), spec) if spec else str(self)
+
+    def _on_host(self: Any) -> Tensor:
+        found: Tensor = self.read_side(None)
+        return found
+
+
+def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[SoftwareManagedGPUStorage]) -> str | None:
+    """Return the name of the device that computes, or None for the host."""
+    fixed = [output for output in outputs if output is not None and not isinstance(output, PairArithmetic)]
+    there = next((value for value in fixed or operands if is_on_gpu(value)), None)
+    if there is None:
+        return None
+    found = (there if isinstance(there, PairArithmetic) else describe(there)).device  # type: ignore[attr-defined]
+    # Managed memory goes with any device.
+    return str(found if found.type == "cuda" else pairs[0].device)
+
+
+def _on_side(operand: Any, device: str | None) -> Any:
+    """Return what stands for an operand on the side that computes."""
+    if isinstance(operand, PairArithmetic):
+        return operand.read_side(device)  # type: ignore[attr-defined]
+    if device is not None and isinstance(operand, Tensor) and operand.device.type in ("cpu", "cuda_host"):
+        return operand.to_device(device)
+    return operand
+
+
+def _target(output: Any, device: str | None, *, partly: bool) -> Any:
+    """Return what stands for an output; a storage is brought up to date unless all of it is going to be written."""
+    if not isinstance(output, PairArithmetic):
+        return output
+    pair: SoftwareManagedGPUStorage = output  # type: ignore[assignment]
+    if partly or not pair._covers(...):
+        return pair.read_side(device)
+    return pair._host if device is None else pair._device
+
+
+@contextmanager
+def _locked(pairs: Sequence[SoftwareManagedGPUStorage]) -> Iterator[None]:
+    """Hold the locks of all storages, taken in the same order by every thread."""
+    with ExitStack() as held:
+        for state in sorted({pair.sync_state for pair in pairs}, key=id):
+            held.enter_context(state.lock)
+        yield
+
+
+@contextmanager
+def _marked(outputs: Sequence[Any], device: str | None) -> Iterator[None]:
+    """Mark the storages among outputs as modified on a side when that has been written."""
+    written = [output for output in outputs if isinstance(output, PairArithmetic)]
+    behind = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
+    # Where the other side alone is up to date, that still holds if not all is written.
+    begun: list[Any] = [pair for pair in written if pair.sync_state.state != behind]  # type: ignore[attr-defined]
+    try:
+        yield
+        begun = written
+    except Error:
+        # Found before anything was computed.
+        begun = []
+        raise
+    finally:
+        for pair in begun:
+            (pair.set_host_modified if device is None else pair.set_device_modified)()
+
+
+def _paired(kind: Any, result: Tensor, device: str) -> SoftwareManagedGPUStorage:
+    """Return the storage with a result on one side, and on the other a buffer that is out of date."""
+    pair: SoftwareManagedGPUStorage
+    if result.device.type == "cuda":
+        host = empty_like(result, device="cpu")
+        pair = kind.whole(host, result, SyncState(SyncState.SYNC_DEVICE_DIRTY))
+    else:
+        pair = kind.whole(result, empty_like(result, device=device), SyncState(SyncState.SYNC_HOST_DIRTY))
+    return pair
+
+
+def _is_operand(value: object) -> bool:
+    """Return whether a value is a number or an array, so that it can be compared with elements."""
+    if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, PairArithmetic)):
+        return True
+    try:
+        describe(value)
+    except NotAnArrayError:
+        return False
+    return True
