@@ -1,6 +1,7 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+mod broadcast;
 #[cfg(feature = "cuda")]
 mod cudarc;
 mod device;
