@@ -4,6 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::name;
@@ -148,12 +149,38 @@ impl<'py> Library<'py> {
         let py = ufunc.py();
         let Library::CuPy { module, device } = self else {
             return match (arguments, keywords) {
-                ([a, b, out], None) => ufunc.call1((a, b, out)).map(drop),
-                _ => ufunc.call(PyTuple::new(py, arguments)?, keywords).map(drop),
+                ([a, b, out], None) if !wants_a_keyword(ufunc)? => ufunc.call1((a, b, out)).map(drop),
+                _ => {
+                    let (inputs, outs) = arguments.split_at(arguments.len() - written.len());
+                    let all = keywords.map_or_else(|| Ok(PyDict::new(py)), |keywords| keywords.copy())?;
+                    all.set_item(intern!(py, "out"), PyTuple::new(py, outs)?)?;
+                    ufunc.call(PyTuple::new(py, inputs)?, Some(&all)).map(drop)
+                }
             };
         };
         let function = function(module, &name(ufunc)?)?;
+        if let Some(keywords) = keywords
+            && let Some(mask) = keywords.get_item("where")?
+        {
+            // CuPy's name for it.
+            keywords.set_item("_where", mask)?;
+            keywords.del_item("where")?;
+        }
         on(module, *device, written, || function.call(PyTuple::new(py, arguments)?, keywords).map(drop))
+    }
+
+    /// Copies an array to all of a tensor, both as the library takes them.
+    pub(super) fn assign(
+        &self,
+        to: &Bound<'py, PyAny>,
+        from: &Bound<'py, PyAny>,
+        written: &Bound<'py, PyTensor>,
+    ) -> PyResult<()> {
+        let assign = || to.set_item(to.py().Ellipsis(), from);
+        match self {
+            Library::NumPy => assign(),
+            Library::CuPy { module, device } => on(module, *device, std::slice::from_ref(written), assign),
+        }
     }
 
     /// Reduces an array, with all that is to be said about how in `keywords`.
@@ -177,13 +204,25 @@ impl<'py> Library<'py> {
         let name = name(ufunc)?;
         let reduction = match REDUCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, reduction)) => module.getattr(*reduction)?,
-            None => function(module, &name)?.getattr(intern!(py, "reduce"))?,
+            None => {
+                let what = format!("{name}.reduce: CuPy has none; copy the tensor with to_device('cpu')");
+                return Err(PyTypeError::new_err(what));
+            }
         };
         if takes_no_dtype(&name) && keywords.contains("dtype")? {
             keywords.del_item("dtype")?;
         }
         on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
     }
+}
+
+/// Whether NumPy warns of a third argument, which could be meant for an operand.
+#[inline]
+fn wants_a_keyword(ufunc: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static LARGEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static SMALLEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = ufunc.py();
+    Ok(ufunc.is(LARGEST.import(py, "numpy", "maximum")?) || ufunc.is(SMALLEST.import(py, "numpy", "minimum")?))
 }
 
 /// Whether CuPy's function takes the element type from `out` alone, which has the one that was asked for.

@@ -93,14 +93,13 @@ fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
 }
 
 /// Repeats a part of an output in all of it.
-fn repeat(library: &Library<'_>, part: &Bound<'_, PyTensor>, array: &Array<'_>) -> PyResult<()> {
-    let py = part.py();
+fn repeat<'py>(library: &Library<'py>, part: &Bound<'py, PyTensor>, array: &Array<'py>) -> PyResult<()> {
     if array.tensor().descriptor().size() == 0 {
         return Ok(());
     }
     let whole = Labelled::of(array.tensor());
     let from = library.input(part, &whole)?;
-    library.output(&array.tensor, &whole)?.set_item(py.Ellipsis(), from)
+    library.assign(&library.output(&array.tensor, &whole)?, &from, &array.tensor)
 }
 
 /// The axes to reduce along: by number or label, one or a tuple; all for None, the first unless any are given.
