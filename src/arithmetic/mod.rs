@@ -120,7 +120,7 @@ impl Labelled {
 
     /// The labels of all operands, each with its one size.
     ///
-    /// The first operand's come in its order. Each further label stands where the order I, J, K, users' labels, "0", "1", …
+    /// The first operand's that has dimensions come in its order. Each further label stands where the order I, J, K, users' labels, "0", "1", …
     /// has it: before the first one that comes after it there. Sizes are equal, or 1, which is repeated.
     ///
     /// # Errors
@@ -147,9 +147,11 @@ impl Labelled {
         if others.iter().all(|other| other.shape == first.shape && other.dims == first.dims) {
             return Ok(plain(first));
         }
-        let mut joined = Joined::of(first);
-        for (number, operand) in others.iter().enumerate() {
-            joined.add(number + 1, operand)?;
+        // One without dimensions has no order to go by.
+        let first = operands.iter().find(|operand| !operand.dims.is_empty()).unwrap_or(first);
+        let mut joined = Joined::new();
+        for (number, operand) in operands.iter().enumerate() {
+            joined.add(number, operand)?;
         }
         // The standard labels are cheaper than a list of the same.
         let same = joined.labels.len() == first.shape.len();
@@ -167,12 +169,17 @@ struct Joined {
 }
 
 impl Joined {
-    fn of(first: &Labelled) -> Joined {
-        let labels: SmallVec<[Dim; 6]> = first.dims.iter().collect();
-        Joined { from: SmallVec::from_elem(0, labels.len()), labels, shape: first.shape.clone() }
+    fn new() -> Joined {
+        Joined { labels: SmallVec::new(), shape: Extents::new(), from: SmallVec::new() }
     }
 
     fn add(&mut self, number: usize, operand: &Labelled) -> Result<(), LayoutError> {
+        if self.labels.is_empty() {
+            self.labels.extend(operand.dims.iter());
+            self.shape.clone_from(&operand.shape);
+            self.from.resize(self.labels.len(), number);
+            return Ok(());
+        }
         for (label, extent) in operand.dims.iter().zip(operand.shape.iter().copied()) {
             let Some(at) = self.labels.iter().position(|known| *known == label) else {
                 self.insert(number, label, extent)?;

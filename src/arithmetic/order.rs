@@ -11,7 +11,7 @@ type Axes = SmallVec<[usize; 6]>;
 /// The layout of a result: that of the first input, with the dimensions that it lacks where further inputs have them.
 pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
     let ndim = result.shape().len();
-    let Some((first, others)) = inputs.split_first() else { return Layout::c_order(ndim) };
+    let Some((first, others)) = with_dims(inputs).split_first() else { return Layout::c_order(ndim) };
     if first.dims() == *result.dims() {
         return first.layout();
     }
@@ -33,6 +33,12 @@ pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
     }
     // Each axis is placed once.
     Layout::new(&ranks, ndim).unwrap_or_else(|_| Layout::c_order(ndim))
+}
+
+/// The inputs from the first one on that has dimensions: one without has no layout to go by.
+pub(super) fn with_dims<'a, 'b>(inputs: &'a [&'b Tensor]) -> &'a [&'b Tensor] {
+    let first = inputs.iter().position(|input| input.descriptor().ndim() > 0);
+    &inputs[first.unwrap_or(0)..]
 }
 
 /// The axes of the result that an input has, by decreasing stride.

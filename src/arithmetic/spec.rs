@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 impl Labelled {
     /// What to allocate for a result with these labels and sizes.
     ///
-    /// The layout, padding and device are those of the first input; dimensions that it lacks are placed as the next inputs
+    /// The layout, padding and device are those of the first input that has dimensions; dimensions that it lacks are placed as the next inputs
     /// have them, those that nothing relates in C order if the first input is in C order, else with larger strides than all
     /// others. The alignment is the least common multiple of all inputs'. Aligned index, halo and origin are the largest per
     /// dimension over the inputs that have it in this size; in a dimension that is kept by a reduction they are 0. Where the
@@ -35,7 +35,7 @@ impl Labelled {
     /// ```
     pub fn spec(&self, dtype: DType, inputs: &[&Tensor]) -> Result<Spec, LayoutError> {
         let mut spec = Spec::new(self.shape(), dtype).layout(order::layout(self, inputs));
-        if let Some(first) = inputs.first() {
+        if let Some(first) = order::with_dims(inputs).first() {
             spec = spec.padding(first.padding()).device(first.descriptor().device());
         }
         let stated = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));

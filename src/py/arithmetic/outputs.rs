@@ -139,7 +139,12 @@ fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
 }
 
 /// What to allocate for a result that was given no place.
-pub(super) fn spec<'py>(space: &Labelled, dtype: DType, operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Spec> {
+pub(super) fn spec<'py>(
+    space: &Labelled,
+    dtype: DType,
+    operands: &Operands<'py>,
+    outputs: &Outputs<'py>,
+) -> PyResult<Spec> {
     let ours = |array: &&Array<'_>| array.labels == Labels::Ours;
     let inputs = operands.inputs.iter().filter_map(Operand::array).filter(ours);
     let mut deciding: SmallVec<[&Tensor; 3]> = inputs.map(Array::tensor).collect();
