@@ -6,6 +6,7 @@ is, `preflight` knows; here is how it is done.
 
 import functools
 import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -90,6 +91,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     jax = imported("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
+    obj = _side(obj, copy)
     tensor = _nearer("jax", _tensor(obj, copy))
     found = preflight(tensor, "jax")
     # Without x64, JAX would turn float64 into float32 and cut int64 to its low half without an error.
@@ -139,6 +141,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     cupy = imported("cupy", "as_cupy")
     if isinstance(obj, cupy.ndarray):
         return obj.copy(order="K") if copy else obj
+    obj = _side(obj, copy, on_device=True)
     seen = describe(obj, stream=_cupy_stream(cupy, obj))
     found = preflight(seen, "cupy")
     if not found or copy:
@@ -149,6 +152,14 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     with cupy.cuda.Device(seen.device.id):
         view = _cupy_view(cupy, seen)
         return view if found and not copy else view.copy(order="K")
+
+
+def _side(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
+    """Return the side of a storage with two sides that is going to be used; any other object as it is."""
+    module = sys.modules.get("dlfield.storage.managed")
+    if module is None or not isinstance(obj, module.SoftwareManagedGPUStorage):
+        return obj
+    return obj._side(str(obj.device) if on_device else None, "r" if copy else "rw")
 
 
 def _checked(copy: Any) -> bool | None:

@@ -37,7 +37,8 @@ impl Descriptor {
             reach = reach.saturating_add(last.wrapping_mul(step.wrapping_abs()));
             count = count.saturating_mul(*from_shape);
         }
-        (self.ptr, self.device, self.dtype, self.readonly, self.labels) = (ptr, device, dtype, readonly, None);
+        (self.ptr, self.device, self.dtype, self.readonly) = (ptr, device, dtype, readonly);
+        self.set_labels(None);
         // An element has at most 16 bytes.
         let address = ptr.addr();
         let near = |bytes: usize| address > bytes && address < 1 << 62;

@@ -1,13 +1,14 @@
 //! What is known of the meaning of a field's dimensions.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Descriptor;
+use super::restated::Restated;
 use crate::dims::Dims;
 use crate::layout::{Extents, LayoutError, check_halo, check_origin};
 
 /// What somebody stated of the meaning of the dimensions.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, PartialEq)]
 pub(crate) struct Labels {
     pub(super) dims: Option<Dims>,
     pub(super) origin: Option<Box<[i64]>>,
@@ -108,7 +109,7 @@ impl Descriptor {
     /// assert_eq!(field.dims(), None);
     /// ```
     pub fn dims(&self) -> Option<&Dims> {
-        self.labels.as_ref()?.dims.as_ref()
+        self.stated()?.dims.as_ref()
     }
 
     /// First compute point, if somebody stated it.
@@ -121,7 +122,7 @@ impl Descriptor {
     /// assert_eq!(field.origin(), None);
     /// ```
     pub fn origin(&self) -> Option<&[i64]> {
-        self.labels.as_ref()?.origin.as_deref()
+        self.stated()?.origin.as_deref()
     }
 
     /// Ghost widths, if somebody stated them.
@@ -133,18 +134,53 @@ impl Descriptor {
     /// assert_eq!(field.descriptor().halo(), Some(&[(1, 2), (0, 1)][..]));
     /// ```
     pub fn halo(&self) -> Option<&[(i64, i64)]> {
-        self.labels.as_ref()?.halo.as_deref()
+        self.stated()?.halo.as_deref()
+    }
+
+    /// States the ghost widths through a shared reference: the dims stay, and the origin is the lower width from now on.
+    ///
+    /// Slices of what was stated before stay as they are.
+    pub(crate) fn restate_halo(&self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
+        check_halo(&halo, self.shape())?;
+        let labels = Arc::new(Labels { dims: self.dims().cloned(), origin: None, halo: Some(halo) });
+        match self.restated.get() {
+            Some(restated) => restated.state(labels),
+            // Two threads that come here at once both state theirs.
+            None => self.restated.get_or_init(|| Box::new(Restated::new(Arc::clone(&labels)))).state(labels),
+        }
+        Ok(())
+    }
+
+    /// What counts of the labels.
+    #[inline]
+    pub(super) fn stated(&self) -> Option<&Arc<Labels>> {
+        match self.restated.get() {
+            None => self.labels.as_ref(),
+            Some(restated) => restated.current(),
+        }
+    }
+
+    /// Forgets what was stated, for these labels.
+    #[inline(always)]
+    pub(super) fn set_labels(&mut self, labels: Option<Arc<Labels>>) {
+        self.labels = labels;
+        if self.restated.get_mut().is_some() {
+            self.restated = OnceLock::new();
+        }
     }
 
     fn labels_mut(&mut self) -> &mut Labels {
+        if self.restated.get_mut().is_some() {
+            self.set_labels(self.stated().cloned());
+        }
         Arc::make_mut(self.labels.get_or_insert_default())
     }
 
     /// Takes labels that are known to fit, where none are stated.
     pub(crate) fn label_plain(&mut self, labels: &Arc<Labels>) -> bool {
-        let free = self.labels.is_none();
+        let free = self.stated().is_none();
         if free {
-            self.labels = Some(Arc::clone(labels));
+            self.set_labels(Some(Arc::clone(labels)));
         }
         free
     }
@@ -158,7 +194,7 @@ impl Descriptor {
         let (new_shape, new_strides) = self.numbers.split_mut();
         new_shape.copy_from_slice(&shape);
         new_strides.copy_from_slice(&strides);
-        if self.labels.is_some() {
+        if self.stated().is_some() {
             let labels = self.labels_mut();
             labels.dims = labels.dims.as_ref().map(|dims| dims.select(axes));
             labels.origin = labels.origin.as_deref().map(|origin| pick(axes, origin));

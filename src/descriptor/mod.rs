@@ -4,11 +4,13 @@ mod check;
 mod labels;
 mod memory;
 mod numbers;
+mod restated;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use self::labels::Labels;
 use self::numbers::Numbers;
+use self::restated::Restated;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -19,7 +21,7 @@ use crate::protocol::ExchangeError;
 /// Having one is the proof that these fit together: at most [`crate::layout::MAX_NDIM`] dimensions, no negative extent, as many
 /// strides as extents, every element's address inside the address space, every stride a 64-bit number of bytes, and
 /// no null address unless there are no elements. It says nothing about who owns the memory; see [`crate::Tensor`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Descriptor {
     ptr: *mut u8,
     device: Device,
@@ -28,6 +30,16 @@ pub struct Descriptor {
     numbers: Numbers,
     // Shared: most arrays of other libraries have none, those of one signature all the same.
     labels: Option<Arc<Labels>>,
+    /// What was stated since, through a shared reference: it counts instead.
+    restated: OnceLock<Box<Restated>>,
+}
+
+impl Clone for Descriptor {
+    fn clone(&self) -> Descriptor {
+        let Descriptor { ptr, device, dtype, readonly, ref numbers, .. } = *self;
+        let (numbers, labels) = (numbers.clone(), self.stated().cloned());
+        Descriptor { ptr, device, dtype, readonly, numbers, labels, restated: OnceLock::new() }
+    }
 }
 
 // SAFETY: a descriptor holds an address and never follows it; whoever does answers for the access.
@@ -39,6 +51,7 @@ unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
     /// Of no field: no elements, nowhere.
+    #[allow(clippy::declare_interior_mutable_const, reason = "each use is a description of its own")]
     pub(crate) const BLANK: Descriptor = Descriptor {
         ptr: std::ptr::null_mut(),
         device: Device::CPU,
@@ -46,6 +59,7 @@ impl Descriptor {
         readonly: true,
         numbers: Numbers::NONE,
         labels: None,
+        restated: OnceLock::new(),
     };
 
     /// Checks that the parts fit together. `strides` count elements.
@@ -138,7 +152,7 @@ impl Descriptor {
     pub(crate) fn clear(&mut self) {
         self.ptr = std::ptr::null_mut();
         self.numbers.room(1).0[0] = 0;
-        self.labels = None;
+        self.set_labels(None);
     }
 
     /// Says whether the memory must not be written.

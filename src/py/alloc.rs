@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use super::errors::Kind;
 use super::keywords::{Given, Keywords};
 use super::labels::Labels;
+use super::read::Value;
 use super::tensor::PyTensor;
 use super::{args, copies, dtype, export, place, read, recycle};
 use crate::copy::can_cast;
@@ -25,7 +26,7 @@ fn fresh(shape: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_,
 /// What a field like `data` asks for: everything not given comes from there. A preset stands for the layout,
 /// alignment, padding and device it names.
 fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '_>) -> PyResult<Spec> {
-    let data = source(data)?;
+    let data = looked_at(data)?;
     let (dtype, sub_shape) = match dtype {
         Some(dtype) => dtype::parse(dtype)?,
         None => (data.descriptor().dtype(), Extents::new()),
@@ -66,12 +67,19 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
     spec
 }
 
-/// An argument that may be any array, or what NumPy makes an array of.
-fn source(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+/// An argument that may be any array, or what NumPy makes an array of, of which no element is read.
+fn looked_at(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    read::own(data)?.map_or_else(|| converted(data), Ok)
+}
+
+/// The same, to be read and copied to `near`.
+fn source<'py>(data: &Bound<'py, PyAny>, near: Device) -> PyResult<Value<'py>> {
+    read::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
+}
+
+/// What NumPy makes an array of.
+fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = data.py();
-    if let Some(tensor) = read::own(data)? {
-        return Ok(tensor);
-    }
     let array = py.import("numpy")?.call_method1("asarray", (data,))?;
     // NumPy makes an array of one object of what it does not understand.
     let not_an_array =
@@ -321,11 +329,12 @@ allocation! {
     fn from_array(py, data; dtype, keywords) {
         let given = dtype.map(dtype::parse).transpose()?;
         // With an element type to cast to, NumPy may read what can't be shared as it is, such as foreign byte order.
-        let data = match (source(data), &given) {
+        let near = keywords.target()?;
+        let data = match (source(data, near), &given) {
             (Err(error), Some(_)) if Kind::DType.is(py, &error) => {
                 let array = py.import("numpy")?.call_method1("asarray", (data,))?;
                 let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
-                source(&array.call_method1("astype", (native,))?)?
+                source(&array.call_method1("astype", (native,))?, near)?
             }
             (data, _) => data?,
         };
@@ -340,7 +349,9 @@ allocation! {
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
         let found = data.descriptor().device();
-        keywords.within(if found == Device::CPU { spec.target() } else { found }, || copied(py, &spec, &data))
+        let works = if found == Device::CPU { spec.target() } else { found };
+        let made = keywords.within(works, || copied(py, &spec, &data));
+        data.done(py, made)
     }
 }
 

@@ -109,30 +109,47 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     {
         return Ok(());
     }
-    if !tensor.descriptor().device().is_host_readable() {
-        return set_on_device(slf, key, value);
-    }
-    let array = match read::own(value) {
+    let array = match read::value(value, tensor.descriptor().device()) {
         Ok(array) => array,
         Err(error) if Kind::DType.is(py, &error) => None,
         Err(error) => return Err(error),
     };
+    let written = if tensor.descriptor().device().is_host_readable() {
+        set_on_host(slf, key, value, array.as_deref())
+    } else {
+        set_on_device(slf, key, value, array.as_deref())
+    };
+    match array {
+        Some(array) => array.done(py, written),
+        None => written,
+    }
+}
+
+/// `t[key] = value` where the host writes; `array` is the value if it has a protocol.
+fn set_on_host(
+    slf: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    array: Option<&Tensor>,
+) -> PyResult<()> {
+    let (py, tensor) = (slf.py(), &slf.get().0);
     let selected = match parse(tensor.descriptor(), key)? {
         Some(Basic { index, .. }) => Some(tensor.view(&index)?),
         None => None,
     };
-    let array = match (array, &selected) {
-        (Some(array), Some(selected)) => {
-            let array = turned(&array, selected, value.cast_exact::<PyTensor>().is_ok())?.unwrap_or(array);
-            if copied(py, selected, &array)? {
-                return Ok(());
-            }
-            Some(array)
-        }
-        (array, _) => array,
+    let ours = value.cast_exact::<PyTensor>().is_ok();
+    let labelled = match (&selected, array) {
+        (Some(selected), Some(array)) => turned(array, selected, ours)?,
+        _ => None,
     };
+    let array = labelled.as_ref().or(array);
+    if let (Some(selected), Some(array)) = (&selected, array)
+        && copied(py, selected, array)?
+    {
+        return Ok(());
+    }
     // Whatever protocol the value has, NumPy gets to see an array or a scalar.
-    let value = match &array {
+    let value = match array {
         Some(array) => export::numpy::view(py, array)?,
         None => value.clone(),
     };
@@ -177,31 +194,31 @@ pub(super) fn cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny
 /// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
 #[cold]
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
-fn set_on_device(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+fn set_on_device(
+    slf: &Bound<'_, PyTensor>,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    array: Option<&Tensor>,
+) -> PyResult<()> {
     let (py, tensor) = (slf.py(), &slf.get().0);
     let Some(Basic { index, .. }) = parse(tensor.descriptor(), key)? else {
         return cupy(slf)?.set_item(key, value);
     };
     let selected = tensor.view(&index)?;
     let ours = value.cast_exact::<PyTensor>().is_ok();
-    let array = match read::own(value) {
-        Ok(Some(array)) => Ok(Some(turned(&array, &selected, ours)?.unwrap_or(array))),
-        other => other,
-    };
-    let from = match array {
-        Ok(Some(array)) if array.descriptor().dtype() == selected.descriptor().dtype() => array,
-        Ok(Some(array)) => {
+    let labelled = array.map(|array| turned(array, &selected, ours)).transpose()?.flatten();
+    let from = match labelled.as_ref().or(array) {
+        Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
+        Some(array) => {
             // Elements are converted by the host.
-            let host = place::to(py, &array, Device::CPU, None)?;
+            let host = place::to(py, array, Device::CPU, None)?;
             if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
                 host
             } else {
                 staged(&selected, export::numpy::view(py, &host)?.as_any())?
             }
         }
-        Ok(None) => staged(&selected, value)?,
-        Err(error) if Kind::DType.is(py, &error) => staged(&selected, value)?,
-        Err(error) => return Err(error),
+        None => staged(&selected, value)?,
     };
     // SAFETY: as for `copied`.
     Ok(py.detach(|| unsafe { selected.assign(&from) })?)

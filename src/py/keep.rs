@@ -3,7 +3,10 @@
 #![allow(unsafe_code, reason = "a reference travels as an address")]
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::tensor::Owner;
@@ -37,5 +40,44 @@ impl Drop for Keep {
         // Attaching first makes the release immediate; without, it would wait for the next call into this module.
         Python::try_attach(|_| drop(object.take()));
         std::mem::forget(object);
+    }
+}
+
+/// Something that is called once: by [`Call::now`], or else when this is dropped, on any thread; not after the interpreter
+/// has ended.
+pub(super) struct Call(Mutex<Option<Py<PyAny>>>);
+
+impl Call {
+    pub(super) fn new(function: Py<PyAny>) -> Call {
+        Call(Mutex::new(Some(function)))
+    }
+
+    /// Calls it, unless it was called before.
+    pub(super) fn now(&self, py: Python<'_>) -> PyResult<()> {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        function.map_or(Ok(()), |function| function.into_bound(py).call0().map(drop))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut function = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if function.is_none() {
+            return;
+        }
+        Python::try_attach(|py| {
+            let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
+            let (mut kind, mut raised, mut trace) = (null_mut(), null_mut(), null_mut());
+            // SAFETY: attached; the calls move the error that may be on its way out and back in. It is not that of the call.
+            unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut raised, &raw mut trace) };
+            if let Err(error) = function.call0() {
+                // Nobody waits for this.
+                error.write_unraisable(py, Some(&function));
+            }
+            drop(function);
+            // SAFETY: as above.
+            unsafe { ffi::PyErr_Restore(kind, raised, trace) };
+        });
+        std::mem::forget(function);
     }
 }

@@ -72,6 +72,15 @@ impl Keywords<'_, '_> {
         Ok(spec)
     }
 
+    /// The device that was given, or that of the preset, or the host.
+    pub(super) fn target(&self) -> PyResult<Device> {
+        match (self.device, self.backend) {
+            (Some(device), _) => args::device(device),
+            (None, Some(name)) => Ok(Preset::find(&text("backend", name)?.to_cow()?)?.device()),
+            (None, None) => Ok(Device::CPU),
+        }
+    }
+
     /// Does the work for a device in the stream that was given.
     pub(super) fn within<R>(&self, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
         stream::within(self.stream, device, work)

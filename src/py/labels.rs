@@ -120,8 +120,8 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
     sorted
 }
 
-/// The error for numbers that an object states and that are none: it is not the caller who has to mend his types.
-fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+/// The error for numbers that are stated and that are none: what states them is no argument whose type has to be mended.
+pub(super) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
@@ -172,6 +172,12 @@ impl Labels {
     ) -> PyResult<Labels> {
         if let Some(labels) = Labels::ours(object) {
             return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
+        }
+        if let Some(inner) = seen.inner.get()
+            && read::is_pair(object)?
+        {
+            // It is labelled as its sides are.
+            return Labels::find(&inner.array, &inner.seen, dims, origin);
         }
         let interface = match seen.interface.get() {
             Some(interface) => interface,

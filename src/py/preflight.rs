@@ -119,7 +119,10 @@ fn of_object(
     if let Some(readonly) = own(obj, wanted)? {
         return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));
     }
-    let found = match read::description(obj) {
+    // CuPy is given the side on the device of a storage with two.
+    let on_device = wanted == Target::CuPy && read::is_pair(obj)?;
+    let near = if on_device { Some(args::device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
+    let found = match read::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if Kind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
         Err(error) if Kind::Exchange.is(py, &error) => match read::own(obj) {

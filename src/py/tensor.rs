@@ -9,13 +9,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyMemoryView, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
-use super::{args, arithmetic, attributes, copies, dtype, export, pickle, place, recycle, stream};
+use super::{args, arithmetic, attributes, copies, dtype, export, labels, pickle, place, recycle, stream};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::tensor::Tensor;
@@ -106,9 +106,25 @@ impl PyTensor {
     }
 
     /// (lower, upper) ghost widths per dimension.
+    ///
+    /// They can be set, each to a pair or to one number for both; `LayoutError` if they do not fit the shape. The dims stay,
+    /// and the origin is the lower width from then on. The memory stays as it is, and with it the aligned index; so do views
+    /// that were made before.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((6, 6))
+    /// >>> field.halo = (1, (2, 0))
+    /// >>> field.origin, field.domain_view.shape
+    /// ((1, 2), (4, 4))
     #[getter]
     fn halo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.halo())
+    }
+
+    #[setter]
+    fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
+        let widths = args::halo(halo).map_err(|error| labels::misstated(halo.py(), "halo", error))?;
+        Ok(self.0.set_halo(&widths)?)
     }
 
     /// Rank of each dimension's stride; 0 is the largest.
@@ -139,6 +155,29 @@ impl PyTensor {
     #[getter]
     fn readonly(&self) -> bool {
         self.descriptor().is_readonly()
+    }
+
+    /// The memory as a `memoryview`, None where the host cannot read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3)).data.shape
+    /// (2, 3)
+    #[getter]
+    fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
+        let reaches = slf.get().descriptor().device().is_host_readable();
+        if reaches { PyMemoryView::from(slf.as_any()).map(Some) } else { Ok(None) }
+    }
+
+    /// The memory as a `cupy.cuda.MemoryPointer`, None where no GPU can read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3)).device_data is None
+    /// True
+    #[getter]
+    fn device_data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let device = slf.get().descriptor().device();
+        let reaches = device.is_cuda() || device == Device::CUDA_MANAGED;
+        reaches.then(|| index::cupy(slf)?.getattr(intern!(slf.py(), "data"))).transpose()
     }
 
     /// The field with its dimensions, and their labels, in reverse order, on the same memory.
@@ -279,6 +318,49 @@ impl PyTensor {
         }
         export::numpy::view_of(slf)
     }
+
+    /// Copies what the host modified to the device: nothing to do with one buffer. Here for code that uses any storage, as
+    /// `dlfield.storage.SoftwareManagedGPUStorage`.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).host_to_device()
+    #[pyo3(signature = (*, force=false))]
+    fn host_to_device(&self, force: bool) {
+        let _ = force;
+    }
+
+    /// Copies what the device modified to the host: nothing to do with one buffer.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).device_to_host()
+    #[pyo3(signature = (*, force=false))]
+    fn device_to_host(&self, force: bool) {
+        let _ = force;
+    }
+
+    /// Marks the host's buffer as modified: nothing to do with one buffer.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).set_host_modified()
+    fn set_host_modified(&self) {}
+
+    /// Marks the device's buffer as modified: nothing to do with one buffer.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).set_device_modified()
+    fn set_device_modified(&self) {}
+
+    /// Marks the buffers as equal: nothing to do with one buffer.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).set_synchronized()
+    fn set_synchronized(&self) {}
+
+    /// Makes the buffers equal: nothing to do with one buffer.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).synchronize()
+    fn synchronize(&self) {}
 
     fn __len__(&self) -> PyResult<usize> {
         let extent = self.descriptor().shape().first();

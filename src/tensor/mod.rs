@@ -87,6 +87,7 @@ impl Tensor {
 
     /// No field: what a binding fills in place.
     #[cfg(feature = "python")]
+    #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
     pub(crate) const BLANK: Tensor = Tensor {
         descriptor: Descriptor::BLANK,
         owner: Owner::NOBODY,
@@ -293,6 +294,24 @@ impl Tensor {
             self.descriptor.set_origin(origin.as_slice().into())?;
         }
         Ok(())
+    }
+
+    /// States the ghost widths, also of a tensor that others have: the dims stay, and the origin is the lower width from now
+    /// on. The memory stays as it is, and with it the aligned index; so do the widths of views and clones.
+    ///
+    /// # Errors
+    /// [`crate::LayoutError`] if there is not one entry per dimension, or one is negative or together wider than the extent.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// field.set_halo(&[(1, 2), (0, 1)]).unwrap();
+    /// assert_eq!(field.origin().as_slice(), [1, 0]);
+    /// assert_eq!(field.domain_view().descriptor().shape(), [1, 4]);
+    /// ```
+    pub fn set_halo(&self, halo: &[(i64, i64)]) -> crate::Result<()> {
+        Ok(self.descriptor.restate_halo(halo.into())?)
     }
 
     /// The same memory, not to be written through this tensor or anything made from it.

@@ -270,3 +270,50 @@ fn labels_and_halos_can_be_replaced() {
     assert!(tensor.clone().relabel(None, Some(Extents::from_slice(&[5, 0])), None).is_err());
     assert!(tensor.clone().relabel(None, None, Some(Halo::from_slice(&[(3, 2), (0, 0)]))).is_err());
 }
+
+#[test]
+fn a_halo_is_stated_again() {
+    let stated = Spec::new(&[4, 5], DType::F64).dims(Dims::parse(["K", "I"]).unwrap()).halo(&[(1, 0), (0, 1)]);
+    let field = Tensor::zeros(&stated.origin(&[2, 2])).unwrap();
+    let (view, clone, before) = (field.domain_view(), field.clone(), field.descriptor().halo().unwrap());
+    for lower in 0..40 {
+        field.set_halo(&[(lower % 4, 1), (0, lower % 3)]).unwrap();
+        assert_eq!(field.halo().as_slice(), [(lower % 4, 1), (0, lower % 3)]);
+        assert_eq!(field.descriptor().origin(), None);
+        assert_eq!(field.origin().as_slice(), [lower % 4, 0]);
+        assert_eq!(field.clone().halo(), field.halo());
+    }
+    // What others have of it stays.
+    assert_eq!(before, [(1, 0), (0, 1)]);
+    assert_eq!((view.origin().as_slice(), clone.origin().as_slice()), (&[1, 2][..], &[2, 2][..]));
+    assert_eq!((field.dims().to_string(), field.aligned_index().as_slice()), ("K, I".to_owned(), &[1, 0][..]));
+    for wrong in [&[(1, 1)][..], &[(3, 2), (0, 0)], &[(-1, 0), (0, 0)]] {
+        let known = field.halo();
+        assert!(field.set_halo(wrong).is_err());
+        assert_eq!(field.halo(), known);
+    }
+    // Labels that are stated by whoever has it alone go on from there.
+    let mut field = field;
+    field.relabel(Some(Dims::parse(["I", "J"]).unwrap()), None, None).unwrap();
+    assert_eq!((field.dims().to_string(), field.halo().as_slice()), ("I, J".to_owned(), &[(3, 1), (0, 0)][..]));
+}
+
+#[test]
+fn a_halo_is_stated_by_many_threads() {
+    let field = Tensor::zeros(&Spec::new(&[40], DType::U8)).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let field = &field;
+            scope.spawn(move || {
+                for width in 0..40 {
+                    field.set_halo(&[((width + thread) % 20, thread)]).unwrap();
+                    let held = field.descriptor().halo().unwrap();
+                    let [(lower, upper)] = *held else { panic!("{held:?}") };
+                    assert!(lower < 20 && upper < 4);
+                    field.set_halo(&[(width % 7, 0)]).unwrap();
+                    assert_eq!(held, [(lower, upper)]);
+                }
+            });
+        }
+    });
+}

@@ -24,10 +24,11 @@ def numbers(*shape: int) -> Any:
 )
 def test_allocation(make: Callable[..., Any], like: Callable[..., Any], value: int) -> None:
     field = make((4, 5, 3), "int32", defaults="gtx86", dims="KJI", halo=(1, (0, 2), 0), alignment_size=64)
-    assert type(field) is storage.CPUStorage
+    assert type(field) is dl.Tensor
+    assert isinstance(field, storage.CPUStorage)
     assert (field.layout, field.dims, field.halo) == ((2, 1, 0), ("K", "J", "I"), ((1, 1), (0, 2), (0, 0)))
     assert (field.shape, field.ndim, field.nbytes, field.dtype) == ((4, 5, 3), 3, 240, np.dtype("i4"))
-    assert (field.alignment_size, field.aligned_index, field.device) == (64, (1, 0, 0), None)
+    assert (field.alignment_size, field.aligned_index, field.device) == (64, (1, 0, 0), "cpu")
     assert (np.asarray(field) == value).all()
     other = like(field, "f4", halo=(0, 0, 0))
     assert (other.layout, other.dims, other.halo, other.dtype) == (field.layout, field.dims, ((0, 0),) * 3, "f4")
@@ -123,7 +124,7 @@ def test_buffers_are_held_against_the_parameters(keywords: Any, error: type[Exce
 
 def test_indexing_and_assignment() -> None:
     field = storage.storage(numbers(4, 3), halo=(1, 1))
-    assert type(field[1:]) is type(field[0]) is type(field[...]) is storage.CPUStorage
+    assert isinstance(field[1:], storage.CPUStorage)
     assert (field[1:].halo, field[:, 0].dims) == (((0, 1), (1, 1)), ("I",))
     assert field[2, 1] == 7
     assert field[storage.storage([0, 2])].tolist() == [[0, 1, 2], [6, 7, 8]]
@@ -132,14 +133,14 @@ def test_indexing_and_assignment() -> None:
     field[3, 0] = 1
     assert field.to_numpy().tolist() == [[0, 0, 0], [5, 5, 5], [0, 0, 0], [1, 10, 11]]
     turned: Any = np.transpose(field)
-    assert type(turned) is storage.CPUStorage
+    assert isinstance(turned, storage.CPUStorage)
     assert turned.shape == (3, 4)
 
 
 def test_views_and_copies() -> None:
     field = storage.storage(numbers(4, 3), halo=(1, 0))
     for made in (field.copy(), copy.copy(field), copy.deepcopy(field)):
-        assert type(made) is storage.CPUStorage
+        assert isinstance(made, storage.CPUStorage)
         assert made.halo == field.halo
         made[0, 0] = 99.0
     assert field[0, 0] == 0
@@ -149,7 +150,6 @@ def test_views_and_copies() -> None:
     assert field.data is not None
     assert field.data.shape == (4, 3)
     assert field.device_data is None
-    assert "CPUStorage(shape=(4, 3)" in repr(field)
     with pytest.raises(dl.NoSuchBufferError):
         field.to_cupy()
 

@@ -1,6 +1,7 @@
 """Fields in host memory, in a device's, or in both and kept equal: the storages of GT4Py's GDP 3.
 
-A storage on both sides copies when one side is used and the other was modified, and only then.
+A storage with one buffer is a `dlfield.Tensor`. One with a buffer on each side copies when one side is used and the other
+was modified, and only then.
 
 Example
 -------
@@ -15,9 +16,8 @@ True
 """
 
 from dlfield.storage.allocate import empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like
-from dlfield.storage.base import Storage
 from dlfield.storage.create import as_storage, storage
-from dlfield.storage.kinds import CPUStorage, CUDAManagedGPUStorage, GPUStorage
+from dlfield.storage.kinds import CPUStorage, CUDAManagedGPUStorage, GPUStorage, Storage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 from dlfield.storage.state import SyncState
 

@@ -7,10 +7,9 @@ from typing import Any, SupportsIndex, Unpack
 
 from dlfield import _native
 from dlfield._native import Tensor
-from dlfield.storage.base import Storage
-from dlfield.storage.kinds import kind_of
+from dlfield.storage.kinds import Storage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, has_kind, labels_of, placement
+from dlfield.storage.parameters import Parameters, labels_of, placement
 from dlfield.storage.state import SyncState
 
 __all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
@@ -40,7 +39,7 @@ def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters
     Returns
     -------
     Storage
-        A `CPUStorage`, `GPUStorage`, `CUDAManagedGPUStorage` or `SoftwareManagedGPUStorage`.
+        A `SoftwareManagedGPUStorage` where there is a buffer on each side, else a `dlfield.Tensor`.
 
     Raises
     ------
@@ -53,8 +52,8 @@ def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters
     -------
     >>> from dlfield import storage
     >>> field = storage.empty((4, 3), defaults="gt:cpu_ifirst", halo=(1, 0))
-    >>> type(field).__name__, field.layout, field.halo
-    ('CPUStorage', (1, 0), ((1, 1), (0, 0)))
+    >>> isinstance(field, storage.CPUStorage), field.layout, field.halo
+    (True, (1, 0), ((1, 1), (0, 0)))
     """
     return _placed(lambda device, **labels: _native.empty(shape, dtype, device=device, **labels), parameters)
 
@@ -105,8 +104,7 @@ def empty_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -
     >>> storage.empty_like(field, halo=(2, 0)).halo
     ((2, 2), (0, 0))
     """
-    main = main_of(data)
-    return _placed(lambda device, **labels: _native.empty_like(main, dtype, device=device, **labels), parameters, data)
+    return _placed(lambda device, **labels: _native.empty_like(data, dtype, device=device, **labels), parameters, data)
 
 
 def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
@@ -118,8 +116,7 @@ def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -
     >>> storage.zeros_like(storage.ones((2,))).to_numpy().tolist()
     [0.0, 0.0]
     """
-    main = main_of(data)
-    return _placed(lambda device, **labels: _native.zeros_like(main, dtype, device=device, **labels), parameters, data)
+    return _placed(lambda device, **labels: _native.zeros_like(data, dtype, device=device, **labels), parameters, data)
 
 
 def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
@@ -131,8 +128,7 @@ def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) ->
     >>> storage.ones_like(storage.zeros((2,)), "int32").to_numpy().tolist()
     [1, 1]
     """
-    main = main_of(data)
-    return _placed(lambda device, **labels: _native.ones_like(main, dtype, device=device, **labels), parameters, data)
+    return _placed(lambda device, **labels: _native.ones_like(data, dtype, device=device, **labels), parameters, data)
 
 
 def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
@@ -144,15 +140,9 @@ def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpac
     >>> storage.full_like(storage.zeros((2,)), 3.0).to_numpy().tolist()
     [3.0, 3.0]
     """
-    main = main_of(data)
     return _placed(
-        lambda device, **labels: _native.full_like(main, fill_value, dtype, device=device, **labels), parameters, data
+        lambda device, **labels: _native.full_like(data, fill_value, dtype, device=device, **labels), parameters, data
     )
-
-
-def main_of(data: Any) -> Any:
-    """Return the tensor with the parameters of a storage; another array as it is."""
-    return data._main if has_kind(data) else data
 
 
 def _placed(make: Callable[..., Tensor], parameters: Parameters, data: Any = None) -> Storage:
@@ -160,5 +150,4 @@ def _placed(make: Callable[..., Tensor], parameters: Parameters, data: Any = Non
     where, labels = placement(parameters, data), labels_of(parameters)
     if where.is_pair:
         return SoftwareManagedGPUStorage.whole(make("cpu", **labels), make(where.device, **labels), SyncState())
-    tensor = make(where.memory, **labels)
-    return kind_of(tensor)(tensor)
+    return make(where.memory, **labels)

@@ -9,13 +9,11 @@ import numpy as np
 from dlfield import _native
 from dlfield._native import ExchangeError, LayoutError, NoSuchBufferError, NotAnArrayError, Tensor
 from dlfield.storage.allocate import empty
-from dlfield.storage.base import Storage, memory_of, with_halo
-from dlfield.storage.kinds import kind_of
+from dlfield.storage.kinds import Storage, memory_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 from dlfield.storage.parameters import Parameters, Placement, is_on_device, labels_of, placement
 from dlfield.storage.state import SyncState
 from dlfield.storage.validate import check_pair, check_parameters
-from dlfield.storage.values import readable
 
 __all__ = ["as_storage", "storage"]
 
@@ -84,7 +82,7 @@ def storage(
     _check_shape(shape, like)
     both = where.is_pair and host is not None and device is not None and state == SyncState.SYNC_CLEAN
     if both:
-        _check_shape(_native.describe(host).shape, device)
+        _check_shape(_native._look(host).shape, device)
     on_host = host is not None and state != SyncState.SYNC_DEVICE_DIRTY
     # The side that is up to date, and nearer to where the values go.
     if on_host and device is not None and state == SyncState.SYNC_CLEAN and where.device is not None:
@@ -98,8 +96,7 @@ def storage(
         return tensor
 
     if not where.is_pair:
-        tensor = made(where.memory, source)
-        return kind_of(tensor)(tensor)
+        return made(where.memory, source)
     assert where.device is not None
     first = made("cpu", host if on_host else None)
     second = made(where.device, device if both or not on_host else None)
@@ -159,7 +156,7 @@ def as_storage(
     pair: tuple[Any, Any] = (data, device_data)
     if isinstance(data, SoftwareManagedGPUStorage):
         sync_state = _state_of(data, sync_state)
-        pair = (data._main, data._device) if where.is_pair else _one_side(data, where)
+        pair = (data._host, data._device) if where.is_pair else _one_side(data, where)
     elif device_data is None and is_on_device(data):
         pair = (None, data)
     host = None if pair[0] is None else _wrapped(pair[0], False, parameters)
@@ -180,7 +177,7 @@ def as_storage(
     wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
     if found is None or memory_of(found) != wanted:
         raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
-    return kind_of(found)(found)
+    return found
 
 
 def _without_data(shape: Any, dtype: Any, sync_state: SyncState | None, parameters: Parameters) -> Storage:
@@ -193,10 +190,10 @@ def _without_data(shape: Any, dtype: Any, sync_state: SyncState | None, paramete
 
 def _array(data: Any) -> Any:
     """Return what has values in some other form, as a list, as an array."""
-    if data is None or isinstance(data, Storage):
+    if data is None:
         return data
     try:
-        _native.describe(data)
+        _native._look(data)
     except NotAnArrayError:
         return np.asarray(data)
     return data
@@ -206,13 +203,12 @@ def _sources(data: Any, device_data: Any, sync_state: SyncState | None) -> tuple
     """Return what the values are copied from on each side, and which of them is up to date."""
     if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
         sync_state = _state_of(data, sync_state)
-        return data._main, data._device, sync_state.state
+        return data._host, data._device, sync_state.state
     state = SyncState.SYNC_CLEAN if sync_state is None else sync_state.state
     if device_data is None and is_on_device(data):
         data, device_data = None, data
-    host, device = (_readable(data, None), _readable(device_data, "gpu"))
-    _check_state(host, device, state)
-    return host, device, state
+    _check_state(data, device_data, state)
+    return data, device_data, state
 
 
 def _check_state(host: Any, device: Any, state: int) -> None:
@@ -225,13 +221,6 @@ def _check_state(host: Any, device: Any, state: int) -> None:
             raise NoSuchBufferError(f"{name}: found None, but sync_state says that its buffer is up to date")
 
 
-def _readable(buffer: Any, device: str | None) -> Any:
-    if buffer is None:
-        return None
-    with readable(buffer, device) as found:
-        return found
-
-
 def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> SyncState:
     if sync_state not in (None, data.sync_state):
         raise ExchangeError("sync_state: it is not that of the storage data; leave it out")
@@ -241,19 +230,20 @@ def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> 
 def _one_side(data: SoftwareManagedGPUStorage, where: Placement) -> tuple[Any, Any]:
     """Return the buffer that is wanted of two, which from then on can be written to unseen."""
     if where.device is None:
-        return data.handed_out(None), None
-    return None, data.handed_out(where.device)
+        return data._side(None, "rw"), None
+    return None, data._side(str(data.device), "rw")
 
 
 def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
     """Return the tensor on a buffer, with the labels that are given."""
-    buffer = getattr(buffer, "_main", buffer)
-    side = _native.describe(buffer).device if on_device or isinstance(buffer, Tensor) else None
+    side = _native._look(buffer).device if on_device or isinstance(buffer, Tensor) else None
     if on_device and side is not None and side.type in ("cpu", "cuda_host"):
         raise NoSuchBufferError(f"device_data: found a buffer on {side}, must be one of a device; pass it as data")
     tensor = _native.from_dlpack(buffer, device=side, copy=False, dims=parameters.get("dims"))
     halo = parameters.get("halo")
-    return tensor if halo is None else with_halo(tensor, halo)
+    if halo is not None:
+        tensor.halo = halo
+    return tensor
 
 
 def _paired(host: Tensor | None, device: Tensor | None, gpu: str, sync_state: SyncState | None) -> Storage:
@@ -276,6 +266,6 @@ def _paired(host: Tensor | None, device: Tensor | None, gpu: str, sync_state: Sy
 
 
 def _check_shape(shape: Any, like: Any) -> None:
-    found = _native.describe(like).shape
+    found = _native._look(like).shape
     if shape is not None and tuple(shape) != found:
         raise LayoutError(f"shape: found {tuple(shape)}, but the data has {found}")

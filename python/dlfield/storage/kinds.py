@@ -1,109 +1,99 @@
-"""The kinds of storages that have one buffer."""
+"""The classes to check storages with. A storage with one buffer is a `dlfield.Tensor`, and its memory says which kind."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, ClassVar, Never, TypeAlias
 
 from dlfield._native import Tensor
-from dlfield.storage.base import Storage, memory_of
+from dlfield.storage.managed import SoftwareManagedGPUStorage
 
-__all__ = ["CPUStorage", "CUDAManagedGPUStorage", "GPUStorage", "kind_of"]
-
-
-class _Exchanged(Storage):
-    """What one buffer of any device has: DLPack."""
-
-    __slots__ = ()
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return self._main.__dlpack__(**keywords)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._main.__dlpack_device__()
+__all__ = ["CPUStorage", "CUDAManagedGPUStorage", "GPUStorage", "Storage", "memory_of"]
 
 
-class CPUStorage(_Exchanged):
-    """A storage with a buffer of the host.
-
-    Example
-    -------
-    >>> from dlfield import storage
-    >>> type(storage.zeros((4, 3))).__name__
-    'CPUStorage'
-    """
-
-    __slots__ = ()
-    _memory = frozenset({"host"})
-
-    @property
-    def data(self) -> memoryview:
-        """Memory of the host buffer."""
-        return self.to_numpy().data
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self._main.__array_interface__
+def memory_of(tensor: Tensor) -> str:
+    """Return whose memory a tensor has: "host", "managed" for both or "device"."""
+    if tensor.device.type in ("cpu", "cuda_host"):
+        return "host"
+    return "managed" if tensor.device.type == "cuda_managed" else "device"
 
 
-class GPUStorage(_Exchanged):
-    """A storage with a buffer of a device."""
+class _Kind(type):
+    """Counts tensors by their memory, and has no instances of its own."""
 
-    __slots__ = ()
-    _memory = frozenset({"device"})
+    _memory: frozenset[str]
+    _classes: tuple[type, ...]
 
-    @property
-    def device(self) -> str:
-        """Name of the device, as `cuda:0`."""
-        return str(self._main.device)
+    def __instancecheck__(cls, instance: object) -> bool:
+        if isinstance(instance, Tensor):
+            return memory_of(instance) in cls._memory
+        return isinstance(instance, cls._classes)
 
-    @property
-    def device_data(self) -> Any:
-        """`cupy.cuda.MemoryPointer` of the device buffer."""
-        return self.to_cupy().data
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return subclass in cls._classes or super().__subclasscheck__(subclass)
 
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self._main.__cuda_array_interface__
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Any:
-        array = self.to_cupy()
-        cast = array if dtype is None else array.astype(dtype, copy=False)
-        return cast.copy() if copy and cast is array else cast
+    def __call__(cls, *_arguments: object, **_keywords: object) -> Never:
+        raise TypeError(f"{cls.__name__} is there to check types with; storage(), zeros() and the like make one")
 
 
-class CUDAManagedGPUStorage(_Exchanged):
-    """A storage with one buffer of managed memory, which host and device use."""
+if TYPE_CHECKING:
+    # What their instances are.
+    Storage: TypeAlias = Tensor | SoftwareManagedGPUStorage
+    CPUStorage: TypeAlias = Tensor
+    GPUStorage: TypeAlias = Tensor
+    CUDAManagedGPUStorage: TypeAlias = Tensor
+else:
 
-    __slots__ = ()
-    _memory = frozenset({"managed"})
+    class Storage(metaclass=_Kind):
+        """A field in one or two buffers: a `dlfield.Tensor` or a `SoftwareManagedGPUStorage`.
 
-    @property
-    def data(self) -> memoryview:
-        """Memory of the buffer."""
-        return self.to_numpy().data
+        Storages are made by `storage`, `as_storage`, `empty` and the like.
 
-    @property
-    def device(self) -> str:
-        """Name of the device that uses the memory."""
-        return f"cuda:{self._main.device.id}"
+        Example
+        -------
+        >>> import dlfield as dl
+        >>> from dlfield import storage
+        >>> isinstance(storage.zeros((4, 3)), storage.Storage), isinstance(dl.zeros((4, 3)), storage.Storage)
+        (True, True)
+        """
 
-    @property
-    def device_data(self) -> Any:
-        """`cupy.cuda.MemoryPointer` of the buffer."""
-        return self.to_cupy().data
+        _memory: ClassVar[frozenset[str]] = frozenset({"host", "managed", "device"})
+        _classes: ClassVar[tuple[type, ...]] = (Tensor, SoftwareManagedGPUStorage)
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self._main.__array_interface__
+    class CPUStorage(Storage):
+        """A storage with a buffer of the host: a `dlfield.Tensor` there.
 
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self._main.__cuda_array_interface__
+        Example
+        -------
+        >>> from dlfield import storage
+        >>> isinstance(storage.zeros((4, 3)), storage.CPUStorage)
+        True
+        """
 
+        _memory = frozenset({"host"})
+        _classes = ()
 
-def kind_of(tensor: Tensor) -> type[Storage]:
-    """Return the kind of storage that the memory of a tensor makes."""
-    kinds: dict[str, type[Storage]] = {"host": CPUStorage, "managed": CUDAManagedGPUStorage, "device": GPUStorage}
-    return kinds[memory_of(tensor)]
+    class GPUStorage(Storage):
+        """A storage with a buffer of a device: a `dlfield.Tensor` there.
+
+        Example
+        -------
+        >>> from dlfield import storage
+        >>> isinstance(storage.zeros((4, 3)), storage.GPUStorage)
+        False
+        """
+
+        _memory = frozenset({"device"})
+        _classes = ()
+
+    class CUDAManagedGPUStorage(Storage):
+        """A storage with one buffer that host and device use: a `dlfield.Tensor` in managed memory.
+
+        Example
+        -------
+        >>> from dlfield import storage
+        >>> isinstance(storage.zeros((4, 3)), storage.CUDAManagedGPUStorage)
+        False
+        """
+
+        _memory = frozenset({"managed"})
+        _classes = ()

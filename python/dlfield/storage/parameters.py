@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeGuard
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict
 
 from dlfield import _native
 from dlfield._native import Device, LayoutError, NotAnArrayError
-from dlfield.storage.base import Storage
 from dlfield.storage.kinds import CUDAManagedGPUStorage, GPUStorage
+from dlfield.storage.managed import SoftwareManagedGPUStorage
 
-__all__ = ["Managed", "Parameters", "Placement", "Unset", "has_kind", "is_on_device", "labels_of", "placement"]
+__all__ = ["Managed", "Parameters", "Placement", "Unset", "is_on_device", "labels_of", "placement"]
 
 
 class Unset(Enum):
@@ -103,19 +103,14 @@ def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
 
 def _device_of(buffer: Any) -> str | None:
     """Return the device that has memory of a buffer, None if only the host has."""
-    if has_kind(buffer):
-        return buffer.device
     if buffer is None:
         return None
+    if isinstance(buffer, SoftwareManagedGPUStorage):
+        return _gpu(buffer.device)
     try:
-        return _gpu(_native.describe(buffer).device)
+        return _gpu(_native._look(buffer).device)
     except NotAnArrayError:
         return None
-
-
-def has_kind(buffer: Any) -> TypeGuard[Storage]:
-    """Return whether a buffer is one of the storages' own classes, and no tensor."""
-    return issubclass(type(buffer), Storage)
 
 
 def _gpu(device: Device) -> str | None:
@@ -137,9 +132,9 @@ def _managed_of(data: Any, device_data: Any) -> Literal["gt4py", "cuda"] | None:
 
 def is_on_device(buffer: Any) -> bool:
     """Return whether all that a buffer has is on a device."""
-    if isinstance(buffer, Storage):
-        return isinstance(buffer, GPUStorage)
+    if isinstance(buffer, SoftwareManagedGPUStorage):
+        return False
     try:
-        return _native.describe(buffer).device.type not in ("cpu", "cuda_host", "cuda_managed")
+        return _native._look(buffer).device.type not in ("cpu", "cuda_host", "cuda_managed")
     except NotAnArrayError:
         return False

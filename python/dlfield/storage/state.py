@@ -1,5 +1,6 @@
 """Which side of a host/device pair holds the values: shared by all storages on the pair."""
 
+import threading
 from typing import Any, ClassVar
 
 from dlfield._native import Error, ExchangeError, Tensor
@@ -36,9 +37,12 @@ class SyncState:
     SYNC_HOST_DIRTY: ClassVar[int] = 1
     SYNC_DEVICE_DIRTY: ClassVar[int] = 2
 
-    __slots__ = ("_pair", "_state")
+    __slots__ = ("_pair", "_state", "lock")
 
     def __init__(self, state: int = SYNC_CLEAN) -> None:
+        # Held by whoever copies between the sides or writes to one, until the state says so. Who waits for it lets other
+        # threads run, as do copies.
+        self.lock = threading.RLock()
         self._pair: tuple[Tensor, Tensor] | None = None
         self.state = state
 
@@ -52,7 +56,8 @@ class SyncState:
         if state not in (self.SYNC_CLEAN, self.SYNC_HOST_DIRTY, self.SYNC_DEVICE_DIRTY):
             allowed = "SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY and SyncState.SYNC_DEVICE_DIRTY"
             raise ExchangeError(f"state: found {state!r}, allowed are {allowed}")
-        self._state = state
+        with self.lock:
+            self._state = state
 
     def __repr__(self) -> str:
         return f"SyncState({('SYNC_CLEAN', 'SYNC_HOST_DIRTY', 'SYNC_DEVICE_DIRTY')[self._state]})"
@@ -65,10 +70,11 @@ class SyncState:
         ExchangeError
             The state is another pair's.
         """
-        if self._pair is None:
-            self._pair = host, device
-            return
-        whole = self._pair
+        with self.lock:
+            if self._pair is None:
+                self._pair = host, device
+                return
+            whole = self._pair
         places = [_place(part, base) for part, base in zip((host, device), whole, strict=True)]
         if None in places or places[0] != places[1]:
             raise ExchangeError(
@@ -88,17 +94,19 @@ class SyncState:
 
     def host_to_device(self, *, force: bool) -> None:
         """Copy from the host where it was modified."""
-        if force or self._state == self.SYNC_HOST_DIRTY:
-            host, device = self.pair()
-            device[...] = host
-            self._state = self.SYNC_CLEAN
+        with self.lock:
+            if force or self._state == self.SYNC_HOST_DIRTY:
+                host, device = self.pair()
+                device[...] = host
+                self._state = self.SYNC_CLEAN
 
     def device_to_host(self, *, force: bool) -> None:
         """Copy from the device where it was modified."""
-        if force or self._state == self.SYNC_DEVICE_DIRTY:
-            host, device = self.pair()
-            host[...] = device
-            self._state = self.SYNC_CLEAN
+        with self.lock:
+            if force or self._state == self.SYNC_DEVICE_DIRTY:
+                host, device = self.pair()
+                host[...] = device
+                self._state = self.SYNC_CLEAN
 
 
 def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:

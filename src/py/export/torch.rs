@@ -84,7 +84,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     if read::is_torch(obj)? {
         return otherwise(obj, copy);
     }
-    let tensor = read::tensor(obj, copy.filter(|copy| !copy))?;
+    let tensor = if copy == Some(true) { read::readable(obj)? } else { read::tensor(obj, copy)? };
     let device = tensor.descriptor().device();
     if device != Device::CPU && !device.is_of_cuda() {
         return Err(DeviceError::NotOwned { device }.into());

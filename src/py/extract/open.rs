@@ -33,7 +33,7 @@ pub(super) fn open<'py>(
         let plain = read::plain_memory(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
         let kept = match plain {
             Some(_) => (None, Lender::Argument),
-            None => describe(object, descriptor).map(|lent| (lent.owner, lent.lender))?,
+            None => describe(object, access == Access::Write, descriptor).map(|lent| (lent.owner, lent.lender))?,
         };
         ran = plain.unwrap_or(true);
         check(descriptor).map_err(refusal)?;
@@ -70,7 +70,7 @@ fn open_capsule<'py>(
     loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
     // It says the same as when it was looked at: no code has run since.
     let mut taken = Descriptor::BLANK;
-    loan.keep(read::memory(object, &mut taken)?.owner);
+    loan.keep(read::memory(object, access == Access::Write, &mut taken)?.owner);
     Ok(Some(loan))
 }
 
@@ -106,9 +106,9 @@ fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
 
 /// Describes any object, also a `dlfield.Descriptor`, by what it describes: that class is the module's, and not known to
 /// another extension that this crate is built into.
-fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Lent> {
+fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Lent> {
     let py = object.py();
-    let error = match read::memory(object, descriptor) {
+    let error = match read::memory(object, writes, descriptor) {
         Ok(lent) => return Ok(lent),
         Err(error) => error,
     };
@@ -125,7 +125,7 @@ fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<
         let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
         return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
     }
-    let mut lent = read::memory(&described, descriptor).or_else(|error| as_refusal(py, error))?;
+    let mut lent = read::memory(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;
     if lent.unsure && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
         // The word of whoever said `writable=True`.
         descriptor.set_readonly(false);

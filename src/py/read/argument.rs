@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use super::facts::Facts;
 use super::functions::describe_plain;
-use super::{Hooks, Interface, Purpose, Request, Seen, labels, may_state_labels, ours, read};
+use super::{Access, Hooks, Interface, Purpose, Request, Seen, labels, may_state_labels, ours, read};
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 
@@ -21,7 +21,8 @@ pub(in crate::py) fn argument<'py>(
     }
     // The host's buffer comes first anyway, and producers asked for a device may copy.
     let device = Some(device).filter(|device| *device != Device::CPU);
-    let request = Request { device, seen: Seen { device, ..Seen::default() }, ..Request::default() };
+    let seen = Seen { device, ..Seen::default() };
+    let request = Request { device, access: Access::Stencil, seen, ..Request::default() };
     let (reading, reader) = read(object, &request, Purpose::Describe, description.descriptor_mut())?;
     let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
     description.set(ours::kept(object), reading.into_shared(), protocol);

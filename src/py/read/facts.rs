@@ -132,6 +132,12 @@ impl Facts {
         }
     }
 
+    /// Whether it is worth asking this object whom to tell that its memory is used.
+    #[inline]
+    pub(super) fn may_be_told(&self, object: &Bound<'_, PyAny>) -> bool {
+        self.may_have(object, Name::INTERFACES)
+    }
+
     /// Whether it is worth asking this object for labels.
     #[inline]
     pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use super::facts::Facts;
 use super::{
-    Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, order, ours,
-    own_into, read,
+    Access, Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, order,
+    ours, own_into, read,
 };
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -105,7 +105,8 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
     let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
     let copy = copy.map_or(Ok(None), args::copy)?;
-    let request = Request { device: device.map(args::device).transpose()?, copy, stream, ..Request::default() };
+    let access = if copy == Some(true) { Access::Read } else { Access::Write };
+    let request = Request { device: device.map(args::device).transpose()?, access, copy, stream, ..Request::default() };
     let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
         let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
         let found = tensor.descriptor().device();
@@ -123,7 +124,9 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         if let Some(wanted) = elsewhere {
             *tensor = moved(py, tensor, wanted, &request)?;
         } else if copy == Some(true) {
-            *tensor = copies::like(py, tensor)?;
+            let copied = copies::like(py, tensor)?;
+            request.seen.release(py, found)?;
+            *tensor = copied;
         }
         Ok(())
     })?;
@@ -246,8 +249,9 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
             return Ok(());
         }
         let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
-        let request = Request { device: device.map(args::device).transpose()?, stream, ..Request::default() };
         let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+        let access = if writable { Access::Write } else { Access::Read };
+        let request = Request { device: device.map(args::device).transpose()?, access, stream, ..Request::default() };
         let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
         let unsure = matches!(reading, Reading::Unsure(_));
         let protocol = request.seen.inner.get().map_or(reader.protocol, |inner| inner.protocol);
@@ -354,9 +358,12 @@ fn as_numpy<'py>(
     {
         return export::numpy::view_of(tensor);
     }
-    let tensor = super::tensor(obj, copy)?;
-    let tensor = if copy == Some(true) { copies::like(py, &tensor)? } else { tensor };
-    export::numpy::view(py, &tensor)
+    if copy != Some(true) {
+        return export::numpy::view(py, &super::tensor(obj, copy)?);
+    }
+    let value = super::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
+    let copied = copies::like(py, &value)?;
+    export::numpy::view(py, &value.done(py, Ok(copied))?)
 }
 
 pub(in crate::py) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -194,7 +194,7 @@ pub(super) fn read<'py>(
     purpose: Purpose,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Reading>> {
-    let interface = Interface::of(object, request.device)?;
+    let interface = Interface::of(object, request.device.or(request.near))?;
     let interface = request.seen.interface.get_or_init(|| interface);
     let Some(source) = interface.sources().first() else { return Ok(None) };
     let buffer = source.chosen(request.device)?;

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use super::facts::Facts;
 use super::functions::describe_torch;
-use super::{Purpose, Reading, Request, exchange, not_an_array, numpy, read};
+use super::{Access, Purpose, Reading, Request, exchange, not_an_array, numpy, read};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
@@ -37,12 +37,13 @@ pub(in crate::py) fn plain_memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descr
     describe_torch(obj, &Facts::of(obj)?, descriptor)
 }
 
-/// Describes the memory of any object, without labels.
-pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Lent> {
+/// Describes the memory of any object, without labels, to read it or also to write to it.
+pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Lent> {
     if plain_memory(obj, descriptor)?.is_some() {
         return Ok(Lent { owner: None, lender: Lender::Argument, unsure: false });
     }
-    let request = Request::default();
+    let access = if writes { Access::Write } else { Access::Read };
+    let request = Request { access, ..Request::default() };
     let (reading, reader) = read(obj, &request, Purpose::Describe, descriptor)?;
     let lender = match request.seen.inner.into_inner() {
         Some(inner) if lends(&inner.array, inner.protocol)? => Lender::Inside(inner.array.unbind()),

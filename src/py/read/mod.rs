@@ -3,6 +3,7 @@
 //! Each reader probes first, and where its protocol is absent the next one is asked. One that is present is final: its
 //! errors, and the producer's, reach the caller.
 
+mod acquired;
 mod argument;
 mod array;
 mod array_interface;
@@ -21,28 +22,33 @@ mod names;
 mod numpy;
 mod order;
 mod ours;
+mod pair;
 mod unwrap;
+mod value;
 
 use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 
 pub(super) use argument::argument;
 pub(super) use dictionary::Key;
 pub(super) use dlpack::{peek, take};
 pub(super) use exchange::table;
 pub(super) use facts::{attribute, loaded};
-pub(super) use functions::register;
 pub(super) use gt::{Hooks, Interface};
 pub(super) use lent::{Lender, Lent, lent_again, memory, plain_memory};
 pub(super) use names::Name;
 pub(super) use numpy::require as require_numpy;
+pub(super) use pair::is_pair;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 pub(super) use unwrap::{field_origin, inner_of, is_field};
+pub(super) use value::{Value, value};
 
 use self::facts::{Facts, Library};
 use super::args;
 use super::errors::Kind;
 use super::fastcall;
+use super::keep::Call;
 use super::labels::Labels;
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
@@ -52,10 +58,25 @@ use crate::layout::Extents;
 use crate::protocol::ExchangeError;
 use crate::tensor::{Owner, Tensor};
 
+/// What the caller is going to do with the memory: what concerns objects that keep several copies of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Access {
+    /// Nothing, or nothing yet: the elements may be out of date.
+    #[default]
+    Look,
+    /// The same, and later what the object's data interface says.
+    Stencil,
+    Read,
+    Write,
+}
+
 /// What the caller asks of the producer.
 #[derive(Default)]
 struct Request<'a, 'py> {
     device: Option<Device>,
+    /// The device from which the memory is going to be reached, where the producer has it on several.
+    near: Option<Device>,
+    access: Access,
     copy: Option<bool>,
     stream: Option<&'a Bound<'py, PyAny>>,
     /// The number of the stream on which the producer may still be at work on the memory, if it says.
@@ -74,6 +95,8 @@ pub(super) struct Seen<'py> {
     pub(super) interface: OnceCell<Interface<'py>>,
     /// The array inside the object, which the memory was read from.
     pub(super) inner: OnceCell<Inner<'py>>,
+    /// What the object wants to have called when the memory is let go.
+    release: OnceCell<Arc<Call>>,
 }
 
 /// An array that another object wraps.
@@ -141,8 +164,9 @@ static BY_TYPE: [Reader; 5] = [
 ];
 
 /// Then those that objects have as attributes.
-static BY_ATTRIBUTE: [Reader; 10] = [
+static BY_ATTRIBUTE: [Reader; 11] = [
     Reader { protocol: "numpy", read: numpy::read_subclass, labelled: false },
+    Reader { protocol: "dlfield", read: pair::read, labelled: false },
     // What is wrapped has one of the other protocols, whose name counts.
     Reader { protocol: "", read: unwrap::read, labelled: false },
     Reader { protocol: "dlpack", read: dlpack::read, labelled: false },
@@ -164,7 +188,10 @@ fn probe<'py>(
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Found>> {
     for reader in &BY_TYPE {
-        if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
+        if let Some(mut reading) = (reader.read)(object, request, purpose, descriptor)? {
+            if !reader.labelled {
+                reading = acquired::acquired(object, reader, request, purpose, descriptor.device(), reading)?;
+            }
             if descriptor.device() != Device::CPU {
                 return Ok(Some((in_order(object, request, purpose, descriptor, reading)?, reader)));
             }
@@ -178,6 +205,7 @@ fn probe<'py>(
     for reader in &BY_ATTRIBUTE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
             let host = descriptor.device() == Device::CPU;
+            let reading = acquired::acquired(object, reader, request, purpose, descriptor.device(), reading)?;
             let reading = if host { reading } else { in_order(object, request, purpose, descriptor, reading)? };
             found = Some((reading, reader));
             break;
@@ -275,6 +303,11 @@ fn own_into<'py>(
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
     let Some((reading, reader)) = probe(object, request, Purpose::Own, descriptor)? else { return Ok(None) };
     *owner = reading.into_owner(object);
+    if let Some(inner) = request.seen.inner.get()
+        && let Ok(ours) = inner.array.cast_exact::<PyTensor>()
+    {
+        tensor.promised(ours.get().0.promise());
+    }
     Ok(Some(reader))
 }
 
@@ -287,11 +320,22 @@ pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     Ok(Some(tensor))
 }
 
-/// The object as a tensor that owns its memory; `copy=False` is passed on to its producer.
+/// The object as a tensor that owns its memory, to be written to; `copy=False` is passed on to its producer.
 pub(super) fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
-    let reader = own_into(object, &Request { copy, ..Request::default() }, &mut tensor)?;
+    let reader = own_into(object, &Request { copy, access: Access::Write, ..Request::default() }, &mut tensor)?;
     reader.map(|_| tensor).ok_or_else(|| not_an_array(object))
+}
+
+/// The object as a tensor that owns its memory, to be read.
+pub(super) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    value(object, Device::CPU)?.map(Value::into_tensor).ok_or_else(|| not_an_array(object))
+}
+
+/// The functions of the module.
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    functions::register(module)?;
+    value::register(module)
 }
 
 /// Whether the object is a PyTorch tensor, of whatever subclass.
@@ -299,10 +343,11 @@ pub(super) fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(Facts::of(object)?.library == Library::Torch)
 }
 
-/// What the object is, in place: its description, and what the producer handed over for that, if it did.
-pub(super) fn description(object: &Bound<'_, PyAny>) -> PyResult<(Descriptor, Option<Owner>)> {
+/// What the object is, in place: its description, and what the producer handed over for that, if it did. Of several buffers
+/// the one nearer to `near`.
+pub(super) fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> PyResult<(Descriptor, Option<Owner>)> {
     let mut descriptor = Descriptor::BLANK;
-    let (reading, _) = read(object, &Request::default(), Purpose::Describe, &mut descriptor)?;
+    let (reading, _) = read(object, &Request { near, ..Request::default() }, Purpose::Describe, &mut descriptor)?;
     Ok((descriptor, reading.into_shared()))
 }
 

@@ -48,6 +48,9 @@ impl Name {
         Name::DefaultOrigin,
     ]);
 
+    /// Those that say whom to tell.
+    pub(super) const INTERFACES: Names = Names::of(&[Name::GtDataInterface, Name::GtInterface]);
+
     /// The attribute's name, interned.
     pub(super) fn text(self, py: Python<'_>) -> &Bound<'_, PyString> {
         match self {

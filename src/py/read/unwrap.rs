@@ -32,8 +32,8 @@ pub(super) fn read<'py>(
         let reason = "the object has no array in memory, and makes one for each call: load it first";
         return Err(refused_copy(purpose, reason).into());
     }
-    let Request { device, copy, stream, .. } = *request;
-    let within = Request { device, copy, stream, inside: true, ..Request::default() };
+    let Request { device, near, access, copy, stream, .. } = *request;
+    let within = Request { device, near, access, copy, stream, inside: true, ..Request::default() };
     let (reading, reader) = super::read(&array, &within, purpose, descriptor)?;
     let unsure = matches!(reading, Reading::Unsure(_));
     // A wrapper may be given another array at any time, so the array is kept for itself.
@@ -53,7 +53,7 @@ pub(super) fn read<'py>(
 pub(in crate::py) fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     match Facts::of(object)?.wrapper {
-        None => return Ok(None),
+        None | Some(Wrapper::Pair) => return Ok(None),
         Some(Wrapper::Xarray) => return object.getattr(intern!(py, "data")).map(Some),
         Some(Wrapper::Field) => {}
     }
@@ -78,12 +78,21 @@ pub(super) enum Wrapper {
     Xarray,
     /// A field of `gt4py.next`.
     Field,
+    /// A storage of ours with two sides, which is labelled as they are.
+    Pair,
 }
 
 impl Wrapper {
     /// What objects of a type are, if they wrap an array.
     pub(super) fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<Wrapper>> {
         let py = ty.py();
+        // Not there while the module is still being imported.
+        if let Some(module) = loaded(py, "dlfield.storage.managed")?
+            && let Some(pair) = lookup::optional(&module, intern!(py, "SoftwareManagedGPUStorage"))?
+            && ty.is_subclass(&pair)?
+        {
+            return Ok(Some(Wrapper::Pair));
+        }
         if let Some(xarray) = loaded(py, "xarray")? {
             // While xarray is still being imported, and in older versions, some are missing.
             for name in [intern!(py, "DataArray"), intern!(py, "Variable"), intern!(py, "NamedArray")] {

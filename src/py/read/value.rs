@@ -1,0 +1,89 @@
+//! Values: arrays that are read once, here and now.
+
+use std::ops::Deref;
+
+use pyo3::prelude::*;
+
+use super::{Access, Purpose, Request, Seen, labels, ours, own_into, read};
+use crate::device::Device;
+use crate::py::descriptor::PyDescriptor;
+use crate::py::errors::Kind;
+use crate::py::tensor::PyTensor;
+use crate::py::{args, recycle};
+use crate::tensor::Tensor;
+
+/// A tensor to read from.
+pub(in crate::py) struct Value<'py> {
+    tensor: Tensor,
+    seen: Seen<'py>,
+}
+
+impl Deref for Value<'_> {
+    type Target = Tensor;
+
+    fn deref(&self) -> &Tensor {
+        &self.tensor
+    }
+}
+
+impl From<Tensor> for Value<'_> {
+    fn from(tensor: Tensor) -> Self {
+        Value { tensor, seen: Seen::default() }
+    }
+}
+
+impl Value<'_> {
+    /// The tensor, which keeps the object acquired.
+    pub(super) fn into_tensor(self) -> Tensor {
+        self.tensor
+    }
+
+    /// The outcome of what was done with the value; the error of its `release`, if that is the first.
+    pub(in crate::py) fn done<R>(self, py: Python<'_>, outcome: PyResult<R>) -> PyResult<R> {
+        let outcome = outcome?;
+        self.seen.release(py, self.tensor.descriptor().device())?;
+        Ok(outcome)
+    }
+}
+
+/// The object as a value, up to date, on the side that is nearer to `near` if it has several; `None` for an object with no
+/// protocol.
+pub(in crate::py) fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
+    let request = Request { access: Access::Read, near: Some(near), ..Request::default() };
+    let mut tensor = Tensor::BLANK;
+    let Some(reader) = own_into(object, &request, &mut tensor)? else { return Ok(None) };
+    labels(object, reader, &request, None, None)?.attach(&mut tensor)?;
+    Ok(Some(Value { tensor, seen: request.seen }))
+}
+
+/// The value as a tensor, which keeps it until it is let go; None for what NumPy has to turn into elements.
+#[pyfunction]
+#[pyo3(name = "_source")]
+fn source<'py>(object: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+    let py = object.py();
+    if let Ok(tensor) = object.cast_exact::<PyTensor>() {
+        return Ok(Some(tensor.clone()));
+    }
+    match value(object, args::device(near)?) {
+        Ok(found) => found.map(|found| recycle::tensor(py, found.into_tensor())).transpose(),
+        Err(error) if Kind::DType.is(py, &error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// As `describe`, of memory whose elements nobody looks at: they may be out of date.
+#[pyfunction]
+#[pyo3(name = "_look")]
+fn look<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
+    recycle::create(object.py(), |description: &mut PyDescriptor| {
+        let request = Request::default();
+        let (reading, reader) = read(object, &request, Purpose::Describe, description.descriptor_mut())?;
+        description.set(ours::kept(object), reading.into_shared(), reader.protocol);
+        Ok(())
+    })
+}
+
+pub(in crate::py) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(source, module)?)?;
+    module.add_function(wrap_pyfunction!(look, module)?)
+}
