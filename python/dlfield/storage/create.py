@@ -74,7 +74,16 @@ def storage(
         return as_storage(data, device_data, sync_state=sync_state, shape=shape, dtype=dtype, **parameters)
     if data is None and device_data is None:
         return _without_data(shape, dtype, sync_state, parameters)
-    data = _array(data)
+    if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
+        # Nobody changes what its state says until the side that is up to date has been copied.
+        with data.sync_state.lock:
+            return _copied(data, None, sync_state, shape, dtype, parameters)
+    return _copied(_array(data), device_data, sync_state, shape, dtype, parameters)
+
+
+def _copied(
+    data: Any, device_data: Any, sync_state: SyncState | None, shape: Any, dtype: Any, parameters: Parameters
+) -> Storage:
     where = placement(parameters, data, device_data)
     host, device, state = _sources(data, device_data, sync_state)
     labels = labels_of(parameters)

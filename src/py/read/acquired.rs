@@ -49,7 +49,7 @@ pub(super) fn acquired<'py>(
 
 impl Access {
     /// Whether the elements are used from now on.
-    fn is_now(self) -> bool {
+    pub(super) fn is_now(self) -> bool {
         matches!(self, Access::Read | Access::Write)
     }
 }

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use super::{Purpose, Reading, Request, check_exported, numpy};
+use super::{Purpose, Reading, Request, check_exported, numpy, pair};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
@@ -40,6 +40,7 @@ pub(super) fn read(
     let described = described.get();
     *descriptor = described.descriptor().clone();
     check_exported(request, descriptor.device())?;
+    pair::used_again(&described.object(object.py()), descriptor.device(), request.access)?;
     if purpose == Purpose::Describe
         && descriptor.device() == Device::CPU
         && let Ok(tensor) = described.object(object.py()).cast_exact::<PyTensor>()

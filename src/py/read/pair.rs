@@ -9,6 +9,7 @@ use super::facts::Facts;
 use super::unwrap::Wrapper;
 use super::{Access, Inner, Purpose, Reading, Request, gt, ours};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 
 pub(super) fn read<'py>(
     object: &Bound<'py, PyAny>,
@@ -19,16 +20,11 @@ pub(super) fn read<'py>(
     if !is_pair(object)? {
         return Ok(None);
     }
-    let py = object.py();
-    let access = match request.access {
+    if request.access == Access::Stencil {
         // Its data interface says whom to tell.
-        Access::Stencil => return gt::read(object, request, purpose, descriptor),
-        Access::Look => "",
-        Access::Read => "r",
-        Access::Write => "rw",
-    };
-    let wanted = request.device.or(request.near).map(|device| device.to_string());
-    let side = object.call_method1(intern!(py, "_side"), (wanted, access))?;
+        return gt::read(object, request, purpose, descriptor);
+    }
+    let side = side(object, request.device.or(request.near), request.access)?;
     let Request { device, copy, stream, .. } = *request;
     let within = Request { device, copy, stream, inside: true, ..Request::default() };
     let (reading, reader) = super::read(&side, &within, purpose, descriptor)?;
@@ -39,6 +35,24 @@ pub(super) fn read<'py>(
     let inner = Inner { array: side, protocol: reader.protocol, seen: Box::new(within.seen) };
     let _ = request.seen.inner.set(inner);
     Ok(Some(Reading::Owned(owner)))
+}
+
+/// The side that can be used from a device, as the access asks for it.
+fn side<'py>(pair: &Bound<'py, PyAny>, device: Option<Device>, access: Access) -> PyResult<Bound<'py, PyAny>> {
+    let access = match access {
+        Access::Look | Access::Stencil => "",
+        Access::Read => "r",
+        Access::Write => "rw",
+    };
+    pair.call_method1(intern!(pair.py(), "_side"), (device.map(|device| device.to_string()), access))
+}
+
+/// Has an object that was described before, and is a storage with two sides, know that its side on `device` is used again.
+pub(super) fn used_again(object: &Bound<'_, PyAny>, device: Device, access: Access) -> PyResult<()> {
+    if access.is_now() && is_pair(object)? {
+        side(object, Some(device), access)?;
+    }
+    Ok(())
 }
 
 /// Whether the object is a storage with two sides.

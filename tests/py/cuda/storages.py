@@ -47,6 +47,9 @@ class Counted:
         found = self.driver.report()
         return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
 
+    def restart(self) -> None:
+        self.before = self.now()
+
     def are(self, to_device: int, to_host: int) -> bool:
         now = self.now()
         found = now[0] - self.before[0], now[1] - self.before[1]

@@ -176,12 +176,40 @@ def test_halo_is_set_on_both_sides() -> None:
     assert on_device(field).tolist() == [[0, 0, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]]
 
 
-def test_repr_and_pickle() -> None:
+def test_repr() -> None:
     field = pair()
     assert "device='cuda:0'" in repr(field)
     assert repr(field).endswith("sync_state=SyncState(SYNC_CLEAN))")
-    with pytest.raises(TypeError, match="to_numpy"):
-        pickle.dumps(field)
+
+
+@pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
+def test_a_pickle_has_what_is_up_to_date(copies: Counted, state: int) -> None:
+    field = pair(halo=(1, 0), dims="KI", layout=(1, 0), alignment_size=32)
+    field[...] = on_gpu(np.full((4, 3), 4.0)) if state == DEVICE else np.full((4, 3), 4.0)
+    if state == CLEAN:
+        field.synchronize()
+    copies.restart()
+    pickled = [pickle.dumps(field, protocol) for protocol in (2, 5)]
+    assert copies.are(0, 2 if state == DEVICE else 0)
+    assert field.sync_state.state == state
+    buffers: list[pickle.PickleBuffer] = []
+    out_of_band = pickle.dumps(field, 5, buffer_callback=buffers.append)
+    for made in (*map(pickle.loads, pickled), pickle.loads(out_of_band, buffers=buffers)):
+        assert isinstance(made, storage.SoftwareManagedGPUStorage)
+        assert made.sync_state is not field.sync_state
+        assert (made.halo, made.dims, made.layout, made.alignment_size, str(made.device)) == (
+            field.halo,
+            field.dims,
+            field.layout,
+            32,
+            "cuda:0",
+        )
+        assert (on_device(made) == 4).all()
+        assert (on_host(made) == 4).all()
+    view, whole = pickle.loads(pickle.dumps((field[1:3], field)))
+    view[...] = 7.0
+    assert (on_host(whole) == 4).all()
+    assert (on_device(view) == 7).all()
 
 
 def test_values_of_another_device(driver: Driver) -> None:

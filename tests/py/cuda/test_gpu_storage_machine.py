@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -181,6 +182,71 @@ class Storages(RuleBasedStateMachine):
                 view.model.written(side)
         if access == "rw":
             view.values[...] = 50
+
+    @rule(view=views, device=st.sampled_from([None, "cpu", "cuda:0"]), writable=st.booleans())
+    def describe(self, view: View, device: str | None, writable: bool) -> None:
+        side = "device" if device == "cuda:0" else "host"
+        with counted(view.model):
+            seen = dl.describe(view.field, device=device, writable=writable)
+            if writable:
+                view.model.written(side)
+            else:
+                view.model.used(side)
+        assert (np.array(dl.from_array(seen, device="cpu")) == view.values).all()
+
+    @rule(
+        view=views,
+        way=st.sampled_from(["from_dlpack", "as_numpy", "asarray", "dlpack", "memoryview", "np.from_dlpack"]),
+        device=st.sampled_from(["cpu", "cuda:0"]),
+        number=st.integers(0, 99),
+    )
+    def write_to_what_is_lent(self, view: View, way: str, device: str, number: int) -> None:
+        side = "device" if device == "cuda:0" and way in ("from_dlpack", "dlpack") else "host"
+        with counted(view.model):
+            lent: Any
+            if way == "from_dlpack":
+                lent = dl.from_dlpack(view.field, device=device, copy=False)
+            elif way == "dlpack":
+                kind = (2, 0) if side == "device" else (1, 0)
+                lent = dl.from_dlpack(view.field.__dlpack__(max_version=(1, 3), dl_device=kind))
+            elif way == "memoryview":
+                lent = np.asarray(view.field.data)
+            elif way == "np.from_dlpack":
+                lent = np.from_dlpack(view.field, device="cpu")
+            else:
+                lent = dl.as_numpy(view.field) if way == "as_numpy" else np.asarray(view.field)
+            view.model.written(side)
+        lent[...] = number
+        view.values[...] = number
+
+    @rule(view=views, device=st.sampled_from(["cpu", "cuda:0"]), way=st.sampled_from(["array", "dlpack", "assigned"]))
+    def copy_to_a_tensor(self, view: View, device: str, way: str) -> None:
+        target = dl.zeros(view.values.shape, device=device)
+        with counted(view.model):
+            if way == "array":
+                target = dl.from_array(view.field, device=device)
+            elif way == "dlpack":
+                target = dl.from_dlpack(view.field, device=device, copy=True)
+            else:
+                target[...] = view.field
+            view.model.used("host" if device == "cpu" else "device")
+        assert (np.array(target.to_device("cpu")) == view.values).all()
+
+    @rule(view=views)
+    def look(self, view: View) -> None:
+        with counted(view.model):
+            assert dl.zeros_like(view.field).shape == view.values.shape
+            assert dl.get_dims(view.field) == view.field.dims
+            dl.preflight(view.field, "numpy")
+
+    @rule(target=views, view=views)
+    def pickle(self, view: View) -> View:
+        with counted(view.model):
+            pickled = pickle.dumps(view.field)
+            # Copied to the host, and the storage stays as it is.
+            view.model.to_host += int(not view.model.host and view.values.size > 0)
+        values = view.values.copy()
+        return View(pickle.loads(pickled), values, Model(values, device=False))
 
     @rule(view=views, number=st.integers(0, 99))
     def write_through_numpy(self, view: View, number: int) -> None:

@@ -1,0 +1,220 @@
+"""A storage with two sides goes out by every protocol: the right values, no copy too many, and the right state after."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from dlfield import storage
+from driver import Driver
+from fakes_interfaces import Exposing
+from storages import CLEAN, DEVICE, HOST, Counted, on_device, on_gpu, on_host
+
+VALUES = np.arange(12.0).reshape(4, 3)
+
+
+@pytest.fixture
+def copies(driver: Driver) -> Counted:
+    return Counted(driver)
+
+
+def holding(state: int) -> Any:
+    """A storage whose sides have the values as the state says."""
+    old = np.full((4, 3), -1.0)
+    host = storage.as_storage(
+        old.copy() if state == DEVICE else VALUES.copy(), on_gpu(old if state == HOST else VALUES), halo=(1, 0)
+    )
+    host.sync_state.state = state  # type: ignore[union-attr]
+    return host
+
+
+@dataclass
+class Way:
+    """How a storage goes out: which side is used, and whether to write to it. Gives what holds the memory, or the values."""
+
+    read: Callable[[Any], Any]
+    on_device: bool = False
+    writes: bool = True
+
+
+def consumed(**keywords: Any) -> Callable[[Any], Any]:
+    return lambda field: dl.from_dlpack(field.__dlpack__(max_version=(1, 3), **keywords))
+
+
+def assigned(field: Any, device: str) -> Any:
+    target = dl.empty((4, 3), device=device)
+    target[...] = field
+    return target
+
+
+def through(attribute: str) -> Callable[[Any], Any]:
+    return lambda field: dl.from_dlpack(Exposing(**{attribute: getattr(field, attribute)}, kept=field))
+
+
+def bound(device: str, access: Any) -> Callable[[Any], Any]:
+    def call(field: Any) -> Any:
+        spec = dl.FieldSpec("float64", "IJ", access=access)
+        with dl.Signature(x=spec, device=device).bind(x=field) as fields:
+            return dl.from_array(fields.x, device="cpu")
+
+    return call
+
+
+WAYS = {
+    "describe": Way(dl.describe, writes=False),
+    "describe to write": Way(lambda field: dl.describe(field, writable=True)),
+    "describe on the device": Way(lambda field: dl.describe(field, device="cuda:0"), True, False),
+    "describe on the device to write": Way(lambda field: dl.describe(field, device="gpu", writable=True), True),
+    "describe and take over": Way(lambda field: dl.from_dlpack(dl.describe(field))),
+    "from_dlpack": Way(dl.from_dlpack),
+    "from_dlpack on the host": Way(lambda field: dl.from_dlpack(field, device="cpu", copy=False)),
+    "from_dlpack on the device": Way(lambda field: dl.from_dlpack(field, device="cuda:0", copy=False), True),
+    "from_dlpack copied": Way(lambda field: dl.from_dlpack(field, copy=True), writes=False),
+    "from_dlpack copied on the device": Way(lambda field: dl.from_dlpack(field, device="gpu", copy=True), True, False),
+    "as_numpy": Way(dl.as_numpy),
+    "as_numpy copied": Way(lambda field: dl.as_numpy(field, copy=True), writes=False),
+    "np.asarray": Way(np.asarray),
+    # NumPy asks for the array interface before it copies, and nobody can see that it does.
+    "np.array": Way(np.array),
+    "np.from_dlpack": Way(lambda field: np.from_dlpack(field, device="cpu")),
+    "np.from_dlpack copied": Way(lambda field: np.from_dlpack(field, device="cpu", copy=True), writes=False),
+    "memoryview": Way(lambda field: np.asarray(field.data)),
+    "array interface": Way(through("__array_interface__")),
+    "CUDA array interface": Way(through("__cuda_array_interface__"), True),
+    "DLPack": Way(consumed(), True),
+    "DLPack on the device": Way(consumed(dl_device=(2, 0)), True),
+    "DLPack on the host": Way(consumed(dl_device=(1, 0), copy=False)),
+    "DLPack copied": Way(consumed(copy=True), True, False),
+    "from_array": Way(dl.from_array, writes=False),
+    "from_array on the device": Way(lambda field: dl.from_array(field, device="cuda:0"), True, False),
+    "assignment on the host": Way(lambda field: assigned(field, "cpu"), writes=False),
+    "assignment on the device": Way(lambda field: assigned(field, "cuda:0"), True, False),
+    "assignment in managed memory": Way(lambda field: assigned(field, "cuda_managed"), False, False),
+    "a number": Way(lambda field: np.array([[field[i, j] for j in range(3)] for i in range(4)]), writes=False),
+    "positions": Way(lambda field: field[[0, 1, 2, 3]], writes=False),
+    "a stencil that reads": Way(bound("cpu", "r"), writes=False),
+    "a stencil that writes": Way(bound("cpu", "rw")),
+    "a stencil on the device that reads": Way(bound("cuda:0", "r"), True, False),
+    "a stencil on the device that writes": Way(bound("cuda:0", "rw"), True),
+}
+
+# These copy from whatever is up to date.
+EITHER = {"assignment in managed memory"}
+# These have copied what they give by themselves.
+COPYING = {"a stencil on the device that reads", "a stencil on the device that writes"}
+
+
+@pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
+@pytest.mark.parametrize("name", WAYS)
+def test_every_way_out(copies: Counted, name: str, state: int) -> None:
+    way, field = WAYS[name], holding(state)
+    copies.restart()
+    found = way.read(field)
+    if name not in COPYING | EITHER:
+        assert copies.are(int(way.on_device and state == HOST), int(not way.on_device and state == DEVICE))
+    if way.writes:
+        assert field.sync_state.state == (DEVICE if way.on_device else HOST)
+    elif name in EITHER or state == (DEVICE if way.on_device else HOST):
+        assert field.sync_state.state == state
+    else:
+        assert field.sync_state.state == CLEAN
+    values = found if isinstance(found, np.ndarray) else np.array(dl.from_array(found, device="cpu"))
+    assert (values == VALUES).all()
+
+
+@pytest.mark.parametrize("name", [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"])
+def test_what_is_written_is_seen_on_the_other_side(name: str) -> None:
+    field = holding(CLEAN)
+    found = WAYS[name].read(field)
+    if isinstance(found, dl.Descriptor):
+        found = dl.from_dlpack(found)
+    found[...] = 5.0
+    del found
+    gc.collect()
+    assert (on_device(field) == 5).all()
+    assert (on_host(field) == 5).all()
+
+
+def test_as_torch_has_the_hosts_side(torch: Any, copies: Counted) -> None:
+    for state in (CLEAN, HOST, DEVICE):
+        field = holding(state)
+        copies.restart()
+        tensor = dl.as_torch(field)
+        assert copies.are(0, int(state == DEVICE))
+        assert (tensor.device.type, field.sync_state.state) == ("cpu", HOST)
+        assert (tensor.numpy() == VALUES).all()
+        field.set_synchronized()
+        assert (dl.as_torch(field, copy=True).numpy() == VALUES).all()
+        assert field.sync_state.state == CLEAN
+        del tensor
+        assert torch.from_dlpack(field).device.type == "cuda"
+        assert field.sync_state.state == DEVICE
+
+
+def test_who_looks_copies_and_marks_nothing(copies: Counted) -> None:
+    for state in (CLEAN, HOST, DEVICE):
+        field = holding(state)
+        copies.restart()
+        assert dl.preflight(field, "numpy")
+        assert dl.preflight(field, "cupy")
+        assert dl.get_dims(field) == ("I", "J")
+        assert dl.get_origin(field) == (1, 0)
+        assert dl.zeros_like(field).halo == ((1, 1), (0, 0))
+        assert field.__dlpack_device__() == (2, 0)
+        assert copies.are(0, 0)
+        assert field.sync_state.state == state
+
+
+def test_labels_and_alignment_go_along() -> None:
+    field = storage.zeros((4, 3), device="gpu", dims="KI", halo=(1, 0), alignment_size=64)
+    for device in (None, "cuda:0"):
+        found = dl.from_dlpack(field, device=device)
+        assert (found.dims, found.halo, found.alignment_size) == (("K", "I"), ((1, 1), (0, 0)), 64)
+        seen = dl.describe(field, device=device)
+        assert (seen.dims, seen.halo, seen.protocol) == (("K", "I"), ((1, 1), (0, 0)), "dlfield")
+    assert dl.from_dlpack(field, dims="IJ").dims == ("I", "J")
+
+
+def test_a_device_without_a_side(driver: Driver) -> None:
+    field, other = holding(HOST), f"cuda:{driver.device_count - 1}"
+    if driver.device_count > 1:
+        assert (np.array(dl.from_dlpack(field, device=other).to_device("cpu")) == VALUES).all()
+        assert field.sync_state.state == HOST
+        with pytest.raises(dl.ExchangeError):
+            dl.from_dlpack(field, device=other, copy=False)
+        with pytest.raises(dl.DeviceError, match=other):
+            dl.describe(field, device=other)
+    assert field.sync_state.state == HOST
+    assert (np.array(dl.from_dlpack(field, device="cuda_host")) == VALUES).all()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error"),
+    [
+        ({"dl_device": (99, 0)}, BufferError),
+        ({"dl_device": "cpu"}, TypeError),
+        ({"dl_device": (1, 0), "stream": 1}, BufferError),
+        ({"copy": 5}, TypeError),
+        ({"max_version": 1}, TypeError),
+        ({"stream": 0}, BufferError),
+    ],
+)
+def test_every_argument_of_dlpack_is_obeyed_or_refused(keywords: Any, error: type[Exception]) -> None:
+    field = holding(CLEAN)
+    with pytest.raises(error):
+        field.__dlpack__(**keywords)
+    assert field.sync_state.state == CLEAN
+
+
+def test_a_tensor_of_one_side_keeps_the_memory() -> None:
+    field = holding(DEVICE)
+    found = dl.from_dlpack(field)
+    del field
+    gc.collect()
+    assert (np.asarray(found) == VALUES).all()

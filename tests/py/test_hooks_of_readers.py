@@ -1,0 +1,161 @@
+"""`acquire` and `release` of objects with a data interface, around what others than stencils do with their memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from calls import array
+from fakes_interfaces import Hooked
+
+LEND: dict[str, Callable[[Any], Any]] = {
+    "describe": dl.describe,
+    "from_dlpack": dl.from_dlpack,
+    "as_numpy": dl.as_numpy,
+    "a view": lambda obj: dl.from_dlpack(obj)[1:],
+    "a memoryview": lambda obj: memoryview(dl.from_dlpack(obj)),
+    "another's tensor": lambda obj: np.from_dlpack(dl.from_dlpack(obj)),
+}
+
+COPY: dict[str, Callable[[Any], Any]] = {
+    "from_array": dl.from_array,
+    "from_dlpack": lambda obj: dl.from_dlpack(obj, copy=True),
+    "as_numpy": lambda obj: dl.as_numpy(obj, copy=True),
+    "assignment": lambda obj: dl.zeros((3, 4), "float64").__setitem__(..., obj),
+    "assignment at positions": lambda obj: dl.zeros((5, 4), "float64").__setitem__(([0, 2, 4],), obj),
+}
+
+LOOK: dict[str, Callable[[Any], Any]] = {
+    "preflight": lambda obj: dl.preflight(obj, "numpy"),
+    "get_dims": dl.get_dims,
+    "get_origin": dl.get_origin,
+    "zeros_like": dl.zeros_like,
+}
+
+
+@pytest.mark.parametrize("lend", LEND.values(), ids=LEND)
+def test_what_is_lent_is_released_when_it_is_let_go(lend: Callable[[Any], Any]) -> None:
+    log: list[str] = []
+    lent = lend(Hooked(array(), log))
+    assert log == ["acquire x"]
+    del lent
+    gc.collect()
+    assert log == ["acquire x", "release x"]
+
+
+@pytest.mark.parametrize("copy", COPY.values(), ids=COPY)
+def test_what_is_copied_is_released_at_once(copy: Callable[[Any], Any]) -> None:
+    log: list[str] = []
+    kept = copy(Hooked(array(), log))
+    assert log == ["acquire x", "release x"]
+    del kept
+    assert len(log) == 2
+
+
+@pytest.mark.parametrize("look", LOOK.values(), ids=LOOK)
+def test_who_looks_tells_nobody(look: Callable[[Any], Any]) -> None:
+    log: list[str] = []
+    look(Hooked(array(), log))
+    assert log == []
+
+
+def test_the_values_are_those_after_acquire() -> None:
+    memory = np.zeros((3, 4))
+
+    def acquire() -> None:
+        memory[...] = 7.0
+
+    for read in (dl.as_numpy, dl.from_array, lambda obj: dl.as_numpy(obj, copy=True)):
+        memory[...] = 0.0
+        assert (np.asarray(read(Hooked(memory, [], acquire=acquire))) == 7).all()
+
+
+class Failure(Exception):
+    pass
+
+
+def fail() -> None:
+    raise Failure
+
+
+@pytest.mark.parametrize("read", [*LEND.values(), *COPY.values()])
+def test_an_error_of_acquire_is_the_callers_and_nothing_is_released(read: Callable[[Any], Any]) -> None:
+    log: list[str] = []
+    with pytest.raises(Failure):
+        read(Hooked(array(), log, acquire=fail))
+    assert log == []
+
+
+@pytest.mark.parametrize("copy", COPY.values(), ids=COPY)
+def test_an_error_of_release_is_the_callers_after_a_copy(copy: Callable[[Any], Any]) -> None:
+    with pytest.raises(Failure):
+        copy(Hooked(array(), [], release=fail))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("lend", LEND.values(), ids=LEND)
+def test_an_error_of_release_is_nobodys_when_it_is_let_go(
+    lend: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda event: heard.append(event.exc_type))
+    lent = lend(Hooked(array(), [], release=fail))
+    del lent
+    gc.collect()
+    assert heard == [Failure]
+
+
+def test_a_failed_use_is_released() -> None:
+    log: list[str] = []
+    with pytest.raises(ValueError, match="shape"):
+        dl.zeros((2, 2))[...] = Hooked(array(), log)
+    assert log == ["acquire x", "release x"]
+    with pytest.raises(dl.ExchangeError):
+        dl.describe(Hooked(array(), log), stream=5)
+    assert log == ["acquire x", "release x"] * 2
+
+
+def test_an_error_on_its_way_is_left_alone() -> None:
+    """What a frame holds is let go while its error is handed up."""
+
+    def body() -> None:
+        lent = dl.from_dlpack(Hooked(array(), log))
+        raise KeyError(lent.ndim)
+
+    log: list[str] = []
+    with pytest.raises(KeyError, match="2"):
+        body()
+    gc.collect()
+    assert log == ["acquire x", "release x"]
+
+
+class Labelled(np.ndarray[Any, Any]):
+    """An array of a subclass, read by its type, that says whom to tell."""
+
+    log: list[str]
+
+    @property
+    def __gt_data_interface__(self) -> dict[Any, Any]:
+        hooks = {"acquire": lambda: self.log.append("acquire"), "release": lambda: self.log.append("release")}
+        return {None: {**self.__array_interface__, **hooks}}
+
+
+def test_arrays_that_are_read_by_their_type_are_told_too() -> None:
+    memory = array().view(Labelled)
+    memory.log = []
+    lent = dl.from_dlpack(memory)
+    assert (lent.ptr, memory.log) == (memory.ctypes.data, ["acquire"])
+    del lent
+    assert memory.log == ["acquire", "release"]
+
+
+@pytest.mark.parametrize("key", ["acquire", "release"])
+def test_hooks_that_cannot_be_called_are_refused(key: str) -> None:
+    changes: dict[str, Any] = {key: 5}
+    with pytest.raises(dl.ExchangeError, match=f"{key}: 5"):
+        dl.from_dlpack(Hooked(array(), [], **changes))
