@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlfield._native import Error, NotAnArrayError, Tensor, describe, empty_like
+from dlfield import _native
+from dlfield._native import Error, NotAnArrayError, Tensor, empty_like
 from dlfield.storage.state import SyncState
-from dlfield.storage.values import is_on_gpu
 
 if TYPE_CHECKING:
     from dlfield.storage.managed import SoftwareManagedGPUStorage
@@ -19,11 +19,11 @@ __all__ = ["PairArithmetic"]
 
 
 class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
-    """NumPy's ufuncs and operators for a storage with two sides; dimensions are brought together by their labels.
+    """NumPy's ufuncs and operators for storages with two sides; dimensions are brought together by their labels.
 
     The device computes if any operand is up to date there: a storage whose device buffer is, or an array on a device.
-    Numbers go to either side. Where a result goes to an array with one buffer, the side of that computes. What is on the
-    other side only is copied, storages so that both of their sides are up to date.
+    Where a result goes to an array with one buffer, the side of that computes. What is on the other side only is
+    copied, a storage so that both of its sides are up to date.
     """
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         results = found if isinstance(found, tuple) else (found,)
         places = outputs if len(outputs) == len(results) else (None,) * len(results)
         kept = [
-            _paired(type(self), result, str(pairs[0].device)) if place is None else place
+            _paired(type(self), result, pairs[0].device) if place is None else place
             for result, place in zip(results, places, strict=True)
         ]
         return tuple(kept) if isinstance(found, tuple) else kept[0]
@@ -79,25 +79,38 @@ class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         return format(self._on_host(), spec) if spec else str(self)
 
     def _on_host(self: Any) -> Tensor:
-        found: Tensor = self.read_side(None)
+        found: Tensor = self._side(None, "r")
         return found
 
 
 def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[SoftwareManagedGPUStorage]) -> str | None:
     """Return the name of the device that computes, or None for the host."""
     fixed = [output for output in outputs if output is not None and not isinstance(output, PairArithmetic)]
-    there = next((value for value in fixed or operands if is_on_gpu(value)), None)
-    if there is None:
+    there = [value for value in fixed or operands if _is_on_device(value)]
+    if not there:
         return None
-    found = (there if isinstance(there, PairArithmetic) else describe(there)).device  # type: ignore[attr-defined]
-    # Managed memory goes with any device.
-    return str(found if found.type == "cuda" else pairs[0].device)
+    # Managed memory, which goes with any device, leaves the choice to the first storage.
+    named = (str(value.device) for value in there if isinstance(value, (Tensor, PairArithmetic)))  # type: ignore[union-attr]
+    return next((name for name in named if name != "cuda_managed"), str(pairs[0].device))
+
+
+def _is_on_device(value: Any) -> bool:
+    """Return whether a device has the values of an operand."""
+    if isinstance(value, PairArithmetic):
+        return value.sync_state.state != SyncState.SYNC_HOST_DIRTY  # type: ignore[attr-defined, no-any-return]
+    if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
+        return False
+    try:
+        found = value.device if isinstance(value, Tensor) else _native._look(value).device
+    except NotAnArrayError:
+        return False
+    return found.type in ("cuda", "cuda_managed")
 
 
 def _on_side(operand: Any, device: str | None) -> Any:
     """Return what stands for an operand on the side that computes."""
     if isinstance(operand, PairArithmetic):
-        return operand.read_side(device)  # type: ignore[attr-defined]
+        return _buffer(operand, device, "r")
     if device is not None and isinstance(operand, Tensor) and operand.device.type in ("cpu", "cuda_host"):
         return operand.to_device(device)
     return operand
@@ -107,10 +120,13 @@ def _target(output: Any, device: str | None, *, partly: bool) -> Any:
     """Return what stands for an output; a storage is brought up to date unless all of it is going to be written."""
     if not isinstance(output, PairArithmetic):
         return output
-    pair: SoftwareManagedGPUStorage = output  # type: ignore[assignment]
-    if partly or not pair._covers(...):
-        return pair.read_side(device)
-    return pair._host if device is None else pair._device
+    return _buffer(output, device, "" if output._covers(...) and not partly else "r")  # type: ignore[attr-defined]
+
+
+def _buffer(pair: Any, device: str | None, access: str) -> Tensor:
+    """Return the host's buffer or that of the device which the storage has, be it another."""
+    buffer: Tensor = pair._side(None if device is None else str(pair.device), access)
+    return buffer
 
 
 @contextmanager
@@ -141,14 +157,13 @@ def _marked(outputs: Sequence[Any], device: str | None) -> Iterator[None]:
             (pair.set_host_modified if device is None else pair.set_device_modified)()
 
 
-def _paired(kind: Any, result: Tensor, device: str) -> SoftwareManagedGPUStorage:
+def _paired(kind: Any, result: Tensor, device: _native.Device) -> SoftwareManagedGPUStorage:
     """Return the storage with a result on one side, and on the other a buffer that is out of date."""
-    pair: SoftwareManagedGPUStorage
-    if result.device.type == "cuda":
-        host = empty_like(result, device="cpu")
-        pair = kind.whole(host, result, SyncState(SyncState.SYNC_DEVICE_DIRTY))
+    if result.device.type in ("cuda", "cuda_managed"):
+        sides, state = (empty_like(result, device="cpu"), result), SyncState.SYNC_DEVICE_DIRTY
     else:
-        pair = kind.whole(result, empty_like(result, device=device), SyncState(SyncState.SYNC_HOST_DIRTY))
+        sides, state = (result, empty_like(result, device=device)), SyncState.SYNC_HOST_DIRTY
+    pair: SoftwareManagedGPUStorage = kind.whole(*sides, SyncState(state))
     return pair
 
 
@@ -157,7 +172,7 @@ def _is_operand(value: object) -> bool:
     if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, PairArithmetic)):
         return True
     try:
-        describe(value)
+        _native._look(value)
     except NotAnArrayError:
         return False
     return True

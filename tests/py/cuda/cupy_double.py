@@ -31,7 +31,7 @@ cuda = SimpleNamespace(
 Host = npt.NDArray[Any]
 
 
-class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801, what CuPy calls it
+class ndarray:  # noqa: N801, what CuPy calls it
     """`place` is an array of NumPy's at the same address: it says where elements are, and nobody reads it."""
 
     __module__ = "cupy"
@@ -293,6 +293,29 @@ REDUCTIONS = {
 # Those with a signature work on more than elements.
 _FOUND = [found for found in vars(np).values() if isinstance(found, np.ufunc) and found.signature is None]
 UFUNCS = {found.__name__: ufunc(found) for found in _FOUND if found.__name__ not in ("isnat", "spacing")}
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "power",
+    "lt": "less",
+    "gt": "greater",
+    "eq": "equal",
+}
+
+
+def _operator(found: ufunc, name: str) -> None:
+    """CuPy's operators call its own ufuncs, whatever the other operand is."""
+    setattr(ndarray, f"__{name}__", lambda self, other: found(self, other))
+    setattr(ndarray, f"__r{name}__", lambda self, other: found(other, self))
+    setattr(ndarray, f"__i{name}__", lambda self, other: found(self, other, out=self))
+
+
+for _name, _found in _OPERATORS.items():
+    _operator(UFUNCS[_found], _name)
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,11 @@ def test_allocation_copies_nothing(copies: Counted) -> None:
 def test_kinds(managed: Any, kind: type[storage.Storage]) -> None:
     field = storage.ones((4, 3), defaults="gtcuda", managed=managed, halo=(1, 0))
     assert isinstance(field, kind)
-    assert (field.device if managed != "cuda" else "cuda:0", field.layout, field.halo) == ("cuda:0", (1, 0), ((1, 1), (0, 0)))
+    assert (field.device if managed != "cuda" else "cuda:0", field.layout, field.halo) == (
+        "cuda:0",
+        (1, 0),
+        ((1, 1), (0, 0)),
+    )
     assert field.domain_view.shape == (2, 3)
     for made in (storage.zeros_like(field), field.transpose(), field[1:], copy.deepcopy(field), field.domain_view):
         assert isinstance(made, kind)

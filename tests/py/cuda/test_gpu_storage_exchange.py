@@ -128,7 +128,9 @@ def test_every_way_out(copies: Counted, name: str, state: int) -> None:
     assert (values == VALUES).all()
 
 
-@pytest.mark.parametrize("name", [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"])
+@pytest.mark.parametrize(
+    "name", [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"]
+)
 def test_what_is_written_is_seen_on_the_other_side(name: str) -> None:
     field = holding(CLEAN)
     found = WAYS[name].read(field)
