@@ -36,16 +36,29 @@ class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         outputs: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
         mask = keywords.get("where", True)
         operands = [*inputs, mask]
-        pairs: list[SoftwareManagedGPUStorage] = [x for x in (*operands, *outputs) if isinstance(x, PairArithmetic)]
+        pairs = _pairs([*operands, *outputs])
         device = _side(operands, outputs, pairs)
         with _locked(pairs):
             arrays = [_on_side(operand, device) for operand in operands]
             if mask is not True:
                 keywords["where"] = arrays[-1]
-            if any(output is not None for output in outputs):
-                keywords["out"] = tuple(_target(output, device, partly=mask is not True) for output in outputs)
-            with _marked(outputs, device):
-                found = getattr(ufunc, method)(*arrays[:-1], **keywords)
+            targets = tuple(_target(output, device, partly=mask is not True) for output in outputs)
+            if any(target is not None for target in targets):
+                keywords["out"] = targets
+            tensor = next(array for array in (*arrays, *targets) if isinstance(array, Tensor))
+            begun = [pair for pair in _pairs(outputs) if _has_values(pair, device)]
+            try:
+                # Not by the ufunc: NumPy 2.4 keeps a reference to the array for good where a reduction raises.
+                found = tensor.__array_ufunc__(ufunc, method, *arrays[:-1], **keywords)
+            except Error:
+                # Found before anything was computed.
+                raise
+            except BaseException:
+                _mark(begun, device)
+                raise
+            if found is NotImplemented:
+                return NotImplemented
+            _mark(_pairs(outputs), device)
         results = found if isinstance(found, tuple) else (found,)
         places = outputs if len(outputs) == len(results) else (None,) * len(results)
         kept = [
@@ -138,23 +151,20 @@ def _locked(pairs: Sequence[SoftwareManagedGPUStorage]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _marked(outputs: Sequence[Any], device: str | None) -> Iterator[None]:
-    """Mark the storages among outputs as modified on a side when that has been written."""
-    written = [output for output in outputs if isinstance(output, PairArithmetic)]
+def _pairs(values: Sequence[Any]) -> list[SoftwareManagedGPUStorage]:
+    return [value for value in values if isinstance(value, PairArithmetic)]
+
+
+def _has_values(pair: SoftwareManagedGPUStorage, device: str | None) -> bool:
+    """Return whether the side that computes is up to date, so that nothing else has what it holds."""
     behind = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
-    # Where the other side alone is up to date, that still holds if not all is written.
-    begun: list[Any] = [pair for pair in written if pair.sync_state.state != behind]  # type: ignore[attr-defined]
-    try:
-        yield
-        begun = written
-    except Error:
-        # Found before anything was computed.
-        begun = []
-        raise
-    finally:
-        for pair in begun:
-            (pair.set_host_modified if device is None else pair.set_device_modified)()
+    return pair.sync_state.state != behind
+
+
+def _mark(written: Sequence[SoftwareManagedGPUStorage], device: str | None) -> None:
+    """Mark storages as modified on the side that computes."""
+    for pair in written:
+        (pair.set_host_modified if device is None else pair.set_device_modified)()
 
 
 def _paired(kind: Any, result: Tensor, device: _native.Device) -> SoftwareManagedGPUStorage:

@@ -17,7 +17,8 @@ import fake_cupy
 from driver import DRIVER, NON_BLOCKING, Driver
 from fake_cupy import Device
 
-IS_MANAGED, DEVICE_ORDINAL = 8, 9
+MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL = 2, 8, 9
+HOST = 1
 
 
 def driver() -> Driver:
@@ -114,11 +115,11 @@ class _Mirror:
         self.array, self.stream = array, stream
         self.low, self.runs = _runs(array)
         self.span = sum(self.runs[-1]) if self.runs else 0
-        self.managed = bool(self.runs and _attribute(IS_MANAGED, self.low))
+        self.near_host = bool(self.runs) and _is_near_host(self.low)
         self.address = self._allocate() if self.runs else 0
 
     def _allocate(self) -> int:
-        if not self.managed:
+        if not self.near_host:
             return driver().allocate(self.span, self.stream.device_id, self.stream.ptr)
         address = c_ulonglong()
         with driver().on(self.stream.device_id):
@@ -152,7 +153,7 @@ class _Mirror:
 
     def free(self) -> None:
         if self.runs:
-            driver().free(self.address, self.stream.device_id, None if self.managed else self.stream.ptr)
+            driver().free(self.address, self.stream.device_id, None if self.near_host else self.stream.ptr)
 
     def _on(self, image: bytearray) -> npt.NDArray[Any]:
         array = self.array
@@ -183,6 +184,11 @@ def _runs(array: npt.NDArray[Any]) -> tuple[int, list[tuple[int, int]]]:
 def _address(array: npt.NDArray[Any]) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def _is_near_host(address: int) -> bool:
+    """Whether it is pinned or managed memory."""
+    return bool(_attribute(IS_MANAGED, address)) or _attribute(MEMORY_TYPE, address) == HOST
 
 
 def _attribute(number: int, address: int) -> int:
