@@ -5,6 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
 
 use super::name;
 use super::operands::{Array, Labels, Operand, Operands};
@@ -15,6 +16,7 @@ use crate::device::Device;
 use crate::layout::Spec;
 use crate::memory::cuda::with_kept_stream;
 use crate::py::errors::Kind;
+use crate::py::lookup::{self, Keyword};
 use crate::py::tensor::PyTensor;
 use crate::py::{export, index, place, recycle};
 use crate::tensor::Tensor;
@@ -136,24 +138,38 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// Calls the library's ufunc with arrays for the results behind the inputs.
+    /// Calls the library's ufunc with arrays for the results.
     #[inline]
     pub(super) fn call(
         &self,
         ufunc: &Bound<'py, PyAny>,
-        arguments: &[Bound<'py, PyAny>],
+        inputs: &[Bound<'py, PyAny>],
+        outputs: &[Bound<'py, PyAny>],
         keywords: Option<&Bound<'py, PyDict>>,
         written: &[Bound<'py, PyTensor>],
     ) -> PyResult<()> {
+        static OUT: Keyword = Keyword::new("out");
         let py = ufunc.py();
         let Library::CuPy { module, device } = self else {
-            return match (arguments, keywords) {
-                ([a, b, out], None) => ufunc.call1((a, b, out)).map(drop),
-                _ => ufunc.call(PyTuple::new(py, arguments)?, keywords).map(drop),
+            let several;
+            let out = match outputs {
+                [out] => out,
+                _ => {
+                    several = PyTuple::new(py, outputs)?.into_any();
+                    &several
+                }
             };
+            let Some(keywords) = keywords else {
+                let arguments: SmallVec<[_; 4]> = inputs.iter().chain([out]).collect();
+                return lookup::call_function(ufunc, &arguments, OUT.get(py)?).map(drop);
+            };
+            keywords.set_item(intern!(py, "out"), out)?;
+            return ufunc.call(PyTuple::new(py, inputs)?, Some(keywords)).map(drop);
         };
         let function = function(module, &name(ufunc)?)?;
-        on(module, *device, written, || function.call(PyTuple::new(py, arguments)?, keywords).map(drop))
+        // Older ones take several results by position only.
+        let arguments = PyTuple::new(py, inputs.iter().chain(outputs).collect::<SmallVec<[_; 4]>>())?;
+        on(module, *device, written, || function.call(arguments, keywords).map(drop))
     }
 
     /// Reduces an array, with all that is to be said about how in `keywords`.
