@@ -118,7 +118,7 @@ impl<'py> Library<'py> {
                 let there =
                     place::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
                 let wide = if is_so { there } else { there.arranged(space.dims(), space.shape())? };
-                index::cupy(&recycle::tensor(py, wide.to_be_read())?)
+                index::cupy(&recycle::tensor(py, wide.into_readable())?)
             }
         }
     }
