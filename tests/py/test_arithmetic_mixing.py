@@ -3,17 +3,17 @@
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dlfield as dl
 import oracle
 from test_arithmetic import numbered
+from untyped import np
 
 
 def test_an_array_of_the_tensors_shape_has_its_dims() -> None:
     field = numbered((2, 3), dims="KI")
-    for found in (field + np.ones((2, 3)), np.ones((2, 3)) + field, field + [[1, 1, 1], [1, 1, 1]]):
+    for found in (field + np.ones((2, 3)), np.ones((2, 3)) + field, field + ([1, 1, 1], (1, 1, 1))):
         assert isinstance(found, dl.Tensor)
         assert found.dims == ("K", "I")
         assert oracle.values(found) == (field.to_numpy() + 1).tolist()
@@ -29,7 +29,7 @@ def test_an_array_beside_the_result() -> None:
     assert ufunc(box, plane, column).dims == ("I", "J", "K")
     wide = plane + np.ones((1, 3))
     assert wide.shape == (2, 3)
-    with pytest.raises(dl.LayoutError, match='out: 2 points in dimension "I"|"I"'):
+    with pytest.raises(dl.LayoutError, match='"I" has 2 points in operand 0 and 5 in operand 1'):
         np.add(plane, np.ones((5, 3, 4)), out=out)
 
 
@@ -106,8 +106,8 @@ class Own:
 def test_types_with_rules_of_their_own_are_asked() -> None:
     field = dl.zeros((2, 3))
     assert np.add(field, Own()) == "add __call__ 2 []"
-    assert np.add(field, 1, out=(Own(),)) == "add __call__ 2 ['out']"  # type: ignore[call-overload]
-    assert np.add.reduce(field, where=Own()) == "add reduce 1 ['where']"  # type: ignore[call-overload]
+    assert np.add(field, 1, out=(Own(),)) == "add __call__ 2 ['out']"
+    assert np.add.reduce(field, where=Own()) == "add reduce 1 ['where']"
     with pytest.raises(TypeError, match=r"\+"):
         field + Own()
 
@@ -125,21 +125,21 @@ def test_types_that_want_no_ufuncs() -> None:
     field = dl.zeros((2, 3))
     assert field + Refusing() == "mine"
     with pytest.raises(TypeError):
-        field * Refusing()  # type: ignore[operator]
+        field * Refusing()
     with pytest.raises(TypeError):
-        np.add(field, Refusing())  # type: ignore[call-overload]
+        np.add(field, Refusing())
 
 
 @pytest.mark.parametrize("value", [None, "text", b"text", Decimal(1), object(), {}])
 def test_what_is_no_array_or_number(value: object) -> None:
     field = dl.zeros((2, 3))
     with pytest.raises(TypeError, match="unsupported operand"):
-        field + value  # type: ignore[operator]
+        field + value
     with pytest.raises(TypeError):
-        np.add(field, value)  # type: ignore[call-overload]
+        np.add(field, value)
     assert (field == value, field != value) == (False, True)
     with pytest.raises(TypeError):
-        field < value  # type: ignore[operator]  # noqa: B015
+        field < value  # noqa: B015
 
 
 def test_arrays_that_cannot_be_read_are_errors() -> None:
@@ -149,7 +149,7 @@ def test_arrays_that_cannot_be_read_are_errors() -> None:
     with pytest.raises(dl.ExchangeError, match="mask"):
         field + np.ma.masked_array(np.ones((2, 2)), mask=True)
     with pytest.raises(ValueError, match="inhomogeneous"):
-        field + [[1], [1, 2]]
+        np.add(field, [[1], [1, 2]])
 
 
 def test_matrices_and_memmaps_are_arrays(tmp_path: Any) -> None:

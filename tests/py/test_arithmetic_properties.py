@@ -4,13 +4,13 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
 import oracle
+from untyped import np
 
 SIZES = {"I": 2, "J": 3, "K": 1, "x": 3, "0": 2}
 BINARY = [np.add, np.subtract, np.multiply, np.maximum, np.less_equal, np.minimum]
@@ -55,6 +55,11 @@ def at(field: dl.Tensor, point: dict[str, int]) -> Any:
     return found[
         tuple(0 if extent == 1 else point[label] for label, extent in zip(field.dims, field.shape, strict=True))
     ]
+
+
+def plain(field: dl.Tensor) -> dl.Tensor:
+    """The field without dimensions of size 1, which xarray repeats not."""
+    return field[(..., *(0 if extent == 1 else slice(None) for extent in field.shape))]  # type: ignore[no-any-return]
 
 
 def joined(*inputs: dl.Tensor) -> dict[str, int]:
@@ -113,12 +118,7 @@ def test_assignment(field: dl.Tensor, order: list[str], operator: bool) -> None:
 @given(fields(("f8", "i4")), fields(("f8", "f4")))
 def test_as_xarray_has_it(a: dl.Tensor, b: dl.Tensor) -> None:
     xarray = pytest.importorskip("xarray")
-    # It repeats no sizes of 1.
-    a, b = (
-        field[tuple(0 if extent == 1 else slice(None) for extent in field.shape)] if field.ndim else field
-        for field in (a, b)
-    )
-    a, b = (field if isinstance(field, dl.Tensor) else dl.full((), field, field.dtype) for field in (a, b))
+    a, b = plain(a), plain(b)
     outer = [xarray.DataArray(field.to_numpy(), dims=field.dims) for field in (a, b)]
     expected, found = outer[0] * outer[1], a * b
     assert found.dtype == expected.dtype

@@ -4,12 +4,12 @@ import copy
 import operator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dlfield as dl
 import oracle
 from test_arithmetic import numbered
+from untyped import np
 
 FLOATS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 BITS = ["lshift", "rshift", "and_", "xor", "or_"]
@@ -49,8 +49,8 @@ def test_in_place_writes_to_views() -> None:
     assert oracle.values(field) == [[0, 0, 0, 0], [0, 2, 4, 0], [0, 2, 4, 0], [0, 0, 0, 0]]
     field[1:3] -= 1
     assert oracle.values(field)[1] == [-1, 1, 3, -1]
+    inside = field.as_readonly()
     with pytest.raises(dl.ExchangeError, match="read-only"):
-        inside = field.as_readonly()
         inside += 1
     with pytest.raises(dl.DimsError, match="lack K"):
         field += dl.zeros((3,), dims="K")
@@ -94,12 +94,12 @@ def test_matrix_products_are_refused_with_a_way_out() -> None:
     with pytest.raises(TypeError, match="matmul"):
         field @= field
     with pytest.raises(TypeError):
-        field @ None  # type: ignore[operator]
+        field @ None
 
 
 def test_powers_modulo_are_refused() -> None:
     with pytest.raises(TypeError):
-        pow(dl.ones((2,)), 2, 3)  # type: ignore[misc]
+        pow(dl.ones((2,)), 2, 3)  # type: ignore[call-overload]
 
 
 def test_equality_is_by_element_and_hashes_by_identity() -> None:
