@@ -65,7 +65,7 @@ def test_the_result_is_laid_out_as_the_first_tensor() -> None:
     for name in ("shape", "dims", "layout", "strides", "halo", "origin", "alignment_size", "aligned_index"):
         assert getattr(twin, name) == getattr(field, name), name
     assert oracle.aligned_address(twin) % 64 == 0
-    wide = field + np.float64(1)
+    wide = np.add(field, 1, dtype="f8")
     assert (wide.dtype, wide.layout, wide.alignment_size) == (np.float64, field.layout, 64)
     assert wide.strides == dl.empty_like(field, "f8").strides
 
@@ -126,8 +126,11 @@ def test_numbers_promote_as_in_numpy(number: Any, dtype: str) -> None:
 def test_integers_that_do_not_fit() -> None:
     field = numbered((2,), "u1")
     assert (field + 5).dtype == np.uint8
-    with pytest.raises(OverflowError):
-        field + 300
+    if np.__version__.startswith("1."):
+        assert (field + 300).dtype == np.uint16
+    else:
+        with pytest.raises(OverflowError):
+            field + 300
     assert oracle.values(field < 300) == [True, True]
 
 

@@ -13,7 +13,7 @@ from untyped import np
 
 def test_an_array_of_the_tensors_shape_has_its_dims() -> None:
     field = numbered((2, 3), dims="KI")
-    for found in (field + np.ones((2, 3)), np.ones((2, 3)) + field, field + ([1, 1, 1], (1, 1, 1))):
+    for found in (field + np.ones((2, 3)), np.ones((2, 3)) + field, np.add(field, ([1, 1, 1], (1, 1, 1)))):
         assert isinstance(found, dl.Tensor)
         assert found.dims == ("K", "I")
         assert oracle.values(found) == (field.to_numpy() + 1).tolist()
@@ -25,7 +25,7 @@ def test_an_array_beside_the_result() -> None:
     out = dl.zeros((2, 3, 4))
     np.add(plane, np.ones((1, 3, 1)), out=out)
     assert (out.to_numpy() == plane.to_numpy()[:, :, None] + 1).all()
-    ufunc = np._core.umath.clip if hasattr(np, "_core") else np.core.umath.clip
+    ufunc = (np.core if np.__version__.startswith("1.") else np._core).umath.clip
     assert ufunc(box, plane, column).dims == ("I", "J", "K")
     wide = plane + np.ones((1, 3))
     assert wide.shape == (2, 3)

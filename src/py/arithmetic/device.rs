@@ -109,7 +109,8 @@ impl<'py> Library<'py> {
         let (py, found) = (tensor.py(), &tensor.get().0);
         let is_so = is(found, space);
         match self {
-            Library::NumPy if is_so => export::numpy::view_of(tensor),
+            // One without dimensions NumPy repeats itself, and NumPy 1 has rules of its own for its type.
+            Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
             Library::NumPy => {
                 let wide = found.broadcast_to(space.dims(), space.shape())?;
                 export::numpy::view_of(&recycle::tensor(py, wide)?)
