@@ -48,12 +48,16 @@ impl Labelled {
             alignment = lcm(left, right).ok_or(LayoutError::AlignmentMultiple { left, right })?;
         }
         spec = spec.alignment_size(alignment);
-        let found = Margins::of(self, inputs);
         let has_halo = stated(|input| input.descriptor().halo().is_some());
+        let has_origin = stated(|input| input.descriptor().origin().is_some());
+        if !has_halo && !has_origin && !stated(Tensor::aligns_elsewhere) {
+            return Ok(spec);
+        }
+        let found = Margins::of(self, inputs);
         if has_halo {
             spec = spec.halo(&found.halo);
         }
-        if stated(|input| input.descriptor().origin().is_some()) {
+        if has_origin {
             spec = spec.origin(&found.origin);
         }
         // Zeros have to be stated beside a halo, which would be the default.

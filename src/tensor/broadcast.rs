@@ -73,7 +73,7 @@ impl Tensor {
     /// The same memory without a word on whether it may be written: for a library that has no read-only arrays, and is only
     /// going to read it.
     #[cfg(feature = "python")]
-    pub(crate) fn to_be_read(mut self) -> Tensor {
+    pub(crate) fn into_readable(mut self) -> Tensor {
         self.descriptor = self.descriptor.into_writable();
         self
     }

@@ -271,6 +271,11 @@ impl Tensor {
         }
     }
 
+    /// Whether it is another index than 0 that is aligned.
+    pub(crate) fn aligns_elsewhere(&self) -> bool {
+        self.aligned_index.is_some()
+    }
+
     /// Replaces the labels, origin and ghost widths by those given.
     ///
     /// # Errors

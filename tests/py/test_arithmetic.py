@@ -5,11 +5,11 @@ import sys
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 import pytest
 
 import dlfield as dl
 import oracle
+from untyped import np
 
 
 def numbered(shape: tuple[int, ...], dtype: Any = "f8", **keywords: Any) -> dl.Tensor:
@@ -65,7 +65,7 @@ def test_the_result_is_laid_out_as_the_first_tensor() -> None:
     for name in ("shape", "dims", "layout", "strides", "halo", "origin", "alignment_size", "aligned_index"):
         assert getattr(twin, name) == getattr(field, name), name
     assert oracle.aligned_address(twin) % 64 == 0
-    wide = field + np.float64(1)
+    wide = np.add(field, 1, dtype="f8")
     assert (wide.dtype, wide.layout, wide.alignment_size) == (np.float64, field.layout, 64)
     assert wide.strides == dl.empty_like(field, "f8").strides
 
@@ -126,8 +126,11 @@ def test_numbers_promote_as_in_numpy(number: Any, dtype: str) -> None:
 def test_integers_that_do_not_fit() -> None:
     field = numbered((2,), "u1")
     assert (field + 5).dtype == np.uint8
-    with pytest.raises(OverflowError):
-        field + 300
+    if np.__version__.startswith("1."):
+        assert (field + 300).dtype == np.uint16
+    else:
+        with pytest.raises(OverflowError):
+            field + 300
     assert oracle.values(field < 300) == [True, True]
 
 
@@ -179,12 +182,12 @@ def test_keywords_are_obeyed_or_refused() -> None:
     assert np.add(field, 1, signature=("f8", "f8", "f8")).dtype == np.float64
     assert np.add(field, 1, sig="ff->f", casting="unsafe").dtype == np.float32
     assert np.add(field, 1, subok=False, order="K").dtype == np.int32
-    with pytest.raises(TypeError, match="same_kind|safe"):
+    with pytest.raises(TypeError, match=r"same_kind|safe"):
         np.add(field, 1.5, dtype="i4", casting="safe")
     with pytest.raises(ValueError, match=r"order: 'F'; allowed is 'K'"):
         np.add(field, 1, order="F")
     with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
-        np.add(field, 1, axis=0)  # type: ignore[call-overload]
+        np.add(field, 1, axis=0)
 
 
 @pytest.mark.parametrize("method", ["accumulate", "outer", "reduceat", "at"])
@@ -217,7 +220,7 @@ def test_out_that_does_not_fit() -> None:
     with pytest.raises(dl.ExchangeError, match=r"out: the memory is read-only"):
         np.add(field, 1, out=dl.zeros((2, 3)).as_readonly())
     with pytest.raises(TypeError):
-        np.add(field, 1, out=[1, 2])  # type: ignore[call-overload]
+        np.add(field, 1, out=[1, 2])
     with pytest.raises(dl.LayoutError, match=r"out: an array of shape \[3, 2\]"):
         np.add(field, 1, out=np.zeros((3, 2)))
 

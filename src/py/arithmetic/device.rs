@@ -4,8 +4,8 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
 
 use super::name;
 use super::operands::{Array, Labels, Operand, Operands};
@@ -16,6 +16,7 @@ use crate::device::Device;
 use crate::layout::Spec;
 use crate::memory::cuda::with_kept_stream;
 use crate::py::errors::Kind;
+use crate::py::lookup::{self, Keyword};
 use crate::py::tensor::PyTensor;
 use crate::py::{export, index, place, recycle};
 use crate::tensor::Tensor;
@@ -108,7 +109,8 @@ impl<'py> Library<'py> {
         let (py, found) = (tensor.py(), &tensor.get().0);
         let is_so = is(found, space);
         match self {
-            Library::NumPy if is_so => export::numpy::view_of(tensor),
+            // One without dimensions NumPy repeats itself, and NumPy 1 has rules of its own for its type.
+            Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
             Library::NumPy => {
                 let wide = found.broadcast_to(space.dims(), space.shape())?;
                 export::numpy::view_of(&recycle::tensor(py, wide)?)
@@ -117,7 +119,7 @@ impl<'py> Library<'py> {
                 let there =
                     place::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
                 let wide = if is_so { there } else { there.arranged(space.dims(), space.shape())? };
-                index::cupy(&recycle::tensor(py, wide.to_be_read())?)
+                index::cupy(&recycle::tensor(py, wide.into_readable())?)
             }
         }
     }
@@ -137,26 +139,33 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// Calls the library's ufunc with arrays for the results behind the inputs.
+    /// Calls the library's ufunc with arrays for the results.
     #[inline]
     pub(super) fn call(
         &self,
         ufunc: &Bound<'py, PyAny>,
-        arguments: &[Bound<'py, PyAny>],
+        inputs: &[Bound<'py, PyAny>],
+        outputs: &[Bound<'py, PyAny>],
         keywords: Option<&Bound<'py, PyDict>>,
         written: &[Bound<'py, PyTensor>],
     ) -> PyResult<()> {
+        static OUT: Keyword = Keyword::new("out");
         let py = ufunc.py();
         let Library::CuPy { module, device } = self else {
-            return match (arguments, keywords) {
-                ([a, b, out], None) if !wants_a_keyword(ufunc)? => ufunc.call1((a, b, out)).map(drop),
+            let several;
+            let out = match outputs {
+                [out] => out,
                 _ => {
-                    let (inputs, outs) = arguments.split_at(arguments.len() - written.len());
-                    let all = keywords.map_or_else(|| Ok(PyDict::new(py)), |keywords| keywords.copy())?;
-                    all.set_item(intern!(py, "out"), PyTuple::new(py, outs)?)?;
-                    ufunc.call(PyTuple::new(py, inputs)?, Some(&all)).map(drop)
+                    several = PyTuple::new(py, outputs)?.into_any();
+                    &several
                 }
             };
+            let Some(keywords) = keywords else {
+                let arguments: SmallVec<[_; 4]> = inputs.iter().chain([out]).collect();
+                return lookup::call_function(ufunc, &arguments, OUT.get(py)?).map(drop);
+            };
+            keywords.set_item(intern!(py, "out"), out)?;
+            return ufunc.call(PyTuple::new(py, inputs)?, Some(keywords)).map(drop);
         };
         let function = function(module, &name(ufunc)?)?;
         if let Some(keywords) = keywords
@@ -166,7 +175,9 @@ impl<'py> Library<'py> {
             keywords.set_item("_where", mask)?;
             keywords.del_item("where")?;
         }
-        on(module, *device, written, || function.call(PyTuple::new(py, arguments)?, keywords).map(drop))
+        // Older ones take several results by position only.
+        let arguments = PyTuple::new(py, inputs.iter().chain(outputs).collect::<SmallVec<[_; 4]>>())?;
+        on(module, *device, written, || function.call(arguments, keywords).map(drop))
     }
 
     /// Copies an array to all of a tensor, both as the library takes them.
@@ -214,15 +225,6 @@ impl<'py> Library<'py> {
         }
         on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
     }
-}
-
-/// Whether NumPy warns of a third argument, which could be meant for an operand.
-#[inline]
-fn wants_a_keyword(ufunc: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static LARGEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static SMALLEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = ufunc.py();
-    Ok(ufunc.is(LARGEST.import(py, "numpy", "maximum")?) || ufunc.is(SMALLEST.import(py, "numpy", "minimum")?))
 }
 
 /// Whether CuPy's function takes the element type from `out` alone, which has the one that was asked for.

@@ -83,7 +83,7 @@ pub(super) fn of_results(
 ) -> PyResult<Results> {
     static TABLE: Mutex<[Option<Known>; ENTRIES]> = Mutex::new([const { None }; ENTRIES]);
     let py = ufunc.py();
-    let key = if passed.is_none() && !goes_by_value(py)? { Key::of(ufunc, method, operands)? } else { None };
+    let key = if passed.is_none() && !is_numpy_1(py)? { Key::of(ufunc, method, operands)? } else { None };
     let Some(key) = key else { return asked(ufunc, method, operands, passed) };
     let place = key.place();
     {
@@ -102,14 +102,14 @@ pub(super) fn of_results(
     Ok(results)
 }
 
-/// Whether results depend on the values of numbers, as they do before NumPy 2.
-fn goes_by_value(py: Python<'_>) -> PyResult<bool> {
-    static BY_VALUE: PyOnceLock<bool> = PyOnceLock::new();
+/// Whether this is NumPy before 2, where element types of results depend on the values of numbers.
+pub(super) fn is_numpy_1(py: Python<'_>) -> PyResult<bool> {
+    static BEFORE_2: PyOnceLock<bool> = PyOnceLock::new();
     let look = || {
         let version = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "__version__"))?;
         Ok::<_, PyErr>(version.cast::<PyString>()?.to_cow()?.starts_with("1."))
     };
-    BY_VALUE.get_or_try_init(py, look).copied()
+    BEFORE_2.get_or_try_init(py, look).copied()
 }
 
 /// Has the ufunc work on no elements, to see what it makes of the types.
@@ -126,7 +126,9 @@ fn asked(
         tried.push(match operand {
             Operand::Number(number) => number.clone(),
             // NumPy 1 goes by the value of an array without dimensions too.
-            Operand::Array(array) if array.tensor().descriptor().ndim() == 0 && goes_by_value(py)? => {
+            Operand::Array(array)
+                if method == Method::Call && array.tensor().descriptor().ndim() == 0 && is_numpy_1(py)? =>
+            {
                 export::numpy::view_of(&array.tensor)?
             }
             Operand::Array(array) => nothing(py, array.tensor().descriptor().dtype(), method)?,

@@ -56,13 +56,11 @@ impl<'py> Keywords<'py> {
         self.passed.get_or_insert_with(|| PyDict::new(value.py())).set_item(keyword, value)
     }
 
-    /// All that goes to the library, with a mask if there is one.
+    /// All that goes to the library, with a mask if there is one; a dictionary of the caller's own.
     pub(super) fn with_mask(&self, mask: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(mask) = mask else { return Ok(self.passed.clone()) };
-        let all = match &self.passed {
-            Some(passed) => passed.copy()?,
-            None => PyDict::new(mask.py()),
-        };
+        let passed = self.passed.as_ref().map(|passed| passed.copy()).transpose()?;
+        let Some(mask) = mask else { return Ok(passed) };
+        let all = passed.unwrap_or_else(|| PyDict::new(mask.py()));
         all.set_item("where", mask)?;
         Ok(Some(all))
     }

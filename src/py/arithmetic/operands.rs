@@ -115,6 +115,9 @@ impl<'py> Array<'py> {
     /// it has as many; or I, J, K where these are all there are.
     fn label(&mut self, inputs: &[Labelled], result: &Labelled) -> PyResult<()> {
         let shape = self.tensor().descriptor().shape();
+        if shape.is_empty() {
+            return self.state(&Dims::standard(0), &[]);
+        }
         let mut same = inputs.iter().filter(|input| input.shape() == shape);
         if let Some(found) = same.next() {
             return match same.find(|other| other.dims() != found.dims()) {

@@ -14,7 +14,7 @@ use super::{Method, dtypes};
 use crate::arithmetic::Labelled;
 use crate::py::errors::Kind;
 use crate::py::tensor::PyTensor;
-use crate::py::{args, recycle};
+use crate::py::{args, export, recycle};
 use crate::tensor::{Index, Tensor};
 
 type Axes = SmallVec<[usize; 6]>;
@@ -66,7 +66,14 @@ pub(super) fn reduce<'py>(
             (tensor.clone(), tensor.into_any(), None)
         }
     };
-    all.set_item(intern!(py, "out"), library.output(&target, &result)?)?;
+    let out = library.output(&target, &result)?;
+    if matches!(library, Library::NumPy) && outputs.0.is_empty() && dtypes::is_numpy_1(py)? {
+        // That reduces what runs backwards to wrong numbers where it is given `out`.
+        let reduced = ufunc.call_method(intern!(py, "reduce"), (array,), Some(&all))?;
+        export::numpy::assign(&out, &reduced)?;
+        return Ok(Some(object));
+    }
+    all.set_item(intern!(py, "out"), out)?;
     library.reduce(ufunc, &array, &all, std::slice::from_ref(&target))?;
     if let Some(array) = repeated {
         repeat(&library, &target, array)?;
