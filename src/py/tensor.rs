@@ -472,6 +472,12 @@ impl PyTensor {
         export::numpy::array(slf, dtype, copy)
     }
 
+    /// What NumPy asks of operands of several types: storages with two sides, and memory that is on both, come first.
+    #[getter]
+    fn __array_priority__(&self) -> f64 {
+        if self.descriptor().device() == Device::CUDA_MANAGED { 11.0 } else { 10.0 }
+    }
+
     /// NumPy's array interface, version 3.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

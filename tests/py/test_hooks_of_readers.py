@@ -75,25 +75,25 @@ def test_the_values_are_those_after_acquire() -> None:
         assert (np.asarray(read(Hooked(memory, [], acquire=acquire))) == 7).all()
 
 
-class Failure(Exception):
+class FailureError(Exception):
     pass
 
 
 def fail() -> None:
-    raise Failure
+    raise FailureError
 
 
 @pytest.mark.parametrize("read", [*LEND.values(), *COPY.values()])
 def test_an_error_of_acquire_is_the_callers_and_nothing_is_released(read: Callable[[Any], Any]) -> None:
     log: list[str] = []
-    with pytest.raises(Failure):
+    with pytest.raises(FailureError):
         read(Hooked(array(), log, acquire=fail))
     assert log == []
 
 
 @pytest.mark.parametrize("copy", COPY.values(), ids=COPY)
 def test_an_error_of_release_is_the_callers_after_a_copy(copy: Callable[[Any], Any]) -> None:
-    with pytest.raises(Failure):
+    with pytest.raises(FailureError):
         copy(Hooked(array(), [], release=fail))
 
 
@@ -107,7 +107,7 @@ def test_an_error_of_release_is_nobodys_when_it_is_let_go(
     lent = lend(Hooked(array(), [], release=fail))
     del lent
     gc.collect()
-    assert heard == [Failure]
+    assert heard == [FailureError]
 
 
 def test_a_failed_use_is_released() -> None:

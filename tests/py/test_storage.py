@@ -28,7 +28,7 @@ def test_allocation(make: Callable[..., Any], like: Callable[..., Any], value: i
     assert isinstance(field, storage.CPUStorage)
     assert (field.layout, field.dims, field.halo) == ((2, 1, 0), ("K", "J", "I"), ((1, 1), (0, 2), (0, 0)))
     assert (field.shape, field.ndim, field.nbytes, field.dtype) == ((4, 5, 3), 3, 240, np.dtype("i4"))
-    assert (field.alignment_size, field.aligned_index, field.device) == (64, (1, 0, 0), "cpu")
+    assert (field.alignment_size, field.aligned_index, field.device) == (64, (1, 0, 0), dl.Device("cpu"))
     assert (np.asarray(field) == value).all()
     other = like(field, "f4", halo=(0, 0, 0))
     assert (other.layout, other.dims, other.halo, other.dtype) == (field.layout, field.dims, ((0, 0),) * 3, "f4")
@@ -162,6 +162,7 @@ def test_the_halo_can_be_set_and_the_rest_stays() -> None:
     assert dl.get_origin(field) == (1, 0)
     assert (field.layout, field.dims, field.alignment_size) == ((1, 0), ("I", "K"), 64)
     assert np.shares_memory(field.to_numpy(), before)
+    assert field.aligned_index == (0, 0)
     for wrong in ((1,), (3, 0), (1, (0, 1, 2)), (-1, 0)):
         with pytest.raises(ValueError, match="halo"):
             field.halo = wrong
@@ -183,3 +184,65 @@ def test_sync_state() -> None:
     for wrong in (3, None, "clean"):
         with pytest.raises(dl.ExchangeError, match="state"):
             SyncState(wrong)  # type: ignore[arg-type]
+
+
+def test_the_classes_are_there_to_check_types_with() -> None:
+    field: Any = storage.zeros((4, 3))
+    kinds: list[Any] = [storage.CPUStorage, storage.GPUStorage, storage.CUDAManagedGPUStorage]
+    assert [isinstance(field, kind) for kind in kinds] == [True, False, False]
+    assert isinstance(field, storage.Storage)
+    assert not isinstance(field, storage.SoftwareManagedGPUStorage)
+    for other in (np.zeros(3), None, dl.describe(field)):
+        assert not any(isinstance(other, kind) for kind in (*kinds, storage.Storage))
+    every: Any = storage.Storage
+    for kind in (dl.Tensor, storage.SoftwareManagedGPUStorage, *kinds):
+        assert issubclass(kind, every)
+    assert not issubclass(np.ndarray, every)
+    for kind in (*kinds, every):
+        with pytest.raises(TypeError, match=r"storage\(\)"):
+            kind((4, 3))
+
+
+def test_a_storage_with_one_buffer_has_nothing_to_synchronize() -> None:
+    field: Any = storage.storage(numbers(4, 3))
+    for method in (field.host_to_device, field.device_to_host):
+        method()
+        method(force=True)
+        with pytest.raises(TypeError):
+            method(True)
+        with pytest.raises(TypeError):
+            method(force="yes")
+    for method in (field.set_host_modified, field.set_device_modified, field.set_synchronized, field.synchronize):
+        method()
+    assert (field.to_ndarray() == numbers(4, 3)).all()
+
+
+def test_data_is_the_memory() -> None:
+    field: Any = storage.zeros((4, 3), layout=(1, 0))
+    field.data[2, 1] = 7.0
+    assert (field[2, 1], field.data.strides, field.data.readonly) == (7.0, field.strides, False)
+    assert field.as_readonly().data.readonly
+
+
+def test_halos_of_views_and_of_what_is_made_later() -> None:
+    field: Any = dl.zeros((6, 6), dims="KI", origin=(2, 2), halo=(1, 1))
+    view, seen, held = field[1:], dl.describe(field), field.halo
+    field.halo = ((0, 2), 1)
+    assert (view.halo, view.origin) == (((0, 1), (1, 1)), (1, 2))
+    assert (seen.halo, seen.origin, held) == (((1, 1), (1, 1)), (2, 2), ((1, 1), (1, 1)))
+    for made in (field.copy(), dl.from_dlpack(field), dl.zeros_like(field), copy.deepcopy(field), field[...]):
+        assert (made.dims, made.halo, made.origin) == (("K", "I"), ((0, 2), (1, 1)), (0, 1))
+    assert field.T.halo == ((1, 1), (0, 2))
+    assert (dl.get_origin(field), field.__gt_origin__) == ((0, 1), (1, 0))
+    with dl.Signature(x=dl.FieldSpec("f8", "IK")).bind(x=field) as fields:
+        assert (fields.x.halo, fields.x.origin, fields.domain) == (((1, 1), (0, 2)), (1, 0), (4, 4))
+
+
+def test_a_halo_goes_with_its_tensor() -> None:
+    """Objects of tensors are used again for others."""
+    for width in range(200):
+        field = dl.zeros((9, 9))
+        assert field.halo == ((0, 0), (0, 0))
+        field.halo = (width % 4, 0)
+        assert dl.describe(np.zeros((9, 9))).halo is None
+        assert field.halo[0] == (width % 4, width % 4)

@@ -1,7 +1,7 @@
 """Fields in host memory, in a device's, or in both and kept equal: the storages of GT4Py's GDP 3.
 
-A storage with one buffer is a `dlfield.Tensor`. One with a buffer on each side copies when one side is used and the other
-was modified, and only then.
+A storage with one buffer is a `dlfield.Tensor`. One with a buffer on each side copies when one side is used and the
+other was modified, and only then.
 
 Example
 -------

@@ -1,4 +1,4 @@
-"""The classes to check storages with. A storage with one buffer is a `dlfield.Tensor`, and its memory says which kind."""
+"""The classes to check storages with: one with one buffer is a `dlfield.Tensor`, and its memory says which kind."""
 
 from __future__ import annotations
 

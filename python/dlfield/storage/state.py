@@ -40,8 +40,8 @@ class SyncState:
     __slots__ = ("_pair", "_state", "lock")
 
     def __init__(self, state: int = SYNC_CLEAN) -> None:
-        # Held by whoever copies between the sides or writes to one, until the state says so. Who waits for it lets other
-        # threads run, as do copies.
+        # Held by whoever copies between the sides or writes to one, until the state says so. Who waits for it lets
+        # other threads run, as do copies.
         self.lock = threading.RLock()
         self._pair: tuple[Tensor, Tensor] | None = None
         self.state = state

@@ -59,12 +59,12 @@ pub(in crate::py) fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyR
 /// The value as a tensor, which keeps it until it is let go; None for what NumPy has to turn into elements.
 #[pyfunction]
 #[pyo3(name = "_source")]
-fn source<'py>(object: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-    let py = object.py();
-    if let Ok(tensor) = object.cast_exact::<PyTensor>() {
+fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
         return Ok(Some(tensor.clone()));
     }
-    match value(object, args::device(near)?) {
+    match value(obj, args::device(near)?) {
         Ok(found) => found.map(|found| recycle::tensor(py, found.into_tensor())).transpose(),
         Err(error) if Kind::DType.is(py, &error) => Ok(None),
         Err(error) => Err(error),
@@ -74,11 +74,11 @@ fn source<'py>(object: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult
 /// As `describe`, of memory whose elements nobody looks at: they may be out of date.
 #[pyfunction]
 #[pyo3(name = "_look")]
-fn look<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
-    recycle::create(object.py(), |description: &mut PyDescriptor| {
+fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
+    recycle::create(obj.py(), |description: &mut PyDescriptor| {
         let request = Request::default();
-        let (reading, reader) = read(object, &request, Purpose::Describe, description.descriptor_mut())?;
-        description.set(ours::kept(object), reading.into_shared(), reader.protocol);
+        let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
+        description.set(ours::kept(obj), reading.into_shared(), reader.protocol);
         Ok(())
     })
 }

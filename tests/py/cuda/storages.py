@@ -65,7 +65,7 @@ def pair(state: int = CLEAN, **keywords: Any) -> storage.SoftwareManagedGPUStora
 
 
 def on_device_of(field: storage.Storage) -> Any:
-    interface = field.__cuda_array_interface__  # type: ignore[attr-defined]
+    interface = field.__cuda_array_interface__
     return np.array(dl.from_dlpack(Exposing(__cuda_array_interface__=interface, kept=field)).to_device("cpu"))
 
 

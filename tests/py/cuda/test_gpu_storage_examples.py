@@ -78,7 +78,7 @@ def test_a_class_with_two_buffers_is_a_value() -> None:
     field[...] = value
     # It has a buffer on the device, so that is where the values go.
     assert value.modified == value.NONE_MODIFIED
-    assert field.sync_state.state == storage.SyncState.SYNC_DEVICE_DIRTY  # type: ignore[attr-defined]
+    assert field.sync_state.state == storage.SyncState.SYNC_DEVICE_DIRTY  # type: ignore[union-attr]
     assert (np.asarray(field) == 5).all()
     on_the_host = storage.zeros((4, 3))
     value.device[...] = 6.0

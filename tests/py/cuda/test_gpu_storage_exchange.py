@@ -1,4 +1,4 @@
-"""A storage with two sides goes out by every protocol: the right values, no copy too many, and the right state after."""
+"""A storage with two sides goes out by every protocol: right values, no copy too many, the right state after."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def holding(state: int) -> Any:
 
 @dataclass
 class Way:
-    """How a storage goes out: which side is used, and whether to write to it. Gives what holds the memory, or the values."""
+    """How a storage goes out: what gives the memory or its values, on which side, and whether to write to it."""
 
     read: Callable[[Any], Any]
     on_device: bool = False
@@ -128,9 +128,10 @@ def test_every_way_out(copies: Counted, name: str, state: int) -> None:
     assert (values == VALUES).all()
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"]
-)
+LENT = [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"]
+
+
+@pytest.mark.parametrize("name", LENT)
 def test_what_is_written_is_seen_on_the_other_side(name: str) -> None:
     field = holding(CLEAN)
     found = WAYS[name].read(field)

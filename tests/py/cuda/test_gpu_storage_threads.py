@@ -1,4 +1,4 @@
-"""A storage with two sides in several threads: no modification is lost, nothing is copied twice, nobody waits for ever."""
+"""A storage with two sides in several threads: nothing is lost, nothing is copied twice, nobody waits for ever."""
 
 from __future__ import annotations
 
@@ -94,5 +94,6 @@ def test_copies_are_of_one_moment() -> None:
             assert values.min() == values.max()
 
     at_once(write, copy, copy)
+    assert isinstance(field, storage.SoftwareManagedGPUStorage)
     assert field.sync_state.state == DEVICE
     assert (on_host(field) == 39).all()
