@@ -57,6 +57,14 @@ pub enum DimsError {
         /// The labels wanted.
         wanted: String,
     },
+    /// A label that the field to become has not.
+    #[error("dims: {label:?} is not among {allowed}; allowed are fields without other dimensions")]
+    NotAmong {
+        /// The label.
+        label: String,
+        /// The labels of the field to become.
+        allowed: String,
+    },
     /// Axes that are no permutation of the dimensions.
     #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
     Axes {

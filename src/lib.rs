@@ -79,6 +79,7 @@
 //!
 //! Without the feature `python` nothing here knows Python.
 
+pub mod arithmetic;
 pub mod descriptor;
 pub mod device;
 pub mod dims;

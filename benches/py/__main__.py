@@ -8,6 +8,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import allocation
+import arithmetic
 import binding
 import copies
 import exchange
@@ -17,7 +18,7 @@ from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "copies", "binding", "extension", "stencil", "cuda")
+SECTIONS = ("allocation", "exchange", "copies", "binding", "arithmetic", "extension", "stencil", "cuda")
 
 
 def main() -> None:
@@ -45,6 +46,8 @@ def main() -> None:
             write(ROOT / "docs/copies.md", document)
     if arguments.section in (None, "binding"):
         lines += binding.lines()
+    if arguments.section in (None, "arithmetic"):
+        lines += arithmetic.lines()
     if arguments.section in (None, "extension"):
         lines += extension.lines()
     if arguments.section in (None, "stencil"):

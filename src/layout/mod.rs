@@ -20,7 +20,7 @@ pub use place::Placement;
 pub(crate) use place::offset;
 pub use span::{byte_span, is_compact, is_contiguous, is_unshared};
 pub use spec::Spec;
-pub(crate) use strides::gcd;
+pub(crate) use strides::{gcd, lcm};
 
 /// One number per dimension. Six dimensions fit without an allocation: a grid and three data dimensions.
 pub type Extents = SmallVec<[i64; 6]>;
@@ -92,6 +92,16 @@ pub enum LayoutError {
         /// Bytes of one element.
         itemsize: usize,
     },
+    /// Alignments of two operands whose common multiple overflows.
+    #[error(
+        "alignment_size: {left} and {right} bytes have no common multiple below 2**63: copy one to another alignment"
+    )]
+    AlignmentMultiple {
+        /// Bytes of one operand, or of several together.
+        left: i64,
+        /// Bytes of the next.
+        right: i64,
+    },
     /// A negative index to align.
     #[error("aligned_index: {got} at axis {axis}; allowed is 0 or more")]
     AlignedIndex {
@@ -137,6 +147,31 @@ pub enum LayoutError {
         wanted: Vec<i64>,
         /// The shape that differs.
         got: Vec<i64>,
+    },
+    /// Operands with different sizes along one label.
+    #[error(
+        "shape: dimension {label:?} has {} points in operand {} and {} in operand {}; allowed are equal sizes, or 1",
+        first.1, first.0, second.1, second.0
+    )]
+    Operands {
+        /// The dimension.
+        label: String,
+        /// Position and size of the one.
+        first: (usize, i64),
+        /// Position and size of the other.
+        second: (usize, i64),
+    },
+    /// An extent that cannot be repeated to another one.
+    #[error(
+        "shape: {got} points in dimension {label:?} cannot become {wanted}; allowed are {wanted}, or 1 to repeat it"
+    )]
+    Stretch {
+        /// The dimension.
+        label: String,
+        /// Its extent.
+        got: i64,
+        /// The extent wanted.
+        wanted: i64,
     },
     /// An extent that a stencil has fixed to another number.
     #[error("shape: {got} points in dimension {label:?}; wanted are {wanted}")]

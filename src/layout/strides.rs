@@ -46,7 +46,7 @@ pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut
 }
 
 /// Least common multiple of two positive numbers; `None` if it overflows.
-pub(super) fn lcm(a: i64, b: i64) -> Option<i64> {
+pub(crate) fn lcm(a: i64, b: i64) -> Option<i64> {
     (a / gcd(a, b)).checked_mul(b)
 }
 

@@ -33,6 +33,34 @@ impl Definition {
         })
     }
 
+    /// A method of one argument, which takes no names.
+    pub(super) const fn of_one(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunction,
+    ) -> Definition {
+        Definition::plain(name, doc, function, ffi::METH_O)
+    }
+
+    /// A method without arguments.
+    pub(super) const fn of_none(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunction,
+    ) -> Definition {
+        Definition::plain(name, doc, function, ffi::METH_NOARGS)
+    }
+
+    const fn plain(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunction,
+        flags: std::ffi::c_int,
+    ) -> Definition {
+        let ml_meth = ffi::PyMethodDefPointer { PyCFunction: function };
+        Definition(ffi::PyMethodDef { ml_name: name.as_ptr(), ml_meth, ml_flags: flags, ml_doc: doc.as_ptr() })
+    }
+
     /// Puts the function into a module.
     pub(super) fn add_to(&'static self, module: &Bound<'_, PyModule>) -> PyResult<()> {
         let name = module.name()?;

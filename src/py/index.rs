@@ -95,7 +95,7 @@ pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
     Ok(view.into_any())
 }
 
-/// `t[key] = value` with NumPy's broadcasting and its "same_kind" rule for casts.
+/// `t[key] = value`, by labels where both have them, else with NumPy's broadcasting; casts by its "same_kind" rule.
 pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
     if tensor.descriptor().is_readonly() {
@@ -104,7 +104,8 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     let py = slf.py();
     if key.is(py.Ellipsis().bind(py))
         && let Ok(value) = value.cast_exact::<PyTensor>()
-        && copied(py, tensor, &value.get().0)?
+        && let value = &value.get().0
+        && copied(py, tensor, turned(value, tensor, true)?.as_ref().unwrap_or(value))?
     {
         return Ok(());
     }
@@ -136,6 +137,12 @@ fn set_on_host(
         Some(Basic { index, .. }) => Some(tensor.view(&index)?),
         None => None,
     };
+    let ours = value.cast_exact::<PyTensor>().is_ok();
+    let labelled = match (&selected, array) {
+        (Some(selected), Some(array)) => turned(array, selected, ours)?,
+        _ => None,
+    };
+    let array = labelled.as_ref().or(array);
     if let (Some(selected), Some(array)) = (&selected, array)
         && copied(py, selected, array)?
     {
@@ -149,6 +156,24 @@ fn set_on_host(
     match selected {
         Some(selected) => export::numpy::assign(&export::numpy::view(py, &selected)?, &value),
         None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
+    }
+}
+
+/// A value with the labels and sizes of the tensor that it is assigned to; `None` where there is nothing to be done, or it goes
+/// by position: an array that states no labels, and a tensor whose standard ones do not fit.
+fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
+    let stated = value.descriptor().dims().is_some();
+    if !stated && (!ours || to.descriptor().dims().is_none() && value.descriptor().ndim() == to.descriptor().ndim()) {
+        return Ok(None);
+    }
+    let dims = to.dims();
+    if value.dims() == dims && value.descriptor().shape() == to.descriptor().shape() {
+        return Ok(None);
+    }
+    match value.broadcast_to(&dims, to.descriptor().shape()) {
+        Ok(turned) => Ok(Some(turned)),
+        Err(_) if !stated => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -180,7 +205,9 @@ fn set_on_device(
         return cupy(slf)?.set_item(key, value);
     };
     let selected = tensor.view(&index)?;
-    let from = match array {
+    let ours = value.cast_exact::<PyTensor>().is_ok();
+    let labelled = array.map(|array| turned(array, &selected, ours)).transpose()?.flatten();
+    let from = match labelled.as_ref().or(array) {
         Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
         Some(array) => {
             // Elements are converted by the host.

@@ -6,6 +6,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple, PyType};
+use smallvec::SmallVec;
 
 /// A method to call.
 pub(super) enum Method<'a, 'py> {
@@ -46,6 +47,24 @@ impl<'py> Method<'_, 'py> {
             };
             Bound::from_owned_ptr_or_err(py, called)
         }
+    }
+}
+
+/// Calls a function with arguments, the last of which have keywords.
+pub(super) fn call_function<'py>(
+    function: &Bound<'py, PyAny>,
+    values: &[&Bound<'py, PyAny>],
+    keywords: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Room in front, as whoever is called may use the place before the first argument.
+    let mut arguments: SmallVec<[_; 6]> = smallvec::smallvec![std::ptr::null_mut()];
+    arguments.extend(values.iter().map(|value| value.as_ptr()));
+    let positional = values.len() - keywords.len();
+    // SAFETY: all are live objects, and behind the positional arguments stand as many as there are keywords.
+    unsafe {
+        let (first, count) = (arguments.as_mut_ptr().add(1), positional | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+        let called = ffi::PyObject_Vectorcall(function.as_ptr(), first, count, keywords.as_ptr());
+        Bound::from_owned_ptr_or_err(function.py(), called)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod alloc;
 mod args;
+mod arithmetic;
 mod attributes;
 mod copies;
 mod cuda;
@@ -45,6 +46,7 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<descriptor::PyDescriptor>()?;
     recycle::install(py)?;
+    arithmetic::install(py)?;
     export::dlpack::install(py)?;
     export::exchange::install(py)?;
     alloc::register(module)?;

@@ -9,13 +9,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyMemoryView, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyMemoryView, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
-use super::{args, attributes, copies, dtype, export, labels, pickle, place, recycle, stream};
+use super::{args, arithmetic, attributes, copies, dtype, export, labels, pickle, place, recycle, stream};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::tensor::Tensor;
@@ -402,6 +402,40 @@ impl PyTensor {
 
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         PyTensor::scalar(slf, "__complex__")
+    }
+
+    /// As the number, where there is but one.
+    fn __format__<'py>(slf: &Bound<'py, PyTensor>, format_spec: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        let descriptor = slf.get().descriptor();
+        if descriptor.ndim() == 0 && descriptor.device().is_host_readable() {
+            let number = export::numpy::view_of(slf)?.get_item(PyTuple::empty(slf.py()))?;
+            return number.call_method1(intern!(slf.py(), "__format__"), (format_spec,));
+        }
+        if !format_spec.is_empty()? {
+            let fix = "allowed is a tensor on the host without dimensions, or no format";
+            let what = format!("format: {} for {}; {fix}", args::shown(format_spec), slf.repr()?);
+            return Err(PyTypeError::new_err(what));
+        }
+        Ok(slf.repr()?.into_any())
+    }
+
+    /// Computes with the elements by labels: what NumPy calls for `np.add(a, b)`, `np.add.reduce(a)` and their like.
+    ///
+    /// Dimensions of one label belong together, whatever their order; those that an operand lacks, and sizes of 1, are
+    /// repeated. `NotImplemented` where an operand has rules of its own.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> np.add(dl.ones((2, 3), dims="IJ"), dl.ones(4, dims="K")).dims
+    /// ('I', 'J', 'K')
+    #[pyo3(signature = (ufunc, method, *inputs, **kwargs))]
+    fn __array_ufunc__<'py>(
+        &self,
+        ufunc: &Bound<'py, PyAny>,
+        method: &Bound<'py, PyString>,
+        inputs: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arithmetic::array_ufunc(ufunc, method, inputs, kwargs)
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {

@@ -1,6 +1,7 @@
 //! A field with its owner: descriptor, memory and what the allocation promised about it.
 
 mod alloc;
+mod broadcast;
 #[cfg(feature = "cuda")]
 mod cudarc;
 mod device;
@@ -268,6 +269,11 @@ impl Tensor {
             Some(index) => Extents::from_slice(index),
             None => Extents::from_elem(0, self.descriptor.ndim()),
         }
+    }
+
+    /// Whether it is another index than 0 that is aligned.
+    pub(crate) fn aligns_elsewhere(&self) -> bool {
+        self.aligned_index.is_some()
     }
 
     /// Replaces the labels, origin and ghost widths by those given.

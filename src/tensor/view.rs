@@ -243,7 +243,7 @@ impl Tensor {
 
     /// What is left of the promised alignment at the view's aligned index: what divides both the promise and the
     /// address there, so that the statement stays true whatever was cut.
-    fn remaining_alignment(&self, view: &crate::Descriptor, aligned_index: &[i64]) -> i64 {
+    pub(super) fn remaining_alignment(&self, view: &crate::Descriptor, aligned_index: &[i64]) -> i64 {
         let itemsize = i64::try_from(view.itemsize()).unwrap_or(i64::MAX);
         let offset = crate::layout::offset(aligned_index, view.strides(), itemsize);
         let start = i64::try_from(view.ptr().addr()).ok();

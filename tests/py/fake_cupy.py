@@ -6,6 +6,7 @@ Everything that would reach a GPU is written down in `calls`.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, Self
@@ -17,31 +18,46 @@ import numpy as np
 class UnownedMemory:
     """Foreign memory that `owner` keeps."""
 
-    def __init__(self, ptr: int, size: int, owner: object) -> None:
+    def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         self.ptr, self.size, self.owner = ptr, size, owner
+        self.device_id = Device.current() if device_id == -1 else device_id
 
 
 class MemoryPointer:
     """An address, `offset` bytes into memory."""
 
-    def __init__(self, mem: UnownedMemory, offset: int) -> None:
+    def __init__(self, mem: Any, offset: int) -> None:
         self.mem, self.offset = mem, offset
+
+    @property
+    def ptr(self) -> int:
+        return int(self.mem.ptr + self.offset)
+
+    @property
+    def device_id(self) -> int:
+        return int(self.mem.device_id)
 
 
 class Device:
-    """The device that is current inside a `with` statement."""
+    """The device that is current inside a `with` statement of a thread."""
 
-    current = 0
+    _thread = threading.local()
 
     def __init__(self, number: int) -> None:
-        self.number, self.previous = number, 0
+        self.id = number
+        self._previous: list[int] = []
+
+    @classmethod
+    def current(cls) -> int:
+        return getattr(cls._thread, "number", 0)
 
     def __enter__(self) -> Self:
-        self.previous, Device.current = Device.current, self.number
+        self._previous.append(self.current())
+        self._thread.number = self.id
         return self
 
     def __exit__(self, *_error: object) -> None:
-        Device.current = self.previous
+        self._thread.number = self._previous.pop()
 
 
 class FakeCuPy:
@@ -58,14 +74,14 @@ class FakeCuPy:
                 self, shape: Sequence[int], dtype: np.dtype[Any], memptr: MemoryPointer, *, strides: Sequence[int]
             ) -> None:
                 calls.append("ndarray")
-                self.data, self.device = memptr, Device.current
+                self.data, self.device = memptr, Device(memptr.device_id)
                 memory: Any = (ctypes.c_char * memptr.mem.size).from_address(memptr.mem.ptr)
                 self.values = np.ndarray(shape, dtype, memory, memptr.offset, strides)
 
             @classmethod
             def holding(cls, values: np.ndarray[Any, Any]) -> ndarray:
                 array = cls.__new__(cls)
-                array.values, array.device = values, Device.current
+                array.values, array.device = values, Device(Device.current())
                 return array
 
             def copy(self, order: str = "C") -> ndarray:
@@ -77,7 +93,7 @@ class FakeCuPy:
             UnownedMemory=UnownedMemory,
             MemoryPointer=MemoryPointer,
             Device=Device,
-            get_current_stream=lambda: SimpleNamespace(ptr=self.streams[Device.current]),
+            get_current_stream=lambda: SimpleNamespace(ptr=self.streams[Device.current()]),
         )
 
     def empty(self, shape: Any, dtype: np.dtype[Any]) -> Any:

@@ -115,7 +115,7 @@ def test_copies_on_the_gpu(cupy: FakeCuPy) -> None:
 @pytest.mark.usefixtures("cupy")
 @pytest.mark.parametrize("copy", [None, True])
 def test_the_array_is_on_the_device_of_the_memory(copy: bool | None) -> None:
-    assert dl.as_cupy(on_gpu(device=(2, 1)), copy=copy).device == 1
+    assert dl.as_cupy(on_gpu(device=(2, 1)), copy=copy).device.id == 1
 
 
 def test_read_only_memory_is_copied(cupy: FakeCuPy) -> None:

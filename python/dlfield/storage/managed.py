@@ -10,6 +10,7 @@ from typing_extensions import CapsuleType
 
 from dlfield import _native
 from dlfield._native import Device, Tensor, empty_like
+from dlfield.storage.arithmetic import PairArithmetic
 from dlfield.storage.state import SyncState
 
 __all__ = ["SoftwareManagedGPUStorage"]
@@ -18,7 +19,7 @@ __all__ = ["SoftwareManagedGPUStorage"]
 _CPU = (1, 0)
 
 
-class SoftwareManagedGPUStorage:
+class SoftwareManagedGPUStorage(PairArithmetic):
     """A storage with a buffer of the host and one of a device.
 
     Each side is brought up to date when it is used and the other was modified. What writes through an array that was

@@ -1,12 +1,14 @@
 """What `watching` has, for every test in here. Never beside the other tests, which are about having no driver."""
 
 import gc
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from driver import DRIVER, Driver
+import cupy_double
+from driver import DRIVER, IS_FAKE, Driver
 from watching import collect_ignore, collect_ignore_glob, driver, kept_for_good, pytest_configure, watched
 
 __all__ = ["collect_ignore", "collect_ignore_glob", "driver", "kept_for_good", "pytest_configure", "watched"]
@@ -40,3 +42,17 @@ def torch(torch_with_what_it_keeps: Any, driver: Driver) -> Iterator[Any]:
     with driver.on(0):
         yield torch_with_what_it_keeps
         torch_with_what_it_keeps.cuda.empty_cache()
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch, driver: Driver, fresh_answers: None) -> Iterator[Any]:  # noqa: ARG001
+    """CuPy on the first device, whose context it would leave current; on the double what stands in for it."""
+    if IS_FAKE:
+        monkeypatch.setitem(sys.modules, "cupy", cupy_double)
+        yield cupy_double
+        return
+    module = pytest.importorskip("cupy")
+    with driver.on(0):
+        yield module
+        gc.collect()
+        module.get_default_memory_pool().free_all_blocks()

@@ -160,6 +160,16 @@ class Driver:
         counters: dict[str, Any] = json.loads(out.value)
         return counters
 
+    def peek(self, address: int, nbytes: int) -> bytearray:
+        """What memory holds now, whatever is still to be done."""
+        out = bytearray(nbytes)
+        place = (ctypes.c_char * nbytes).from_buffer(out)
+        self.call("fakecuda_peek", c_ulonglong(address), place, c_size_t(nbytes))
+        return out
+
+    def poke(self, address: int, values: bytes) -> None:
+        self.call("fakecuda_poke", c_ulonglong(address), c_char_p(values), c_size_t(len(values)))
+
     def reset(self) -> None:
         if IS_FAKE:
             self.call("fakecuda_reset")

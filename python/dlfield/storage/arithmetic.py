@@ -1,0 +1,188 @@
+"""Arithmetic on storages with two sides: which side computes, and which is out of date after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dlfield import _native
+from dlfield._native import Error, NotAnArrayError, Tensor, empty_like
+from dlfield.storage.state import SyncState
+
+if TYPE_CHECKING:
+    from dlfield.storage.managed import SoftwareManagedGPUStorage
+
+__all__ = ["PairArithmetic"]
+
+
+class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
+    """NumPy's ufuncs and operators for storages with two sides; dimensions are brought together by their labels.
+
+    The device computes if any operand is up to date there: a storage whose device buffer is, or an array on a device.
+    Where a result goes to an array with one buffer, the side of that computes. What is on the other side only is
+    copied, a storage so that both of its sides are up to date.
+    """
+
+    __slots__ = ()
+
+    # That of the mixin is None, as equality is by elements.
+    __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        given = keywords.pop("out", None)
+        outputs: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
+        mask = keywords.get("where", True)
+        operands = [*inputs, mask]
+        pairs = _pairs([*operands, *outputs])
+        device = _side(operands, outputs, pairs)
+        with _locked(pairs):
+            arrays = [_on_side(operand, device) for operand in operands]
+            if mask is not True:
+                keywords["where"] = arrays[-1]
+            targets = tuple(_target(output, device, partly=mask is not True) for output in outputs)
+            if any(target is not None for target in targets):
+                keywords["out"] = targets
+            tensor = next(array for array in (*arrays, *targets) if isinstance(array, Tensor))
+            begun = [pair for pair in _pairs(outputs) if _has_values(pair, device)]
+            try:
+                # Not by the ufunc: NumPy 2.4 keeps a reference to the array for good where a reduction raises.
+                found = tensor.__array_ufunc__(ufunc, method, *arrays[:-1], **keywords)
+            except Error:
+                # Found before anything was computed.
+                raise
+            except BaseException:
+                _mark(begun, device)
+                raise
+            if found is NotImplemented:
+                return NotImplemented
+            _mark(_pairs(outputs), device)
+        results = found if isinstance(found, tuple) else (found,)
+        places = outputs if len(outputs) == len(results) else (None,) * len(results)
+        kept = [
+            _paired(type(self), result, pairs[0].device) if place is None else place
+            for result, place in zip(results, places, strict=True)
+        ]
+        return tuple(kept) if isinstance(found, tuple) else kept[0]
+
+    def __eq__(self, other: object, /) -> Any:
+        return super().__eq__(other) if _is_operand(other) else NotImplemented
+
+    def __ne__(self, other: object, /) -> Any:
+        return super().__ne__(other) if _is_operand(other) else NotImplemented
+
+    def __bool__(self) -> bool:
+        return bool(self._on_host())
+
+    def __int__(self) -> int:
+        return int(self._on_host())
+
+    def __index__(self) -> int:
+        return self._on_host().__index__()
+
+    def __float__(self) -> float:
+        return float(self._on_host())
+
+    def __complex__(self) -> complex:
+        return complex(self._on_host())
+
+    def __format__(self, spec: str, /) -> str:
+        return format(self._on_host(), spec) if spec else str(self)
+
+    def _on_host(self: Any) -> Tensor:
+        found: Tensor = self._side(None, "r")
+        return found
+
+
+def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[SoftwareManagedGPUStorage]) -> str | None:
+    """Return the name of the device that computes, or None for the host."""
+    fixed = [output for output in outputs if output is not None and not isinstance(output, PairArithmetic)]
+    there = [value for value in fixed or operands if _is_on_device(value)]
+    if not there:
+        return None
+    # Managed memory, which goes with any device, leaves the choice to the first storage.
+    named = (str(value.device) for value in there if isinstance(value, (Tensor, PairArithmetic)))  # type: ignore[union-attr]
+    return next((name for name in named if name != "cuda_managed"), str(pairs[0].device))
+
+
+def _is_on_device(value: Any) -> bool:
+    """Return whether a device has the values of an operand."""
+    if isinstance(value, PairArithmetic):
+        return value.sync_state.state != SyncState.SYNC_HOST_DIRTY  # type: ignore[attr-defined, no-any-return]
+    if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
+        return False
+    try:
+        found = value.device if isinstance(value, Tensor) else _native._look(value).device
+    except NotAnArrayError:
+        return False
+    return found.type in ("cuda", "cuda_managed")
+
+
+def _on_side(operand: Any, device: str | None) -> Any:
+    """Return what stands for an operand on the side that computes."""
+    if isinstance(operand, PairArithmetic):
+        return _buffer(operand, device, "r")
+    if device is not None and isinstance(operand, Tensor) and operand.device.type in ("cpu", "cuda_host"):
+        return operand.to_device(device)
+    return operand
+
+
+def _target(output: Any, device: str | None, *, partly: bool) -> Any:
+    """Return what stands for an output; a storage is brought up to date unless all of it is going to be written."""
+    if not isinstance(output, PairArithmetic):
+        return output
+    return _buffer(output, device, "" if output._covers(...) and not partly else "r")  # type: ignore[attr-defined]
+
+
+def _buffer(pair: Any, device: str | None, access: str) -> Tensor:
+    """Return the host's buffer or that of the device which the storage has, be it another."""
+    buffer: Tensor = pair._side(None if device is None else str(pair.device), access)
+    return buffer
+
+
+@contextmanager
+def _locked(pairs: Sequence[SoftwareManagedGPUStorage]) -> Iterator[None]:
+    """Hold the locks of all storages, taken in the same order by every thread."""
+    with ExitStack() as held:
+        for state in sorted({pair.sync_state for pair in pairs}, key=id):
+            held.enter_context(state.lock)
+        yield
+
+
+def _pairs(values: Sequence[Any]) -> list[SoftwareManagedGPUStorage]:
+    return [value for value in values if isinstance(value, PairArithmetic)]
+
+
+def _has_values(pair: SoftwareManagedGPUStorage, device: str | None) -> bool:
+    """Return whether the side that computes is up to date, so that nothing else has what it holds."""
+    behind = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
+    return pair.sync_state.state != behind
+
+
+def _mark(written: Sequence[SoftwareManagedGPUStorage], device: str | None) -> None:
+    """Mark storages as modified on the side that computes."""
+    for pair in written:
+        (pair.set_host_modified if device is None else pair.set_device_modified)()
+
+
+def _paired(kind: Any, result: Tensor, device: _native.Device) -> SoftwareManagedGPUStorage:
+    """Return the storage with a result on one side, and on the other a buffer that is out of date."""
+    if result.device.type in ("cuda", "cuda_managed"):
+        sides, state = (empty_like(result, device="cpu"), result), SyncState.SYNC_DEVICE_DIRTY
+    else:
+        sides, state = (result, empty_like(result, device=device)), SyncState.SYNC_HOST_DIRTY
+    pair: SoftwareManagedGPUStorage = kind.whole(*sides, SyncState(state))
+    return pair
+
+
+def _is_operand(value: object) -> bool:
+    """Return whether a value is a number or an array, so that it can be compared with elements."""
+    if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, PairArithmetic)):
+        return True
+    try:
+        _native._look(value)
+    except NotAnArrayError:
+        return False
+    return True

@@ -1,0 +1,225 @@
+//! Operations on labelled fields: what labels, sizes, layout and alignment the result has.
+//!
+//! The elements are computed by array libraries; nothing here touches memory. A [`Labelled`] is what counts of an operand,
+//! [`Labelled::broadcast`] joins those of all operands, and [`Labelled::spec`] says what to allocate for the result. Views
+//! that bring the operands together are made by [`Tensor::broadcast_to`].
+
+mod order;
+mod spec;
+
+use smallvec::SmallVec;
+
+use crate::dims::{Dim, Dims, DimsError};
+use crate::error::Result;
+use crate::layout::{Extents, LayoutError, MAX_NDIM};
+use crate::tensor::Tensor;
+
+/// Labels and sizes: of an operand, or of a result.
+///
+/// # Example
+/// ```
+/// use dlfield::arithmetic::Labelled;
+/// use dlfield::{DType, Dims, Spec, Tensor};
+/// let plane = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
+/// let column = Tensor::zeros(&Spec::new(&[4], DType::F64).dims(Dims::parse(["K"]).unwrap())).unwrap();
+/// let result = Labelled::broadcast(&[Labelled::of(&column), Labelled::of(&plane)]).unwrap();
+/// assert_eq!((result.dims().to_string(), result.shape()), ("I, J, K".to_owned(), &[2, 3, 4][..]));
+/// let sum = Tensor::empty(&result.spec(DType::F64, &[&column, &plane]).unwrap()).unwrap();
+/// assert_eq!(sum.descriptor().strides(), [12, 4, 1]);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Labelled {
+    dims: Dims,
+    shape: Extents,
+    /// Axes that a reduction has left with one point, which stands for all there were.
+    collapsed: SmallVec<[usize; 6]>,
+}
+
+impl Labelled {
+    /// Labels with a size each.
+    ///
+    /// # Errors
+    /// [`DimsError::Length`] if there are not as many of both.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// use dlfield::arithmetic::Labelled;
+    /// assert!(Labelled::new(Dims::standard(3), &[2, 3]).is_err());
+    /// ```
+    pub fn new(dims: Dims, shape: &[i64]) -> Result<Labelled, DimsError> {
+        dims.check_len(shape.len())?;
+        Ok(Labelled { dims, shape: Extents::from_slice(shape), collapsed: SmallVec::new() })
+    }
+
+    /// Those of a field.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::arithmetic::Labelled;
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
+    /// assert_eq!(Labelled::of(&field).dims().to_string(), "I, J");
+    /// ```
+    pub fn of(tensor: &Tensor) -> Labelled {
+        let shape = Extents::from_slice(tensor.descriptor().shape());
+        Labelled { dims: tensor.dims(), shape, collapsed: SmallVec::new() }
+    }
+
+    /// The labels, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// use dlfield::arithmetic::Labelled;
+    /// assert_eq!(Labelled::new(Dims::standard(2), &[2, 3]).unwrap().dims(), &Dims::standard(2));
+    /// ```
+    pub fn dims(&self) -> &Dims {
+        &self.dims
+    }
+
+    /// The sizes, in the same order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// use dlfield::arithmetic::Labelled;
+    /// assert_eq!(Labelled::new(Dims::standard(2), &[2, 3]).unwrap().shape(), [2, 3]);
+    /// ```
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// What a reduction over the axes leaves: their labels with a size of 1 if they are kept, else the others.
+    ///
+    /// # Errors
+    /// [`DimsError::Axes`] if an axis is none.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// use dlfield::arithmetic::Labelled;
+    /// let field = Labelled::new(Dims::standard(3), &[2, 3, 4]).unwrap();
+    /// assert_eq!(field.reduced(&[1], false).unwrap().dims().to_string(), "I, K");
+    /// assert_eq!(field.reduced(&[1], true).unwrap().shape(), [2, 1, 4]);
+    /// ```
+    pub fn reduced(&self, axes: &[usize], keep: bool) -> Result<Labelled, DimsError> {
+        let ndim = self.shape.len();
+        if axes.iter().any(|axis| *axis >= ndim) {
+            return Err(DimsError::Axes { got: axes.to_vec(), ndim });
+        }
+        if keep {
+            let size = |axis| if axes.contains(&axis) { 1 } else { self.shape[axis] };
+            let shape = (0..ndim).map(size).collect();
+            return Ok(Labelled { dims: self.dims.clone(), shape, collapsed: SmallVec::from_slice(axes) });
+        }
+        let left: SmallVec<[usize; 6]> = (0..ndim).filter(|axis| !axes.contains(axis)).collect();
+        let shape = left.iter().map(|axis| self.shape[*axis]).collect();
+        Ok(Labelled { dims: self.dims.select(&left), shape, collapsed: SmallVec::new() })
+    }
+
+    /// The labels of all operands, each with its one size.
+    ///
+    /// The first operand's that has dimensions come in its order. Each further label stands where the order I, J, K, users' labels, "0", "1", …
+    /// has it: before the first one that comes after it there. Sizes are equal, or 1, which is repeated.
+    ///
+    /// # Errors
+    /// [`LayoutError::Operands`] naming the label, the two operands and their sizes; [`LayoutError::TooManyDims`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Dims;
+    /// use dlfield::arithmetic::Labelled;
+    /// let labelled = |labels: &str, shape: &[i64]| {
+    ///     let labels: Vec<String> = labels.chars().map(String::from).collect();
+    ///     Labelled::new(Dims::parse(labels).unwrap(), shape).unwrap()
+    /// };
+    /// let all = [labelled("KI", &[4, 2]), labelled("J", &[3]), labelled("K0", &[1, 5])];
+    /// let joined = Labelled::broadcast(&all).unwrap();
+    /// assert_eq!((joined.dims().to_string(), joined.shape()), ("J, K, I, 0".to_owned(), &[3, 4, 2, 5][..]));
+    /// assert!(Labelled::broadcast(&[labelled("I", &[2]), labelled("I", &[3])]).is_err());
+    /// ```
+    pub fn broadcast(operands: &[Labelled]) -> Result<Labelled, LayoutError> {
+        let Some((first, others)) = operands.split_first() else {
+            return Ok(Labelled { dims: Dims::standard(0), shape: Extents::new(), collapsed: SmallVec::new() });
+        };
+        let plain = |operand: &Labelled| Labelled { collapsed: SmallVec::new(), ..operand.clone() };
+        if others.iter().all(|other| other.shape == first.shape && other.dims == first.dims) {
+            return Ok(plain(first));
+        }
+        // One without dimensions has no order to go by.
+        let first = operands.iter().find(|operand| !operand.dims.is_empty()).unwrap_or(first);
+        let mut joined = Joined::new();
+        for (number, operand) in operands.iter().enumerate() {
+            joined.add(number, operand)?;
+        }
+        // The standard labels are cheaper than a list of the same.
+        let same = joined.labels.len() == first.shape.len();
+        let dims = if same { first.dims.clone() } else { joined.dims() };
+        Ok(Labelled { dims, shape: joined.shape, collapsed: SmallVec::new() })
+    }
+}
+
+/// Labels that are being joined.
+struct Joined {
+    labels: SmallVec<[Dim; 6]>,
+    shape: Extents,
+    /// The operand that each size is from.
+    from: SmallVec<[usize; 6]>,
+}
+
+impl Joined {
+    fn new() -> Joined {
+        Joined { labels: SmallVec::new(), shape: Extents::new(), from: SmallVec::new() }
+    }
+
+    fn add(&mut self, number: usize, operand: &Labelled) -> Result<(), LayoutError> {
+        if self.labels.is_empty() {
+            self.labels.extend(operand.dims.iter());
+            self.shape.clone_from(&operand.shape);
+            self.from.resize(self.labels.len(), number);
+            return Ok(());
+        }
+        for (label, extent) in operand.dims.iter().zip(operand.shape.iter().copied()) {
+            let Some(at) = self.labels.iter().position(|known| *known == label) else {
+                self.insert(number, label, extent)?;
+                continue;
+            };
+            if self.shape[at] == 1 && extent != 1 {
+                (self.shape[at], self.from[at]) = (extent, number);
+            } else if extent != 1 && extent != self.shape[at] {
+                let first = (self.from[at], self.shape[at]);
+                return Err(LayoutError::Operands { label: label.to_string(), first, second: (number, extent) });
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, number: usize, label: Dim, extent: i64) -> Result<(), LayoutError> {
+        if self.labels.len() == MAX_NDIM {
+            return Err(LayoutError::TooManyDims { got: MAX_NDIM + 1 });
+        }
+        let behind = self.labels.iter().position(|known| rank(known) > rank(&label));
+        let at = behind.unwrap_or(self.labels.len());
+        self.labels.insert(at, label);
+        self.shape.insert(at, extent);
+        self.from.insert(at, number);
+        Ok(())
+    }
+
+    fn dims(&self) -> Dims {
+        // No label stands twice in any operand, nor is one inserted twice.
+        Dims::new(self.labels.to_vec()).unwrap_or_else(|_| Dims::standard(self.labels.len()))
+    }
+}
+
+/// Where a label goes that an operand adds.
+fn rank(label: &Dim) -> (u8, u32) {
+    match label {
+        Dim::I => (0, 0),
+        Dim::J => (0, 1),
+        Dim::K => (0, 2),
+        Dim::Label(_) => (1, 0),
+        Dim::Data(number) => (2, *number),
+    }
+}

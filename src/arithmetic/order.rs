@@ -1,0 +1,68 @@
+//! The order of the result's strides.
+
+use smallvec::SmallVec;
+
+use super::Labelled;
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+
+type Axes = SmallVec<[usize; 6]>;
+
+/// The layout of a result: that of the first input, with the dimensions that it lacks where further inputs have them.
+pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
+    let ndim = result.shape().len();
+    let Some((first, others)) = with_dims(inputs).split_first() else { return Layout::c_order(ndim) };
+    if first.dims() == *result.dims() {
+        return first.layout();
+    }
+    let mut placed = by_stride(result, first);
+    let others: SmallVec<[Axes; 4]> = others.iter().map(|input| by_stride(result, input)).collect();
+    let in_c_order = first.layout() == Layout::c_order(first.descriptor().ndim());
+    while placed.len() < ndim {
+        if others.iter().any(|order| relate(&mut placed, order)) {
+            continue;
+        }
+        // Related to nothing that is placed.
+        let Some(axis) = (0..ndim).find(|axis| !placed.contains(axis)) else { break };
+        let behind = placed.iter().position(|other| *other > axis).unwrap_or(placed.len());
+        placed.insert(if in_c_order { behind } else { 0 }, axis);
+    }
+    let mut ranks = SmallVec::<[i64; 16]>::from_elem(0, ndim);
+    for (rank, axis) in (0i64..).zip(placed) {
+        ranks[axis] = rank;
+    }
+    // Each axis is placed once.
+    Layout::new(&ranks, ndim).unwrap_or_else(|_| Layout::c_order(ndim))
+}
+
+/// The inputs from the first one on that has dimensions: one without has no layout to go by.
+pub(super) fn with_dims<'a, 'b>(inputs: &'a [&'b Tensor]) -> &'a [&'b Tensor] {
+    let first = inputs.iter().position(|input| input.descriptor().ndim() > 0);
+    &inputs[first.unwrap_or(0)..]
+}
+
+/// The axes of the result that an input has, by decreasing stride.
+fn by_stride(result: &Labelled, input: &Tensor) -> Axes {
+    let dims = input.dims();
+    let labels: SmallVec<[_; 6]> = dims.iter().collect();
+    let place = |axis: usize| result.dims().iter().position(|label| label == labels[axis]);
+    input.layout().axes().into_iter().filter_map(place).collect()
+}
+
+/// Places the first axis of an input's order that is not placed and has a neighbour that is: after the nearest one before it,
+/// else before the nearest one after it.
+fn relate(placed: &mut Axes, order: &[usize]) -> bool {
+    let position = |placed: &Axes, axis: &usize| placed.iter().position(|other| other == axis);
+    for (at, axis) in order.iter().enumerate() {
+        if placed.contains(axis) {
+            continue;
+        }
+        let after = order[..at].iter().rev().find_map(|before| position(placed, before)).map(|place| place + 1);
+        let before = || order[at + 1..].iter().find_map(|behind| position(placed, behind));
+        if let Some(place) = after.or_else(before) {
+            placed.insert(place, *axis);
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,79 @@
+//! `ufunc(a, b, ...)` by labels.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use super::Method;
+use super::device::Library;
+use super::dtypes::{self, Results};
+use super::keywords::Keywords;
+use super::operands::Operands;
+use super::outputs::{self, Output, Outputs};
+use crate::arithmetic::Labelled;
+
+/// Computes element by element; `None` if an operand has rules of its own.
+pub(super) fn call<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    inputs: &[Bound<'py, PyAny>],
+    keywords: &Keywords<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(mut operands) = Operands::read(inputs, keywords.mask.as_ref())? else { return Ok(None) };
+    let Some(mut outputs) = Outputs::read(&keywords.out)? else { return Ok(None) };
+    operands.label(&outputs.labelled())?;
+    let joined = operands.joined()?;
+    let space = outputs.space(&joined)?;
+    let library = Library::choose(&operands, &outputs)?;
+    // In the order of the inputs, whatever order an output has.
+    let own = if outputs.0.is_empty() { joined } else { Labelled::broadcast(&[joined, space.clone()])? };
+    let mut made = Results::new();
+    if outputs.0.is_empty() || outputs.0.iter().any(|output| matches!(output, Output::New)) {
+        made = dtypes::of_results(ufunc, Method::Call, &operands.inputs, keywords.passed.as_ref())?;
+        outputs.0.resize_with(made.len(), || Output::New);
+    }
+    compute(ufunc, keywords, &Task { operands, outputs, own, space, made, library }).map(Some)
+}
+
+/// What is to be computed.
+struct Task<'py> {
+    operands: Operands<'py>,
+    outputs: Outputs<'py>,
+    /// Labels and sizes of results that have to be made.
+    own: Labelled,
+    /// Those to compute in.
+    space: Labelled,
+    /// The element types of results that have to be made, at their places.
+    made: Results,
+    library: Library<'py>,
+}
+
+fn compute<'py>(ufunc: &Bound<'py, PyAny>, keywords: &Keywords<'py>, task: &Task<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let Task { operands, outputs, own, space, made, library } = task;
+    let py = ufunc.py();
+    let mut inputs = SmallVec::<[Bound<'py, PyAny>; 3]>::new();
+    for input in &operands.inputs {
+        inputs.push(library.operand(input, space)?);
+    }
+    let mut arrays = SmallVec::<[Bound<'py, PyAny>; 2]>::new();
+    let mut results = SmallVec::<[Bound<'py, PyAny>; 2]>::new();
+    let mut written = SmallVec::<[_; 2]>::new();
+    for (place, output) in outputs.0.iter().enumerate() {
+        let (tensor, object) = match output {
+            Output::Given { object, array } => (array.tensor.clone(), object.clone()),
+            Output::New => {
+                let spec = library.spec(outputs::spec(own, made[place], operands, outputs)?);
+                let tensor = outputs::make(py, &spec)?;
+                (tensor.clone(), tensor.into_any())
+            }
+        };
+        arrays.push(library.output(&tensor, space)?);
+        results.push(object);
+        written.push(tensor);
+    }
+    let mask = operands.mask.as_ref().map(|mask| library.operand(mask, space)).transpose()?;
+    library.call(ufunc, &inputs, &arrays, keywords.with_mask(mask)?.as_ref(), &written)?;
+    match results.len() {
+        1 => Ok(results.remove(0)),
+        _ => Ok(PyTuple::new(py, results)?.into_any()),
+    }
+}

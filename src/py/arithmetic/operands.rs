@@ -1,0 +1,241 @@
+//! What arithmetic gets for operands: numbers, labelled arrays, and arrays that go by position.
+
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use smallvec::SmallVec;
+
+use crate::arithmetic::Labelled;
+use crate::dims::{Dim, Dims};
+use crate::py::errors::Kind;
+use crate::py::tensor::PyTensor;
+use crate::py::{lookup, read, recycle};
+use crate::tensor::{Index, Tensor};
+
+/// The inputs of a ufunc.
+pub(super) type Inputs<'py> = SmallVec<[Bound<'py, PyAny>; 3]>;
+
+/// Who says what an array's dimensions are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// A tensor does.
+    Ours,
+    /// The object does, or what it stands beside.
+    Stated,
+    /// Nobody yet.
+    Unknown,
+}
+
+/// An array as a tensor on its memory.
+pub(super) struct Array<'py> {
+    pub(super) tensor: Bound<'py, PyTensor>,
+    pub(super) labels: Labels,
+}
+
+impl Array<'_> {
+    pub(super) fn tensor(&self) -> &Tensor {
+        &self.tensor.get().0
+    }
+}
+
+/// An operand.
+pub(super) enum Operand<'py> {
+    /// A number or an array without dimensions: the library's rules for its type hold.
+    Number(Bound<'py, PyAny>),
+    Array(Array<'py>),
+}
+
+impl<'py> Operand<'py> {
+    /// Reads an operand; `None` for what is no array or number, or has rules of its own.
+    #[inline]
+    pub(super) fn read(value: &Bound<'py, PyAny>) -> PyResult<Option<Operand<'py>>> {
+        if let Ok(tensor) = value.cast_exact::<PyTensor>() {
+            return Ok(Some(Operand::Array(Array { tensor: tensor.clone(), labels: Labels::Ours })));
+        }
+        if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+            return Ok(Some(Operand::Number(value.clone())));
+        }
+        Operand::other(value)
+    }
+
+    fn other(value: &Bound<'py, PyAny>) -> PyResult<Option<Operand<'py>>> {
+        if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
+            return Ok(None);
+        }
+        if is_number(value)? {
+            return Ok(Some(Operand::Number(value.clone())));
+        }
+        if has_other_rules(value)? {
+            return Ok(None);
+        }
+        if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
+            return Ok(Some(Operand::Number(value.clone())));
+        }
+        if let Some(array) = Array::read(value)? {
+            return Ok(Some(Operand::Array(array)));
+        }
+        if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+            return Ok(None);
+        }
+        let py = value.py();
+        let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
+        Ok(Array::read(&array)?.map(Operand::Array))
+    }
+
+    pub(super) fn array(&self) -> Option<&Array<'py>> {
+        if let Operand::Array(array) = self { Some(array) } else { None }
+    }
+}
+
+impl<'py> Array<'py> {
+    /// Another library's array; `None` for what has no protocol.
+    pub(super) fn read(value: &Bound<'py, PyAny>) -> PyResult<Option<Array<'py>>> {
+        let Some(tensor) = read::own(value)? else { return Ok(None) };
+        let labels = if tensor.descriptor().dims().is_some() { Labels::Stated } else { Labels::Unknown };
+        Ok(Some(Array { tensor: recycle::tensor(value.py(), tensor)?, labels }))
+    }
+
+    /// Says what the dimensions are, but for those at `dropped`, which have one point and do not count.
+    pub(super) fn state(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
+        let mut tensor = self.tensor().clone();
+        tensor.relabel(Some(dims.clone()), None, None)?;
+        if !dropped.is_empty() {
+            let at = |axis| if dropped.contains(&axis) { Index::At(0) } else { Index::All };
+            let index: SmallVec<[Index; 6]> = (0..dims.len()).map(at).collect();
+            tensor = tensor.view(&index)?;
+        }
+        self.tensor = recycle::tensor(self.tensor.py(), tensor)?;
+        self.labels = Labels::Stated;
+        Ok(())
+    }
+
+    /// Finds out what the dimensions of an array are that states none: those of an input of the same shape; of the result, if
+    /// it has as many; or I, J, K where these are all there are.
+    fn label(&mut self, inputs: &[Labelled], result: &Labelled) -> PyResult<()> {
+        let shape = self.tensor().descriptor().shape();
+        if shape.is_empty() {
+            return self.state(&Dims::standard(0), &[]);
+        }
+        let mut same = inputs.iter().filter(|input| input.shape() == shape);
+        if let Some(found) = same.next() {
+            return match same.find(|other| other.dims() != found.dims()) {
+                None => self.state(found.dims(), &[]),
+                Some(other) => Err(self.unclear(&format!(
+                    "inputs of the same shape have dims ({}) and dims ({})",
+                    found.dims(),
+                    other.dims()
+                ))),
+            };
+        }
+        if fits(shape, result.shape()) {
+            return self.state(result.dims(), &[]);
+        }
+        let standard = result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K));
+        if shape.len() == 3 && standard {
+            let dropped: SmallVec<[usize; 3]> = (0..3).filter(|axis| shape[*axis] == 1).collect();
+            return self.state(&Dims::standard(3), &dropped);
+        }
+        let labels = format!("the result has dims ({}) and shape {:?}", result.dims(), result.shape());
+        Err(self.unclear(&labels))
+    }
+
+    fn unclear(&self, what: &str) -> PyErr {
+        let shape = self.tensor().descriptor().shape();
+        Kind::Dims.error(format!(
+            "dims: an array of shape {shape:?} states none, and {what}; allowed are the shape of an input, that of the result \
+             with sizes of 1, or three dimensions I, J, K: say what they are with dl.from_dlpack(array, dims=...)"
+        ))
+    }
+}
+
+/// Whether a shape is another one, but for sizes of 1.
+fn fits(shape: &[i64], result: &[i64]) -> bool {
+    shape.len() == result.len() && shape.iter().zip(result).all(|(got, wanted)| got == wanted || *got == 1)
+}
+
+/// The operands of a call, and the mask behind them.
+pub(super) struct Operands<'py> {
+    pub(super) inputs: SmallVec<[Operand<'py>; 3]>,
+    pub(super) mask: Option<Operand<'py>>,
+}
+
+impl<'py> Operands<'py> {
+    /// `None` if any of them is not for us to compute with.
+    #[inline]
+    pub(super) fn read(inputs: &[Bound<'py, PyAny>], mask: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Self>> {
+        let mut read = Operands { inputs: SmallVec::new(), mask: None };
+        for input in inputs {
+            let Some(operand) = Operand::read(input)? else { return Ok(None) };
+            read.inputs.push(operand);
+        }
+        if let Some(mask) = mask {
+            let Some(operand) = Operand::read(mask)? else { return Ok(None) };
+            read.mask = Some(operand);
+        }
+        Ok(Some(read))
+    }
+
+    pub(super) fn arrays(&self) -> impl Iterator<Item = &Array<'py>> {
+        self.inputs.iter().chain(&self.mask).filter_map(Operand::array)
+    }
+
+    /// Labels the arrays that state no dims, beside outputs that do.
+    pub(super) fn label(&mut self, outputs: &[Labelled]) -> PyResult<()> {
+        if self.arrays().all(|array| array.labels != Labels::Unknown) {
+            return Ok(());
+        }
+        let known = self.arrays().filter(|array| array.labels != Labels::Unknown);
+        let known: SmallVec<[Labelled; 3]> = known.map(|array| Labelled::of(array.tensor())).collect();
+        // What the result is in the order of the outputs, which have all labels.
+        let all: SmallVec<[Labelled; 5]> = outputs.iter().chain(&known).cloned().collect();
+        let result = Labelled::broadcast(&all)?;
+        for operand in self.inputs.iter_mut().chain(&mut self.mask) {
+            if let Operand::Array(array) = operand
+                && array.labels == Labels::Unknown
+            {
+                array.label(&known, &result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The labels and sizes of all of them together.
+    #[inline]
+    pub(super) fn joined(&self) -> PyResult<Labelled> {
+        let all: SmallVec<[Labelled; 3]> = self.arrays().map(|array| Labelled::of(array.tensor())).collect();
+        Ok(Labelled::broadcast(&all)?)
+    }
+}
+
+/// Whether the object is a number, of Python's or NumPy's.
+fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static SCALAR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyBool>()
+        || value.is_instance_of::<PyComplex>()
+    {
+        return Ok(true);
+    }
+    value.is_instance(SCALAR.import(value.py(), "numpy", "generic")?)
+}
+
+/// Whether an object wants to be asked itself what a ufunc does with it, and is no array that we read all of.
+pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static DEFAULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let (py, ty) = (value.py(), value.get_type());
+    let Some(rules) = lookup::on_type(&ty, intern!(py, "__array_ufunc__")) else { return Ok(false) };
+    let array = || Ok::<_, PyErr>(py.get_type::<PyUntypedArray>().getattr(intern!(py, "__array_ufunc__"))?.unbind());
+    if rules.is(DEFAULT.get_or_try_init(py, array)?) {
+        return Ok(false);
+    }
+    if rules.is_none() {
+        return Ok(true);
+    }
+    let module = lookup::on_type(&ty, intern!(py, "__module__"));
+    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+    let of_cupy = module.is_some_and(|module| module.to_string_lossy().split('.').next() == Some("cupy"));
+    Ok(!of_cupy && read::inner_of(value)?.is_none())
+}

@@ -1,0 +1,161 @@
+//! Python's operators on tensors: those of `numpy.lib.mixins.NDArrayOperatorsMixin`, without the way through NumPy.
+
+#![allow(unsafe_code, reason = "the interpreter calls the methods with raw pointers")]
+
+use std::ffi::CStr;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::keywords::Keywords;
+use super::operands::Operands;
+use super::{call, generalized};
+use crate::py::fastcall::{self, Definition};
+use crate::py::tensor::PyTensor;
+
+/// On which side of the operator the tensor stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Left,
+    Right,
+    InPlace,
+}
+
+/// A text for C.
+macro_rules! text {
+    ($($part:expr),+) => {
+        match CStr::from_bytes_with_nul(concat!($($part),+, "\0").as_bytes()) {
+            Ok(text) => text,
+            Err(_) => c"",
+        }
+    };
+}
+
+/// The methods of operators with two operands: each with the ufunc that computes it.
+macro_rules! two_operands {
+    ($($place:literal $ufunc:literal: $($name:literal $form:ident),+;)+) => {
+        const UFUNCS: &[&str] = &[$($ufunc),+];
+        static TWO_OPERANDS: &[Definition] = &[$($(
+            Definition::of_one(
+                text!("__", $name, "__"),
+                text!("__", $name, "__($self, value, /)\n--\n\nWhat `numpy.", $ufunc, "` computes, by labels."),
+                two::<$place, { Form::$form as u8 }>,
+            )
+        ),+),+];
+    };
+}
+
+two_operands! {
+    0 "add": "add" Left, "radd" Right, "iadd" InPlace;
+    1 "subtract": "sub" Left, "rsub" Right, "isub" InPlace;
+    2 "multiply": "mul" Left, "rmul" Right, "imul" InPlace;
+    3 "true_divide": "truediv" Left, "rtruediv" Right, "itruediv" InPlace;
+    4 "floor_divide": "floordiv" Left, "rfloordiv" Right, "ifloordiv" InPlace;
+    5 "remainder": "mod" Left, "rmod" Right, "imod" InPlace;
+    6 "power": "pow" Left, "rpow" Right, "ipow" InPlace;
+    7 "left_shift": "lshift" Left, "rlshift" Right, "ilshift" InPlace;
+    8 "right_shift": "rshift" Left, "rrshift" Right, "irshift" InPlace;
+    9 "bitwise_and": "and" Left, "rand" Right, "iand" InPlace;
+    10 "bitwise_xor": "xor" Left, "rxor" Right, "ixor" InPlace;
+    11 "bitwise_or": "or" Left, "ror" Right, "ior" InPlace;
+    12 "divmod": "divmod" Left, "rdivmod" Right;
+    13 "less": "lt" Left;
+    14 "less_equal": "le" Left;
+    15 "equal": "eq" Left;
+    16 "not_equal": "ne" Left;
+    17 "greater": "gt" Left;
+    18 "greater_equal": "ge" Left;
+    // Refused, with a word on what to do.
+    19 "matmul": "matmul" Left, "rmatmul" Right, "imatmul" InPlace;
+}
+
+const MATMUL: usize = 19;
+
+/// The methods of operators with one operand.
+macro_rules! one_operand {
+    ($($place:literal $ufunc:literal: $name:literal;)+) => {
+        const UFUNCS_OF_ONE: &[&str] = &[$($ufunc),+];
+        static ONE_OPERAND: &[Definition] = &[$(
+            Definition::of_none(
+                text!("__", $name, "__"),
+                text!("__", $name, "__($self, /)\n--\n\nWhat `numpy.", $ufunc, "` computes."),
+                one::<$place>,
+            )
+        ),+];
+    };
+}
+
+one_operand! {
+    0 "negative": "neg";
+    1 "positive": "pos";
+    2 "absolute": "abs";
+    3 "invert": "invert";
+}
+
+/// Puts the operators on the type.
+pub(in crate::py) fn install(py: Python<'_>) -> PyResult<()> {
+    let ty = py.get_type::<PyTensor>();
+    TWO_OPERANDS.iter().chain(ONE_OPERAND).try_for_each(|method| method.set_on(&ty))
+}
+
+/// NumPy's ufuncs, in the order of their names.
+fn ufuncs<'a, 'py>(
+    py: Python<'py>,
+    names: &[&str],
+    known: &'a PyOnceLock<Vec<Py<PyAny>>>,
+) -> PyResult<&'a [Py<PyAny>]> {
+    let find = || {
+        let numpy = py.import("numpy")?;
+        names.iter().map(|name| Ok(numpy.getattr(*name)?.unbind())).collect::<PyResult<_>>()
+    };
+    known.get_or_try_init(py, find).map(Vec::as_slice)
+}
+
+/// A method of two operands: the ufunc at a place, in a form.
+unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
+    slf: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    static KNOWN: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+    // SAFETY: the interpreter's own arguments, attached.
+    let (py, slf, value) = unsafe {
+        let py = Python::assume_attached();
+        (py, Bound::from_borrowed_ptr(py, slf), Bound::from_borrowed_ptr(py, value))
+    };
+    fastcall::run(py, || {
+        let right = FORM == Form::Right as u8;
+        let inputs = if right { [value, slf.clone()] } else { [slf.clone(), value] };
+        let found = if PLACE == MATMUL {
+            match Operands::read(&inputs, None)? {
+                Some(_) => return Err(generalized(UFUNCS[PLACE])),
+                None => None,
+            }
+        } else {
+            let ufunc = ufuncs(py, UFUNCS, &KNOWN)?[PLACE].bind(py);
+            let mut keywords = Keywords::default();
+            if FORM == Form::InPlace as u8 {
+                keywords.out.push(Some(slf));
+            }
+            call::call(ufunc, &inputs, &keywords)?
+        };
+        fastcall::settle();
+        Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+    })
+}
+
+/// A method of one operand: the ufunc at a place.
+unsafe extern "C" fn one<const PLACE: usize>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    static KNOWN: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+    // SAFETY: the interpreter's own arguments, attached.
+    let (py, slf) = unsafe {
+        let py = Python::assume_attached();
+        (py, Bound::from_borrowed_ptr(py, slf))
+    };
+    fastcall::run(py, || {
+        let ufunc = ufuncs(py, UFUNCS_OF_ONE, &KNOWN)?[PLACE].bind(py);
+        let found = call::call(ufunc, &[slf], &Keywords::default())?;
+        fastcall::settle();
+        Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+    })
+}

@@ -1,0 +1,164 @@
+//! `out`: where results go.
+
+use numpy::PyUntypedArray;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use super::operands::{Array, Labels, Operand, Operands, has_other_rules};
+use crate::arithmetic::Labelled;
+use crate::dims::{Dim, Dims};
+use crate::dtype::DType;
+use crate::layout::Spec;
+use crate::protocol::ExchangeError;
+use crate::py::args;
+use crate::py::errors::Kind;
+use crate::py::recycle;
+use crate::py::tensor::PyTensor;
+use crate::tensor::Tensor;
+
+/// Where one result goes.
+pub(super) enum Output<'py> {
+    /// Into an array that was given.
+    Given { object: Bound<'py, PyAny>, array: Array<'py> },
+    /// Into a tensor to be made.
+    New,
+}
+
+/// Where the results go; empty if none was given a place.
+pub(super) struct Outputs<'py>(pub(super) SmallVec<[Output<'py>; 2]>);
+
+impl<'py> Outputs<'py> {
+    /// `None` if one of the objects has rules of its own.
+    pub(super) fn read(places: &[Option<Bound<'py, PyAny>>]) -> PyResult<Option<Outputs<'py>>> {
+        let mut read = SmallVec::new();
+        for place in places {
+            let Some(object) = place else {
+                read.push(Output::New);
+                continue;
+            };
+            if object.cast_exact::<PyTensor>().is_err() && has_other_rules(object)? {
+                return Ok(None);
+            }
+            let array = array(object)?;
+            if array.tensor().descriptor().is_readonly() {
+                return Err(ExchangeError::ReadOnly { field: "out", fix: "write to a copy() of it" }.into());
+            }
+            read.push(Output::Given { object: object.clone(), array });
+        }
+        Ok(Some(Outputs(read)))
+    }
+
+    /// The arrays that were given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &Array<'py>> {
+        self.0.iter().filter_map(|output| if let Output::Given { array, .. } = output { Some(array) } else { None })
+    }
+
+    /// Labels and sizes of the tensors that were given.
+    pub(super) fn labelled(&self) -> SmallVec<[Labelled; 2]> {
+        let ours = self.given().filter(|array| array.labels == Labels::Ours);
+        ours.map(|array| Labelled::of(array.tensor())).collect()
+    }
+
+    /// Sees that what was given can take a result, and says in what order of dimensions to compute: that of the first that
+    /// was given. `result` is what the inputs have together.
+    pub(super) fn space(&mut self, result: &Labelled) -> PyResult<Labelled> {
+        let mut first: Option<Labelled> = None;
+        for output in &mut self.0 {
+            let Output::Given { array, .. } = output else { continue };
+            if array.labels == Labels::Unknown {
+                let dims = by_position(array.tensor().descriptor().shape(), first.as_ref().unwrap_or(result))?;
+                array.state(&dims, &[])?;
+            }
+            let found = Labelled::of(array.tensor());
+            match &first {
+                None => {
+                    check(&found, result)?;
+                    first = Some(found);
+                }
+                Some(first) => {
+                    check(&found, first)?;
+                    check(first, &found)?;
+                }
+            }
+        }
+        Ok(first.unwrap_or_else(|| result.clone()))
+    }
+}
+
+/// What was given for a result as an array: ours, or one whose memory is what it says.
+fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
+    if let Ok(tensor) = object.cast_exact::<PyTensor>() {
+        return Ok(Array { tensor: tensor.clone(), labels: Labels::Ours });
+    }
+    let found = if object.cast::<PyUntypedArray>().is_ok() || object.hasattr("__cuda_array_interface__")? {
+        Array::read(object)?
+    } else {
+        None
+    };
+    found.filter(|array| array.labels == Labels::Unknown).ok_or_else(|| {
+        let what = args::shown(object);
+        PyTypeError::new_err(format!("out: {what}; allowed are tensors, and arrays of NumPy and CuPy"))
+    })
+}
+
+/// Sees that an output has all labels of a result, in its sizes.
+fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
+    for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
+        let Some(at) = output.dims().iter().position(|known| known == label) else {
+            return Err(Kind::Dims.error(format!(
+                "out: dims ({}) lack {label}, which the result has; allowed are all of ({}), and more",
+                output.dims(),
+                result.dims()
+            )));
+        };
+        let got = output.shape()[at];
+        if got != wanted && wanted != 1 {
+            return Err(Kind::Layout.error(format!(
+                "out: {got} points in dimension \"{label}\", where the result has {wanted}; allowed is {wanted}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The dims of an output that states none: the result's if it has its shape, else I, J, K.
+fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
+    if shape == result.shape() {
+        return Ok(result.dims().clone());
+    }
+    if shape.len() == 3 && result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K)) {
+        return Ok(Dims::standard(3));
+    }
+    Err(Kind::Layout.error(format!(
+        "out: an array of shape {shape:?} for a result of dims ({}) and shape {:?}; allowed is that shape, or three dimensions \
+         I, J, K for labels among these",
+        result.dims(),
+        result.shape()
+    )))
+}
+
+/// What to allocate for a result that was given no place.
+pub(super) fn spec<'py>(
+    space: &Labelled,
+    dtype: DType,
+    operands: &Operands<'py>,
+    outputs: &Outputs<'py>,
+) -> PyResult<Spec> {
+    let ours = |array: &&Array<'_>| array.labels == Labels::Ours;
+    let inputs = operands.inputs.iter().filter_map(Operand::array).filter(ours);
+    let mut deciding: SmallVec<[&Tensor; 3]> = inputs.map(Array::tensor).collect();
+    if deciding.is_empty() {
+        // Somebody has to decide, or there would be no tensor at all.
+        deciding = operands.arrays().chain(outputs.given()).filter(ours).map(Array::tensor).collect();
+    }
+    Ok(space.spec(dtype, &deciding)?)
+}
+
+/// Allocates a result.
+pub(super) fn make<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyTensor>> {
+    recycle::create(py, |made: &mut PyTensor| {
+        made.0 = Tensor::empty(spec)?;
+        Ok(())
+    })
+}

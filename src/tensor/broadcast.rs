@@ -1,0 +1,80 @@
+//! Views with the labels and sizes of others.
+
+use super::Tensor;
+use crate::descriptor::Descriptor;
+use crate::dims::{Dims, DimsError};
+use crate::error::Result;
+use crate::layout::{Extents, Halo, LayoutError};
+
+impl Tensor {
+    /// The field with the given dimensions, in that order, on the same memory: dimensions that it lacks repeat it with a
+    /// stride of 0, as does one of size 1 along its own label.
+    ///
+    /// Not to be written, as several indices may be one element. Halo, origin and aligned index are 0 where the field is
+    /// repeated.
+    ///
+    /// # Errors
+    /// [`DimsError`] if the field has a dimension that is not among them, or there is not a size for each, [`LayoutError`] if a
+    /// size is another one.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
+    /// let wide = field.broadcast_to(&Dims::parse(["K", "J", "I"]).unwrap(), &[4, 3, 2]).unwrap();
+    /// assert_eq!(wide.descriptor().strides(), [0, 1, 3]);
+    /// assert!(wide.descriptor().is_readonly());
+    /// ```
+    pub fn broadcast_to(&self, dims: &Dims, shape: &[i64]) -> Result<Tensor> {
+        Ok(self.arranged(dims, shape)?.into_readonly())
+    }
+
+    /// As [`Tensor::broadcast_to`], to be written if this may be: for those who only permute.
+    pub(crate) fn arranged(&self, dims: &Dims, shape: &[i64]) -> Result<Tensor> {
+        dims.check_len(shape.len())?;
+        let (own, from) = (self.dims(), &self.descriptor);
+        if let Some(label) = own.iter().find(|label| !dims.iter().any(|known| known == *label)) {
+            return Err(DimsError::NotAmong { label: label.to_string(), allowed: dims.to_string() }.into());
+        }
+        let (old_halo, old_origin, old_aligned) = (self.halo(), self.origin(), self.aligned_index());
+        let ndim = shape.len();
+        let (mut strides, mut origin) = (Extents::from_elem(0, ndim), Extents::from_elem(0, ndim));
+        let (mut halo, mut aligned_index) = (Halo::from_elem((0, 0), ndim), origin.clone());
+        for (at, (label, wanted)) in dims.iter().zip(shape.iter().copied()).enumerate() {
+            let Some(axis) = own.iter().position(|known| known == label) else { continue };
+            let got = from.shape()[axis];
+            if got == wanted {
+                strides[at] = from.strides()[axis];
+                (halo[at], origin[at], aligned_index[at]) = (old_halo[axis], old_origin[axis], old_aligned[axis]);
+            } else if got != 1 {
+                return Err(LayoutError::Stretch { label: label.to_string(), got, wanted }.into());
+            }
+        }
+        let mut descriptor =
+            Descriptor::new(from.ptr(), from.device(), from.dtype(), from.is_readonly(), shape, &strides)?;
+        descriptor.set_dims(dims.clone())?;
+        if from.halo().is_some() {
+            descriptor.set_halo(halo.as_slice().into())?;
+        }
+        if from.origin().is_some() {
+            descriptor.set_origin(origin.as_slice().into())?;
+        }
+        let alignment_size = self.remaining_alignment(&descriptor, &aligned_index);
+        Ok(Tensor {
+            descriptor,
+            owner: self.owner.clone(),
+            layout: None,
+            padding: self.padding,
+            alignment_size,
+            aligned_index: aligned_index.iter().any(|entry| *entry != 0).then(|| aligned_index.as_slice().into()),
+        })
+    }
+
+    /// The same memory without a word on whether it may be written: for a library that has no read-only arrays, and is only
+    /// going to read it.
+    #[cfg(feature = "python")]
+    pub(crate) fn into_readable(mut self) -> Tensor {
+        self.descriptor = self.descriptor.into_writable();
+        self
+    }
+}

@@ -1,0 +1,182 @@
+//! Labelled results against a naive oracle: one dimension, one element at a time.
+
+use std::collections::HashMap;
+
+use dlfield::arithmetic::Labelled;
+use dlfield::{DType, Dim, Dims, LayoutError, Spec, Tensor};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+
+use crate::naive::indices;
+use crate::runner::alignment_statement_is_true;
+use crate::strategies::{config, permutation, spec};
+
+const LABELS: [&str; 7] = ["I", "J", "K", "cell", "edge", "0", "1"];
+const SIZES: [i64; 7] = [2, 3, 4, 2, 3, 2, 5];
+
+/// A field with some of the labels in any order, each with its own size or 1, in any layout.
+fn operand() -> impl Strategy<Value = Tensor> {
+    let some = subsequence((0..LABELS.len()).collect::<Vec<_>>(), 0..=4).prop_shuffle();
+    some.prop_flat_map(|labels| {
+        let ndim = labels.len();
+        (Just(labels), vec(any::<bool>(), ndim), permutation(ndim), 0u32..8)
+    })
+    .prop_map(|(labels, ones, layout, bits)| {
+        let sizes: Vec<i64> = labels.iter().zip(ones).map(|(label, one)| if one { 1 } else { SIZES[*label] }).collect();
+        let dims = Dims::parse(labels.iter().map(|label| LABELS[*label])).unwrap();
+        let layout = dlfield::Layout::new(&layout, sizes.len()).unwrap();
+        Tensor::zeros(&Spec::new(&sizes, DType::F32).dims(dims).layout(layout).alignment_size(1 << bits)).unwrap()
+    })
+}
+
+fn texts(dims: &Dims) -> Vec<String> {
+    dims.iter().map(|dim| dim.to_string()).collect()
+}
+
+/// The labels of a tensor by decreasing stride.
+fn by_stride(tensor: &Tensor) -> Vec<String> {
+    let labels = texts(&tensor.dims());
+    tensor.layout().axes().into_iter().map(|axis| labels[axis].clone()).collect()
+}
+
+/// Whether the labels of `some` stand in the same order in `all`.
+fn keeps_order(some: &[String], all: &[String]) -> bool {
+    let kept: Vec<&String> = all.iter().filter(|label| some.contains(label)).collect();
+    kept.into_iter().eq(some)
+}
+
+fn standard_rank(label: &str) -> usize {
+    // The two users' labels are as good as each other.
+    [0, 1, 2, 3, 3, 4, 5][LABELS.iter().position(|known| *known == label).unwrap()]
+}
+
+proptest! {
+    #![proptest_config(config(2))]
+
+    #[test]
+    fn results_have_every_label_once_in_its_place(operands in vec(operand(), 1..4)) {
+        let labelled: Vec<Labelled> = operands.iter().map(Labelled::of).collect();
+        let result = Labelled::broadcast(&labelled).unwrap();
+        let mut sizes = HashMap::new();
+        for one in &labelled {
+            for (label, size) in one.dims().iter().zip(one.shape()) {
+                let known = sizes.entry(label.to_string()).or_insert(*size);
+                *known = (*known).max(*size);
+            }
+        }
+        let found = texts(result.dims());
+        prop_assert_eq!(found.len(), sizes.len());
+        prop_assert!(found.iter().zip(result.shape()).all(|(label, size)| sizes[label] == *size));
+        let first = labelled.iter().map(|one| texts(one.dims())).find(|labels| !labels.is_empty()).unwrap_or_default();
+        prop_assert!(keeps_order(&first, &found));
+        // What was added stands before all of the first's that come after it in the standard order, as far as it can.
+        for (at, label) in found.iter().enumerate().filter(|(_, label)| !first.contains(label)) {
+            let before = found[..at].iter().filter(|other| first.contains(other));
+            let after = first.iter().position(|other| standard_rank(other) > standard_rank(label));
+            prop_assert_eq!(before.count(), after.unwrap_or(first.len()));
+        }
+    }
+
+    #[test]
+    fn results_are_laid_out_as_the_first_input(operands in vec(operand(), 1..4)) {
+        let labelled: Vec<Labelled> = operands.iter().map(Labelled::of).collect();
+        let result = Labelled::broadcast(&labelled).unwrap();
+        let inputs: Vec<&Tensor> = operands.iter().collect();
+        let made = Tensor::zeros(&result.spec(DType::F64, &inputs).unwrap()).unwrap();
+        prop_assert_eq!(made.descriptor().shape(), result.shape());
+        prop_assert_eq!(&made.dims(), result.dims());
+        let first = operands.iter().find(|one| one.descriptor().ndim() > 0).unwrap_or(&operands[0]);
+        prop_assert!(keeps_order(&by_stride(first), &by_stride(&made)));
+        for input in &operands {
+            prop_assert_eq!(made.alignment_size() % input.alignment_size(), 0);
+        }
+        alignment_statement_is_true(&made);
+    }
+
+    #[test]
+    fn margins_are_the_largest_and_always_allowed(left in spec(Just(DType::U8)), right in spec(Just(DType::U8))) {
+        let (left, right) = (Tensor::zeros(&left).unwrap(), Tensor::zeros(&right).unwrap());
+        let Ok(result) = Labelled::broadcast(&[Labelled::of(&left), Labelled::of(&right)]) else { return Ok(()) };
+        let made = Tensor::zeros(&result.spec(DType::U8, &[&left, &right]).unwrap()).unwrap();
+        for (at, label) in made.dims().iter().enumerate() {
+            let extent = made.descriptor().shape()[at];
+            let mut largest = (0, 0, 0);
+            for input in [&left, &right] {
+                let Some(axis) = input.dims().iter().position(|known| known == label) else { continue };
+                if input.descriptor().shape()[axis] == extent {
+                    largest.0 = largest.0.max(input.halo()[axis].0);
+                    largest.1 = largest.1.max(input.origin()[axis]);
+                    largest.2 = largest.2.max(input.aligned_index()[axis]);
+                }
+            }
+            prop_assert_eq!((made.halo()[at].0, made.origin()[at], made.aligned_index()[at]), largest);
+        }
+    }
+
+    #[test]
+    fn broadcast_views_have_the_element_of_their_labels(field in operand(), turn in permutation(7), size in 1i64..4) {
+        let dims = Dims::parse(turn.iter().map(|at| LABELS[usize::try_from(*at).unwrap()])).unwrap();
+        let own = texts(&field.dims());
+        let wanted: Vec<i64> = dims.iter().map(|label| {
+            let axis = own.iter().position(|known| *known == label.to_string());
+            axis.map(|axis| field.descriptor().shape()[axis]).filter(|got| *got != 1).unwrap_or(size)
+        }).collect();
+        let wide = field.broadcast_to(&dims, &wanted).unwrap();
+        prop_assert!(wide.descriptor().is_readonly());
+        prop_assert_eq!((&wide.dims(), wide.descriptor().shape()), (&dims, &wanted[..]));
+        let address = |tensor: &Tensor, index: &[i64]| {
+            let steps = index.iter().zip(tensor.descriptor().byte_strides());
+            i64::try_from(tensor.descriptor().ptr().addr()).unwrap() + steps.map(|(at, step)| at * step).sum::<i64>()
+        };
+        for index in indices(&wanted).into_iter().take(200) {
+            let of_label = |label: &Dim| {
+                let at = dims.iter().position(|known| known == *label).unwrap();
+                let axis = own.iter().position(|known| *known == label.to_string()).unwrap();
+                if field.descriptor().shape()[axis] == 1 { 0 } else { index[at] }
+            };
+            let inside: Vec<i64> = field.dims().iter().map(|label| of_label(&label)).collect();
+            prop_assert_eq!(address(&wide, &index), address(&field, &inside));
+        }
+        alignment_statement_is_true(&wide);
+    }
+}
+
+#[test]
+fn sizes_and_labels_that_do_not_fit_are_named() {
+    let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
+    let other = Tensor::zeros(&Spec::new(&[2, 4], DType::F64)).unwrap();
+    let error = Labelled::broadcast(&[Labelled::of(&field), Labelled::of(&other)]).unwrap_err();
+    assert_eq!(error, LayoutError::Operands { label: "J".into(), first: (0, 3), second: (1, 4) });
+    assert!(field.broadcast_to(&Dims::standard(2), &[2, 4]).unwrap_err().to_string().contains("\"J\""));
+    assert!(field.broadcast_to(&Dims::standard(1), &[2]).unwrap_err().to_string().contains("\"J\" is not among I"));
+    assert!(field.broadcast_to(&Dims::standard(2), &[2]).is_err());
+    assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, -1]).is_err());
+    assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, i64::MAX]).is_err());
+    let many =
+        |from: u32| Labelled::new(Dims::new((from..from + 40).map(Dim::Data).collect()).unwrap(), &[1; 40]).unwrap();
+    assert_eq!(Labelled::broadcast(&[many(0), many(40)]), Err(LayoutError::TooManyDims { got: 65 }));
+}
+
+#[test]
+fn alignments_without_a_common_multiple_are_named() {
+    // Three primes above 2**21.
+    let fields = [2_097_169, 2_097_211, 2_097_223]
+        .map(|bytes| Tensor::empty(&Spec::new(&[0], DType::U8).alignment_size(bytes)).unwrap());
+    let result = Labelled::of(&fields[0]);
+    assert!(result.spec(DType::U8, &[&fields[0], &fields[1]]).is_ok());
+    let error = result.spec(DType::U8, &[&fields[0], &fields[1], &fields[2]]).unwrap_err();
+    assert!(matches!(error, LayoutError::AlignmentMultiple { right: 2_097_223, .. }), "{error}");
+}
+
+#[test]
+fn kept_dimensions_of_a_reduction_have_no_margins() {
+    let field = Tensor::zeros(&Spec::new(&[1, 8], DType::F64).halo(&[(1, 0), (1, 2)])).unwrap();
+    let kept = Labelled::of(&field).reduced(&[0], true).unwrap();
+    let made = Tensor::zeros(&kept.spec(DType::F64, &[&field]).unwrap()).unwrap();
+    assert_eq!((made.halo().as_slice(), made.origin().as_slice()), (&[(0, 0), (1, 2)][..], &[0, 1][..]));
+    let left = Labelled::of(&field).reduced(&[0], false).unwrap();
+    let made = Tensor::zeros(&left.spec(DType::F64, &[&field]).unwrap()).unwrap();
+    assert_eq!((made.dims().to_string(), made.halo().as_slice()), ("J".to_owned(), &[(1, 2)][..]));
+    assert!(Labelled::of(&field).reduced(&[2], false).is_err());
+}

@@ -1,0 +1,424 @@
+"""Labelled arithmetic on a device: CuPy computes what NumPy does on the host, and nothing goes there and back."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dlfield as dl
+from driver import Driver
+from storages import Counted
+
+pytestmark = pytest.mark.usefixtures("cupy")
+
+SIZES = {"I": 3, "J": 4, "K": 5, "0": 2}
+
+
+@pytest.fixture
+def copies(driver: Driver) -> Counted:
+    return Counted(driver)
+
+
+def values_of(dims: str, dtype: str = "float64") -> Any:
+    shape = tuple(SIZES[label] for label in dims)
+    return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7 + 1).astype(dtype)
+
+
+def field(dims: str = "IJK", dtype: str = "float64", device: Any = "cuda:0", **keywords: Any) -> dl.Tensor:
+    return dl.from_array(values_of(dims, dtype), dims=tuple(dims), device=device, **keywords)
+
+
+def on_host(found: dl.Tensor) -> Any:
+    return np.asarray(found.to_device("cpu"))
+
+
+def parameters(found: dl.Tensor) -> dict[str, Any]:
+    names = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "halo", "origin")
+    return {name: getattr(found, name) for name in names}
+
+
+def same(found: Any, expected: Any) -> None:
+    """`found` on the device is what `expected` is on the host."""
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple)
+        for one, other in zip(found, expected, strict=True):
+            same(one, other)
+        return
+    assert isinstance(found, dl.Tensor)
+    assert found.device.type == "cuda"
+    assert parameters(found) == parameters(expected)
+    assert np.array_equal(on_host(found), np.asarray(expected), equal_nan=True)
+
+
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "divide": lambda a, b: a / b,
+    "power": lambda a, b: a**b,
+    "less": lambda a, b: a < b,
+    "equal": lambda a, b: a == b,
+    "divmod": divmod,
+    "maximum": np.maximum,
+    "arctan2": np.arctan2,
+    "logical_and": np.logical_and,
+    "negative": lambda a, _: -a,
+    "sqrt": lambda a, _: np.sqrt(a),
+    "frexp": lambda a, _: np.frexp(a),
+    "same twice": lambda a, _: a * a,
+    "number": lambda a, _: 2 - a,
+    "numpy's number": lambda a, _: a * np.float32(0.5),
+    "whole number": lambda a, _: a // 2,
+    "chain": lambda a, b: abs(a - b) * 2 + b,
+}
+PAIRS: dict[str, Callable[[Any], tuple[dl.Tensor, dl.Tensor]]] = {
+    "compact": lambda device: (field(device=device), field(device=device)),
+    "labels": lambda device: (field("IJ", device=device), field("K", device=device)),
+    "order": lambda device: (field("KI", device=device), field("IJ", device=device)),
+    "inner": lambda device: (field("J", device=device), field(device=device, layout=(2, 0, 1))),
+    "data": lambda device: (field("I0", device=device), field("JI", device=device)),
+    "padded": lambda device: (field(device=device, alignment_size=64, halo=(1, 1, 0)), field("IK", device=device)),
+    "types": lambda device: (field(dtype="float32", device=device), field("J", "int64", device=device)),
+    "views": lambda device: (field(device=device)[::-1, 1:, ::2], field("IK", device=device)[::-1, :3]),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+@pytest.mark.parametrize("make", PAIRS.values(), ids=PAIRS)
+def test_as_on_the_host_without_it(copies: Counted, make: Callable[..., Any], operation: Callable[..., Any]) -> None:
+    operands = make("cuda:0")
+    copies = Counted(copies.driver)
+    found = operation(*operands)
+    assert copies.are(0, 0)
+    same(found, operation(*make("cpu")))
+    del found
+
+
+def test_the_example_of_the_proposal() -> None:
+    a, b = field("IJ"), field("K")
+    c = a + b
+    assert (c.dims, c.shape) == (("I", "J", "K"), (3, 4, 5))
+    assert np.array_equal(on_host(c), values_of("IJ")[:, :, None] + values_of("K"))
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
+    """Dims and parameters of two or three fields."""
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        dims = "".join(draw(st.permutations(sorted(draw(st.sets(st.sampled_from(sorted(SIZES))))))))
+        keywords = {
+            "layout": draw(st.permutations(range(len(dims)))),
+            "alignment_size": draw(st.sampled_from([1, 8, 32])),
+            "halo": [draw(st.sampled_from([(0, 0), (1, 0), (0, 1)])) for _ in dims],
+            "dtype": draw(st.sampled_from(["float64", "float32", "int16", "bool"])),
+        }
+        found.append((dims, keywords))
+    return found
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(operands(), st.sampled_from([np.add, np.multiply, np.maximum, np.greater]))
+def test_any_operands(made: list[tuple[str, dict[str, Any]]], ufunc: np.ufunc) -> None:
+    results = []
+    for device in ("cuda:0", "cpu"):
+        first, *others = (field(dims, device=device, **keywords) for dims, keywords in made)
+        for other in others:
+            first = ufunc(first, other)
+        results.append(np.positive(first) if first.dtype != bool else np.logical_not(first))
+    same(*results)
+
+
+# What stands beside it.
+
+
+def test_arrays_of_the_host_are_copied_once(copies: Counted) -> None:
+    a, beside = field(), values_of("IJK")
+    copies = Counted(copies.driver)
+    found = (a + beside, beside - a, np.add(a, beside[:1, :, :1]))
+    assert copies.are(3, 0)
+    assert np.array_equal(on_host(found[0]), 2 * beside)
+    assert np.array_equal(on_host(found[1]), 0 * beside)
+    assert np.array_equal(on_host(found[2]), beside + beside[:1, :, :1])
+    for tensor in found:
+        assert (str(tensor.device), tensor.dims) == ("cuda:0", ("I", "J", "K"))
+    with pytest.raises(dl.DimsError):
+        a + beside[0]
+
+
+def test_arrays_of_cupy_are_used_where_they_are(cupy: Any, copies: Counted) -> None:
+    a, beside = field(alignment_size=64), cupy.asarray(values_of("IJK"))
+    copies = Counted(copies.driver)
+    found = a + beside
+    assert isinstance(found, dl.Tensor)
+    a += beside
+    assert copies.are(0, 0)
+    for tensor in (found, a):
+        assert np.array_equal(on_host(tensor), 2 * values_of("IJK"))
+    del found, beside
+
+
+def test_labelled_arrays_of_the_host(xarray: Any, copies: Counted) -> None:
+    a, beside = field("IJ"), xarray.DataArray(values_of("K"), dims=("K",))
+    copies = Counted(copies.driver)
+    found = a + dl.from_dlpack(beside.data, dims="K").to_device("cuda:0")
+    assert copies.are(1, 0)
+    assert np.array_equal(on_host(np.add(a, beside)), on_host(found))
+
+
+@pytest.mark.parametrize("operation", [np.add, np.less, lambda a, b: b - a, lambda a, b: np.add(a, 1, out=b)])
+def test_tensors_of_the_host_stay_there(copies: Counted, operation: Callable[..., Any]) -> None:
+    a, beside = field(), field(device="cpu")
+    copies = Counted(copies.driver)
+    with pytest.raises(dl.DeviceError, match=r"cpu.*to_device|to_device.*cpu"):
+        operation(a, beside)
+    assert copies.are(0, 0)
+    assert np.array_equal(np.asarray(beside), values_of("IJK"))
+
+
+def test_two_devices(driver: Driver) -> None:
+    if driver.device_count < 2:
+        return  # There is none.
+    a, b = field(device="cuda:0"), field("J", device="cuda:1")
+    with pytest.raises(dl.DeviceError, match=r"cuda:0.*cuda:1|cuda:1.*cuda:0"):
+        a + b
+    with pytest.raises(dl.DeviceError):
+        np.add(a, 1, out=field(device="cuda:1"))
+
+
+def test_a_device_that_is_not_the_first(driver: Driver, copies: Counted) -> None:
+    device = f"cuda:{driver.device_count - 1}"
+    a, b = field("IJ", device=device), field("K", device=device)
+    copies = Counted(copies.driver)
+    found = np.add.reduce(a * b + 1, axis="J")
+    assert copies.are(0, 0)
+    assert str(found.device) == device
+    same(found, np.add.reduce(field("IJ", device="cpu") * field("K", device="cpu") + 1, axis="J"))
+
+
+@pytest.mark.parametrize("other", ["cuda_managed", "cuda:0", "number", "cpu", "array"])
+def test_managed_memory(copies: Counted, other: str) -> None:
+    """It is computed with on the device unless it stands beside what the host has."""
+    managed = field(device="cuda_managed")
+    beside: Any = 2.0 if other == "number" else values_of("IJK") if other == "array" else field(device=other)
+    expected = values_of("IJK") + (2.0 if other == "number" else values_of("IJK"))
+    copies = Counted(copies.driver)
+    for found in (managed + beside, beside + managed):
+        assert np.array_equal(on_host(found), expected)
+        assert found.dims == ("I", "J", "K")
+        on_device = other not in ("cpu", "array")
+        assert (found.device.type in ("cuda", "cuda_managed")) is (on_device or found.device.type == "cuda_managed")
+    managed += beside
+    assert np.array_equal(on_host(managed), expected)
+    del found
+
+
+# Where results go.
+
+
+def test_in_place(copies: Counted) -> None:
+    a, b = field(alignment_size=64), field("J")
+    before, address, expected = a, a.ptr, values_of("IJK")
+    copies = Counted(copies.driver)
+    a += b
+    a[1:, 2] *= 2
+    a -= 1
+    assert copies.are(0, 0)
+    assert (a is before, a.ptr) == (True, address)
+    expected += values_of("J")[:, None]
+    expected[1:, 2] *= 2
+    assert np.array_equal(on_host(a), expected - 1)
+
+
+def test_out(copies: Counted) -> None:
+    a, b, out = field("I"), field("J"), dl.zeros((5, 4, 3), dims="KJI", device="cuda:0", alignment_size=64)
+    copies = Counted(copies.driver)
+    assert np.add(a, b, out=out) is out
+    assert np.multiply(out, 2, out=out) is out
+    assert copies.are(0, 0)
+    expected = 2 * (values_of("I") + values_of("J")[:, None])
+    assert np.array_equal(on_host(out), np.broadcast_to(expected, (5, 4, 3)))
+    turned = out.transpose("I", "J", "K")[::-1]
+    np.copysign(turned, -1, out=turned)
+    assert np.array_equal(on_host(out), np.broadcast_to(-expected, (5, 4, 3)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_warned_of() -> None:
+    a = field()
+    np.maximum(a, 2, out=a)
+    assert np.array_equal(on_host(np.minimum(a, 3)), np.clip(values_of("IJK"), 2, 3))
+    assert np.array_equal(np.asarray(np.maximum(field(device="cpu"), 2)), np.maximum(values_of("IJK"), 2))
+
+
+def test_out_that_overlaps_an_input() -> None:
+    a = field("IK")
+    np.add(a[1:], a[:-1], out=a[1:])
+    expected = values_of("IK")
+    expected[1:] = expected[1:] + values_of("IK")[:-1]
+    assert np.array_equal(on_host(a), expected)
+
+
+@pytest.mark.parametrize(
+    ("out", "error"),
+    [
+        (lambda: field().as_readonly(), dl.ExchangeError),
+        (lambda: field("IJ"), dl.DimsError),
+        (lambda: field("IJK")[:, :, :2], dl.LayoutError),
+        (lambda: field("IJK", "int8"), TypeError),
+    ],
+    ids=["read-only", "dims", "sizes", "casting"],
+)
+def test_out_that_will_not_do(out: Callable[[], dl.Tensor], error: type[Exception]) -> None:
+    target = out()
+    before = on_host(target).copy()
+    with pytest.raises(error):
+        np.add(field("IJ"), field("K"), out=target)
+    assert np.array_equal(on_host(target), before)
+    gc.collect()
+
+
+def test_two_results() -> None:
+    a, whole = field(), dl.zeros((3, 4, 5), device="cuda:0")
+    fraction, found = np.modf(a / 2, out=(None, whole))
+    assert found is whole
+    expected = np.modf(values_of("IJK") / 2)
+    assert np.array_equal(on_host(fraction), expected[0])
+    assert np.array_equal(on_host(whole), expected[1])
+
+
+def test_a_mask(copies: Counted) -> None:
+    a, rows = field(), field("I") > 1
+    out = dl.zeros((3, 4, 5), device="cuda:0")
+    copies = Counted(copies.driver)
+    np.add(a, 1, out=out, where=rows)
+    assert copies.are(0, 0)
+    assert np.array_equal(on_host(out), np.where(values_of("I")[:, None, None] > 1, values_of("IJK") + 1, 0))
+
+
+def test_dtype_and_casting() -> None:
+    assert np.add(field(dtype="float32"), 1, dtype="float64").dtype == np.float64
+    assert np.add(field(dtype="int8"), 1).dtype == np.int8
+    with pytest.raises(OverflowError):
+        field(dtype="int8") + 1000
+    out = field(dtype="float32")
+    np.add(field(), 1, out=out, casting="same_kind")
+    assert np.array_equal(on_host(out), values_of("IJK") + 1)
+
+
+# Reductions.
+
+REDUCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sum": np.sum,
+    "sum along one": lambda a: np.sum(a, axis=1),
+    "sum along the last": lambda a: np.add.reduce(a, axis=-1),
+    "sum along a label": lambda a: np.add.reduce(a, axis="K"),
+    "sum along two": lambda a: np.add.reduce(a, axis=("I", "K")),
+    "sum of small": lambda a: np.sum(a.copy() > 3, axis=0),
+    "sum kept": lambda a: np.sum(a, axis=2, keepdims=True),
+    "product": lambda a: np.prod(a, axis=(0, 2)),
+    "largest": lambda a: np.max(a, axis=0),
+    "largest kept": lambda a: np.maximum.reduce(a, axis="J", keepdims=True),
+    "smallest": np.min,
+    "all": lambda a: np.all(a > 1, axis=1),
+    "any": lambda a: np.any(a > 6),
+    "as float32": lambda a: np.add.reduce(a, axis=0, dtype="float32"),
+    "kept and subtracted": lambda a: a - np.sum(a, axis=1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS.values(), ids=REDUCTIONS)
+@pytest.mark.parametrize(
+    "keywords",
+    [{}, {"backend": "F"}, {"alignment_size": 64, "halo": (1, 1, 0)}, {"dtype": "int32"}],
+    ids=["compact", "F order", "padded", "int32"],
+)
+def test_reductions(copies: Counted, keywords: dict[str, Any], reduction: Callable[[Any], Any]) -> None:
+    a = field(**keywords)
+    copies = Counted(copies.driver)
+    found = reduction(a)
+    assert copies.are(0, 0)
+    same(found, reduction(field(device="cpu", **keywords)))
+    del found
+
+
+def test_reductions_to_a_place(copies: Counted) -> None:
+    a, out = field(), dl.zeros((3, 5), dims="IK", device="cuda:0")
+    copies = Counted(copies.driver)
+    assert np.sum(a, axis=1, out=out) is out
+    assert np.maximum.reduce(a, axis="J", out=out) is out
+    assert copies.are(0, 0)
+    assert np.array_equal(on_host(out), values_of("IJK").max(axis=1))
+
+
+def test_a_reduction_is_repeated_in_a_larger_place(driver: Driver, copies: Counted) -> None:
+    device = driver.device_count - 1
+    a, out = field(device=f"cuda:{device}"), dl.zeros((2, 3, 5), dims=("0", "I", "K"), device=f"cuda:{device}")
+    copies = Counted(copies.driver)
+    assert np.sum(a, axis=1, out=out) is out
+    assert copies.are(0, 0)
+    assert np.array_equal(on_host(out), np.broadcast_to(values_of("IJK").sum(axis=1), (2, 3, 5)))
+
+
+def test_a_number_comes_to_the_host_when_it_is_asked_for(copies: Counted) -> None:
+    total = np.sum(field())
+    copies = Counted(copies.driver)
+    assert float(total.to_device("cpu")) == values_of("IJK").sum()
+    assert copies.are(0, 1)
+
+
+# Streams, and what CuPy lacks.
+
+
+@pytest.mark.parametrize("theirs", ["default", "another"])
+@pytest.mark.parametrize("ours", ["default", "another"])
+def test_streams(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
+    """What comes before and after is ours, on our stream, whatever CuPy's is."""
+    with driver.stream() as one:
+        stream = cupy.cuda.Stream.null if theirs == "default" else cupy.cuda.Stream(non_blocking=True)
+        with dl.cuda.stream(1 if ours == "default" else one, 0), stream:
+            a, b = dl.full((4, 4), 2.0, device="cuda:0"), dl.full((4,), 3.0, dims="J", device="cuda:0")
+            c = a * b
+            a[...] = 0
+            c += b
+            b[...] = 0
+            total, wide = np.sum(c, axis=0), dl.empty((2, 4), dims=("0", "J"), device="cuda:0")
+            np.sum(c, axis=0, out=wide)
+            c[...] = 0
+            assert on_host(total).tolist() == [36.0] * 4
+            assert on_host(wide).tolist() == [[36.0] * 4] * 2
+            assert on_host(a + b + c).tolist() == np.zeros((4, 4)).tolist()
+            del a, b, c, total, wide
+            gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("ufunc", "method", "keywords"),
+    [
+        (np.spacing, "__call__", {}),
+        (np.subtract, "reduce", {"axis": 0}),
+        (np.add, "reduce", {"axis": 0, "initial": 3}),
+        (np.add, "reduce", {"axis": 0, "where": True, "initial": 0}),
+    ],
+)
+def test_what_cupy_cannot_do(ufunc: np.ufunc, method: str, keywords: dict[str, Any]) -> None:
+    a = field()
+    with pytest.raises(TypeError, match="CuPy"):
+        # Not by `ufunc.reduce`: where what it asks raises, NumPy 2.4 keeps a reference to the array for good.
+        a.__array_ufunc__(ufunc, method, a, **keywords)  # type: ignore[attr-defined]
+
+
+def test_assignment_by_labels(copies: Counted) -> None:
+    target, rows, turned = dl.zeros((3, 4, 5), device="cuda:0", alignment_size=64), field("J"), field("KJI")
+    copies = Counted(copies.driver)
+    target[...] = rows
+    target[1:] = turned[:, :, 1:]
+    assert copies.are(0, 0)
+    expected = np.broadcast_to(values_of("J")[:, None], (3, 4, 5)).copy()
+    expected[1:] = values_of("KJI").T[1:]
+    assert np.array_equal(on_host(target), expected)

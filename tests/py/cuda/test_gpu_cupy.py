@@ -1,0 +1,305 @@
+"""CuPy on our memory of a device and we on CuPy's: the same elements, no copy that is not needed, in order."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from dlfield import storage
+from driver import IS_FAKE, Driver
+from storages import Counted
+
+SHAPE = (4, 6)
+VALUES = np.arange(24.0).reshape(SHAPE)
+double_only = pytest.mark.skipif(not IS_FAKE, reason="a GPU reports no races")
+
+
+def field_on(device: str = "cuda:0", **keywords: Any) -> dl.Tensor:
+    return dl.from_array(VALUES, device=device, **keywords)
+
+
+def on_host(field: Any) -> Any:
+    return np.asarray(field.to_device("cpu"))
+
+
+@pytest.fixture
+def copies(driver: Driver) -> Counted:
+    return Counted(driver)
+
+
+FIELDS: dict[str, Callable[[], dl.Tensor]] = {
+    "compact": field_on,
+    "padded": lambda: field_on(alignment_size=64, padding="row"),
+    "F order": lambda: field_on(backend="F"),
+    "aligned": lambda: field_on(backend="gt:gpu", halo=(1, 1)),
+    "managed": lambda: field_on("cuda_managed"),
+    "last device": lambda: field_on(f"cuda:{dl.cuda.device_count() - 1}"),
+}
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "whole": lambda array: array,
+    "inner": lambda array: array[1:3, 2:],
+    "backwards": lambda array: array[::-1, ::-2],
+    "turned": lambda array: array.T[1:],
+    "row": lambda array: array[2],
+    "element": lambda array: array[1:2, 3:4][0, :][:1],
+    "empty": lambda array: array[:0],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("make", FIELDS.values(), ids=FIELDS)
+def test_the_same_elements(cupy: Any, make: Callable[[], dl.Tensor], view: Callable[[Any], Any]) -> None:
+    field = make()
+    part, expected = view(field), VALUES.copy()
+    array = dl.as_cupy(part, copy=False)
+    assert isinstance(array, cupy.ndarray)
+    assert (array.shape, array.dtype) == (part.shape, part.dtype)
+    assert cupy.asnumpy(array).tolist() == view(VALUES).tolist()
+    if part.size:
+        assert (array.data.ptr, array.strides) == (part.ptr, part.strides)
+        assert array.device.id == part.device.id
+    with cupy.cuda.Device(part.device.id):
+        array *= 10
+    view(expected)[...] *= 10
+    assert on_host(field).tolist() == expected.tolist()
+
+
+def test_to_cupy_and_to_ndarray_copy_nothing(cupy: Any, copies: Counted) -> None:
+    field = field_on(alignment_size=64)
+    copies = Counted(copies.driver)
+    for array in (field.to_cupy(), field.to_ndarray(), dl.as_cupy(field), dl.as_cupy(field, copy=False)):
+        assert isinstance(array, cupy.ndarray)
+        assert array.data.ptr == field.ptr
+    assert dl.as_cupy(array) is array
+    other = dl.as_cupy(field, copy=True)
+    assert other.data.ptr != field.ptr
+    other[...] = 0
+    assert copies.are(0, 0)
+    assert on_host(field).tolist() == VALUES.tolist()
+
+
+def test_a_scalar_field(cupy: Any) -> None:
+    field = dl.full((), 2.5, device="cuda:0")
+    array = field.to_cupy()
+    assert (array.shape, cupy.asnumpy(array)) == ((), 2.5)
+    array[...] = 4
+    assert float(on_host(field)) == 4
+
+
+def test_the_pointer_of_a_storage(cupy: Any) -> None:
+    field = storage.storage(VALUES, device="gpu", managed=None)
+    pointer = field.device_data
+    assert isinstance(pointer, cupy.cuda.MemoryPointer)
+    assert pointer.ptr == field.to_cupy().data.ptr
+    del field
+    gc.collect()
+    assert cupy.asnumpy(cupy.ndarray(SHAPE, "float64", pointer)).tolist() == VALUES.tolist()
+
+
+def test_read_only_memory(cupy: Any, copies: Counted) -> None:
+    field = field_on().as_readonly()
+    assert dl.preflight(field, "cupy").verdict == "copy"
+    for refused in (field.to_cupy, field.to_ndarray, lambda: dl.as_cupy(field, copy=False)):
+        with pytest.raises(dl.ExchangeError, match="read-only"):
+            refused()
+    copies = Counted(copies.driver)
+    array = dl.as_cupy(field)
+    array[...] = 0
+    assert copies.are(0, 0)
+    assert on_host(field).tolist() == VALUES.tolist()
+    assert cupy.asnumpy(array).tolist() == np.zeros(SHAPE).tolist()
+
+
+def test_memory_of_the_host(cupy: Any, copies: Counted) -> None:
+    field = dl.from_array(VALUES)
+    with pytest.raises(dl.NoSuchBufferError):
+        field.to_cupy()
+    with pytest.raises(dl.ExchangeError, match="copy=False"):
+        dl.as_cupy(field, copy=False)
+    assert copies.are(0, 0)
+    array = dl.as_cupy(field)
+    assert copies.are(1, 0)
+    assert cupy.asnumpy(array).tolist() == VALUES.tolist()
+
+
+def test_there_and_back(cupy: Any, copies: Counted) -> None:
+    made = cupy.asarray(VALUES)
+    copies = Counted(copies.driver)
+    for read in (dl.from_dlpack, dl.describe):
+        field = read(made[1:, ::2].T)
+        assert (field.ptr, field.strides, str(field.device)) == (made.data.ptr + 48, (16, 48), "cuda:0")
+        assert not field.readonly
+    back = dl.as_cupy(dl.from_dlpack(made))
+    assert (back.data.ptr, back.strides) == (made.data.ptr, made.strides)
+    del made
+    gc.collect()
+    back[0, 0] = 7
+    assert copies.are(0, 0)
+    assert cupy.asnumpy(back)[0].tolist() == [7, 1, 2, 3, 4, 5]
+
+
+KEYS: dict[str, Any] = {
+    "list": [0, 2],
+    "array": np.array([3, 0, 3]),
+    "mask": VALUES % 5 == 0,
+    "mask of rows": np.array([True, False, False, True]),
+    "pairs": ([0, 2], [1, 5]),
+    "row and list": (1, [0, 2]),
+    "slice and list": (slice(None, None, 2), [4, 1]),
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("name", [name for name in FIELDS if name != "managed"])
+def test_positions(cupy: Any, name: str, key: Any) -> None:
+    field = FIELDS[name]()
+    with cupy.cuda.Device(field.device.id):
+        found = field[key]
+        assert isinstance(found, cupy.ndarray)
+        assert cupy.asnumpy(found).tolist() == VALUES[key].tolist()
+        found[...] = -1
+    assert on_host(field).tolist() == VALUES.tolist()
+
+
+# One value for each position: which of several the same element gets, CuPy leaves open.
+@pytest.mark.parametrize("value", ["number", "host", "cupy", "tensor", "host tensor"])
+@pytest.mark.parametrize("name", [name for name in KEYS if name != "array"])
+def test_assignment_to_positions(cupy: Any, name: str, value: str) -> None:
+    key, field = KEYS[name], field_on(alignment_size=64)
+    new = -np.arange(1.0, VALUES[key].size + 1).reshape(VALUES[key].shape)
+    made: dict[str, Callable[[], Any]] = {
+        "number": lambda: -3.0,
+        "host": lambda: new,
+        "cupy": lambda: cupy.asarray(new),
+        "tensor": lambda: dl.from_array(new, device="cuda:0"),
+        "host tensor": lambda: dl.from_array(new),
+    }
+    expected = VALUES.copy()
+    expected[key] = -3.0 if value == "number" else new
+    field[key] = made[value]()
+    assert on_host(field).tolist() == expected.tolist()
+
+
+def test_positions_on_the_device(cupy: Any, copies: Counted) -> None:
+    field, positions = field_on(), cupy.asarray(np.array([2, 0]))
+    copies = Counted(copies.driver)
+    found = field[positions]
+    field[positions] = found * 2
+    assert copies.are(0, 0)
+    assert on_host(field)[[2, 0]].tolist() == (VALUES[[2, 0]] * 2).tolist()
+
+
+def test_assignment_of_a_cupy_array(cupy: Any, copies: Counted) -> None:
+    field, source = dl.zeros(SHAPE, alignment_size=64, device="cuda:0"), cupy.asarray(VALUES)
+    copies = Counted(copies.driver)
+    field[...] = source
+    field[1:3, 2] = source[:2, 0]
+    assert copies.are(0, 0)
+    assert on_host(field)[:, 2].tolist() == [2, 0, 6, 20]
+
+
+@contextmanager
+def working_on(cupy: Any, names: str) -> Iterator[None]:
+    """Our work goes to one stream, CuPy's to another, which waits for the default one only where that is ours."""
+    one, other = (cupy.cuda.Stream(non_blocking=names != "the default and one") for _ in range(2))
+    ours, theirs = {
+        "one and another": (one.ptr, other),
+        "one and the default": (one.ptr, cupy.cuda.Stream.null),
+        "the default and one": (1, one),
+        "the same": (one.ptr, one),
+    }[names]
+    with theirs, dl.cuda.stream(ours):
+        yield
+    gc.collect()
+
+
+streams = pytest.mark.parametrize(
+    "streams", ["one and another", "one and the default", "the default and one", "the same"]
+)
+
+
+@streams
+def test_cupy_works_after_us(cupy: Any, streams: str) -> None:
+    with working_on(cupy, streams):
+        field = dl.full(SHAPE, 2.5, device="cuda:0")
+        assert cupy.asnumpy(field.to_cupy() * 2).tolist() == np.full(SHAPE, 5.0).tolist()
+        del field
+
+
+@streams
+def test_we_work_after_cupy(cupy: Any, streams: str) -> None:
+    with working_on(cupy, streams):
+        field = dl.zeros(SHAPE, device="cuda:0")
+        array = field.to_cupy()
+        array += 3
+        field = dl.from_dlpack(array)
+        assert (field.ptr, on_host(field).tolist()) == (array.data.ptr, np.full(SHAPE, 3.0).tolist())
+        field[1:] = 0
+        array = field.to_cupy()
+        array += 1
+        made = dl.from_dlpack(array * 2)
+        assert on_host(made).tolist() == [[8.0] * 6] + [[2.0] * 6] * 3
+        del field, array, made
+
+
+@streams
+def test_memory_of_cupy_is_let_go_after_our_work(cupy: Any, streams: str) -> None:
+    with working_on(cupy, streams):
+        target = dl.zeros(SHAPE, device="cuda:0")
+        field = dl.from_dlpack(cupy.asarray(VALUES) + 1)
+        target[...] = field
+        del field
+        gc.collect()
+        assert on_host(target).tolist() == (VALUES + 1).tolist()
+        del target
+
+
+@pytest.mark.misuse("races")
+@double_only
+def test_the_double_sees_that_we_do_not_wait(cupy: Any) -> None:
+    """What the tests above rely on."""
+    with working_on(cupy, "one and another"):
+        array = cupy.asarray(VALUES)
+        array *= 2
+        assert on_host(dl.from_dlpack(array, stream=-1)).tolist() != (VALUES * 2).tolist()
+        del array
+
+
+@pytest.mark.misuse("races")
+@double_only
+def test_the_double_sees_that_cupy_is_not_waited_for(cupy: Any) -> None:
+    """Neither when it only reads."""
+    with working_on(cupy, "one and another"):
+        array = cupy.asarray(VALUES)
+        result = array * 2
+        dl.from_dlpack(array, stream=-1)[...] = 0
+        del array, result
+
+
+def test_a_default_stream_of_cupy_is_waited_for(cupy: Any) -> None:
+    """The interface says which stream that is; `asarray` reads it."""
+    with cupy.cuda.Stream(non_blocking=True) as other:
+        field = field_on(alignment_size=64)
+        array = cupy.asarray(field)
+        assert (array.data.ptr, array.strides) == (field.ptr, field.strides)
+        array += 1
+        other.synchronize()
+    assert on_host(field).tolist() == (VALUES + 1).tolist()
+
+
+@pytest.mark.usefixtures("cupy")
+def test_what_cupy_refuses() -> None:
+    """NumPy's arrays, and what is of the host; that the stand-in does not take more than CuPy."""
+    array = field_on().to_cupy()
+    for other in (VALUES, dl.from_array(VALUES), [1.0] * 6):
+        with pytest.raises(TypeError):
+            array + other
+    with pytest.raises(TypeError):
+        np.asarray(array)
+    with pytest.raises(ValueError, match="non-scalar"):
+        array[...] = VALUES

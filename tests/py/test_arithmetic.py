@@ -1,0 +1,314 @@
+"""`ufunc(a, b)` on tensors: labels, what the result is, keywords, outputs, assignment by labels."""
+
+import gc
+import sys
+from typing import Any
+
+import ml_dtypes
+import pytest
+
+import dlfield as dl
+import oracle
+from untyped import np
+
+
+def numbered(shape: tuple[int, ...], dtype: Any = "f8", **keywords: Any) -> dl.Tensor:
+    """A field whose elements are 1, 2, 3, ... in index order."""
+    made = dl.empty(shape, dtype, **keywords)
+    made[...] = np.arange(1, made.size + 1).reshape(shape).astype(dtype)
+    return made
+
+
+def test_the_example_of_the_document() -> None:
+    plane, column = numbered((2, 3), dims="IJ"), numbered((4,), dims="K")
+    for result in (plane + column, np.add(column, plane)):
+        assert isinstance(result, dl.Tensor)
+        assert (result.dims, result.shape) == (("I", "J", "K"), (2, 3, 4))
+        a, b = plane.to_numpy(), column.to_numpy()
+        for i, j, k in oracle.indices((2, 3, 4)):
+            assert result[i, j, k] == a[i, j] + b[k]
+
+
+@pytest.mark.parametrize(
+    ("dims", "expected"),
+    [
+        (("IJ", "K"), "IJK"),
+        (("K", "IJ"), "IJK"),
+        (("KJ", "I"), "IKJ"),
+        (("0", "I"), "I0"),
+        (("I1", "0"), "I01"),
+        (("JI", "IJK"), "JIK"),
+        (("x", "I"), "Ix"),
+        (("x0", "yK"), "Kxy0"),
+        (("", "KI"), "KI"),
+    ],
+)
+def test_further_labels_go_where_their_order_has_them(dims: tuple[str, str], expected: str) -> None:
+    first, second = (dl.zeros((2,) * len(labels), dims=labels) for labels in dims)
+    assert (first + second).dims == tuple(expected)
+
+
+def test_sizes_of_1_are_repeated_along_their_label() -> None:
+    a, b = numbered((1, 3), dims="IJ"), numbered((3, 4), dims="JI")
+    assert oracle.values(a * b) == (a.to_numpy() * b.to_numpy().T).tolist()
+    assert (a + dl.zeros((0,), dims="I")).shape == (0, 3)
+
+
+def test_other_sizes_are_an_error_that_names_label_and_operands() -> None:
+    with pytest.raises(dl.LayoutError, match=r'"J" has 3 points in operand 0 and 4 in operand 1'):
+        dl.zeros((2, 3)) + dl.zeros((2, 4))
+
+
+def test_the_result_is_laid_out_as_the_first_tensor() -> None:
+    field = numbered((4, 5, 6), "f4", backend="gt:cpu_ifirst", halo=(1, 1, 0), alignment_size=64)
+    twin = field + 1
+    for name in ("shape", "dims", "layout", "strides", "halo", "origin", "alignment_size", "aligned_index"):
+        assert getattr(twin, name) == getattr(field, name), name
+    assert oracle.aligned_address(twin) % 64 == 0
+    wide = np.add(field, 1, dtype="f8")
+    assert (wide.dtype, wide.layout, wide.alignment_size) == (np.float64, field.layout, 64)
+    assert wide.strides == dl.empty_like(field, "f8").strides
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "layout"),
+    [
+        (("IJ", (0, 1)), ("K", (0,)), (0, 1, 2)),
+        (("IJ", (1, 0)), ("K", (0,)), (2, 1, 0)),
+        (("K", (0,)), ("IJ", (0, 1)), (0, 1, 2)),
+        (("IJ", (1, 0)), ("KI", (0, 1)), (2, 0, 1)),
+        (("IJ", (0, 1)), ("KJ", (1, 0)), (0, 1, 2)),
+        (("I", (0,)), ("IJK", (1, 2, 0)), (1, 2, 0)),
+    ],
+)
+def test_dimensions_the_first_lacks_are_placed_as_the_next_have_them(
+    first: tuple[str, tuple[int, ...]], second: tuple[str, tuple[int, ...]], layout: tuple[int, ...]
+) -> None:
+    a, b = (dl.zeros((2,) * len(dims), dims=dims, layout=order) for dims, order in (first, second))
+    assert (a + b).layout == layout
+
+
+def test_alignment_and_margins_are_the_largest() -> None:
+    a = dl.zeros((6, 6), "f4", dims="IJ", alignment_size=32, halo=((1, 2), 0))
+    b = dl.zeros((6, 6), "f4", dims="JI", alignment_size=48, origin=(3, 0), aligned_index=(2, 0))
+    found = a + b
+    assert (found.alignment_size, found.halo, found.origin) == (96, ((1, 2), (0, 0)), (1, 3))
+    assert found.aligned_index == (1, 2)
+    narrow = dl.zeros((1, 6), dims="IJ", halo=((0, 1), 1))
+    assert (dl.zeros((6, 6)) + narrow).halo == ((0, 0), (1, 1)), "of a size that is repeated nothing is taken"
+
+
+def test_halos_that_do_not_fit_beside_each_other_are_no_error() -> None:
+    a, b = dl.zeros((4,), halo=((3, 0),)), dl.zeros((4,), halo=((0, 3),))
+    assert (a + b).halo == ((3, 1),)
+
+
+@pytest.mark.parametrize("dtypes", [("i4", "f4"), ("u1", "i1"), ("?", "?"), ("f2", "c8"), ("bfloat16", "bfloat16")])
+def test_the_dtype_is_numpys(dtypes: tuple[str, str]) -> None:
+    a, b = (numbered((2, 3), dtype) for dtype in dtypes)
+    for ufunc in (np.add, np.multiply, np.less):
+        expected = ufunc(a.to_numpy(), b.to_numpy())
+        for _ in range(2):  # asked, then remembered
+            found = ufunc(a, b)
+            assert found.dtype == expected.dtype
+            assert found.to_numpy().astype("c16").tolist() == expected.astype("c16").tolist()
+
+
+@pytest.mark.parametrize("number", [2, 2.5, True, 1j, np.float32(2), np.int64(3), np.array(2), np.array(2.0, "f4")])
+@pytest.mark.parametrize("dtype", ["i2", "f4", "u1"])
+def test_numbers_promote_as_in_numpy(number: Any, dtype: str) -> None:
+    field = numbered((2, 3), dtype)
+    expected = field.to_numpy() * number
+    assert (field * number).dtype == (number * field).dtype == expected.dtype
+    assert oracle.values(field * number) == expected.tolist()
+
+
+def test_integers_that_do_not_fit() -> None:
+    field = numbered((2,), "u1")
+    assert (field + 5).dtype == np.uint8
+    if np.__version__.startswith("1."):
+        assert (field + 300).dtype == np.uint16
+    else:
+        with pytest.raises(OverflowError):
+            field + 300
+    assert oracle.values(field < 300) == [True, True]
+
+
+def test_bfloat16_with_the_ufuncs_of_ml_dtypes() -> None:
+    field = numbered((3,), "bfloat16")
+    assert np.sqrt(field).dtype == ml_dtypes.bfloat16
+    assert (field + 1).to_numpy().astype("f8").tolist() == [2.0, 3.0, 4.0]
+
+
+def test_results_without_a_place_here_are_refused() -> None:
+    with pytest.raises(dl.DTypeError):
+        np.add(dl.zeros((2,), "i8"), np.timedelta64(1, "s"))
+    with pytest.raises(dl.DTypeError):
+        np.frompyfunc(lambda x: x, 1, 1)(dl.zeros((2,)))
+
+
+def test_several_results() -> None:
+    field = numbered((2, 3), dims="KI", layout=(1, 0)) / 2
+    fraction, whole = np.modf(field)
+    assert (fraction.dims, whole.layout) == (("K", "I"), (1, 0))
+    assert oracle.values(fraction) == np.modf(field.to_numpy())[0].tolist()
+    mantissa, exponent = np.frexp(field)
+    assert (mantissa.dtype, exponent.dtype) == (np.float64, np.intc)
+    out = dl.zeros((3, 2, 3), dims="IKx")
+    first, second = np.modf(field, out=(None, out))
+    assert second is out
+    assert first.dims == ("K", "I", "x")
+
+    assert (out.to_numpy() == whole.to_numpy().T[:, :, None]).all()
+    assert (first.to_numpy() == fraction.to_numpy()[:, :, None]).all()
+
+
+def test_where_is_labelled_too() -> None:
+    field = numbered((2, 3), dims="IJ")
+    mask = dl.zeros((3,), "?", dims="J")
+    mask[1] = True
+    out = dl.zeros((3, 2), dims="JI")
+    assert np.negative(field, out=out, where=mask) is out
+    assert oracle.values(out) == [[0, 0], [-2, -5], [0, 0]]
+    np.negative(field, out=out, where=field.to_numpy() > 5)
+    assert oracle.values(out) == [[0, 0], [-2, -5], [0, -6]]
+    np.negative(field, out=out, where=False)
+    assert oracle.values(out) == [[0, 0], [-2, -5], [0, -6]]
+
+
+def test_keywords_are_obeyed_or_refused() -> None:
+    field = numbered((2, 3), "i4")
+    assert np.add(field, 1, dtype="f4").dtype == np.float32
+    assert np.add(field, 1, signature=("f8", "f8", "f8")).dtype == np.float64
+    assert np.add(field, 1, sig="ff->f", casting="unsafe").dtype == np.float32
+    assert np.add(field, 1, subok=False, order="K").dtype == np.int32
+    with pytest.raises(TypeError, match=r"same_kind|safe"):
+        np.add(field, 1.5, dtype="i4", casting="safe")
+    with pytest.raises(ValueError, match=r"order: 'F'; allowed is 'K'"):
+        np.add(field, 1, order="F")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        np.add(field, 1, axis=0)
+
+
+@pytest.mark.parametrize("method", ["accumulate", "outer", "reduceat", "at"])
+def test_other_methods_are_refused(method: str) -> None:
+    field = dl.zeros((3,))
+    arguments: Any = {"accumulate": (), "outer": (field,), "reduceat": ([0],), "at": ([0], 1)}[method]
+    with pytest.raises(TypeError, match=rf"add\.{method}: .*to_numpy"):
+        getattr(np.add, method)(field, *arguments)
+    with pytest.raises(TypeError, match=r"matmul: .*to_numpy"):
+        np.matmul(dl.zeros((2, 2)), dl.zeros((2, 2)))
+
+
+def test_out_is_returned_itself_and_may_have_more_labels() -> None:
+    field = numbered((2, 3), dims="IJ")
+    out = dl.zeros((4, 3, 2), "f4", dims="KJI")
+    assert np.add(field, 1, out=out) is out
+    assert (out.to_numpy() == field.to_numpy().T + 1).all()
+    np.add(1, 2, out=out)
+    assert (out.to_numpy() == 3).all()
+    with pytest.raises(TypeError, match="same_kind"):
+        np.add(field, 1j, out=out)
+
+
+def test_out_that_does_not_fit() -> None:
+    field = dl.zeros((2, 3), dims="IJ")
+    with pytest.raises(dl.DimsError, match=r"out: dims \(I, K\) lack J"):
+        np.add(field, 1, out=dl.zeros((2, 3), dims="IK"))
+    with pytest.raises(dl.LayoutError, match=r'out: 1 points in dimension "J", where the result has 3'):
+        np.add(field, 1, out=dl.zeros((2, 1), dims="IJ"))
+    with pytest.raises(dl.ExchangeError, match=r"out: the memory is read-only"):
+        np.add(field, 1, out=dl.zeros((2, 3)).as_readonly())
+    with pytest.raises(TypeError):
+        np.add(field, 1, out=[1, 2])
+    with pytest.raises(dl.LayoutError, match=r"out: an array of shape \[3, 2\]"):
+        np.add(field, 1, out=np.zeros((3, 2)))
+
+
+def test_out_may_be_an_array_of_numpys() -> None:
+    field = numbered((2, 3), dims="JI")
+    out = np.zeros((2, 3))
+    assert np.add(field, 1, out=out) is out
+    assert out.tolist() == [[2, 3, 4], [5, 6, 7]]
+    box = np.zeros((3, 2, 4))
+    np.add(field, 1, out=box)
+    assert (box == out.T[:, :, None]).all(), "three dimensions are I, J, K"
+
+
+def test_operands_and_outputs_may_overlap() -> None:
+    field = numbered((5, 5))
+    expected = field.to_numpy() + field.to_numpy().T
+    np.add(field, field.to_numpy().T, out=field)
+    assert (field.to_numpy() == expected).all()
+    row = numbered((6,))
+    expected = row.to_numpy()[1:] + row.to_numpy()[:-1]
+    np.add(row[1:], row[:-1], out=row[1:])
+    assert oracle.values(row[1:]) == expected.tolist()
+
+
+def test_errors_of_numpy_pass_through() -> None:
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        dl.ones((2,)) / 0.0
+    field = dl.ones((2,), "i4")
+    with pytest.raises(TypeError, match="same_kind"):
+        field += 0.5
+    with pytest.raises(TypeError, match="bitwise_and"):
+        dl.ones((2,)) & dl.ones((2,))
+
+
+def test_nothing_leaks() -> None:
+    field, ufunc = dl.ones((3, 3)), np.frompyfunc(lambda x: x, 1, 1)
+    before = sys.getrefcount(field), sys.getrefcount(ufunc), sys.getrefcount(np.add)
+    for _ in range(50):
+        np.add(field, field, out=field)
+        with pytest.raises(dl.DTypeError):
+            ufunc(field)
+        with pytest.raises(dl.LayoutError):
+            field + dl.ones((4, 4))
+    gc.collect()
+    after = sys.getrefcount(field), sys.getrefcount(ufunc), sys.getrefcount(np.add)
+    assert all(new - old <= 2 for old, new in zip(before, after, strict=True)), (before, after)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
+def test_few_elements(shape: tuple[int, ...]) -> None:
+    field = dl.ones(shape)
+    found = field + field
+    assert isinstance(found, dl.Tensor)
+    assert (found.shape, oracle.values(found)) == (shape, (np.ones(shape) * 2).tolist())
+
+
+def test_assignment_goes_by_labels() -> None:
+    box = dl.zeros((2, 3, 4))
+    plane, column = numbered((3, 2), dims="JI"), numbered((4,), dims="K")
+    box[...] = plane
+    assert (box.to_numpy() == plane.to_numpy().T[:, :, None]).all()
+    box[1] = column
+    assert (box.to_numpy()[1] == column.to_numpy()).all()
+    box[:, 2, 0] = dl.full((1,), 7.0, dims="I")
+    assert box.to_numpy()[:, 2, 0].tolist() == [7, 7]
+    with pytest.raises(dl.DimsError, match='"I" is not among J, K'):
+        box[0] = plane
+    with pytest.raises(dl.LayoutError, match='"K"'):
+        box[...] = numbered((3,), dims="K")
+
+
+def test_assignment_of_what_states_no_labels_goes_by_position() -> None:
+    box = dl.zeros((2, 3, 4), dims="KJI")
+    rows = numbered((3, 4))
+    assert rows.dims == ("I", "J")
+    box[...] = rows
+    assert (box.to_numpy() == rows.to_numpy()).all()
+    square = dl.zeros((3, 3), dims="JI")
+    square[...] = numbered((3, 3)).to_numpy()
+    assert square[0, 1] == 2
+    square[...] = numbered((3, 3))
+    assert square[0, 1] == 4, "the standard labels I, J fit"
+
+
+def test_assignment_of_foreign_labelled_arrays(xarray: Any) -> None:
+    box = dl.zeros((2, 3))
+    box[...] = xarray.DataArray(np.arange(6.0).reshape(3, 2), dims=("J", "I"))
+    assert oracle.values(box) == [[0, 2, 4], [1, 3, 5]]
+    with pytest.raises(dl.DimsError):
+        box[...] = xarray.DataArray(np.zeros(3), dims=("x",))

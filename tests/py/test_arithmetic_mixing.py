@@ -1,0 +1,157 @@
+"""Tensors beside what is none: plain arrays, labelled ones, other libraries, objects with rules of their own."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+import oracle
+from test_arithmetic import numbered
+from untyped import np
+
+
+def test_an_array_of_the_tensors_shape_has_its_dims() -> None:
+    field = numbered((2, 3), dims="KI")
+    for found in (field + np.ones((2, 3)), np.ones((2, 3)) + field, np.add(field, ([1, 1, 1], (1, 1, 1)))):
+        assert isinstance(found, dl.Tensor)
+        assert found.dims == ("K", "I")
+        assert oracle.values(found) == (field.to_numpy() + 1).tolist()
+
+
+def test_an_array_beside_the_result() -> None:
+    plane, column = numbered((2, 3), dims="IJ"), numbered((4,), dims="K")
+    box = np.arange(24.0).reshape(2, 3, 4)
+    out = dl.zeros((2, 3, 4))
+    np.add(plane, np.ones((1, 3, 1)), out=out)
+    assert (out.to_numpy() == plane.to_numpy()[:, :, None] + 1).all()
+    ufunc = (np.core if np.__version__.startswith("1.") else np._core).umath.clip
+    assert ufunc(box, plane, column).dims == ("I", "J", "K")
+    wide = plane + np.ones((1, 3))
+    assert wide.shape == (2, 3)
+    with pytest.raises(dl.LayoutError, match='"I" has 2 points in operand 0 and 5 in operand 1'):
+        np.add(plane, np.ones((5, 3, 4)), out=out)
+
+
+def test_three_dimensions_are_those_of_the_grid() -> None:
+    plane = numbered((2, 3), dims="IJ")
+    box = np.arange(24.0).reshape(2, 3, 4)
+    found = plane * box
+    assert (found.dims, found.shape) == (("I", "J", "K"), (2, 3, 4))
+    assert (found.to_numpy() == plane.to_numpy()[:, :, None] * box).all()
+    flat = plane * np.full((1, 3, 1), 2.0)
+    assert (flat.dims, flat.shape) == (("I", "J"), (2, 3)), "sizes of 1 do not count"
+    turned = numbered((4, 2, 3), dims="KIJ")
+    assert ((turned + box).to_numpy() == turned.to_numpy() + box.transpose(2, 0, 1)).all()
+
+
+@pytest.mark.parametrize("shape", [(3,), (4,), (3, 2), (1, 2, 3, 4)])
+def test_arrays_that_nobody_can_place(shape: tuple[int, ...]) -> None:
+    with pytest.raises(dl.DimsError, match=r"dl\.from_dlpack\(array, dims=\.\.\.\)"):
+        numbered((2, 3), dims="IJ") + np.ones(shape)
+    with pytest.raises(dl.DimsError, match="from_dlpack"):
+        numbered((2, 3), dims="xy") + np.ones((2, 3, 1))
+
+
+def test_inputs_of_the_same_shape_with_different_dims_are_ambiguous() -> None:
+    mask = np.ones((2, 2), "?")
+    a, b = numbered((2, 2), dims="IJ"), numbered((2, 2), dims="JK")
+    with pytest.raises(dl.DimsError, match=r"dims \(I, J\) and dims \(J, K\)"):
+        np.add(a, b, where=mask)
+    assert np.add(a, a, where=mask).dims == ("I", "J")
+
+
+def test_arrays_that_state_their_dims(xarray: Any) -> None:
+    field = numbered((2, 3), dims="IJ", halo=(1, 0), alignment_size=64, layout=(1, 0))
+    outer = xarray.DataArray(np.arange(6.0).reshape(3, 2), dims=("J", "I"))
+    found = np.add(field, outer)
+    assert isinstance(found, dl.Tensor)
+    assert (found.to_numpy() == field.to_numpy() + outer.values.T).all()
+    found = np.add(xarray.DataArray(np.ones(4), dims="K"), field)
+    assert (found.dims, found.halo, found.layout) == (("I", "J", "K"), ((1, 1), (0, 0), (0, 0)), (2, 1, 0))
+
+    class Stating:
+        __gt_dims__ = ("J", "I")
+        __array_interface__ = np.arange(6.0).reshape(3, 2).__array_interface__
+
+    assert (field + Stating()).dims == ("I", "J")
+    with pytest.raises(dl.LayoutError, match='"I"'):
+        field + xarray.DataArray(np.ones(3), dims="I")
+
+
+def test_arrays_of_torch(torch: Any) -> None:
+    field = numbered((2, 3), "f4", dims="KI")
+    other = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    for found in (field + other, other + field):
+        assert isinstance(found, dl.Tensor)
+        assert oracle.values(found) == (field.to_numpy() + other.numpy()).tolist()
+    assert isinstance(field * torch.tensor(2.0), dl.Tensor)
+
+
+def test_only_tensors_decide_on_the_result() -> None:
+    field = dl.zeros((2, 3), layout=(1, 0))
+    assert (np.ones((2, 3)) + field).layout == (1, 0)
+    assert (np.ones((2, 3)) + field).strides == (8, 16)
+
+
+class Own:
+    """A type with rules of its own, that has memory too."""
+
+    __array_interface__ = np.zeros((2, 3)).__array_interface__
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> str:
+        return f"{ufunc.__name__} {method} {len(inputs)} {sorted(keywords)}"
+
+
+def test_types_with_rules_of_their_own_are_asked() -> None:
+    field = dl.zeros((2, 3))
+    assert np.add(field, Own()) == "add __call__ 2 []"
+    assert np.add(field, 1, out=(Own(),)) == "add __call__ 2 ['out']"
+    assert np.add.reduce(field, where=Own()) == "add reduce 1 ['where']"
+    with pytest.raises(TypeError, match=r"\+"):
+        field + Own()
+
+
+class Refusing:
+    """A type that wants no ufuncs, and does arithmetic itself."""
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other: object) -> str:
+        return "mine"
+
+
+def test_types_that_want_no_ufuncs() -> None:
+    field = dl.zeros((2, 3))
+    assert field + Refusing() == "mine"
+    with pytest.raises(TypeError):
+        field * Refusing()
+    with pytest.raises(TypeError):
+        np.add(field, Refusing())
+
+
+@pytest.mark.parametrize("value", [None, "text", b"text", Decimal(1), object(), {}])
+def test_what_is_no_array_or_number(value: object) -> None:
+    field = dl.zeros((2, 3))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        field + value
+    with pytest.raises(TypeError):
+        np.add(field, value)
+    assert (field == value, field != value) == (False, True)
+    with pytest.raises(TypeError):
+        field < value  # noqa: B015
+
+
+def test_arrays_that_cannot_be_read_are_errors() -> None:
+    field = dl.zeros((2, 2))
+    with pytest.raises(dl.DTypeError):
+        field + np.array([["a", "b"], ["c", "d"]])
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        field + np.ma.masked_array(np.ones((2, 2)), mask=True)
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        np.add(field, [[1], [1, 2]])
+
+
+def test_matrices_and_memmaps_are_arrays(tmp_path: Any) -> None:
+    mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(2, 3))
+    assert isinstance(numbered((2, 3)) + mapped, dl.Tensor)
