@@ -1,0 +1,31 @@
+//! `dlfield.Tensor`: each file has what the class offers to one kind of caller.
+
+mod attributes;
+mod protocols;
+mod special;
+mod storage;
+mod views;
+
+use pyo3::prelude::*;
+
+use crate::descriptor::Descriptor;
+use crate::tensor::Tensor;
+
+/// A field: memory with the layout a stencil needs, shared without a copy with every array library.
+///
+/// Strides are in bytes. Carries dims, origin and halo through views, copies and pickles. Made by `empty`, `zeros`, `ones`,
+/// `full`, their `_like` forms, `from_array` and `from_dlpack`.
+///
+/// >>> import dlfield as dl, numpy as np
+/// >>> field = dl.zeros((6, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 0))
+/// >>> field.domain_view[...] = 1.0
+/// >>> float(np.asarray(field).sum())
+/// 64.0
+#[pyclass(name = "Tensor", module = "dlfield", frozen, weakref)]
+pub(super) struct PyTensor(pub(super) Tensor);
+
+impl PyTensor {
+    fn descriptor(&self) -> &Descriptor {
+        self.0.descriptor()
+    }
+}

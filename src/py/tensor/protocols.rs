@@ -1,0 +1,100 @@
+//! Out: the protocols by which other libraries see the memory.
+
+#![allow(unsafe_code, reason = "the buffer protocol's slots are unsafe")]
+
+use std::ffi::c_int;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::PyTensor;
+use crate::device::Device;
+use crate::py::device::DlpackPair;
+use crate::py::{arithmetic, export};
+
+#[pymethods]
+impl PyTensor {
+    /// Computes with the elements by labels: what NumPy calls for `np.add(a, b)`, `np.add.reduce(a)` and their like.
+    ///
+    /// Dimensions of one label belong together, whatever their order; those that an operand lacks, and sizes of 1, are
+    /// repeated. `NotImplemented` where an operand has rules of its own.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> np.add(dl.ones((2, 3), dims="IJ"), dl.ones(4, dims="K")).dims
+    /// ('I', 'J', 'K')
+    #[pyo3(signature = (ufunc, method, *inputs, **kwargs))]
+    fn __array_ufunc__<'py>(
+        &self,
+        ufunc: &Bound<'py, PyAny>,
+        method: &Bound<'py, PyString>,
+        inputs: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arithmetic::array_ufunc(ufunc, method, inputs, kwargs)
+    }
+
+    unsafe fn __getbuffer__(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: the interpreter's own struct.
+        unsafe { export::buffer::fill(slf, view, flags) }
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: the interpreter releases what `__getbuffer__` filled, once.
+        unsafe { export::buffer::release(view) };
+    }
+
+    /// The NumPy array on the same memory; cast or copied as asked.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::array(slf, dtype, copy)
+    }
+
+    /// What NumPy asks of operands of several types: storages with two sides, and memory that is on both, come first.
+    #[getter]
+    fn __array_priority__(&self) -> f64 {
+        if self.descriptor().device() == Device::CUDA_MANAGED { 11.0 } else { 10.0 }
+    }
+
+    /// NumPy's array interface, version 3.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::array_interface::interface(py, &self.0)
+    }
+
+    /// The CUDA array interface, version 3, where a GPU can read the memory.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::cuda_array_interface::interface(py, &self.0)
+    }
+
+    /// Labels of the dimensions, as GT4Py looks for them.
+    #[getter]
+    fn __gt_dims__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.dims(py)
+    }
+
+    /// Index of the first compute point as GT4Py takes it: in the order I, J, K, data dimensions, whatever order the
+    /// dimensions have here. `origin` is in index order.
+    #[getter]
+    fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let origin = self.0.origin();
+        PyTuple::new(py, self.0.dims().gt4py_order().into_iter().map(|axis| origin[axis]).collect::<Vec<_>>())
+    }
+
+    /// GT4Py's data interface: the array interface with dims and halo, by device.
+    #[getter]
+    fn __gt_data_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::array_interface::data_interface(py, &self.0)
+    }
+
+    /// DLPack's pair of device type and id.
+    fn __dlpack_device__(&self) -> (i64, i64) {
+        let DlpackPair(code, id) = DlpackPair::of(self.descriptor().device());
+        (code, id)
+    }
+}

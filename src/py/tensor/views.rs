@@ -1,0 +1,132 @@
+//! Other tensors on the same memory, copies, and arrays of other libraries.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use super::PyTensor;
+use crate::device::Device;
+use crate::py::errors::Kind;
+use crate::py::index;
+use crate::py::{args, copies, export, place, recycle, stream};
+
+#[pymethods]
+impl PyTensor {
+    /// The field with its dimensions, and their labels, in reverse order, on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3)).T.dims
+    /// ('J', 'I')
+    #[getter]
+    #[pyo3(name = "T")]
+    fn reversed(&self) -> PyResult<PyTensor> {
+        let axes: SmallVec<[usize; 6]> = (0..self.descriptor().ndim()).rev().collect();
+        Ok(PyTensor(self.0.transpose(&axes)?))
+    }
+
+    /// The field without its halo, on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((6, 6), halo=(1, (2, 0))).domain_view.shape
+    /// (4, 4)
+    #[getter]
+    fn domain_view(&self) -> PyTensor {
+        PyTensor(self.0.domain_view())
+    }
+
+    /// A copy in memory of its own that may be written, with the same layout, padding, alignment and labels. `MemoryError`
+    /// when that cannot be had.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
+    /// >>> field.copy().readonly, field.copy().dims
+    /// (False, ('K', 'I'))
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        Ok(PyTensor(copies::like(py, &self.0)?))
+    }
+
+    /// The field with its dimensions in another order, by number or label, on the same memory; reversed if none are given.
+    ///
+    /// `DimsError` unless each dimension is named once.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3, 4)).transpose("K", "I", "J").shape
+    /// (4, 2, 3)
+    #[pyo3(signature = (*axes))]
+    fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        Ok(PyTensor(self.0.transpose(&index::axes(&self.0, axes)?)?))
+    }
+
+    /// The field on the same memory, not to be written through this tensor or anything made from it.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
+    /// False
+    fn as_readonly(&self) -> PyTensor {
+        PyTensor(self.0.clone().into_readonly())
+    }
+
+    /// The field on another device, with the same layout and labels; itself if it is there already.
+    ///
+    /// Pinned and managed memory is called that of the host or of a CUDA device without a copy; otherwise it is copied, in
+    /// the given stream or else the current one of this thread. What is on the host then is complete. `DeviceError` where
+    /// that device cannot be had, `MemoryError` where there is no memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros(3)
+    /// >>> field.to_device("cpu") is field
+    /// True
+    #[pyo3(signature = (device, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, PyTensor>,
+        device: &Bound<'py, PyAny>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let (wanted, found) = (args::device(device)?, slf.get().descriptor().device());
+        let works = if found == Device::CPU { wanted } else { found };
+        stream::within(stream, works, || {
+            if wanted == found {
+                return Ok(slf.clone());
+            }
+            recycle::tensor(slf.py(), place::to(slf.py(), &slf.get().0, wanted, None)?)
+        })
+    }
+
+    /// A NumPy array on the same memory. `NoSuchBufferError` where the host cannot read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), backend="F")
+    /// >>> field.to_numpy().strides == field.strides
+    /// True
+    fn to_numpy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::view_of(slf)
+    }
+
+    /// A CuPy array on the same memory. `NoSuchBufferError` where a GPU cannot read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).to_cupy()
+    /// Traceback (most recent call last):
+    ///     ...
+    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
+    fn to_cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let device = slf.get().descriptor().device();
+        if !device.is_cuda() && device != Device::CUDA_MANAGED {
+            let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
+            return Err(Kind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
+        }
+        index::cupy(slf)
+    }
+
+    /// The array of the library that goes with the device, on the same memory: NumPy on the host, CuPy on a GPU.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.ones(2).to_ndarray()
+    /// array([1., 1.])
+    fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().descriptor().device().is_cuda() {
+            return index::cupy(slf);
+        }
+        export::numpy::view_of(slf)
+    }
+}
