@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::device::{DlpackPair, PyDevice};
 use super::errors::Kind;
 use super::index;
-use super::{args, arithmetic, attributes, copies, dtype, export, labels, pickle, place, recycle, stream};
+use super::{args, arithmetic, attributes, copies, cupy, dtype, export, labels, pickle, place, recycle, stream};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::tensor::Tensor;
@@ -177,7 +177,7 @@ impl PyTensor {
     fn device_data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let device = slf.get().descriptor().device();
         let reaches = device.is_cuda() || device == Device::CUDA_MANAGED;
-        reaches.then(|| index::cupy(slf)?.getattr(intern!(slf.py(), "data"))).transpose()
+        reaches.then(|| cupy::array(slf)?.getattr(intern!(slf.py(), "data"))).transpose()
     }
 
     /// The field with its dimensions, and their labels, in reverse order, on the same memory.
@@ -304,7 +304,7 @@ impl PyTensor {
             let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
             return Err(Kind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
         }
-        index::cupy(slf)
+        cupy::array(slf)
     }
 
     /// The array of the library that goes with the device, on the same memory: NumPy on the host, CuPy on a GPU.
@@ -314,7 +314,7 @@ impl PyTensor {
     /// array([1., 1.])
     fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().descriptor().device().is_cuda() {
-            return index::cupy(slf);
+            return cupy::array(slf);
         }
         export::numpy::view_of(slf)
     }
