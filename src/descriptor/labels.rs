@@ -163,15 +163,23 @@ impl Descriptor {
     /// Forgets what was stated, for these labels.
     #[inline(always)]
     pub(super) fn set_labels(&mut self, labels: Option<Arc<Labels>>) {
-        self.labels = labels;
         if self.restated.get_mut().is_some() {
-            self.restated = OnceLock::new();
+            self.forget_restated();
         }
+        self.labels = labels;
     }
 
+    /// Takes what counts for what was stated at first.
+    #[cold]
+    fn forget_restated(&mut self) {
+        self.labels = self.stated().cloned();
+        self.restated = OnceLock::new();
+    }
+
+    #[inline]
     fn labels_mut(&mut self) -> &mut Labels {
         if self.restated.get_mut().is_some() {
-            self.set_labels(self.stated().cloned());
+            self.forget_restated();
         }
         Arc::make_mut(self.labels.get_or_insert_default())
     }

@@ -14,6 +14,7 @@ use crate::tensor::Owner;
 
 /// Calls `acquire` of an object whose memory on `device` was found, and has `release` called when that is let go. What
 /// `__dlpack__` has handed over is ready to be used, and a wrapper passes on what the array inside it wants.
+#[inline(always)]
 pub(super) fn acquired<'py>(
     object: &Bound<'py, PyAny>,
     reader: &Reader,
@@ -22,10 +23,24 @@ pub(super) fn acquired<'py>(
     device: Device,
     reading: Reading,
 ) -> PyResult<Reading> {
-    let told = reader.labelled || reader.protocol == "dlpack" || request.seen.inner.get().is_some();
-    if told || !request.access.is_now() || !Facts::of(object)?.may_be_told(object) {
+    if reader.labelled || !request.access.is_now() || !Facts::of(object)?.may_be_told(object) {
         return Ok(reading);
     }
+    if reader.protocol == "dlpack" || request.seen.inner.get().is_some() {
+        return Ok(reading);
+    }
+    told(object, request, purpose, device, reading)
+}
+
+/// As [`acquired`], of an object that may want to be told.
+#[cold]
+fn told<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    purpose: Purpose,
+    device: Device,
+    reading: Reading,
+) -> PyResult<Reading> {
     if request.seen.interface.get().is_none() {
         let interface = Interface::of(object, request.device.or(request.near))?;
         let _ = request.seen.interface.set(interface);

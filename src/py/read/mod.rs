@@ -188,10 +188,8 @@ fn probe<'py>(
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<Found>> {
     for reader in &BY_TYPE {
-        if let Some(mut reading) = (reader.read)(object, request, purpose, descriptor)? {
-            if !reader.labelled {
-                reading = acquired::acquired(object, reader, request, purpose, descriptor.device(), reading)?;
-            }
+        if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
+            let reading = acquired::acquired(object, reader, request, purpose, descriptor.device(), reading)?;
             if descriptor.device() != Device::CPU {
                 return Ok(Some((in_order(object, request, purpose, descriptor, reading)?, reader)));
             }
