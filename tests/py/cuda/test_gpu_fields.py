@@ -123,7 +123,7 @@ def test_assignment(name: str, device: str) -> None:
     value = VALUES[name]()
     expected = np.array(held(value) if isinstance(value, dl.Tensor) else value, "f8")
     for index in (..., slice(None), (slice(None), slice(None))):
-        field = dl.zeros((5, 7), device=device, alignment_size=64)
+        field = dl.zeros((5, 7), device=device, alignment_size=64, dims="KI")
         field[index] = value
         assert (held(field) == np.broadcast_to(expected, (5, 7))).all()
     field = dl.zeros((5, 7), device=device)
@@ -136,9 +136,9 @@ def test_assignment(name: str, device: str) -> None:
 
 
 def test_assignment_from_a_device() -> None:
-    array = dl.zeros((5, 7))
+    array = dl.zeros((7, 5), dims="IK")
     array[...] = field_on("cuda:0")
-    assert (array.to_numpy() == numbers(5, 7)).all()
+    assert (array.to_numpy() == numbers(5, 7).T).all()
 
 
 def test_assignment_refuses() -> None:
