@@ -3,12 +3,12 @@
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyEllipsis, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::errors::Kind;
 use super::tensor::PyTensor;
-use super::{args, export, place, read, recycle};
+use super::{args, cupy, export, place, read, recycle};
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -86,7 +86,12 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, tensor) = (slf.py(), &slf.get().0);
     let Some(Basic { index, element }) = parse(tensor.descriptor(), key)? else {
-        return array(slf)?.get_item(key);
+        let on_host = !tensor.descriptor().device().is_cuda();
+        return if on_host {
+            export::numpy::view_of(slf)?.get_item(key)
+        } else {
+            cupy::with(slf, |array| array.get_item(key))
+        };
     };
     let view = recycle::tensor(py, tensor.view(&index)?)?;
     if element && tensor.descriptor().device().is_host_readable() {
@@ -177,20 +182,6 @@ fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
     }
 }
 
-/// The array of the library that goes with the device, on the same memory.
-fn array<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    if slf.get().0.descriptor().device().is_cuda() { cupy(slf) } else { export::numpy::view_of(slf) }
-}
-
-/// The CuPy array on the same memory.
-pub(super) fn cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    let py = slf.py();
-    let keywords = PyDict::new(py);
-    keywords.set_item(intern!(py, "copy"), false)?;
-    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
-    frameworks.call_method(intern!(py, "as_cupy"), (slf,), Some(&keywords))
-}
-
 /// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
 #[cold]
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
@@ -202,7 +193,13 @@ fn set_on_device(
 ) -> PyResult<()> {
     let (py, tensor) = (slf.py(), &slf.get().0);
     let Some(Basic { index, .. }) = parse(tensor.descriptor(), key)? else {
-        return cupy(slf)?.set_item(key, value);
+        // It reads what we have read; of the object itself it would ask to write.
+        let value = match array {
+            Some(array) if array.descriptor().device().is_cuda() => recycle::tensor(py, array.clone())?.into_any(),
+            Some(array) => export::numpy::view(py, array)?.into_any(),
+            None => value.clone(),
+        };
+        return cupy::with(slf, |array| array.set_item(key, value));
     };
     let selected = tensor.view(&index)?;
     let ours = value.cast_exact::<PyTensor>().is_ok();

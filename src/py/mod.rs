@@ -6,6 +6,7 @@ mod arithmetic;
 mod attributes;
 mod copies;
 mod cuda;
+mod cupy;
 mod descriptor;
 mod device;
 mod dtype;

@@ -152,7 +152,8 @@ def _locked(pairs: Sequence[SoftwareManagedGPUStorage]) -> Iterator[None]:
 
 
 def _pairs(values: Sequence[Any]) -> list[SoftwareManagedGPUStorage]:
-    return [value for value in values if isinstance(value, PairArithmetic)]
+    found: list[Any] = [value for value in values if isinstance(value, PairArithmetic)]
+    return found
 
 
 def _has_values(pair: SoftwareManagedGPUStorage, device: str | None) -> bool:

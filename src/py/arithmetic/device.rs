@@ -11,14 +11,12 @@ use super::name;
 use super::operands::{Array, Labels, Operand, Operands};
 use super::outputs::Outputs;
 use crate::arithmetic::Labelled;
-use crate::cuda::{Stream, current_stream};
 use crate::device::Device;
 use crate::layout::Spec;
-use crate::memory::cuda::with_kept_stream;
 use crate::py::errors::Kind;
 use crate::py::lookup::{self, Keyword};
 use crate::py::tensor::PyTensor;
-use crate::py::{export, index, place, recycle};
+use crate::py::{cupy, export, place, recycle};
 use crate::tensor::Tensor;
 
 /// CuPy's functions for reductions of ufuncs, most of which have no `reduce` there.
@@ -119,7 +117,7 @@ impl<'py> Library<'py> {
                 let there =
                     place::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
                 let wide = if is_so { there } else { there.arranged(space.dims(), space.shape())? };
-                index::cupy(&recycle::tensor(py, wide.into_readable())?)
+                cupy::array(&recycle::tensor(py, wide.into_readable())?)
             }
         }
     }
@@ -135,7 +133,7 @@ impl<'py> Library<'py> {
         };
         match self {
             Library::NumPy => export::numpy::view_of(&turned),
-            Library::CuPy { .. } => index::cupy(&turned),
+            Library::CuPy { .. } => cupy::array(&turned),
         }
     }
 
@@ -177,7 +175,7 @@ impl<'py> Library<'py> {
         }
         // Older ones take several results by position only.
         let arguments = PyTuple::new(py, inputs.iter().chain(outputs).collect::<SmallVec<[_; 4]>>())?;
-        on(module, *device, written, || function.call(arguments, keywords).map(drop))
+        cupy::on(module, *device, written, || function.call(arguments, keywords).map(drop))
     }
 
     /// Copies an array to all of a tensor, both as the library takes them.
@@ -190,7 +188,7 @@ impl<'py> Library<'py> {
         let assign = || to.set_item(to.py().Ellipsis(), from);
         match self {
             Library::NumPy => assign(),
-            Library::CuPy { module, device } => on(module, *device, std::slice::from_ref(written), assign),
+            Library::CuPy { module, device } => cupy::on(module, *device, std::slice::from_ref(written), assign),
         }
     }
 
@@ -223,7 +221,7 @@ impl<'py> Library<'py> {
         if takes_no_dtype(&name) && keywords.contains("dtype")? {
             keywords.del_item("dtype")?;
         }
-        on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
+        cupy::on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
     }
 }
 
@@ -249,32 +247,4 @@ fn function<'py>(module: &Bound<'py, PyModule>, name: &str) -> PyResult<Bound<'p
     module.getattr_opt(name)?.ok_or_else(|| {
         PyTypeError::new_err(format!("{name}: CuPy has no such ufunc; copy the tensors with to_device('cpu')"))
     })
-}
-
-/// Has CuPy work on a device, and orders what is done with the tensors it has written behind that.
-fn on<'py>(
-    cupy: &Bound<'py, PyModule>,
-    device: Device,
-    written: &[Bound<'py, PyTensor>],
-    work: impl FnOnce() -> PyResult<()>,
-) -> PyResult<()> {
-    let py = cupy.py();
-    let cuda = cupy.getattr(intern!(py, "cuda"))?;
-    let current = cuda.call_method1(intern!(py, "Device"), (device.id(),))?;
-    current.call_method0(intern!(py, "__enter__"))?;
-    let done = work().and_then(|()| {
-        let theirs: u64 =
-            cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
-        let ours = current_stream(device);
-        // CUDA's own 0 is the legacy default stream.
-        let theirs = Stream::new(device, theirs.max(1))?;
-        if theirs == ours {
-            return Ok(());
-        }
-        with_kept_stream(device, theirs, None, || {
-            written.iter().try_for_each(|tensor| Ok(tensor.get().0.hand_over(ours)?))
-        })
-    });
-    current.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
-    done
 }

@@ -6,7 +6,7 @@ use pyo3::types::PyMemoryView;
 
 use super::PyTensor;
 use crate::device::Device;
-use crate::py::index;
+use crate::py::cupy;
 
 #[pymethods]
 impl PyTensor {
@@ -30,7 +30,7 @@ impl PyTensor {
     fn device_data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let device = slf.get().descriptor().device();
         let reaches = device.is_cuda() || device == Device::CUDA_MANAGED;
-        reaches.then(|| index::cupy(slf)?.getattr(intern!(slf.py(), "data"))).transpose()
+        reaches.then(|| cupy::array(slf)?.getattr(intern!(slf.py(), "data"))).transpose()
     }
 
     /// Copies what the host modified to the device: nothing to do with one buffer. Here for code that uses any storage, as

@@ -8,7 +8,7 @@ use super::PyTensor;
 use crate::device::Device;
 use crate::py::errors::Kind;
 use crate::py::index;
-use crate::py::{args, copies, export, place, recycle, stream};
+use crate::py::{args, copies, cupy, export, place, recycle, stream};
 
 #[pymethods]
 impl PyTensor {
@@ -115,7 +115,7 @@ impl PyTensor {
             let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
             return Err(Kind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
         }
-        index::cupy(slf)
+        cupy::array(slf)
     }
 
     /// The array of the library that goes with the device, on the same memory: NumPy on the host, CuPy on a GPU.
@@ -125,7 +125,7 @@ impl PyTensor {
     /// array([1., 1.])
     fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().descriptor().device().is_cuda() {
-            return index::cupy(slf);
+            return cupy::array(slf);
         }
         export::numpy::view_of(slf)
     }

@@ -124,6 +124,7 @@ class ndarray:  # noqa: N801, what CuPy calls it
             # Else NumPy would read an element that is selected by integers alone.
             whole = keys if any(part is Ellipsis for part in keys) else (*keys, ...)
             return self._view(self.place[whole])
+        _here(self)
         arrays, host_key = _on_device(keys)
         with reading([self.place, *[array.place for array in arrays]]) as (values, *positions):
             return _holding(values[host_key(positions)])
@@ -131,8 +132,9 @@ class ndarray:  # noqa: N801, what CuPy calls it
     def __setitem__(self, key: Any, value: Any) -> None:
         keys = key if isinstance(key, tuple) else (key,)
         if any(_is_array(part) for part in keys):
+            _here(self)
             arrays, host_key = _on_device(keys)
-            source = asarray(value, self.dtype)
+            source = _here(asarray(value, self.dtype))
             with reading([array.place for array in (self, source, *arrays)]) as (values, new, *positions):
                 values[host_key(positions)] = new
                 write(self.place, values)
@@ -350,16 +352,20 @@ def _on_device(keys: tuple[Any, ...]) -> tuple[list[ndarray], Callable[[list[Hos
     return arrays, again
 
 
+def _here(array: ndarray) -> ndarray:
+    """The array, if it is on the current device."""
+    if array.data.device_id != Device.current():
+        raise ValueError(
+            f"The device where the array resides ({array.data.device_id}) is different from the current device "
+            f"({Device.current()}). Peer access is unavailable between these devices."
+        )
+    return array
+
+
 def _argument(value: Any) -> Any:
     """An array on the current device, or a number."""
     if _is_on_device(value):
-        array = asarray(value)
-        if array.data.device_id != Device.current():
-            raise ValueError(
-                f"The device where the array resides ({array.data.device_id}) is different from the current device "
-                f"({Device.current()}). Peer access is unavailable between these devices."
-            )
-        return array
+        return _here(asarray(value))
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return value
     raise TypeError(f"Unsupported type {type(value)}")

@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 import dlfield as dl
 from driver import Driver
 from storages import Counted
+from untyped import np
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -124,7 +124,7 @@ def operands(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(operands(), st.sampled_from([np.add, np.multiply, np.maximum, np.greater]))
-def test_any_operands(made: list[tuple[str, dict[str, Any]]], ufunc: np.ufunc) -> None:
+def test_any_operands(made: list[tuple[str, dict[str, Any]]], ufunc: Any) -> None:
     results = []
     for device in ("cuda:0", "cpu"):
         first, *others = (field(dims, device=device, **keywords) for dims, keywords in made)
@@ -406,11 +406,11 @@ def test_streams(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
         (np.add, "reduce", {"axis": 0, "where": True, "initial": 0}),
     ],
 )
-def test_what_cupy_cannot_do(ufunc: np.ufunc, method: str, keywords: dict[str, Any]) -> None:
+def test_what_cupy_cannot_do(ufunc: Any, method: str, keywords: dict[str, Any]) -> None:
     a = field()
     with pytest.raises(TypeError, match="CuPy"):
         # Not by `ufunc.reduce`: where what it asks raises, NumPy 2.4 keeps a reference to the array for good.
-        a.__array_ufunc__(ufunc, method, a, **keywords)  # type: ignore[attr-defined]
+        a.__array_ufunc__(ufunc, method, a, **keywords)
 
 
 def test_assignment_by_labels(copies: Counted) -> None:

@@ -157,13 +157,16 @@ KEYS: dict[str, Any] = {
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("name", [name for name in FIELDS if name != "managed"])
 def test_positions(cupy: Any, name: str, key: Any) -> None:
-    field = FIELDS[name]()
+    field, expected = FIELDS[name](), VALUES.copy()
+    found = field[key]
+    assert isinstance(found, cupy.ndarray)
+    assert found.device.id == field.device.id
     with cupy.cuda.Device(field.device.id):
-        found = field[key]
-        assert isinstance(found, cupy.ndarray)
         assert cupy.asnumpy(found).tolist() == VALUES[key].tolist()
         found[...] = -1
     assert on_host(field).tolist() == VALUES.tolist()
+    field[key] = expected[key] = -1
+    assert on_host(field).tolist() == expected.tolist()
 
 
 # One value for each position: which of several the same element gets, CuPy leaves open.
@@ -192,6 +195,19 @@ def test_positions_on_the_device(cupy: Any, copies: Counted) -> None:
     field[positions] = found * 2
     assert copies.are(0, 0)
     assert on_host(field)[[2, 0]].tolist() == (VALUES[[2, 0]] * 2).tolist()
+
+
+@pytest.mark.usefixtures("cupy")
+def test_a_storage_is_only_read_where_it_is_assigned_to_positions(copies: Counted) -> None:
+    field, values = field_on(), storage.storage(-VALUES[:2], device="gpu")
+    values.synchronize()
+    copies = Counted(copies.driver)
+    field[np.array([1, 3])] = values
+    # The positions.
+    assert copies.are(1, 0)
+    assert isinstance(values, storage.SoftwareManagedGPUStorage)
+    assert values.sync_state.state == storage.SyncState.SYNC_CLEAN
+    assert on_host(field)[[1, 3]].tolist() == (-VALUES[:2]).tolist()
 
 
 def test_assignment_of_a_cupy_array(cupy: Any, copies: Counted) -> None:
@@ -245,6 +261,20 @@ def test_we_work_after_cupy(cupy: Any, streams: str) -> None:
         made = dl.from_dlpack(array * 2)
         assert on_host(made).tolist() == [[8.0] * 6] + [[2.0] * 6] * 3
         del field, array, made
+
+
+@streams
+def test_positions_come_in_order(cupy: Any, streams: str) -> None:
+    """Between what we do before and after."""
+    with working_on(cupy, streams):
+        field, new = dl.full(SHAPE, 2.0, device="cuda:0"), dl.full((2, 6), 5.0, device="cuda:0")
+        field[[0, 2]] = new
+        new[...] = 0
+        found = field[[0, 1]]
+        field[1] = 1
+        assert on_host(field).tolist() == [[5.0] * 6, [1.0] * 6, [5.0] * 6, [2.0] * 6]
+        assert cupy.asnumpy(found).tolist() == [[5.0] * 6, [2.0] * 6]
+        del field, new, found
 
 
 @streams

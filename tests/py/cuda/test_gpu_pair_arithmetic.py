@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from dlfield import storage
 from dlfield.storage import SoftwareManagedGPUStorage
 from driver import Driver
 from storages import CLEAN, DEVICE, HOST, Counted, device_side, on_device, on_host
+from untyped import np
 
 pytestmark = pytest.mark.usefixtures("cupy")
 

@@ -1,0 +1,60 @@
+//! CuPy, which does on a device what NumPy does on the host.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule};
+
+use super::tensor::PyTensor;
+use crate::cuda::{Stream, current_stream};
+use crate::device::Device;
+use crate::memory::cuda::with_kept_stream;
+
+/// The CuPy array on the memory of a tensor.
+pub(super) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "copy"), false)?;
+    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
+    frameworks.call_method(intern!(py, "as_cupy"), (tensor,), Some(&keywords))
+}
+
+/// Has CuPy work with the array on the memory of a tensor, on its device and in order with our work.
+pub(super) fn with<'py, T>(
+    tensor: &Bound<'py, PyTensor>,
+    work: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<T> {
+    // The import says what is missing, if anything is.
+    let array = array(tensor)?;
+    let module = tensor.py().import(intern!(tensor.py(), "cupy"))?;
+    let device = tensor.get().0.descriptor().device();
+    on(&module, device, std::slice::from_ref(tensor), || work(array))
+}
+
+/// Has CuPy work on a device, and orders what is done with the tensors it has used behind that.
+pub(super) fn on<'py, T>(
+    cupy: &Bound<'py, PyModule>,
+    device: Device,
+    used: &[Bound<'py, PyTensor>],
+    work: impl FnOnce() -> PyResult<T>,
+) -> PyResult<T> {
+    let py = cupy.py();
+    let cuda = cupy.getattr(intern!(py, "cuda"))?;
+    let current = cuda.call_method1(intern!(py, "Device"), (device.id(),))?;
+    current.call_method0(intern!(py, "__enter__"))?;
+    let done = work().and_then(|found| {
+        let theirs: u64 =
+            cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
+        let ours = current_stream(device);
+        // CUDA's own 0 is the legacy default stream.
+        let theirs = Stream::new(device, theirs.max(1))?;
+        if theirs == ours {
+            return Ok(found);
+        }
+        with_kept_stream(device, theirs, None, || {
+            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.hand_over(ours)?))
+        })?;
+        Ok(found)
+    });
+    current.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
+    done
+}
