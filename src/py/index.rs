@@ -165,21 +165,28 @@ fn set_on_host(
 }
 
 /// A value with the labels and sizes of the tensor that it is assigned to; `None` where there is nothing to be done, or it goes
-/// by position: an array that states no labels, and a tensor whose standard ones do not fit.
+/// by position: an array that states no labels, and a tensor of ours whose labels nobody stated, where it has as many dimensions
+/// as there are, or its standard labels are not among them. Sizes decide nothing of that.
 fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
     let stated = value.descriptor().dims().is_some();
-    if !stated && (!ours || to.descriptor().dims().is_none() && value.descriptor().ndim() == to.descriptor().ndim()) {
+    let as_many = value.descriptor().ndim() == to.descriptor().ndim();
+    if !stated && (!ours || as_many) {
         return Ok(None);
     }
-    let dims = to.dims();
-    if value.dims() == dims && value.descriptor().shape() == to.descriptor().shape() {
+    let (dims, own) = (to.dims(), value.dims());
+    if own == dims && value.descriptor().shape() == to.descriptor().shape() {
         return Ok(None);
     }
-    match value.broadcast_to(&dims, to.descriptor().shape()) {
-        Ok(turned) => Ok(Some(turned)),
-        Err(_) if !stated => Ok(None),
-        Err(error) => Err(error.into()),
+    if !stated && own.iter().any(|label| !dims.iter().any(|known| known == label)) {
+        return Ok(None);
     }
+    value.broadcast_to(&dims, to.descriptor().shape()).map(Some).map_err(|error| {
+        let kind = if matches!(error, Error::Dims(_)) { Kind::Dims } else { Kind::Layout };
+        kind.error(format!(
+            "value: {error}; dims ({own}) go to dims ({dims}) by label: label it otherwise with from_dlpack(value, dims=...), or \
+             assign value.to_numpy() by position"
+        ))
+    })
 }
 
 /// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.

@@ -294,16 +294,26 @@ def test_assignment_goes_by_labels() -> None:
 
 
 def test_assignment_of_what_states_no_labels_goes_by_position() -> None:
-    box = dl.zeros((2, 3, 4), dims="KJI")
-    rows = numbered((3, 4))
-    assert rows.dims == ("I", "J")
-    box[...] = rows
-    assert (box.to_numpy() == rows.to_numpy()).all()
     square = dl.zeros((3, 3), dims="JI")
-    square[...] = numbered((3, 3)).to_numpy()
-    assert square[0, 1] == 2
-    square[...] = numbered((3, 3))
-    assert square[0, 1] == 4, "the standard labels I, J fit"
+    for value in (numbered((3, 3)), numbered((3, 3)).to_numpy()):
+        square[...] = value
+        assert square[0, 1] == 2
+    row = dl.zeros((2, 3), dims="KJ")
+    row[1] = numbered((3,))
+    assert row.to_numpy()[1].tolist() == [1, 2, 3]
+    box = dl.zeros((2, 3), dims="K0")
+    box[...] = numbered((3,))
+    assert box.to_numpy().tolist() == [[1, 2, 3], [1, 2, 3]], "there is no I"
+
+
+def test_standard_labels_count_where_dimensions_are_missing() -> None:
+    """Whatever the sizes: nothing changes its meaning when a field becomes square."""
+    for size in (3, 4):
+        box = dl.zeros((4, size))
+        box[...] = numbered((4,))
+        assert (box.to_numpy() == np.arange(1, 5)[:, None]).all()
+    with pytest.raises(dl.LayoutError, match=r'"I" cannot become 4.*\(I\) go to dims \(I, J\) by label.*value.to_numpy\(\)'):
+        dl.zeros((4, 3))[...] = numbered((3,))
 
 
 def test_assignment_of_foreign_labelled_arrays(xarray: Any) -> None:

@@ -20,8 +20,6 @@ def torch_with_what_it_keeps() -> Any:
     torch = pytest.importorskip("torch")
     if not torch.backends.cuda.is_built():
         pytest.skip("PyTorch was built without CUDA")
-    # Else each test's collection would look through all of it.
-    gc.freeze()
     assert DRIVER is not None
     with DRIVER.on(0):
         for device in range(DRIVER.device_count):

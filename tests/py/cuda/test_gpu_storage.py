@@ -107,7 +107,7 @@ def test_where_a_value_is_written(value: Callable[[], Any], device: bool) -> Non
 
 def test_a_value_with_the_data_interface_is_acquired_and_released() -> None:
     log: list[str] = []
-    inside = on_gpu(np.ones(3))
+    inside = dl.ones(3, dims="J", device="cuda:0")
     entry = {**inside.__gt_data_interface__["gpu"]}
     entry |= {"acquire": lambda: log.append("acquire"), "release": lambda: log.append("release")}
     field = pair()

@@ -73,6 +73,6 @@ def test_a_data_array_has_the_interface() -> None:
     data_array = xarray.DataArray(array, dims=("J", "I"))
     with dl.Signature(x=dl.FieldSpec("f8", "IJ", access="rw")).bind(x=data_array) as fields:
         assert fields.x.shape == (3, 4)
-    field = storage.zeros((4, 3), device="gpu")
+    field = storage.zeros((3, 4), device="gpu")
     field[...] = data_array
-    assert (np.asarray(field) == array).all()
+    assert (np.asarray(field) == array.T).all()

@@ -88,7 +88,7 @@ class Storages(RuleBasedStateMachine):
 
     @initialize(target=views)
     def start(self) -> Any:
-        return multiple(*(self.view(storage.zeros(SHAPE, device="gpu", halo=(1, 1))) for _ in range(2)))
+        return multiple(*(self.view(storage.zeros(SHAPE, dims="IJ", device="gpu", halo=(1, 1))) for _ in range(2)))
 
     def view(self, field: Any) -> View:
         model = Model(np.zeros(SHAPE))
@@ -132,13 +132,15 @@ class Storages(RuleBasedStateMachine):
 
     @rule(view=views, other=views)
     def write_a_storage(self, view: View, other: View) -> None:
-        if view.values.shape != other.values.shape or view.model is other.model:
+        # By labels: those of a turned view are turned.
+        values = other.values if view.field.dims == other.field.dims else other.values.T
+        if view.values.shape != values.shape or view.model is other.model:
             return
         side = "device" if other.model.device else "host"
         with counted(view.model, other.model):
             view.field[...] = other.field
             view.model.written(side, whole=view.values.size == view.model.values.size)
-        view.values[...] = other.values
+        view.values[...] = values
 
     @rule(view=views)
     def read_on_the_host(self, view: View) -> None:
@@ -221,7 +223,7 @@ class Storages(RuleBasedStateMachine):
 
     @rule(view=views, device=st.sampled_from(["cpu", "cuda:0"]), way=st.sampled_from(["array", "dlpack", "assigned"]))
     def copy_to_a_tensor(self, view: View, device: str, way: str) -> None:
-        target = dl.zeros(view.values.shape, device=device)
+        target = dl.zeros(view.values.shape, dims=view.field.dims, device=device)
         with counted(view.model):
             if way == "array":
                 target = dl.from_array(view.field, device=device)

@@ -64,6 +64,8 @@ def watched(request: pytest.FixtureRequest, driver: Driver) -> Iterator[None]:
     driver.settle()
     driver.reset()
     before, context = driver.report(), driver.context()
+    # What is there already is none of the test's: to look through the frameworks takes longer than most tests.
+    gc.freeze()
     yield
     gc.collect()
     assert driver.context() == context, "the thread's context was changed"
