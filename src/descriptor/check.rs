@@ -37,8 +37,9 @@ impl Descriptor {
             reach = reach.saturating_add(last.wrapping_mul(step.wrapping_abs()));
             count = count.saturating_mul(*from_shape);
         }
-        (self.ptr, self.device, self.dtype, self.readonly) = (ptr, device, dtype, readonly);
-        self.set_labels(None);
+        // Nothing was restated: who fills a description in place has it alone, blank or filled in the same way before.
+        debug_assert!(self.restated.get().is_none(), "filled in place while others have it");
+        (self.ptr, self.device, self.dtype, self.readonly, self.labels) = (ptr, device, dtype, readonly, None);
         // An element has at most 16 bytes.
         let address = ptr.addr();
         let near = |bytes: usize| address > bytes && address < 1 << 62;

@@ -149,6 +149,7 @@ impl Descriptor {
 
     /// In place a description of no field.
     #[cfg(feature = "python")]
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.ptr = std::ptr::null_mut();
         self.numbers.room(1).0[0] = 0;

@@ -23,7 +23,7 @@ pub(super) fn acquired<'py>(
     device: Device,
     reading: Reading,
 ) -> PyResult<Reading> {
-    if reader.labelled || !request.access.is_now() || !Facts::of(object)?.may_be_told(object) {
+    if reader.labelled || request.plain.get() || !request.access.is_now() || !Facts::of(object)?.may_be_told(object) {
         return Ok(reading);
     }
     if reader.protocol == "dlpack" || request.seen.inner.get().is_some() {

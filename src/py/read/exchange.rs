@@ -48,6 +48,8 @@ pub(super) fn read(
     if facts.library == Library::Torch && check_lazy(object, descriptor)? {
         reading = again(object, table, request, purpose, descriptor, &reading)?;
     }
+    // What an object has to call is among what says labels.
+    request.plain.set(!facts.may_be_labelled(object));
     // Most calls are over here: what follows is out of their way.
     if descriptor.device() == Device::CPU
         && request.stream.is_none()

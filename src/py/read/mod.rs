@@ -81,6 +81,9 @@ struct Request<'a, 'py> {
     stream: Option<&'a Bound<'py, PyAny>>,
     /// The number of the stream on which the producer may still be at work on the memory, if it says.
     producer: Cell<Option<i64>>,
+    /// Whether a reader that has looked says that the object has neither labels nor anything to call. To look again takes as
+    /// long as to read a small number of numbers.
+    plain: Cell<bool>,
     /// Whether the object was found in another one.
     inside: bool,
     seen: Seen<'py>,
@@ -262,7 +265,8 @@ fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
 
 /// Whether the object may state labels that the reader has not brought along.
 fn may_state_labels(object: &Bound<'_, PyAny>, reader: &Reader, request: &Request<'_, '_>) -> PyResult<bool> {
-    Ok(request.seen.inner.get().is_some() || !reader.labelled && Facts::of(object)?.may_be_labelled(object))
+    let unlabelled = reader.labelled || request.plain.get();
+    Ok(request.seen.inner.get().is_some() || !unlabelled && Facts::of(object)?.may_be_labelled(object))
 }
 
 /// The labels for what a reader found: those given, and what the object states of the others.
