@@ -312,7 +312,9 @@ def test_standard_labels_count_where_dimensions_are_missing() -> None:
         box = dl.zeros((4, size))
         box[...] = numbered((4,))
         assert (box.to_numpy() == np.arange(1, 5)[:, None]).all()
-    with pytest.raises(dl.LayoutError, match=r'"I" cannot become 4.*\(I\) go to dims \(I, J\) by label.*value.to_numpy\(\)'):
+    with pytest.raises(
+        dl.LayoutError, match=r'"I" cannot become 4.*\(I\) go to dims \(I, J\) by label.*value.to_numpy\(\)'
+    ):
         dl.zeros((4, 3))[...] = numbered((3,))
 
 
