@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from dlfield import _native
 from dlfield._native import DimsError, DTypeError, LayoutError, Tensor
 from dlfield.storage.parameters import Parameters
 
-__all__ = ["check_pair", "check_parameters"]
+__all__ = ["check_pair", "check_parameters", "check_shape"]
+
+
+def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
+    """Raise an error where a buffer has not the shape that the caller says; None is any."""
+    if shape is None:
+        return
+    try:
+        wanted = (operator.index(shape),)
+    except TypeError:
+        wanted = tuple(shape)
+    if wanted != found:
+        raise LayoutError(f"shape: found {wanted}, but {name} has {found}")
 
 
 def check_parameters(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> None:
     """Raise an error where a buffer is not what the parameters say."""
-    if shape is not None and tuple(shape) != buffer.shape:
-        raise LayoutError(f"shape: found {tuple(shape)}, but {name} has {buffer.shape}")
-    if dtype is not None and np.dtype(dtype) != buffer.dtype:
-        raise DTypeError(f"dtype: found {np.dtype(dtype)}, but {name} has {buffer.dtype}; storage() copies and casts")
+    check_shape(name, buffer.shape, shape)
+    if dtype is not None:
+        # Only an allocation knows the names of all types, and those of other libraries.
+        wanted = _native.empty((), dtype, device="cpu")
+        if wanted.ndim > 0 or wanted.dtype != buffer.dtype:
+            raise DTypeError(f"dtype: found {dtype}, but {name} has {buffer.dtype}; storage() copies and casts")
     defaults, layout = parameters.get("defaults"), parameters.get("layout")
     if defaults is not None or layout is not None:
         # An allocation of nothing has the layout that is meant.
@@ -44,6 +57,8 @@ def check_pair(host: Tensor, device: Tensor) -> None:
         raise LayoutError(f"device_data: its layout {device.layout} must be that of data, {host.layout}")
     if host.dims != device.dims:
         raise DimsError(f"device_data: its dims {device.dims} must be those of data, {host.dims}")
+    if host.halo != device.halo:
+        raise LayoutError(f"device_data: its halo {device.halo} must be that of data, {host.halo}; or pass halo")
 
 
 def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
