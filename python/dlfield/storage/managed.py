@@ -381,9 +381,12 @@ def _unpickled(values: Tensor, device: str) -> SoftwareManagedGPUStorage:
 
 
 def _plain_key(key: Any) -> Any:
-    """Return an index with the storages in it as NumPy arrays."""
+    """Return an index with the arrays in it as those of NumPy, wherever they are."""
     if isinstance(key, tuple):
         return tuple(_plain_key(part) for part in key)
     if isinstance(key, SoftwareManagedGPUStorage):
         return key.__array__(copy=True)
-    return key.to_device("cpu").to_numpy() if isinstance(key, Tensor) else key
+    if isinstance(key, (int, slice, list, np.ndarray, np.generic)):
+        return key
+    found = _native._source(key, "cpu")
+    return key if found is None else found.to_device("cpu").to_numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +14,7 @@ import dlfield as dl
 from dlfield import storage
 from dlfield.storage import SyncState
 from driver import Driver
+from fakes_interfaces import Exposing
 from storages import CLEAN, DEVICE, HOST, Counted, on_device, on_gpu, on_host, pair
 
 
@@ -114,3 +116,23 @@ def test_a_stencil_takes_elements_that_interfaces_have_no_name_for(device: str, 
     other = "cpu" if device != "cpu" else "cuda:0"
     found = dl.from_array(field, device=other).to_device("cpu").to_numpy().astype(float)
     assert math.isclose(found.sum(), 25.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["on the host", "on the device", "of CuPy", "with the data interface", "in managed memory"]
+)
+def test_positions_may_be_anywhere(name: str, cupy: Any) -> None:  # noqa: ARG001
+    positions = np.array([0, 2])
+    interface = {None: {**positions.__array_interface__}}
+    keys: dict[str, Callable[[], Any]] = {
+        "on the host": lambda: dl.from_array(positions),
+        "on the device": lambda: on_gpu(positions),
+        "of CuPy": lambda: on_gpu(positions).to_cupy(),
+        "with the data interface": lambda: Exposing(__gt_data_interface__=interface, kept=positions),
+        "in managed memory": lambda: dl.from_array(positions, device="cuda_managed"),
+    }
+    key, field = keys[name](), pair()
+    field[key] = 2.0
+    field[key, 0] = 3.0
+    assert on_device(field)[:, :2].tolist() == [[3, 2], [0, 0], [3, 2], [0, 0]]
+    assert field[key].tolist() == [[3, 2, 2], [3, 2, 2]]
