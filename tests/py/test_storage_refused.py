@@ -61,3 +61,34 @@ def test_a_class_derived_from_a_storage_is_one() -> None:
     derived = type("Derived", (storage.SoftwareManagedGPUStorage,), {"__slots__": ()})
     assert issubclass(derived, storage.Storage)
     assert not issubclass(derived, storage.CPUStorage)
+
+
+@pytest.mark.parametrize("state", [3, -1, 1.0, "clean", None, np.array([1, 2])])
+def test_a_state_is_one_of_three(state: Any) -> None:
+    with pytest.raises(dl.ExchangeError, match="state: found"):
+        SyncState(state)
+    assert repr(SyncState(True)) == "SyncState(SYNC_HOST_DIRTY)"
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"alignment_size": "x"}, "alignment_size"),
+        ({"alignment_size": 2.5}, "alignment_size"),
+        ({"alignment_size": 0}, "alignment_size"),
+        ({"alignment_size": 8, "aligned_index": 3}, "aligned_index"),
+        ({"alignment_size": 8, "aligned_index": (0,)}, "aligned_index"),
+        ({"aligned_index": (0,)}, "aligned_index"),
+    ],
+)
+def test_an_alignment_is_refused_as_in_allocations(keywords: Any, says: str) -> None:
+    with pytest.raises((dl.LayoutError, TypeError), match=says):
+        storage.as_storage(np.zeros((4, 3)), **keywords)
+    with pytest.raises((dl.LayoutError, TypeError), match=says):
+        storage.zeros((4, 3), **keywords)
+
+
+@pytest.mark.parametrize(("name", "given"), [("data", ([1.0],)), ("device_data", (None, [1.0]))])
+def test_values_without_memory_have_to_be_copied(name: str, given: tuple[Any, ...]) -> None:
+    with pytest.raises(dl.NotAnArrayError, match=rf"^{name}: <class 'list'>.*storage\(\)"):
+        storage.as_storage(*given)

@@ -250,7 +250,12 @@ def _one_side(data: SoftwareManagedGPUStorage, where: Placement) -> tuple[Any, A
 
 def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
     """Return the tensor on a buffer, with the labels that are given."""
-    side = _native._look(buffer).device if on_device or isinstance(buffer, Tensor) else None
+    name = "device_data" if on_device else "data"
+    try:
+        found = _native._look(buffer).device
+    except NotAnArrayError:
+        raise NotAnArrayError(f"{name}: {type(buffer)} has no memory of an array; storage() copies values") from None
+    side = found if on_device or isinstance(buffer, Tensor) else None
     if on_device and side is not None and side.type in ("cpu", "cuda_host"):
         raise NoSuchBufferError(f"device_data: found a buffer on {side}, must be one of a device; pass it as data")
     tensor = _native.from_dlpack(buffer, device=side, copy=False, dims=parameters.get("dims"))

@@ -70,18 +70,16 @@ def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
 
 def _check_alignment(name: str, buffer: Tensor, parameters: Parameters) -> None:
     alignment, index = parameters.get("alignment_size"), parameters.get("aligned_index")
-    if index is not None and len(index) != buffer.ndim:
-        raise LayoutError(
-            f"aligned_index: found {len(index)} entries, must be one for each of {buffer.ndim} dimensions"
-        )
+    if alignment is None and index is None:
+        return
+    # An allocation of nothing takes only what is right.
+    like = _native.empty((0,) * buffer.ndim, buffer.dtype, alignment_size=alignment, aligned_index=index, device="cpu")
     if alignment is None or buffer.size == 0:
         return
-    if int(alignment) < 1:
-        raise LayoutError(f"alignment_size: found {int(alignment)}, must be 1 or more")
-    place = [int(at) for at in index] if index is not None else [lower for lower, _ in buffer.halo]
+    place = like.aligned_index if index is not None else [lower for lower, _ in buffer.halo]
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
-    if address % int(alignment):
+    if address % like.alignment_size:
         raise LayoutError(
-            f"alignment_size: found {int(alignment)}, but the address of {name} at {tuple(place)} is no multiple of "
-            "it; storage() copies into aligned memory"
+            f"alignment_size: found {like.alignment_size}, but the address of {name} at {tuple(place)} is no multiple "
+            "of it; storage() copies into aligned memory"
         )
