@@ -13,7 +13,7 @@ from dlfield.storage.kinds import Storage, memory_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 from dlfield.storage.parameters import Parameters, Placement, is_on_device, labels_of, placement
 from dlfield.storage.state import SyncState
-from dlfield.storage.validate import check_pair, check_parameters
+from dlfield.storage.validate import check_pair, check_parameters, check_shape
 
 __all__ = ["as_storage", "storage"]
 
@@ -74,11 +74,12 @@ def storage(
         return as_storage(data, device_data, sync_state=sync_state, shape=shape, dtype=dtype, **parameters)
     if data is None and device_data is None:
         return _without_data(shape, dtype, sync_state, parameters)
+    _check_type(sync_state)
     if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
         # Nobody changes what its state says until the side that is up to date has been copied.
         with data.sync_state.lock:
             return _copied(data, None, sync_state, shape, dtype, parameters)
-    return _copied(_array(data), device_data, sync_state, shape, dtype, parameters)
+    return _copied(_array(data), _array(device_data), sync_state, shape, dtype, parameters)
 
 
 def _copied(
@@ -88,10 +89,11 @@ def _copied(
     host, device, state = _sources(data, device_data, sync_state)
     labels = labels_of(parameters)
     like = host if host is not None else device
-    _check_shape(shape, like)
+    sizes = _native._look(like).shape
+    check_shape("the data", sizes, shape)
+    if device is not None and _native._look(device).shape != sizes:
+        raise LayoutError(f"device_data: its shape {_native._look(device).shape} must be that of data, {sizes}")
     both = where.is_pair and host is not None and device is not None and state == SyncState.SYNC_CLEAN
-    if both:
-        _check_shape(_native._look(host).shape, device)
     on_host = host is not None and state != SyncState.SYNC_DEVICE_DIRTY
     # The side that is up to date, and nearer to where the values go.
     if on_host and device is not None and state == SyncState.SYNC_CLEAN and where.device is not None:
@@ -101,7 +103,7 @@ def _copied(
     def made(side: str, values: Any) -> Tensor:
         tensor = _native.empty_like(source, dtype, device=side, **labels)
         if values is not None:
-            tensor[...] = values
+            tensor[...] = values if labels["dims"] is None else _labelled(values, tensor)
         return tensor
 
     if not where.is_pair:
@@ -157,6 +159,7 @@ def as_storage(
     """
     if data is None and device_data is None:
         return _without_data(shape, dtype, sync_state, parameters)
+    _check_type(sync_state)
     where = placement(parameters, data, device_data)
     if isinstance(device_data, SoftwareManagedGPUStorage) or (
         isinstance(data, SoftwareManagedGPUStorage) and device_data is not None
@@ -173,11 +176,12 @@ def as_storage(
     for name, buffer in (("data", host), ("device_data", device)):
         if buffer is not None:
             check_parameters(name, buffer, shape, dtype, parameters)
+    _check_sides(host, device, where.device if parameters.get("device") is not None else None)
     if host is not None and device is not None:
         check_pair(host, device)
     if where.is_pair:
         assert where.device is not None
-        return _paired(host, device, where.device, sync_state)
+        return _paired(host, device, where.device, sync_state, parameters)
     if host is not None and device is not None and device_data is not None:
         raise LayoutError(f"managed: found {where.managed!r} with two buffers, must be 'gt4py'; or pass one buffer")
     if sync_state is not None and not isinstance(data, SoftwareManagedGPUStorage):
@@ -186,6 +190,9 @@ def as_storage(
     wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
     if found is None or memory_of(found) != wanted:
         raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
+    if isinstance(data, SoftwareManagedGPUStorage):
+        # From now on it can be written to unseen.
+        data._side(None if where.device is None else str(data.device), "rw")
     return found
 
 
@@ -237,15 +244,18 @@ def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> 
 
 
 def _one_side(data: SoftwareManagedGPUStorage, where: Placement) -> tuple[Any, Any]:
-    """Return the buffer that is wanted of two, which from then on can be written to unseen."""
-    if where.device is None:
-        return data._side(None, "rw"), None
-    return None, data._side(str(data.device), "rw")
+    """Return the buffer that is wanted of two."""
+    return (data._host, None) if where.device is None else (None, data._device)
 
 
 def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
     """Return the tensor on a buffer, with the labels that are given."""
-    side = _native._look(buffer).device if on_device or isinstance(buffer, Tensor) else None
+    name = "device_data" if on_device else "data"
+    try:
+        found = _native._look(buffer).device
+    except NotAnArrayError:
+        raise NotAnArrayError(f"{name}: {type(buffer)} has no memory of an array; storage() copies values") from None
+    side = found if on_device or isinstance(buffer, Tensor) else None
     if on_device and side is not None and side.type in ("cpu", "cuda_host"):
         raise NoSuchBufferError(f"device_data: found a buffer on {side}, must be one of a device; pass it as data")
     tensor = _native.from_dlpack(buffer, device=side, copy=False, dims=parameters.get("dims"))
@@ -255,7 +265,9 @@ def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
     return tensor
 
 
-def _paired(host: Tensor | None, device: Tensor | None, gpu: str, sync_state: SyncState | None) -> Storage:
+def _paired(
+    host: Tensor | None, device: Tensor | None, gpu: str, sync_state: SyncState | None, parameters: Parameters
+) -> Storage:
     one_sided = SyncState.SYNC_HOST_DIRTY if device is None else SyncState.SYNC_DEVICE_DIRTY
     alone = host is None or device is None
     if sync_state is None:
@@ -268,13 +280,28 @@ def _paired(host: Tensor | None, device: Tensor | None, gpu: str, sync_state: Sy
             raise ExchangeError(f"{name}: it is read-only, and what is modified on the other side is copied to it")
     if host is None:
         assert device is not None
-        host = _native.empty_like(device, device="cpu")
+        host = _native.empty_like(device, device="cpu", **labels_of(parameters))
     if device is None:
-        device = _native.empty_like(host, device=gpu)
+        device = _native.empty_like(host, device=gpu, **labels_of(parameters))
     return SoftwareManagedGPUStorage.whole(host, device, sync_state)
 
 
-def _check_shape(shape: Any, like: Any) -> None:
-    found = _native._look(like).shape
-    if shape is not None and tuple(shape) != found:
-        raise LayoutError(f"shape: found {tuple(shape)}, but the data has {found}")
+def _labelled(values: Any, like: Tensor) -> Any:
+    """Return values with the labels of a tensor of their shape, whatever they were called before."""
+    found = _native._source(values, like.device)
+    return values if found is None else _native.from_dlpack(found, dims=like.dims)
+
+
+def _check_type(sync_state: Any) -> None:
+    if sync_state is not None and not isinstance(sync_state, SyncState):
+        raise ExchangeError(f"sync_state: found {sync_state!r}, must be a SyncState, as SyncState({sync_state!r})")
+
+
+def _check_sides(host: Tensor | None, device: Tensor | None, wanted: str | None) -> None:
+    """Raise an error where a buffer is not on its side, or on another device than the caller says."""
+    if host is not None and memory_of(host) == "device":
+        raise NoSuchBufferError(f"data: found a buffer on {host.device}, must be one of the host beside device_data")
+    if wanted is None or device is None or device.device.type == "cuda_managed":
+        return
+    if device.device != wanted:
+        raise NoSuchBufferError(f"device: found {wanted!r}, but the buffer is on {device.device}; storage() copies")

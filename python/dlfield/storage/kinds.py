@@ -29,7 +29,7 @@ class _Kind(type):
         return isinstance(instance, cls._classes)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return subclass in cls._classes or super().__subclasscheck__(subclass)
+        return issubclass(subclass, cls._classes) or super().__subclasscheck__(subclass)
 
     def __call__(cls, *_arguments: object, **_keywords: object) -> Never:
         raise TypeError(f"{cls.__name__} is there to check types with; storage(), zeros() and the like make one")

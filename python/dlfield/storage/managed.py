@@ -9,7 +9,7 @@ import numpy.typing as npt
 from typing_extensions import CapsuleType
 
 from dlfield import _native
-from dlfield._native import Device, Tensor, empty_like
+from dlfield._native import Device, Error, Tensor, empty_like
 from dlfield.storage.arithmetic import PairArithmetic
 from dlfield.storage.state import SyncState
 
@@ -206,17 +206,21 @@ class SoftwareManagedGPUStorage(PairArithmetic):
     def __setitem__(self, key: Any, value: Any, /) -> None:
         # What belongs to others is asked before the lock is taken, as they may have locks of their own.
         key, (value, on_device) = _plain_key(key), self._source(value)
+        side, mark = (self._device, self.set_device_modified) if on_device else (self._host, self.set_host_modified)
         with self._state.lock:
-            if on_device:
-                if not self._covers(key):
-                    self.host_to_device()
-                self._device[key] = value
-                self.set_device_modified()
-            else:
-                if not self._covers(key):
-                    self.device_to_host()
-                self._host[key] = value
-                self.set_host_modified()
+            if not self._covers(key):
+                (self.host_to_device if on_device else self.device_to_host)()
+            behind = SyncState.SYNC_HOST_DIRTY if on_device else SyncState.SYNC_DEVICE_DIRTY
+            try:
+                side[key] = value
+            except (Error, IndexError, ValueError):
+                # Found before anything was written.
+                raise
+            except BaseException:
+                if self._state.state != behind:
+                    mark()
+                raise
+            mark()
 
     def copy(self) -> Self:
         """Return a storage with the same parameters, a copy of the values and a state of its own."""
@@ -309,7 +313,9 @@ class SoftwareManagedGPUStorage(PairArithmetic):
         # Of what is not the host's buffer as it is, the device's says what it thinks.
         on_host = dl_device in (_CPU, self._host.__dlpack_device__())
         side = self._host if on_host else self._device
-        is_copied = copy or dl_device not in (None, _CPU, side.__dlpack_device__())
+        # Managed memory goes by the name of any CUDA device.
+        is_at_hand = dl_device in (None, _CPU, side.__dlpack_device__()) or side.device.type == "cuda_managed"
+        is_copied = copy or not is_at_hand
         with self._state.lock:
             (self.device_to_host if on_host else self.host_to_device)()
             capsule = side.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
@@ -375,9 +381,12 @@ def _unpickled(values: Tensor, device: str) -> SoftwareManagedGPUStorage:
 
 
 def _plain_key(key: Any) -> Any:
-    """Return an index with the storages in it as NumPy arrays."""
+    """Return an index with the arrays in it as those of NumPy, wherever they are."""
     if isinstance(key, tuple):
         return tuple(_plain_key(part) for part in key)
     if isinstance(key, SoftwareManagedGPUStorage):
         return key.__array__(copy=True)
-    return key.to_device("cpu").to_numpy() if isinstance(key, Tensor) else key
+    if isinstance(key, (int, slice, list, np.ndarray, np.generic)):
+        return key
+    found = _native._source(key, "cpu")
+    return key if found is None else found.to_device("cpu").to_numpy()

@@ -87,10 +87,16 @@ def labels_of(parameters: Parameters) -> dict[str, Any]:
 def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
     given, defaults = parameters.get("device"), parameters.get("defaults")
     presets = _native.presets()
-    if defaults is not None and defaults not in presets:
+    if defaults is not None and defaults not in list(presets):
         raise LayoutError(f"defaults: found {defaults!r}, allowed are {sorted(presets)}")
     if given is not None:
-        return _gpu(Device(given))
+        device = Device(given)
+        if device.type in ("cuda_host", "cuda_managed"):
+            raise LayoutError(
+                f"device: found {str(device)!r}, allowed are 'gpu', 'cuda:N' and 'cpu'; managed='cuda' makes managed "
+                "memory, and as_storage takes memory of either kind"
+            )
+        return _gpu(device)
     # "C" and "F" are orders, as NumPy has them, and not for any device.
     if defaults is not None and defaults not in ("C", "F"):
         return _gpu(presets[defaults].device)

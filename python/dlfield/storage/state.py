@@ -1,5 +1,6 @@
 """Which side of a host/device pair holds the values: shared by all storages on the pair."""
 
+import operator
 import threading
 from typing import Any, ClassVar
 
@@ -53,11 +54,15 @@ class SyncState:
 
     @state.setter
     def state(self, state: int) -> None:
-        if state not in (self.SYNC_CLEAN, self.SYNC_HOST_DIRTY, self.SYNC_DEVICE_DIRTY):
+        try:
+            number = operator.index(state)
+        except TypeError:
+            number = -1
+        if number not in (self.SYNC_CLEAN, self.SYNC_HOST_DIRTY, self.SYNC_DEVICE_DIRTY):
             allowed = "SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY and SyncState.SYNC_DEVICE_DIRTY"
             raise ExchangeError(f"state: found {state!r}, allowed are {allowed}")
         with self.lock:
-            self._state = state
+            self._state = number
 
     def __repr__(self) -> str:
         return f"SyncState({('SYNC_CLEAN', 'SYNC_HOST_DIRTY', 'SYNC_DEVICE_DIRTY')[self._state]})"

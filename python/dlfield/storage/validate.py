@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from dlfield import _native
 from dlfield._native import DimsError, DTypeError, LayoutError, Tensor
 from dlfield.storage.parameters import Parameters
 
-__all__ = ["check_pair", "check_parameters"]
+__all__ = ["check_pair", "check_parameters", "check_shape"]
+
+
+def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
+    """Raise an error where a buffer has not the shape that the caller says; None is any."""
+    if shape is None:
+        return
+    try:
+        wanted = (operator.index(shape),)
+    except TypeError:
+        wanted = tuple(shape)
+    if wanted != found:
+        raise LayoutError(f"shape: found {wanted}, but {name} has {found}")
 
 
 def check_parameters(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> None:
     """Raise an error where a buffer is not what the parameters say."""
-    if shape is not None and tuple(shape) != buffer.shape:
-        raise LayoutError(f"shape: found {tuple(shape)}, but {name} has {buffer.shape}")
-    if dtype is not None and np.dtype(dtype) != buffer.dtype:
-        raise DTypeError(f"dtype: found {np.dtype(dtype)}, but {name} has {buffer.dtype}; storage() copies and casts")
+    check_shape(name, buffer.shape, shape)
+    if dtype is not None:
+        # Only an allocation knows the names of all types, and those of other libraries.
+        wanted = _native.empty((), dtype, device="cpu")
+        if wanted.ndim > 0 or wanted.dtype != buffer.dtype:
+            raise DTypeError(f"dtype: found {dtype}, but {name} has {buffer.dtype}; storage() copies and casts")
     defaults, layout = parameters.get("defaults"), parameters.get("layout")
     if defaults is not None or layout is not None:
         # An allocation of nothing has the layout that is meant.
@@ -44,6 +57,8 @@ def check_pair(host: Tensor, device: Tensor) -> None:
         raise LayoutError(f"device_data: its layout {device.layout} must be that of data, {host.layout}")
     if host.dims != device.dims:
         raise DimsError(f"device_data: its dims {device.dims} must be those of data, {host.dims}")
+    if host.halo != device.halo:
+        raise LayoutError(f"device_data: its halo {device.halo} must be that of data, {host.halo}; or pass halo")
 
 
 def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
@@ -55,18 +70,16 @@ def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
 
 def _check_alignment(name: str, buffer: Tensor, parameters: Parameters) -> None:
     alignment, index = parameters.get("alignment_size"), parameters.get("aligned_index")
-    if index is not None and len(index) != buffer.ndim:
-        raise LayoutError(
-            f"aligned_index: found {len(index)} entries, must be one for each of {buffer.ndim} dimensions"
-        )
+    if alignment is None and index is None:
+        return
+    # An allocation of nothing takes only what is right.
+    like = _native.empty((0,) * buffer.ndim, buffer.dtype, alignment_size=alignment, aligned_index=index, device="cpu")
     if alignment is None or buffer.size == 0:
         return
-    if int(alignment) < 1:
-        raise LayoutError(f"alignment_size: found {int(alignment)}, must be 1 or more")
-    place = [int(at) for at in index] if index is not None else [lower for lower, _ in buffer.halo]
+    place = like.aligned_index if index is not None else [lower for lower, _ in buffer.halo]
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
-    if address % int(alignment):
+    if address % like.alignment_size:
         raise LayoutError(
-            f"alignment_size: found {int(alignment)}, but the address of {name} at {tuple(place)} is no multiple of "
-            "it; storage() copies into aligned memory"
+            f"alignment_size: found {like.alignment_size}, but the address of {name} at {tuple(place)} is no multiple "
+            "of it; storage() copies into aligned memory"
         )

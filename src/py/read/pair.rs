@@ -20,9 +20,11 @@ pub(super) fn read<'py>(
     if !is_pair(object)? {
         return Ok(None);
     }
-    if request.access == Access::Stencil {
-        // Its data interface says whom to tell.
-        return gt::read(object, request, purpose, descriptor);
+    // Its data interface says whom to tell, if there is one for its elements.
+    if request.access == Access::Stencil
+        && let Some(reading) = gt::read(object, request, purpose, descriptor)?
+    {
+        return Ok(Some(reading));
     }
     let side = side(object, request.device.or(request.near), request.access)?;
     let Request { device, copy, stream, .. } = *request;
@@ -40,9 +42,10 @@ pub(super) fn read<'py>(
 /// The side that can be used from a device, as the access asks for it.
 fn side<'py>(pair: &Bound<'py, PyAny>, device: Option<Device>, access: Access) -> PyResult<Bound<'py, PyAny>> {
     let access = match access {
-        Access::Look | Access::Stencil => "",
+        Access::Look => "",
         Access::Read => "r",
-        Access::Write => "rw",
+        // What a stencil does to memory that it is lent, nobody tells.
+        Access::Stencil | Access::Write => "rw",
     };
     pair.call_method1(intern!(pair.py(), "_side"), (device.map(|device| device.to_string()), access))
 }
