@@ -123,6 +123,16 @@ def test_numbers_promote_as_in_numpy(number: Any, dtype: str) -> None:
     assert oracle.values(field * number) == expected.tolist()
 
 
+def test_types_of_numbers_that_come_and_go() -> None:
+    """A type may get the address of one that is gone."""
+    field = numbered((2,), "f4")
+    for round_ in range(40):
+        number = type("Number", ((np.float64, np.complex64, np.float32)[round_ % 3],), {})(1)
+        assert (field + number).dtype == (field.to_numpy() + number).dtype
+        del number
+        gc.collect()
+
+
 def test_integers_that_do_not_fit() -> None:
     field = numbered((2,), "u1")
     assert (field + 5).dtype == np.uint8
@@ -312,7 +322,7 @@ def test_standard_labels_count_where_dimensions_are_missing() -> None:
         box = dl.zeros((4, size))
         box[...] = numbered((4,))
         assert (box.to_numpy() == np.arange(1, 5)[:, None]).all()
-    with pytest.raises(dl.LayoutError, match=r'"I" cannot become 4.*\(I\) go to dims \(I, J\) by label.*value.to_numpy\(\)'):
+    with pytest.raises(dl.LayoutError, match=r'"I" cannot become 4.*\(I\) go to dims \(I, J\) by label.*to_numpy\(\)'):
         dl.zeros((4, 3))[...] = numbered((3,))
 
 
