@@ -64,11 +64,12 @@ impl<'py> Operand<'py> {
         if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
             return Ok(None);
         }
-        if is_number(value)? {
-            return Ok(Some(Operand::Number(value.clone())));
-        }
+        // Numbers may have them as well: a subclass of float's.
         if has_other_rules(value)? {
             return Ok(None);
+        }
+        if is_number(value)? {
+            return Ok(Some(Operand::Number(value.clone())));
         }
         if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
             return Ok(Some(Operand::Number(value.clone())));
@@ -238,4 +239,10 @@ pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
     let of_cupy = module.is_some_and(|module| module.to_string_lossy().split('.').next() == Some("cupy"));
     Ok(!of_cupy && read::inner_of(value)?.is_none())
+}
+
+/// Whether NumPy asks an object that has rules of its own: not one that says it has nothing to do with ufuncs.
+pub(super) fn is_asked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let rules = lookup::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
+    Ok(rules.is_some_and(|rules| !rules.is_none()) && has_other_rules(value)?)
 }
