@@ -59,6 +59,16 @@ def test_other_sizes_are_an_error_that_names_label_and_operands() -> None:
         dl.zeros((2, 3)) + dl.zeros((2, 4))
 
 
+def test_operands_go_by_the_names_of_the_call() -> None:
+    short, long, plain = dl.ones((2, 3)), dl.ones((4, 3)), np.ones((2, 3))
+    with pytest.raises(dl.LayoutError, match="2 points in operand 1 and 4 in operand 2"):
+        np.clip(1.0, short, long)
+    with pytest.raises(dl.LayoutError, match="2 points in operand 1 and 4 in where"):
+        np.add(1, short, where=dl.ones((4, 3), "?"))
+    with pytest.raises(dl.LayoutError, match="4 points in out and 2 in operand 1"):
+        np.add(plain, short, out=long)
+
+
 def test_the_result_is_laid_out_as_the_first_tensor() -> None:
     field = numbered((4, 5, 6), "f4", backend="gt:cpu_ifirst", halo=(1, 1, 0), alignment_size=64)
     twin = field + 1
