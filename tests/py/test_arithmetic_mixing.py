@@ -108,8 +108,32 @@ def test_types_with_rules_of_their_own_are_asked() -> None:
     assert np.add(field, Own()) == "add __call__ 2 []"
     assert np.add(field, 1, out=(Own(),)) == "add __call__ 2 ['out']"
     assert np.add.reduce(field, where=Own()) == "add reduce 1 ['where']"
-    with pytest.raises(TypeError, match=r"\+"):
-        field + Own()
+    assert field + Own() == Own() + field == np.zeros((2, 3)) + Own() == "add __call__ 2 []"
+    computed: Any = field
+    computed -= Own()
+    assert computed == "subtract __call__ 2 ['out']"
+
+
+class Counting(float):
+    """A number with rules of its own."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> str:
+        return f"{ufunc.__name__} {method} {len(inputs)}"
+
+
+class Reflecting(float):
+    """A number that wants no ufuncs, and does arithmetic itself."""
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other: object) -> str:  # type: ignore[override]
+        return "mine"
+
+
+def test_numbers_with_rules_of_their_own_are_asked() -> None:
+    field = dl.zeros((2, 3))
+    for number, expected in ((Counting(2), "add __call__ 2"), (Reflecting(2), "mine")):
+        assert field + number == np.zeros((2, 3)) + number == expected
 
 
 class Refusing:

@@ -77,7 +77,7 @@ def test_initial_where_and_dtype() -> None:
     ("axis", "message"),
     [
         (2, "axis: 2 for dims"),
-        ("K", '"K" is not a dimension'),
+        ("K", r"axis: 'K' for dims \(I, J\)"),
         ((0, "I"), "twice"),
         (1.5, "axis: 1.5"),
         ([0], r"axis: \[0\]"),

@@ -26,11 +26,11 @@ struct Key {
     operands: [usize; 3],
 }
 
-/// An answer of NumPy's. The ufunc is kept, so that no other one gets its address.
+/// An answer of NumPy's. The ufunc and the types of numbers are kept, so that nothing else gets their addresses.
 struct Known {
     key: Key,
     results: Results,
-    _ufunc: Py<PyAny>,
+    _kept: SmallVec<[Py<PyAny>; 4]>,
 }
 
 /// So many answers are remembered, each in the one place that its key has.
@@ -95,9 +95,14 @@ pub(super) fn of_results(
         }
     }
     let results = asked(ufunc, method, operands, None)?;
-    let known = Known { key, results: results.clone(), _ufunc: ufunc.clone().unbind() };
+    let numbers = operands.iter().filter_map(|operand| match operand {
+        Operand::Number(number) => Some(number.get_type().into_any().unbind()),
+        Operand::Array(_) => None,
+    });
+    let kept = std::iter::once(ufunc.clone().unbind()).chain(numbers).collect();
+    let known = Known { key, results: results.clone(), _kept: kept };
     let old = TABLE.lock().unwrap_or_else(PoisonError::into_inner)[place].replace(known);
-    // Only now: whose ufunc goes may run any code.
+    // Only now: what goes with it may run any code.
     drop(old);
     Ok(results)
 }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::arithmetic::Labelled;
 use crate::dims::{Dim, Dims};
+use crate::layout::LayoutError;
 use crate::py::errors::Kind;
 use crate::py::tensor::PyTensor;
 use crate::py::{lookup, read, recycle};
@@ -64,11 +65,12 @@ impl<'py> Operand<'py> {
         if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
             return Ok(None);
         }
-        if is_number(value)? {
-            return Ok(Some(Operand::Number(value.clone())));
-        }
+        // Numbers may have them as well: a subclass of float's.
         if has_other_rules(value)? {
             return Ok(None);
+        }
+        if is_number(value)? {
+            return Ok(Some(Operand::Number(value.clone())));
         }
         if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
             return Ok(Some(Operand::Number(value.clone())));
@@ -190,7 +192,10 @@ impl<'py> Operands<'py> {
         let known: SmallVec<[Labelled; 3]> = known.map(|array| Labelled::of(array.tensor())).collect();
         // What the result is in the order of the outputs, which have all labels.
         let all: SmallVec<[Labelled; 5]> = outputs.iter().chain(&known).cloned().collect();
-        let result = Labelled::broadcast(&all)?;
+        let result = Labelled::broadcast(&all).map_err(|error| {
+            let known = self.names(|array| array.labels != Labels::Unknown);
+            apart(error, &outputs.iter().map(|_| "out".to_owned()).chain(known).collect::<Vec<_>>())
+        })?;
         for operand in self.inputs.iter_mut().chain(&mut self.mask) {
             if let Operand::Array(array) = operand
                 && array.labels == Labels::Unknown
@@ -205,8 +210,26 @@ impl<'py> Operands<'py> {
     #[inline]
     pub(super) fn joined(&self) -> PyResult<Labelled> {
         let all: SmallVec<[Labelled; 3]> = self.arrays().map(|array| Labelled::of(array.tensor())).collect();
-        Ok(Labelled::broadcast(&all)?)
+        Labelled::broadcast(&all).map_err(|error| apart(error, &self.names(|_| true)))
     }
+
+    /// What a caller knows the arrays as, of those that count.
+    #[cold]
+    fn names(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<String> {
+        let inputs = (0..).zip(&self.inputs).map(|(place, input): (usize, _)| (format!("operand {place}"), input));
+        let all = inputs.chain(self.mask.iter().map(|mask| ("where".to_owned(), mask)));
+        all.filter(|(_, operand)| operand.array().is_some_and(&counts)).map(|(name, _)| name).collect()
+    }
+}
+
+/// Sizes that do not fit together, of operands by name.
+#[cold]
+fn apart(error: LayoutError, names: &[String]) -> PyErr {
+    let LayoutError::Operands { label, first, second } = error else { return error.into() };
+    Kind::Layout.error(format!(
+        "shape: dimension {label:?} has {} points in {} and {} in {}; allowed are equal sizes, or 1",
+        first.1, names[first.0], second.1, names[second.0]
+    ))
 }
 
 /// Whether the object is a number, of Python's or NumPy's.
@@ -238,4 +261,10 @@ pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
     let of_cupy = module.is_some_and(|module| module.to_string_lossy().split('.').next() == Some("cupy"));
     Ok(!of_cupy && read::inner_of(value)?.is_none())
+}
+
+/// Whether NumPy asks an object that has rules of its own: not one that says it has nothing to do with ufuncs.
+pub(super) fn is_asked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let rules = lookup::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
+    Ok(rules.is_some_and(|rules| !rules.is_none()) && has_other_rules(value)?)
 }

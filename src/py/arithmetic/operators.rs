@@ -7,9 +7,10 @@ use std::ffi::CStr;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::keywords::Keywords;
-use super::operands::Operands;
+use super::operands::{Operands, is_asked};
 use super::{call, generalized};
 use crate::py::fastcall::{self, Definition};
 use crate::py::tensor::PyTensor;
@@ -137,11 +138,28 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
             if FORM == Form::InPlace as u8 {
                 keywords.out.push(Some(slf));
             }
-            call::call(ufunc, &inputs, &keywords)?
+            match call::call(ufunc, &inputs, &keywords)? {
+                None if is_asked(&inputs[usize::from(!right)])? => Some(dispatched(ufunc, inputs, &keywords)?),
+                found => found,
+            }
         };
         fastcall::settle();
         Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
     })
+}
+
+/// Has NumPy ask the other operand, whose own operator knows no place for the result, if it has one at all.
+#[cold]
+fn dispatched<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    inputs: [Bound<'py, PyAny>; 2],
+    keywords: &Keywords<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let out = PyDict::new(ufunc.py());
+    if let [Some(place)] = keywords.out.as_slice() {
+        out.set_item("out", place)?;
+    }
+    ufunc.call(PyTuple::new(ufunc.py(), inputs)?, Some(&out))
 }
 
 /// A method of one operand: the ufunc at a place.

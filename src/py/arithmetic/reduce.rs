@@ -130,14 +130,14 @@ fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
 }
 
 fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize> {
-    if let Ok(label) = given.cast::<PyString>() {
-        return Ok(tensor.axis(&label.to_cow()?)?);
-    }
     let ndim = tensor.descriptor().ndim();
     let wrong = || {
         let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());
         Kind::Dims.error(format!("{what}; allowed is -{ndim} to {ndim} - 1, a label, or a tuple of these"))
     };
+    if let Ok(label) = given.cast::<PyString>() {
+        return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);
+    }
     let got: i64 = given.extract().map_err(|_| wrong())?;
     let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };
     usize::try_from(counted).ok().filter(|axis| *axis < ndim).ok_or_else(wrong)

@@ -194,6 +194,15 @@ def test_in_place(copies: Counted, state: int) -> None:
     check(a, expected, DEVICE if on_gpu else HOST, copies)
 
 
+@states
+def test_in_place_on_a_tensor(state: int) -> None:
+    """The tensor stays, and gets the values."""
+    field = before = dl.ones((4, 3))
+    field += pair(state)
+    assert field is before
+    assert field.to_numpy().tolist() == (VALUES + 1).tolist()
+
+
 @pytest.mark.parametrize("place", ["array", "tensor", "device tensor"])
 @states
 def test_results_with_one_buffer(copies: Counted, state: int, place: str) -> None:
