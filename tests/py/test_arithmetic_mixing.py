@@ -136,6 +136,23 @@ def test_numbers_with_rules_of_their_own_are_asked() -> None:
         assert field + number == np.zeros((2, 3)) + number == expected
 
 
+class Hesitating:
+    """A type whose operators know more than its rules for ufuncs."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return NotImplemented
+
+    def __radd__(self, other: object) -> str:
+        return "mine"
+
+
+def test_operators_come_after_rules_that_say_nothing() -> None:
+    field = dl.zeros((2, 3))
+    assert field + Hesitating() == "mine"
+    with pytest.raises(TypeError, match="NotImplemented"):
+        field += Hesitating()
+
+
 class Refusing:
     """A type that wants no ufuncs, and does arithmetic itself."""
 

@@ -139,7 +139,7 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
                 keywords.out.push(Some(slf));
             }
             match call::call(ufunc, &inputs, &keywords)? {
-                None if is_asked(&inputs[usize::from(!right)])? => Some(dispatched(ufunc, inputs, &keywords)?),
+                None if is_asked(&inputs[usize::from(!right)])? => Some(dispatched(ufunc, inputs, !right, &keywords)?),
                 found => found,
             }
         };
@@ -148,18 +148,24 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
     })
 }
 
-/// Has NumPy ask the other operand, whose own operator knows no place for the result, if it has one at all.
+/// Asks the operand that has rules of its own, the second one or the first. What is computed in place NumPy sees to: the
+/// other operand's operator knows no place for it.
 #[cold]
 fn dispatched<'py>(
     ufunc: &Bound<'py, PyAny>,
     inputs: [Bound<'py, PyAny>; 2],
+    second: bool,
     keywords: &Keywords<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let out = PyDict::new(ufunc.py());
+    let py = ufunc.py();
     if let [Some(place)] = keywords.out.as_slice() {
+        let out = PyDict::new(py);
         out.set_item("out", place)?;
+        return ufunc.call(PyTuple::new(py, inputs)?, Some(&out));
     }
-    ufunc.call(PyTuple::new(ufunc.py(), inputs)?, Some(&out))
+    let [one, two] = inputs;
+    let other = if second { two.clone() } else { one.clone() };
+    other.call_method1("__array_ufunc__", (ufunc, "__call__", one, two))
 }
 
 /// A method of one operand: the ufunc at a place.
