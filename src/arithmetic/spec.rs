@@ -5,13 +5,13 @@ use smallvec::SmallVec;
 use super::{Labelled, order};
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::layout::{Extents, Halo, LayoutError, Spec, lcm};
+use crate::layout::{Extents, Halo, LayoutError, Padding, Spec, lcm};
 use crate::tensor::Tensor;
 
 impl Labelled {
     /// What to allocate for a result with these labels and sizes.
     ///
-    /// The layout, padding and device are those of the first input that has dimensions; dimensions that it lacks are placed as the next inputs
+    /// The layout, padding and device are those of the first input that has dimensions, but rows of one element are not padded; dimensions that it lacks are placed as the next inputs
     /// have them, those that nothing relates in C order if the first input is in C order, else with larger strides than all
     /// others. The alignment is the least common multiple of all inputs'. Aligned index, halo and origin are the largest per
     /// dimension over the inputs that have it in this size; in a dimension that is kept by a reduction they are 0. Where the
@@ -34,9 +34,13 @@ impl Labelled {
     /// assert_eq!((sum.alignment_size(), sum.halo().as_slice()), (96, &[(2, 0), (0, 1)][..]));
     /// ```
     pub fn spec(&self, dtype: DType, inputs: &[&Tensor]) -> Result<Spec, LayoutError> {
-        let mut spec = Spec::new(self.shape(), dtype).layout(order::layout(self, inputs));
+        let layout = order::layout(self, inputs);
+        let has_rows = layout.axes().last().is_some_and(|axis| self.shape()[*axis] != 1);
+        let mut spec = Spec::new(self.shape(), dtype).layout(layout);
         if let Some(first) = order::with_dims(inputs).first() {
-            spec = spec.padding(first.padding()).device(first.descriptor().device());
+            // NumPy 2.4 computes `negative` and `isfinite` wrongly into elements that do not lie side by side.
+            let padding = if has_rows { first.padding() } else { Padding::None };
+            spec = spec.padding(padding).device(first.descriptor().device());
         }
         let stated = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));
         if stated(|input| input.descriptor().dims().is_some()) || *self.dims() != Dims::standard(self.shape().len()) {

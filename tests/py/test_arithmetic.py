@@ -342,3 +342,14 @@ def test_assignment_of_foreign_labelled_arrays(xarray: Any) -> None:
     assert oracle.values(box) == [[0, 2, 4], [1, 3, 5]]
     with pytest.raises(dl.DimsError):
         box[...] = xarray.DataArray(np.zeros(3), dims=("x",))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u8"])
+def test_rows_of_one_element_are_right(dtype: str) -> None:
+    """NumPy 2.4 negates wrongly from and into elements that lie some bytes apart, as rows do that are padded."""
+    values = np.array([[2], [3], [100], [1], [0]], dtype)
+    for size in (16, 32, 64):
+        field = dl.from_array(values, alignment_size=size)
+        assert field.strides[0] == size
+        assert ((-field).to_numpy() == -values).all()
+        assert np.isfinite(field).to_numpy().all()
