@@ -110,7 +110,7 @@ def test_numpys_own_functions_obey_copy() -> None:
     assert np.asarray(field, dtype="f4").dtype == np.float32
     with pytest.raises(ValueError, match="copy"):
         np.array(field, dtype="f4", copy=False)
-    assert np.add(field, 1).to_numpy().tolist() == [[2.0] * 3] * 2
+    assert (field + 1).to_numpy().tolist() == [[2.0] * 3] * 2
     assert float(np.sum(field)) == 6.0
 
 

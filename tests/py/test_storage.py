@@ -119,6 +119,7 @@ def test_buffers_are_held_against_the_parameters(keywords: Any, error: type[Exce
     with pytest.raises(error, match=says):
         storage.as_storage(array, **keywords)
     kept = storage.as_storage(array, dtype="f8", layout=(0, 1), defaults="C", alignment_size=64, shape=(4, 3))
+    assert kept.alignment_size == 64
     assert np.shares_memory(kept.to_numpy(), array)
 
 

@@ -13,7 +13,7 @@ from dlfield.storage.kinds import Storage, memory_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 from dlfield.storage.parameters import Parameters, Placement, is_on_device, labels_of, placement
 from dlfield.storage.state import SyncState
-from dlfield.storage.validate import check_pair, check_parameters, check_shape
+from dlfield.storage.validate import check_pair, check_shape, checked
 
 __all__ = ["as_storage", "storage"]
 
@@ -173,9 +173,10 @@ def as_storage(
         pair = (None, data)
     host = None if pair[0] is None else _wrapped(pair[0], False, parameters)
     device = None if pair[1] is None else _wrapped(pair[1], True, parameters)
-    for name, buffer in (("data", host), ("device_data", device)):
-        if buffer is not None:
-            check_parameters(name, buffer, shape, dtype, parameters)
+    if host is not None:
+        host = checked("data", host, shape, dtype, parameters)
+    if device is not None:
+        device = checked("device_data", device, shape, dtype, parameters)
     _check_sides(host, device, where.device if parameters.get("device") is not None else None)
     if host is not None and device is not None:
         check_pair(host, device)

@@ -10,7 +10,7 @@ from dlfield import _native
 from dlfield._native import DimsError, DTypeError, LayoutError, Tensor
 from dlfield.storage.parameters import Parameters
 
-__all__ = ["check_pair", "check_parameters", "check_shape"]
+__all__ = ["check_pair", "check_shape", "checked"]
 
 
 def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
@@ -25,8 +25,8 @@ def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
         raise LayoutError(f"shape: found {wanted}, but {name} has {found}")
 
 
-def check_parameters(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> None:
-    """Raise an error where a buffer is not what the parameters say."""
+def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> Tensor:
+    """Return a buffer that says the alignment which it has; raise an error where it is not what the parameters say."""
     check_shape(name, buffer.shape, shape)
     if dtype is not None:
         # Only an allocation knows the names of all types, and those of other libraries.
@@ -44,7 +44,7 @@ def check_parameters(name: str, buffer: Tensor, shape: Any, dtype: Any, paramete
                 f"layout: found {like.layout}" if layout is not None else f"defaults: {defaults!r} wants {like.layout}"
             )
             raise LayoutError(f"{said}, but {name} has {buffer.layout}; storage() copies into another layout")
-    _check_alignment(name, buffer, parameters)
+    return _aligned(name, buffer, parameters)
 
 
 def check_pair(host: Tensor, device: Tensor) -> None:
@@ -68,18 +68,22 @@ def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
     return buffer.size == 0 or all(one >= two for one, two in pairwise(strides))
 
 
-def _check_alignment(name: str, buffer: Tensor, parameters: Parameters) -> None:
+def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
     alignment, index = parameters.get("alignment_size"), parameters.get("aligned_index")
     if alignment is None and index is None:
-        return
+        return buffer
     # An allocation of nothing takes only what is right.
     like = _native.empty((0,) * buffer.ndim, buffer.dtype, alignment_size=alignment, aligned_index=index, device="cpu")
-    if alignment is None or buffer.size == 0:
-        return
-    place = like.aligned_index if index is not None else [lower for lower, _ in buffer.halo]
+    if alignment is None:
+        return buffer
+    place = like.aligned_index if index is not None else tuple(lower for lower, _ in buffer.halo)
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
-    if address % like.alignment_size:
+    if address % like.alignment_size and buffer.size:
         raise LayoutError(
             f"alignment_size: found {like.alignment_size}, but the address of {name} at {tuple(place)} is no multiple "
             "of it; storage() copies into aligned memory"
         )
+    if (buffer.alignment_size, buffer.aligned_index) == (like.alignment_size, place):
+        return buffer
+    # That rows are padded is more than was looked at.
+    return _native._restate(buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place)))
