@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dlfield import _native
 from dlfield._native import Error, NotAnArrayError, Tensor, empty_like
+from dlfield.storage.sides import Sides
 from dlfield.storage.state import SyncState
-
-if TYPE_CHECKING:
-    from dlfield.storage.managed import SoftwareManagedGPUStorage
 
 __all__ = ["PairArithmetic"]
 
 
-class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
+class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
     """NumPy's ufuncs and operators for storages with two sides; dimensions are brought together by their labels.
 
     The device computes if any operand is up to date there: a storage whose device buffer is, or an array on a device.
@@ -91,26 +89,25 @@ class PairArithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     def __format__(self, spec: str, /) -> str:
         return format(self._on_host(), spec) if spec else str(self)
 
-    def _on_host(self: Any) -> Tensor:
-        found: Tensor = self._side(None, "r")
-        return found
+    def _on_host(self) -> Tensor:
+        return self._side(None, "r")
 
 
-def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[SoftwareManagedGPUStorage]) -> str | None:
+def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[Sides]) -> str | None:
     """Return the name of the device that computes, or None for the host."""
-    fixed = [output for output in outputs if output is not None and not isinstance(output, PairArithmetic)]
+    fixed = [output for output in outputs if output is not None and not isinstance(output, Sides)]
     there = [value for value in fixed or operands if _is_on_device(value)]
     if not there:
         return None
     # Managed memory, which goes with any device, leaves the choice to the first storage.
-    named = (str(value.device) for value in there if isinstance(value, (Tensor, PairArithmetic)))  # type: ignore[union-attr]
+    named = (str(value.device) for value in there if isinstance(value, (Tensor, Sides)))
     return next((name for name in named if name != "cuda_managed"), str(pairs[0].device))
 
 
 def _is_on_device(value: Any) -> bool:
     """Return whether a device has the values of an operand."""
-    if isinstance(value, PairArithmetic):
-        return value.sync_state.state != SyncState.SYNC_HOST_DIRTY  # type: ignore[attr-defined, no-any-return]
+    if isinstance(value, Sides):
+        return value.sync_state.state != SyncState.SYNC_HOST_DIRTY
     if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return False
     try:
@@ -122,7 +119,7 @@ def _is_on_device(value: Any) -> bool:
 
 def _on_side(operand: Any, device: str | None) -> Any:
     """Return what stands for an operand on the side that computes."""
-    if isinstance(operand, PairArithmetic):
+    if isinstance(operand, Sides):
         return _buffer(operand, device, "r")
     if device is not None and isinstance(operand, Tensor) and operand.device.type in ("cpu", "cuda_host"):
         return operand.to_device(device)
@@ -131,9 +128,9 @@ def _on_side(operand: Any, device: str | None) -> Any:
 
 def _target(output: Any, device: str | None, *, partly: bool) -> Any:
     """Return what stands for an output; a storage is brought up to date unless all of it is going to be written."""
-    if not isinstance(output, PairArithmetic):
+    if not isinstance(output, Sides):
         return output
-    return _buffer(output, device, "" if output._covers(...) and not partly else "r")  # type: ignore[attr-defined]
+    return _buffer(output, device, "" if output._covers(...) and not partly else "r")
 
 
 def _buffer(pair: Any, device: str | None, access: str) -> Tensor:
@@ -143,7 +140,7 @@ def _buffer(pair: Any, device: str | None, access: str) -> Tensor:
 
 
 @contextmanager
-def _locked(pairs: Sequence[SoftwareManagedGPUStorage]) -> Iterator[None]:
+def _locked(pairs: Sequence[Sides]) -> Iterator[None]:
     """Hold the locks of all storages, taken in the same order by every thread."""
     with ExitStack() as held:
         for state in sorted({pair.sync_state for pair in pairs}, key=id):
@@ -151,36 +148,35 @@ def _locked(pairs: Sequence[SoftwareManagedGPUStorage]) -> Iterator[None]:
         yield
 
 
-def _pairs(values: Sequence[Any]) -> list[SoftwareManagedGPUStorage]:
-    found: list[Any] = [value for value in values if isinstance(value, PairArithmetic)]
-    return found
+def _pairs(values: Sequence[Any]) -> list[Sides]:
+    return [value for value in values if isinstance(value, Sides)]
 
 
-def _has_values(pair: SoftwareManagedGPUStorage, device: str | None) -> bool:
+def _has_values(pair: Sides, device: str | None) -> bool:
     """Return whether the side that computes is up to date, so that nothing else has what it holds."""
     behind = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
     return pair.sync_state.state != behind
 
 
-def _mark(written: Sequence[SoftwareManagedGPUStorage], device: str | None) -> None:
+def _mark(written: Sequence[Sides], device: str | None) -> None:
     """Mark storages as modified on the side that computes."""
     for pair in written:
         (pair.set_host_modified if device is None else pair.set_device_modified)()
 
 
-def _paired(kind: Any, result: Tensor, device: _native.Device) -> SoftwareManagedGPUStorage:
+def _paired(kind: Any, result: Tensor, device: _native.Device) -> Sides:
     """Return the storage with a result on one side, and on the other a buffer that is out of date."""
     if result.device.type in ("cuda", "cuda_managed"):
         sides, state = (empty_like(result, device="cpu"), result), SyncState.SYNC_DEVICE_DIRTY
     else:
         sides, state = (result, empty_like(result, device=device)), SyncState.SYNC_HOST_DIRTY
-    pair: SoftwareManagedGPUStorage = kind.whole(*sides, SyncState(state))
+    pair: Sides = kind.whole(*sides, SyncState(state))
     return pair
 
 
 def _is_operand(value: object) -> bool:
     """Return whether a value is a number or an array, so that it can be compared with elements."""
-    if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, PairArithmetic)):
+    if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, Sides)):
         return True
     try:
         _native._look(value)
