@@ -27,6 +27,8 @@ COPY: dict[str, Callable[[Any], Any]] = {
     "from_dlpack": lambda obj: dl.from_dlpack(obj, copy=True),
     "as_numpy": lambda obj: dl.as_numpy(obj, copy=True),
     "assignment": lambda obj: dl.zeros((3, 4), "float64").__setitem__(..., obj),
+    "an operand": lambda obj: dl.ones((3, 4)) + obj,
+    "an operand of a ufunc": lambda obj: np.subtract(obj, dl.ones((3, 4))),
     "assignment at positions": lambda obj: dl.zeros((5, 4), "float64").__setitem__(([0, 2, 4],), obj),
 }
 
@@ -159,3 +161,21 @@ def test_hooks_that_cannot_be_called_are_refused(key: str) -> None:
     changes: dict[str, Any] = {key: 5}
     with pytest.raises(dl.ExchangeError, match=f"{key}: 5"):
         dl.from_dlpack(Hooked(array(), [], **changes))
+
+
+def test_arithmetic_sees_what_acquire_has_brought() -> None:
+    class Late:
+        def __init__(self) -> None:
+            self.memory = np.zeros((3, 4))
+
+        def acquire(self) -> None:
+            self.memory[...] = 5.0
+
+        @property
+        def __gt_data_interface__(self) -> dict[None, dict[str, Any]]:
+            return {None: {**self.memory.__array_interface__, "acquire": self.acquire}}
+
+    assert ((dl.ones((3, 4)) + Late()).to_numpy() == 6).all()
+    field = dl.ones((3, 4))
+    field += Late()
+    assert (field.to_numpy() == 6).all()

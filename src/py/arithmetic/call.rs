@@ -31,7 +31,9 @@ pub(super) fn call<'py>(
         made = dtypes::of_results(ufunc, Method::Call, &operands.inputs, keywords.passed.as_ref())?;
         outputs.0.resize_with(made.len(), || Output::New);
     }
-    compute(ufunc, keywords, &Task { operands, outputs, own, space, made, library }).map(Some)
+    let task = Task { operands, outputs, own, space, made, library };
+    let computed = compute(ufunc, keywords, &task);
+    task.operands.done(ufunc.py(), computed).map(Some)
 }
 
 /// What is to be computed.

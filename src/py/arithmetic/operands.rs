@@ -8,9 +8,11 @@ use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, 
 use smallvec::SmallVec;
 
 use crate::arithmetic::Labelled;
+use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::layout::LayoutError;
 use crate::py::errors::Kind;
+use crate::py::read::Value;
 use crate::py::tensor::PyTensor;
 use crate::py::{lookup, read, recycle};
 use crate::tensor::{Index, Tensor};
@@ -33,9 +35,16 @@ pub(super) enum Labels {
 pub(super) struct Array<'py> {
     pub(super) tensor: Bound<'py, PyTensor>,
     pub(super) labels: Labels,
+    /// What is to be told that its memory has been read.
+    acquired: Option<Box<Value<'py>>>,
 }
 
-impl Array<'_> {
+impl<'py> Array<'py> {
+    /// Our own.
+    pub(super) fn ours(tensor: &Bound<'py, PyTensor>) -> Array<'py> {
+        Array { tensor: tensor.clone(), labels: Labels::Ours, acquired: None }
+    }
+
     pub(super) fn tensor(&self) -> &Tensor {
         &self.tensor.get().0
     }
@@ -49,19 +58,19 @@ pub(super) enum Operand<'py> {
 }
 
 impl<'py> Operand<'py> {
-    /// Reads an operand; `None` for what is no array or number, or has rules of its own.
+    /// Reads an operand `beside` which there are others; `None` for what is no array or number, or has rules of its own.
     #[inline]
-    pub(super) fn read(value: &Bound<'py, PyAny>) -> PyResult<Option<Operand<'py>>> {
+    pub(super) fn read(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
         if let Ok(tensor) = value.cast_exact::<PyTensor>() {
-            return Ok(Some(Operand::Array(Array { tensor: tensor.clone(), labels: Labels::Ours })));
+            return Ok(Some(Operand::Array(Array::ours(tensor))));
         }
         if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
             return Ok(Some(Operand::Number(value.clone())));
         }
-        Operand::other(value)
+        Operand::other(value, beside)
     }
 
-    fn other(value: &Bound<'py, PyAny>) -> PyResult<Option<Operand<'py>>> {
+    fn other(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
         if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
             return Ok(None);
         }
@@ -75,7 +84,10 @@ impl<'py> Operand<'py> {
         if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
             return Ok(Some(Operand::Number(value.clone())));
         }
-        if let Some(array) = Array::read(value)? {
+        // Of an object that has memory on several devices, that where the first tensor is.
+        let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
+        let near = tensor.map_or(Device::CPU, |tensor| tensor.get().0.descriptor().device());
+        if let Some(array) = Array::read(value, near)? {
             return Ok(Some(Operand::Array(array)));
         }
         if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
@@ -83,7 +95,7 @@ impl<'py> Operand<'py> {
         }
         let py = value.py();
         let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
-        Ok(Array::read(&array)?.map(Operand::Array))
+        Ok(Array::read(&array, Device::CPU)?.map(Operand::Array))
     }
 
     pub(super) fn array(&self) -> Option<&Array<'py>> {
@@ -92,11 +104,12 @@ impl<'py> Operand<'py> {
 }
 
 impl<'py> Array<'py> {
-    /// Another library's array; `None` for what has no protocol.
-    pub(super) fn read(value: &Bound<'py, PyAny>) -> PyResult<Option<Array<'py>>> {
-        let Some(tensor) = read::own(value)? else { return Ok(None) };
+    /// Another library's array, up to date; `None` for what has no protocol.
+    pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
+        let Some(found) = read::value(value, near)? else { return Ok(None) };
+        let tensor = Tensor::clone(&found);
         let labels = if tensor.descriptor().dims().is_some() { Labels::Stated } else { Labels::Unknown };
-        Ok(Some(Array { tensor: recycle::tensor(value.py(), tensor)?, labels }))
+        Ok(Some(Array { tensor: recycle::tensor(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
     }
 
     /// Says what the dimensions are, but for those at `dropped`, which have one point and do not count.
@@ -169,11 +182,11 @@ impl<'py> Operands<'py> {
     pub(super) fn read(inputs: &[Bound<'py, PyAny>], mask: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Self>> {
         let mut read = Operands { inputs: SmallVec::new(), mask: None };
         for input in inputs {
-            let Some(operand) = Operand::read(input)? else { return Ok(None) };
+            let Some(operand) = Operand::read(input, inputs)? else { return Ok(None) };
             read.inputs.push(operand);
         }
         if let Some(mask) = mask {
-            let Some(operand) = Operand::read(mask)? else { return Ok(None) };
+            let Some(operand) = Operand::read(mask, inputs)? else { return Ok(None) };
             read.mask = Some(operand);
         }
         Ok(Some(read))
@@ -181,6 +194,17 @@ impl<'py> Operands<'py> {
 
     pub(super) fn arrays(&self) -> impl Iterator<Item = &Array<'py>> {
         self.inputs.iter().chain(&self.mask).filter_map(Operand::array)
+    }
+
+    /// The outcome of what was computed; the error of an operand's `release`, if that is the first.
+    #[inline]
+    pub(super) fn done<R>(self, py: Python<'py>, mut outcome: PyResult<R>) -> PyResult<R> {
+        for operand in self.inputs.into_iter().chain(self.mask) {
+            if let Operand::Array(Array { acquired: Some(value), .. }) = operand {
+                outcome = value.done(py, outcome);
+            }
+        }
+        outcome
     }
 
     /// Labels the arrays that state no dims, beside outputs that do.

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::operands::{Array, Labels, Operand, Operands, has_other_rules};
 use crate::arithmetic::Labelled;
+use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
 use crate::layout::Spec;
@@ -89,10 +90,10 @@ impl<'py> Outputs<'py> {
 /// What was given for a result as an array: ours, or one whose memory is what it says.
 fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     if let Ok(tensor) = object.cast_exact::<PyTensor>() {
-        return Ok(Array { tensor: tensor.clone(), labels: Labels::Ours });
+        return Ok(Array::ours(tensor));
     }
     let found = if object.cast::<PyUntypedArray>().is_ok() || object.hasattr("__cuda_array_interface__")? {
-        Array::read(object)?
+        Array::read(object, Device::CPU)?
     } else {
         None
     };

@@ -12,6 +12,7 @@ use super::operands::{Array, Operand, Operands};
 use super::outputs::{self, Output, Outputs};
 use super::{Method, dtypes};
 use crate::arithmetic::Labelled;
+use crate::device::Device;
 use crate::py::errors::Kind;
 use crate::py::tensor::PyTensor;
 use crate::py::{args, export, recycle};
@@ -34,7 +35,7 @@ pub(super) fn reduce<'py>(
     };
     if let Operand::Number(number) = &operands.inputs[0] {
         let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (number,))?;
-        let Some(array) = Array::read(&array)? else { return Ok(None) };
+        let Some(array) = Array::read(&array, Device::CPU)? else { return Ok(None) };
         operands.inputs[0] = Operand::Array(array);
     }
     let Some(mut outputs) = Outputs::read(&keywords.out)? else { return Ok(None) };
@@ -71,14 +72,14 @@ pub(super) fn reduce<'py>(
         // That reduces what runs backwards to wrong numbers where it is given `out`.
         let reduced = ufunc.call_method(intern!(py, "reduce"), (array,), Some(&all))?;
         export::numpy::assign(&out, &reduced)?;
-        return Ok(Some(object));
+        return operands.done(py, Ok(Some(object)));
     }
     all.set_item(intern!(py, "out"), out)?;
     library.reduce(ufunc, &array, &all, std::slice::from_ref(&target))?;
     if let Some(array) = repeated {
         repeat(&library, &target, array)?;
     }
-    Ok(Some(object))
+    operands.done(py, Ok(Some(object)))
 }
 
 /// Of an output, the part that a result fills: the first position of each dimension that the result repeats. An output
