@@ -100,7 +100,7 @@ pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
     Ok(view.into_any())
 }
 
-/// `t[key] = value`, by labels where both have them, else with NumPy's broadcasting; casts by its "same_kind" rule.
+/// `t[key] = value`, by labels or by position as `turned` has it, with NumPy's broadcasting and its "same_kind" rule for casts.
 pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
     if tensor.descriptor().is_readonly() {
@@ -142,7 +142,7 @@ fn set_on_host(
         Some(Basic { index, .. }) => Some(tensor.view(&index)?),
         None => None,
     };
-    let ours = value.cast_exact::<PyTensor>().is_ok();
+    let ours = is_ours(value)?;
     let labelled = match (&selected, array) {
         (Some(selected), Some(array)) => turned(array, selected, ours)?,
         _ => None,
@@ -189,6 +189,11 @@ fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
     })
 }
 
+/// Whether a value is a tensor, or a storage that has two.
+fn is_ours(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.cast_exact::<PyTensor>().is_ok() || read::is_pair(value)?)
+}
+
 /// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
 #[cold]
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
@@ -209,7 +214,7 @@ fn set_on_device(
         return cupy::with(slf, |array| array.set_item(key, value));
     };
     let selected = tensor.view(&index)?;
-    let ours = value.cast_exact::<PyTensor>().is_ok();
+    let ours = is_ours(value)?;
     let labelled = array.map(|array| turned(array, &selected, ours)).transpose()?.flatten();
     let from = match labelled.as_ref().or(array) {
         Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),

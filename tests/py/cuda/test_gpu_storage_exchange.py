@@ -221,3 +221,11 @@ def test_a_tensor_of_one_side_keeps_the_memory() -> None:
     del field
     gc.collect()
     assert (np.asarray(found) == VALUES).all()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_a_pair_is_assigned_by_the_labels_that_a_tensor_has(device: str) -> None:
+    """Standard ones, which nobody stated: along I, where a plain array would go along J."""
+    target = dl.zeros((3, 3), device=device)
+    target[...] = storage.storage(np.arange(3.0), device="gpu")
+    assert np.asarray(target.to_device("cpu")).tolist() == [[0] * 3, [1] * 3, [2] * 3]
