@@ -190,6 +190,24 @@ pub enum ExchangeError {
         /// The same after, or what is wrong by now.
         found: String,
     },
+    /// Memory that its object has moved, or reshaped, since it was described.
+    #[error(
+        "moved: the memory of a {object} was {was}, now it is {found}; allowed is memory that stays where it was described: \
+         describe the object again"
+    )]
+    Moved {
+        /// Type of what lent the memory.
+        object: String,
+        /// Elements, shape, strides and address when it was described.
+        was: String,
+        /// The same now, or what is wrong by now.
+        found: String,
+    },
+    /// A tensor of PyTorch that autograd follows.
+    #[error(
+        "obj: a PyTorch tensor that requires grad, and autograd does not see what is done to its memory; pass obj.detach()"
+    )]
+    RequiresGrad,
     /// Memory that others can reach too.
     #[error(
         "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"

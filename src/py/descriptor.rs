@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::device::PyDevice;
-use super::{args, attributes, dtype};
+use super::{args, attributes, dtype, read};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
@@ -64,6 +64,16 @@ impl PyDescriptor {
 
     pub(super) fn keeper(&self) -> Option<&Owner> {
         self.owner.as_ref()
+    }
+
+    /// Keeps the memory where it is: what the producer handed over does so anyway.
+    pub(super) fn pinned(&self, py: Python<'_>) -> PyResult<Option<Owner>> {
+        if self.owner.is_some() { Ok(None) } else { read::pinned(&self.object(py), &self.descriptor).map(Some) }
+    }
+
+    /// Refuses memory that is the object's, and that the object has moved or reshaped since it was described.
+    pub(super) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
+        if self.owner.is_some() { Ok(()) } else { read::check_unmoved(&self.object(py), &self.descriptor) }
     }
 }
 

@@ -114,15 +114,18 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     {
         return Ok(());
     }
+    // Before the value is read: a key may run code that changes it.
+    let index = parse(tensor.descriptor(), key)?.map(|Basic { index, .. }| index);
+    let selected = index.map(|index| tensor.view(&index)).transpose()?;
     let array = match read::value(value, tensor.descriptor().device()) {
         Ok(array) => array,
         Err(error) if Kind::DType.is(py, &error) => None,
         Err(error) => return Err(error),
     };
     let written = if tensor.descriptor().device().is_host_readable() {
-        set_on_host(slf, key, value, array.as_deref())
+        set_on_host(slf, key, selected, value, array.as_deref())
     } else {
-        set_on_device(slf, key, value, array.as_deref())
+        set_on_device(slf, key, selected, value, array.as_deref())
     };
     match array {
         Some(array) => array.done(py, written),
@@ -130,18 +133,16 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     }
 }
 
-/// `t[key] = value` where the host writes; `array` is the value if it has a protocol.
+/// `t[key] = value` where the host writes; `selected` is what a basic key selects, and `array` the value if it has a
+/// protocol.
 fn set_on_host(
     slf: &Bound<'_, PyTensor>,
     key: &Bound<'_, PyAny>,
+    selected: Option<Tensor>,
     value: &Bound<'_, PyAny>,
     array: Option<&Tensor>,
 ) -> PyResult<()> {
-    let (py, tensor) = (slf.py(), &slf.get().0);
-    let selected = match parse(tensor.descriptor(), key)? {
-        Some(Basic { index, .. }) => Some(tensor.view(&index)?),
-        None => None,
-    };
+    let py = slf.py();
     let ours = is_ours(value)?;
     let labelled = match (&selected, array) {
         (Some(selected), Some(array)) => turned(array, selected, ours)?,
@@ -200,11 +201,12 @@ fn is_ours(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn set_on_device(
     slf: &Bound<'_, PyTensor>,
     key: &Bound<'_, PyAny>,
+    selected: Option<Tensor>,
     value: &Bound<'_, PyAny>,
     array: Option<&Tensor>,
 ) -> PyResult<()> {
-    let (py, tensor) = (slf.py(), &slf.get().0);
-    let Some(Basic { index, .. }) = parse(tensor.descriptor(), key)? else {
+    let py = slf.py();
+    let Some(selected) = selected else {
         // It reads what we have read; of the object itself it would ask to write.
         let value = match array {
             Some(array) if array.descriptor().device().is_cuda() => recycle::tensor(py, array.clone())?.into_any(),
@@ -213,7 +215,6 @@ fn set_on_device(
         };
         return cupy::with(slf, |array| array.set_item(key, value));
     };
-    let selected = tensor.view(&index)?;
     let ours = is_ours(value)?;
     let labelled = array.map(|array| turned(array, &selected, ours)).transpose()?.flatten();
     let from = match labelled.as_ref().or(array) {

@@ -17,6 +17,37 @@ pub(super) fn owner(object: &Bound<'_, PyAny>) -> Owner {
     unsafe { Owner::object(object.clone().into_ptr().cast(), release) }
 }
 
+/// The same, of an object that refuses some things as long as it has a weak reference.
+pub(super) fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    // SAFETY: a live object. A weak reference without a callback is made once for an object, and shared. It is not kept by its
+    // address, as `release_pinned` finds it again.
+    let weak = unsafe { ffi::PyWeakref_NewRef(object.as_ptr(), null_mut()) };
+    if weak.is_null() {
+        return Err(PyErr::fetch(object.py()));
+    }
+    // SAFETY: both references that were taken are given back.
+    Ok(unsafe { Owner::object(object.clone().into_ptr().cast(), release_pinned) })
+}
+
+/// # Safety
+/// - `address` is a reference that the caller owns and gives up, with one to the object's weak reference.
+unsafe fn release_pinned(address: *mut c_void) {
+    Python::try_attach(|py| {
+        // SAFETY: passed on from the caller. The weak reference of this object is alive, so it is the same one.
+        unsafe {
+            let object = Bound::from_owned_ptr(py, address.cast());
+            let weak = ffi::PyWeakref_NewRef(object.as_ptr(), null_mut());
+            if weak.is_null() {
+                // Nothing is made, so nothing can fail.
+                drop(PyErr::fetch(py));
+                return;
+            }
+            ffi::Py_DECREF(weak);
+            ffi::Py_DECREF(weak);
+        }
+    });
+}
+
 /// # Safety
 /// - `address` is a reference that the caller owns and gives up.
 unsafe fn release(address: *mut c_void) {

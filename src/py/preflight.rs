@@ -119,6 +119,12 @@ fn of_object(
     if let Some(readonly) = own(obj, wanted)? {
         return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));
     }
+    if let Err(error) = read::refuse_grad(obj) {
+        return match Kind::Exchange.is(py, &error) {
+            true => Ok(PyPreflight(Preflight::refused(&error.value(py).to_string()))),
+            false => Err(error),
+        };
+    }
     // CuPy is given the side on the device of a storage with two.
     let on_device = wanted == Target::CuPy && read::is_pair(obj)?;
     let near = if on_device { Some(args::device(&obj.getattr(intern!(py, "device"))?)?) } else { None };

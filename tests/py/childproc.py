@@ -3,6 +3,26 @@
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
+
+# Runs each case in a copy of the process, made after what all of them need was imported.
+FORKING = """
+import os, sys, traceback
+def run_case(name, code):
+    child = os.fork()
+    if child == 0:
+        try:
+            exec(compile(code, f"<{name}>", "exec"), globals())
+        except BaseException:
+            traceback.print_exc(file=sys.stdout)
+            sys.stdout.flush()
+            os._exit(1)
+        sys.stdout.flush()
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status != 0:
+        print(f"{name}: exit status {status}", flush=True)
+"""
 
 
 def run_python(code: str, timeout: float = 120) -> str:
@@ -12,3 +32,13 @@ def run_python(code: str, timeout: float = 120) -> str:
     )
     assert (done.returncode, done.stderr) == (0, ""), f"exit status {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def run_cases(prelude: str, cases: Mapping[str, str], timeout: float = 300) -> None:
+    """Run each case after `prelude`, in a process of its own: all have to end well, whichever crashes.
+
+    One new interpreter runs `prelude` and is then forked, so that frameworks are imported once.
+    """
+    runs = [f"run_case({name!r}, {textwrap.dedent(code)!r})" for name, code in cases.items()]
+    output = run_python("\n".join([FORKING, textwrap.dedent(prelude), "sys.stdout.flush()", *runs]), timeout)
+    assert output == "", output

@@ -136,5 +136,7 @@ def test_strides_that_mean_nothing_are_no_obstacle() -> None:
 def test_keywords_do_not_change_what_is_accepted(torch: Any) -> None:
     tensor = torch.zeros(3, requires_grad=True)
     for keywords in ({}, {"device": "cpu"}, {"copy": False}, {"copy": True}):
-        assert dl.from_dlpack(tensor, **keywords).shape == (3,)
+        assert dl.from_dlpack(tensor.detach(), **keywords).shape == (3,)
+        with pytest.raises(dl.ExchangeError, match="requires grad"):
+            dl.from_dlpack(tensor, **keywords)
     assert dl.describe(tensor, device="cpu").protocol == "dlpack-c"

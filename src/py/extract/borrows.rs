@@ -255,10 +255,10 @@ impl<'py> Loan<'py> {
             let mut now = Descriptor::BLANK;
             let state = match read::lent_again(lender, &mut now) {
                 Ok(()) if is_same(found, &now, *access) => continue,
-                Ok(()) => told(&now),
+                Ok(()) => read::told(&now),
                 Err(error) => error.to_string(),
             };
-            return Err(disturbed(args::shown(lender.get_type().as_any()), told(found), state));
+            return Err(disturbed(args::shown(lender.get_type().as_any()), read::told(found), state));
         }
         // Memory that is known to be where it was. While the ledger is held nobody begins to write there.
         with(py, |ledger| {
@@ -266,7 +266,7 @@ impl<'py> Loan<'py> {
                 let Some(check) = line.values else { return Ok(()) };
                 // SAFETY: complete, and the memory is readable as when it was first looked at.
                 let (found, checked) = unsafe { (&*line.descriptor.get(), check(&*line.descriptor.get())) };
-                checked.map_err(|error| disturbed("an array".to_owned(), told(found), error.to_string()))
+                checked.map_err(|error| disturbed("an array".to_owned(), read::told(found), error.to_string()))
             })
         })
     }
@@ -325,13 +325,6 @@ fn is_same(found: &Descriptor, now: &Descriptor, access: Access) -> bool {
     let parts = |field: &Descriptor| -> (usize, Device, DType) { (field.ptr().addr(), field.device(), field.dtype()) };
     let writable = access != Access::Write || !now.is_readonly();
     writable && parts(found) == parts(now) && found.shape() == now.shape() && found.strides() == now.strides()
-}
-
-/// What counts of memory, in words.
-fn told(field: &Descriptor) -> String {
-    let (shape, strides, address) = (field.shape(), field.strides(), field.ptr().addr());
-    let readonly = if field.is_readonly() { "read-only " } else { "" };
-    format!("{readonly}{} of shape {shape:?} with strides {strides:?} at {address:#x}", field.dtype().name())
 }
 
 fn disturbed(object: String, was: String, found: String) -> crate::Error {

@@ -30,7 +30,8 @@ pub(super) fn open<'py>(
     }
     let mut ran = false;
     let mut loan = Loan::open(object, |descriptor| {
-        let plain = read::plain_memory(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
+        let plain = read::plain_memory(object, access == Access::Write, descriptor)
+            .or_else(|error| as_refusal(object.py(), error))?;
         let kept = match plain {
             Some(_) => (None, Lender::Argument),
             None => describe(object, access == Access::Write, descriptor).map(|lent| (lent.owner, lent.lender))?,

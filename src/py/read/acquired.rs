@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use super::facts::Facts;
-use super::{Access, Hooks, Interface, Purpose, Reader, Reading, Request, Seen, ours};
+use super::{Access, Hooks, Interface, Purpose, Reader, Reading, Request, Seen, lent};
+use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::py::keep::Call;
 use crate::tensor::Owner;
@@ -19,8 +20,7 @@ pub(super) fn acquired<'py>(
     object: &Bound<'py, PyAny>,
     reader: &Reader,
     request: &Request<'_, 'py>,
-    purpose: Purpose,
-    device: Device,
+    descriptor: &Descriptor,
     reading: Reading,
 ) -> PyResult<Reading> {
     if reader.labelled || request.plain.get() || !request.access.is_now() || !Facts::of(object)?.may_be_told(object) {
@@ -29,7 +29,7 @@ pub(super) fn acquired<'py>(
     if reader.protocol == "dlpack" || request.seen.inner.get().is_some() {
         return Ok(reading);
     }
-    told(object, request, purpose, device, reading)
+    told(object, request, descriptor, reading)
 }
 
 /// As [`acquired`], of an object that may want to be told.
@@ -37,15 +37,14 @@ pub(super) fn acquired<'py>(
 fn told<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    purpose: Purpose,
-    device: Device,
+    descriptor: &Descriptor,
     reading: Reading,
 ) -> PyResult<Reading> {
     if request.seen.interface.get().is_none() {
         let interface = Interface::of(object, request.device.or(request.near))?;
         let _ = request.seen.interface.set(interface);
     }
-    let Some(hooks) = Hooks::of(&request.seen, device)? else { return Ok(reading) };
+    let Some(hooks) = Hooks::of(&request.seen, descriptor.device())? else { return Ok(reading) };
     if let Some(acquire) = hooks.acquire {
         acquire.call0(object.py())?;
     }
@@ -56,9 +55,7 @@ fn told<'py>(
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(Owner::foreign((release, owner))),
         Reading::Unsure(owner) => Reading::Unsure(Owner::foreign((release, owner))),
-        Reading::Borrowed if purpose == Purpose::Own => Reading::Owned(Owner::foreign((release, ours::keeper(object)))),
-        // A description keeps the object by itself.
-        Reading::Borrowed => Reading::Owned(Owner::foreign(release)),
+        Reading::Borrowed => Reading::Owned(Owner::foreign((release, lent::pinned(object, descriptor)?))),
     })
 }
 
@@ -66,6 +63,11 @@ impl Access {
     /// Whether the elements are used from now on.
     pub(super) fn is_now(self) -> bool {
         matches!(self, Access::Read | Access::Write)
+    }
+
+    /// Whether the elements are written, or kept to be read or written: more than a description to read by.
+    pub(super) fn takes(self, purpose: Purpose) -> bool {
+        self == Access::Write || (self == Access::Read && purpose == Purpose::Own)
     }
 }
 

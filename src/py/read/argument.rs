@@ -4,9 +4,17 @@ use pyo3::prelude::*;
 
 use super::facts::Facts;
 use super::functions::describe_plain;
-use super::{Access, Hooks, Interface, Purpose, Request, Seen, labels, may_state_labels, ours, read};
+use super::{Access, Hooks, Interface, Purpose, Request, Seen, is_torch, labels, may_state_labels, ours, read, torch};
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
+
+/// How an argument was described.
+pub(in crate::py) struct Described {
+    /// What the object wants to have called around the use of its memory.
+    pub(in crate::py) hooks: Option<Hooks>,
+    /// Whether code of others may have run, which may have changed any argument.
+    pub(in crate::py) ran_code: bool,
+}
 
 /// Describes an object in place, with the labels that it states. Which of several buffers is meant, `device` says; the
 /// memory may be elsewhere all the same.
@@ -14,10 +22,11 @@ use crate::py::descriptor::PyDescriptor;
 pub(in crate::py) fn argument<'py>(
     object: &Bound<'py, PyAny>,
     device: Device,
+    writes: bool,
     description: &mut PyDescriptor,
-) -> PyResult<Option<Hooks>> {
-    if describe_plain(object, description)? {
-        return Ok(None);
+) -> PyResult<Described> {
+    if let Some(ran_code) = describe_plain(object, writes, description)? {
+        return Ok(Described { hooks: None, ran_code });
     }
     // The host's buffer comes first anyway, and producers asked for a device may copy.
     let device = Some(device).filter(|device| *device != Device::CPU);
@@ -36,5 +45,10 @@ pub(in crate::py) fn argument<'py>(
             let _ = request.seen.interface.set(interface);
         }
     }
-    Hooks::of(&request.seen, description.descriptor().device())
+    let behind = description.object(object.py());
+    if writes && is_torch(&behind)? {
+        torch::refuse_grad(&behind)?;
+    }
+    let hooks = Hooks::of(&request.seen, description.descriptor().device())?;
+    Ok(Described { hooks, ran_code: true })
 }

@@ -42,18 +42,18 @@ pub(super) fn read(
     if shared && is_fresh(&array) {
         return Err(refused_copy(purpose, "__array__ returned an array made for this call").into());
     }
-    let reading = match numpy::read(&array, request, purpose, descriptor)? {
-        None => numpy::read_subclass(&array, request, purpose, descriptor)?,
+    let reading = match numpy::read(&array, request, Purpose::Own, descriptor)? {
+        None => numpy::read_subclass(&array, request, Purpose::Own, descriptor)?,
         exact => exact,
     };
-    reading.ok_or_else(|| ExchangeError::Argument {
+    let reading = reading.ok_or_else(|| ExchangeError::Argument {
         argument: "__array__",
         got: args::shown(&array),
         allowed: "a numpy.ndarray as the return value",
     })?;
     // The array need not keep what its memory belongs to; a description keeps the object by itself.
     let object = (purpose == Purpose::Own).then(|| Keep::new(object));
-    Ok(Some(Reading::Owned(Owner::foreign((object, Keep::new(&array))))))
+    Ok(Some(Reading::Owned(Owner::foreign((object, reading.into_owner(&array, descriptor)?)))))
 }
 
 /// Whether the object's own memory is wanted, and not a copy of it.

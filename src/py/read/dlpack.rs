@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyInt, PyTuple};
 
 use super::facts::{self, Facts, Library};
 use super::names::Name;
-use super::{Purpose, Reading, Request, cuda_array_interface, order, refused_copy};
+use super::{Purpose, Reading, Request, cuda_array_interface, order, refused_copy, torch};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::array_interface::{CUDA, HIP};
@@ -35,6 +35,9 @@ pub(super) fn read(
 ) -> PyResult<Option<Reading>> {
     let py = object.py();
     let Some(method) = facts::method(object, Name::Dlpack)? else { return Ok(None) };
+    if Facts::of(object)?.library == Library::Torch && request.access.takes(purpose) {
+        torch::refuse_grad(object)?;
+    }
     let found = match facts::method(object, Name::DlpackDevice)? {
         Some(ask) => Some(device_of(&ask.call(py, [], None)?)?),
         None => None,
@@ -84,11 +87,12 @@ pub(super) fn read(
         got: args::shown(&capsule),
         allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
     })?;
-    match reading {
+    Ok(Some(match (reading, Facts::of(object)?.library) {
         // A JAX array never changes, whatever a caller promises.
-        Reading::Unsure(owner) if Facts::of(object)?.library == Library::Jax => Ok(Some(Reading::Owned(owner))),
-        reading => Ok(Some(reading)),
-    }
+        (Reading::Unsure(owner), Library::Jax) => Reading::Owned(owner),
+        (Reading::Owned(owner), Library::Torch) => Reading::Owned(torch::with_storage(object, owner, descriptor)?),
+        (reading, _) => reading,
+    }))
 }
 
 /// Refuses what is no stream of the device: the host has none, and CUDA and ROCm each have numbers that mean nothing.

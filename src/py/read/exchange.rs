@@ -3,18 +3,16 @@
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
-use dlpark::DlpackFlags;
-use dlpark::ffi::{DLDataTypeCode, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
+use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
-use super::facts::{self, Facts, Library};
+use super::facts::{self, Facts};
 use super::names::Name;
-use super::{Purpose, Reading, Request, check_exported, order};
+use super::{Purpose, Reading, Request, check_exported, order, torch};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
@@ -38,16 +36,10 @@ pub(super) fn read(
     if request.stream.is_some() && !may_be_told(object, table, request)? {
         return Ok(None);
     }
-    let mut reading = match facts.torch_lends() {
-        Some(borrow) if purpose == Purpose::Describe => {
-            describe(object, table, borrow, descriptor)?;
-            Reading::Borrowed
-        }
-        _ => handed_over(object, table, request, purpose, descriptor)?,
+    let reading = match facts.torch_lends() {
+        Some(borrow) => torch::read(object, table, borrow, purpose, request.access, descriptor)?,
+        None => handed_over(object, table, request, purpose, descriptor)?,
     };
-    if facts.library == Library::Torch && check_lazy(object, descriptor)? {
-        reading = again(object, table, request, purpose, descriptor, &reading)?;
-    }
     // What an object has to call is among what says labels.
     request.plain.set(!facts.may_be_labelled(object));
     // Most calls are over here: what follows is out of their way.
@@ -93,25 +85,6 @@ fn handed_over(
     Ok(Reading::Owned(unsafe { take_over(managed, descriptor) }?))
 }
 
-/// Reads once more in the way that a first reading was made.
-#[cold]
-fn again(
-    object: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
-    request: &Request<'_, '_>,
-    purpose: Purpose,
-    descriptor: &mut Descriptor,
-    first: &Reading,
-) -> PyResult<Reading> {
-    match (first, Facts::of(object)?.torch_lends()) {
-        (Reading::Borrowed, Some(borrow)) => {
-            describe(object, table, borrow, descriptor)?;
-            Ok(Reading::Borrowed)
-        }
-        _ => handed_over(object, table, request, purpose, descriptor),
-    }
-}
-
 /// What was read, if it is on the device that is wanted, or its producer has no other way to bring it there.
 #[cold]
 fn where_asked(
@@ -134,57 +107,6 @@ fn where_asked(
         check_exported(request, descriptor.device())?;
     }
     Ok(Some(reading))
-}
-
-/// Describes a PyTorch tensor by the struct that PyTorch lends.
-#[inline]
-pub(super) fn describe(
-    object: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
-    borrow: Borrow,
-    descriptor: &mut Descriptor,
-) -> PyResult<()> {
-    let mut tensor = MaybeUninit::<DLTensor>::uninit();
-    // SAFETY: the object's type offers the table; on success the struct is filled, and its shape and strides live until
-    // control returns to the producer: they are copied here.
-    unsafe {
-        check(object.py(), borrow(object.as_ptr().cast::<c_void>(), tensor.as_mut_ptr()))?;
-        let version = Some(table.header.version);
-        dlpack::read_into(descriptor, tensor.assume_init_ref(), version, DlpackFlags::empty())?;
-    }
-    Ok(())
-}
-
-/// Refuses a PyTorch tensor whose memory holds other values than it has. `true` if the tensor had to be asked: a subclass
-/// may have run any code then, and the memory may be elsewhere.
-#[inline]
-pub(super) fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    let asked = may_be_lazy(descriptor);
-    if asked && is_lazy(tensor)? {
-        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
-    }
-    Ok(asked)
-}
-
-/// Whether PyTorch may have conjugated or negated a tensor like this in name only. What it negates so are the imaginary
-/// parts of complex numbers, which lie two steps apart, wherever views of them go.
-fn may_be_lazy(descriptor: &Descriptor) -> bool {
-    match descriptor.dtype().code() {
-        DLDataTypeCode::COMPLEX => true,
-        DLDataTypeCode::FLOAT => {
-            let mut steps = descriptor.shape().iter().zip(descriptor.strides());
-            steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
-        }
-        _ => false,
-    }
-}
-
-/// Whether PyTorch has conjugated or negated the tensor in name only, which neither the table nor, for negation,
-/// `__dlpack__` looks at.
-fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = tensor.py();
-    Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
-        || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
 }
 
 /// The table of a type in a version that can be read; newer ones may keep an older one behind them.
@@ -216,6 +138,6 @@ pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static D
 }
 
 /// The Python error that a function of the table has left behind.
-fn check(py: Python<'_>, code: i32) -> PyResult<()> {
+pub(super) fn check(py: Python<'_>, code: i32) -> PyResult<()> {
     if code == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
 }

@@ -74,14 +74,20 @@ impl Facts {
     /// to another one is not mistaken for it. 0 is no version: nothing is remembered for it.
     #[inline]
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
+        Facts::remembered_or_found(object).map(|(facts, _)| facts)
+    }
+
+    /// As [`Facts::of`], and whether they had to be found first, for which code of the type may have run.
+    #[inline]
+    pub(super) fn remembered_or_found(object: &Bound<'_, PyAny>) -> PyResult<(Facts, bool)> {
         let ty = object.get_type_ptr();
         // SAFETY: the type of a live object.
         let version = unsafe { (*ty).tp_version_tag };
         let place = (ty.addr() >> 4 ^ ty.addr() >> 10) % ENTRIES;
         let known = KNOWN.try_with(|known| known[place].get()).ok().flatten();
         match known {
-            Some(entry) if entry.ty == ty && entry.version == version && version != 0 => Ok(entry.facts),
-            _ => Facts::find(&object.get_type(), place),
+            Some(entry) if entry.ty == ty && entry.version == version && version != 0 => Ok((entry.facts, false)),
+            _ => Facts::find(&object.get_type(), place).map(|facts| (facts, true)),
         }
     }
 

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use super::facts::Facts;
 use super::{
-    Access, Purpose, Reading, Request, check_device, exchange, labels, may_state_labels, not_an_array, numpy, order,
-    ours, own_into, read,
+    Access, Purpose, Reading, Request, check_device, labels, may_state_labels, not_an_array, numpy, order, ours,
+    own_into, read, torch,
 };
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -30,7 +30,8 @@ static FROM_DLPACK: Definition = Definition::new(
 Take any array over as a `Tensor` that shares its memory and keeps it.
 
 Read-only memory stays read-only; so does that of a legacy DLPack capsule, which cannot say otherwise. What the object
-states of its dims, origin and halo goes along.
+states of its dims, origin and halo goes along. The memory stays where it is as long as the tensor lives: meanwhile NumPy
+and PyTorch refuse to resize it, and a `torch.Tensor` that is given other memory leaves the old one to the tensor.
 
 Parameters
 ----------
@@ -61,7 +62,8 @@ Raises
 NotAnArrayError
     No protocol describes `obj`.
 ExchangeError
-    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream on the host.
+    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream on the host; a PyTorch tensor that
+    requires grad; a `Descriptor` of memory that was moved since.
 DTypeError
     Elements that no other library knows: of the other byte order, structured, objects, dates, text.
 DeviceError
@@ -107,6 +109,8 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let copy = copy.map_or(Ok(None), args::copy)?;
     let access = if copy == Some(true) { Access::Read } else { Access::Write };
     let request = Request { device: device.map(args::device).transpose()?, access, copy, stream, ..Request::default() };
+    let dims = dims.map(args::dims).transpose()?;
+    let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
     let made = recycle::create(py, |PyTensor(tensor): &mut PyTensor| {
         let reader = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
         let found = tensor.descriptor().device();
@@ -117,8 +121,6 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
             check_owned(&request, tensor.descriptor())?;
         }
         if dims.is_some() || origin.is_some() || may_state_labels(obj, reader, &request)? {
-            let dims = dims.map(args::dims).transpose()?;
-            let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
             labels(obj, reader, &request, dims, origin)?.attach(tensor)?;
         }
         if let Some(wanted) = elsewhere {
@@ -198,7 +200,9 @@ stream
 Returns
 -------
 Descriptor
-    Keeps `obj`, and what the producer handed over for this.
+    Keeps `obj`, and what the producer handed over for this. An `obj` that moves its memory afterwards (`resize` of NumPy,
+    `resize_`, `set_`, `.data =` of PyTorch) leaves `ptr` without meaning; where dlfield uses the description again, that is
+    an error.
 
 Raises
 ------
@@ -206,7 +210,8 @@ NotAnArrayError
     No protocol describes `obj`.
 ExchangeError
     A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer has only a copy to
-    show; a stream that the device has not got or that the producer cannot be told.
+    show; a stream that the device has not got or that the producer cannot be told; a PyTorch tensor that requires grad and
+    `writable=True`.
 DTypeError
     Elements that no other library knows: of the other byte order, structured, objects, dates, text.
 DeviceError
@@ -245,11 +250,12 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
     let py = module.py();
     let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
     let made = recycle::create(py, |description: &mut PyDescriptor| {
-        if arguments[1..].iter().all(Option::is_none) && describe_plain(obj, description)? {
+        if arguments[1..].iter().all(Option::is_none) && describe_plain(obj, false, description)?.is_some() {
             return Ok(());
         }
         let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
         let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+        let dims = dims.map(args::dims).transpose()?;
         let access = if writable { Access::Write } else { Access::Read };
         let request = Request { device: device.map(args::device).transpose()?, access, stream, ..Request::default() };
         let (reading, reader) = read(obj, &request, Purpose::Describe, description.descriptor_mut())?;
@@ -263,9 +269,10 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
             order::check_place(wanted, descriptor)?;
         }
         if dims.is_some() || may_state_labels(obj, reader, &request)? {
-            let dims = dims.map(args::dims).transpose()?;
             labels(obj, reader, &request, dims, None)?.describe(descriptor)?;
         }
+        description.check_unmoved(py)?;
+        let descriptor = description.descriptor_mut();
         if writable && unsure {
             descriptor.set_readonly(false);
         }
@@ -279,39 +286,25 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
 }
 
 /// Describes what most calls are about, if it is that: an exact NumPy array or a PyTorch tensor without labels, with
-/// nothing else asked. No other reader takes these.
+/// nothing else asked. No other reader takes these. Says whether code of others may have run; `None` for other objects.
 #[inline]
-pub(super) fn describe_plain(obj: &Bound<'_, PyAny>, description: &mut PyDescriptor) -> PyResult<bool> {
-    if numpy::is_exact(obj) {
-        numpy::describe(obj, description.descriptor_mut())?;
-        description.set(obj.clone(), None, "numpy");
-        return Ok(true);
-    }
-    let facts = Facts::of(obj)?;
-    if facts.may_be_labelled(obj) || describe_torch(obj, &facts, description.descriptor_mut())?.is_none() {
-        return Ok(false);
-    }
-    description.set(obj.clone(), None, "dlpack-c");
-    Ok(true)
-}
-
-/// Describes a PyTorch tensor, if it is one, by the struct that PyTorch lends; `true` if the tensor had to be asked too.
-#[inline]
-pub(super) fn describe_torch(
+pub(super) fn describe_plain(
     obj: &Bound<'_, PyAny>,
-    facts: &Facts,
-    descriptor: &mut Descriptor,
+    writes: bool,
+    description: &mut PyDescriptor,
 ) -> PyResult<Option<bool>> {
-    let (Some(table), Some(borrow)) = (facts.table, facts.torch_lends()) else { return Ok(None) };
-    exchange::describe(obj, table, borrow, descriptor)?;
-    let asked = exchange::check_lazy(obj, descriptor)?;
-    if asked {
-        exchange::describe(obj, table, borrow, descriptor)?;
+    if numpy::is_exact(obj) {
+        let ran = numpy::describe(obj, description.descriptor_mut())?;
+        description.set(obj.clone(), None, "numpy");
+        return Ok(Some(ran));
     }
-    if descriptor.device().is_of_cuda() {
-        order::lent(obj.py(), table, descriptor.device())?;
+    let (facts, looked_up) = Facts::remembered_or_found(obj)?;
+    if facts.may_be_labelled(obj) {
+        return Ok(None);
     }
-    Ok(Some(asked))
+    let Some(ran) = torch::describe_if(obj, &facts, writes, description.descriptor_mut())? else { return Ok(None) };
+    description.set(obj.clone(), None, "dlpack-c");
+    Ok(Some(looked_up || ran))
 }
 
 /// Return the `numpy.ndarray` on the memory of any array that the host can read.

@@ -23,6 +23,8 @@ mod numpy;
 mod order;
 mod ours;
 mod pair;
+mod storages;
+mod torch;
 mod unwrap;
 mod value;
 
@@ -35,7 +37,7 @@ pub(super) use dlpack::{peek, take};
 pub(super) use exchange::table;
 pub(super) use facts::{attribute, loaded};
 pub(super) use gt::{Hooks, Interface};
-pub(super) use lent::{Lender, Lent, lent_again, memory, plain_memory};
+pub(super) use lent::{Lender, Lent, check_unmoved, lent_again, memory, pinned, plain_memory, told};
 pub(super) use names::Name;
 pub(super) use numpy::require as require_numpy;
 pub(super) use pair::is_pair;
@@ -117,7 +119,7 @@ enum Reading {
     /// The same, from a struct that cannot say whether the memory may be written: it may not, unless the caller knows
     /// better.
     Unsure(Owner),
-    /// The object.
+    /// The object, which may move it. Only of descriptions: who owns has an owner.
     Borrowed,
 }
 
@@ -130,11 +132,11 @@ impl Reading {
         }
     }
 
-    /// An owner of the memory: what the object keeps, it keeps.
-    fn into_owner(self, object: &Bound<'_, PyAny>) -> Owner {
+    /// An owner of the memory that was described: of what the object keeps, one that keeps it where it is.
+    fn into_owner(self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
         match self {
-            Reading::Owned(owner) | Reading::Unsure(owner) => owner,
-            Reading::Borrowed => ours::keeper(object),
+            Reading::Owned(owner) | Reading::Unsure(owner) => Ok(owner),
+            Reading::Borrowed => lent::pinned(object, descriptor),
         }
     }
 }
@@ -192,7 +194,7 @@ fn probe<'py>(
 ) -> PyResult<Option<Found>> {
     for reader in &BY_TYPE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
-            let reading = acquired::acquired(object, reader, request, purpose, descriptor.device(), reading)?;
+            let reading = acquired::acquired(object, reader, request, descriptor, reading)?;
             if descriptor.device() != Device::CPU {
                 return Ok(Some((in_order(object, request, purpose, descriptor, reading)?, reader)));
             }
@@ -206,7 +208,7 @@ fn probe<'py>(
     for reader in &BY_ATTRIBUTE {
         if let Some(reading) = (reader.read)(object, request, purpose, descriptor)? {
             let host = descriptor.device() == Device::CPU;
-            let reading = acquired::acquired(object, reader, request, purpose, descriptor.device(), reading)?;
+            let reading = acquired::acquired(object, reader, request, descriptor, reading)?;
             let reading = if host { reading } else { in_order(object, request, purpose, descriptor, reading)? };
             found = Some((reading, reader));
             break;
@@ -304,7 +306,7 @@ fn own_into<'py>(
     // SAFETY: the object has said through its protocol that the memory is there while the owner that is asked for lives.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
     let Some((reading, reader)) = probe(object, request, Purpose::Own, descriptor)? else { return Ok(None) };
-    *owner = reading.into_owner(object);
+    *owner = reading.into_owner(object, descriptor)?;
     if let Some(inner) = request.seen.inner.get()
         && let Ok(ours) = inner.array.cast_exact::<PyTensor>()
     {
@@ -343,6 +345,13 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Whether the object is a PyTorch tensor, of whatever subclass.
 pub(super) fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(Facts::of(object)?.library == Library::Torch)
+}
+
+/// Refuses a PyTorch tensor that requires grad, also inside what wraps it, as whoever takes its memory does.
+pub(super) fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let inner = inner_of(object)?;
+    let object = inner.as_ref().unwrap_or(object);
+    if is_torch(object)? { torch::refuse_grad(object) } else { Ok(()) }
 }
 
 /// What the object is, in place: its description, and what the producer handed over for that, if it did. Of several buffers

@@ -16,7 +16,8 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::protocol::ExchangeError;
-use crate::py::dtype;
+use crate::py::{dtype, keep};
+use crate::tensor::Owner;
 
 /// NumPy's array type; NULL as long as NumPy is not known to be there.
 static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
@@ -94,9 +95,31 @@ pub(super) fn read_subclass(
 
 /// Describes an object that is an array, and says who keeps its memory.
 fn read_struct(object: &Bound<'_, PyAny>, purpose: Purpose, descriptor: &mut Descriptor) -> PyResult<Reading> {
+    if purpose == Purpose::Describe {
+        describe(object, descriptor)?;
+        return Ok(Reading::Borrowed);
+    }
+    // Before the address is read.
+    let owner = match base(object).and_then(|base| ours::behind(&base)) {
+        Some(ours) => ours,
+        None => pinned(object)?,
+    };
     describe(object, descriptor)?;
-    let ours = if purpose == Purpose::Own { base(object).and_then(|base| ours::behind(&base)) } else { None };
-    Ok(ours.map_or(Reading::Borrowed, Reading::Owned))
+    Ok(Reading::Owned(owner))
+}
+
+/// An owner of an array's memory, which NumPy does not resize as long as the owner lives: an array with a weak reference
+/// refuses that, whatever `refcheck` says (`PyArray_Resize`).
+pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    let mut holder = array.clone();
+    while let Some(base) = base(&holder).filter(is_array) {
+        holder = base;
+    }
+    if is_exact(array) || holder.is(array) {
+        keep::pinned(&holder)
+    } else {
+        keep::pinned(&holder).map(|owner| ours::with(owner, array))
+    }
 }
 
 /// The object that an array has its memory from, if it is not the array's own.

@@ -88,9 +88,6 @@ pub(super) fn found(
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(owner.in_order(order)),
         Reading::Unsure(owner) => Reading::Unsure(owner.in_order(order)),
-        Reading::Borrowed if purpose == Purpose::Own => {
-            Reading::Owned(Reading::Borrowed.into_owner(object).in_order(order))
-        }
         Reading::Borrowed => Reading::Borrowed,
     })
 }

@@ -4,12 +4,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use super::{Purpose, Reading, Request, check_exported, numpy, pair};
+use super::{Purpose, Reading, Request, check_exported, is_torch, lent, numpy, pair, torch};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::fastcall;
-use crate::py::keep::{self, Keep};
+use crate::py::keep::Keep;
 use crate::py::place;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Owner;
@@ -47,7 +47,21 @@ pub(super) fn read(
     {
         place::await_others(object.py(), &tensor.get().0)?;
     }
-    let Some(owner) = described.keeper() else { return Ok(Some(Reading::Borrowed)) };
+    let Some(owner) = described.keeper() else {
+        let object = described.object(object.py());
+        return Ok(Some(match purpose {
+            Purpose::Describe => {
+                lent::check_unmoved(&object, descriptor)?;
+                Reading::Borrowed
+            }
+            Purpose::Own => {
+                if request.access.takes(purpose) && is_torch(&object)? {
+                    torch::refuse_grad(&object)?;
+                }
+                Reading::Owned(lent::pinned(&object, descriptor)?)
+            }
+        }));
+    };
     Ok(Some(Reading::Owned(match purpose {
         Purpose::Describe => owner.clone(),
         Purpose::Own => with(owner.clone(), &described.object(object.py())),
@@ -72,15 +86,6 @@ pub(super) fn kept<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 /// The owner of our own tensor, described or not.
 pub(super) fn owner(object: &Bound<'_, PyAny>) -> Option<Owner> {
     Some(kept(object).cast_exact::<PyTensor>().ok()?.get().0.owner().clone())
-}
-
-/// An owner that keeps the object: what a tensor of ours shares with its views, or else the object itself.
-pub(super) fn keeper(object: &Bound<'_, PyAny>) -> Owner {
-    let kept = kept(object);
-    match kept.cast_exact::<PyTensor>() {
-        Ok(tensor) => tensor.get().0.owner().clone(),
-        Err(_) => keep::owner(&kept),
-    }
 }
 
 /// The owner of the tensor of ours that an array's base, or a memoryview, has its memory from.

@@ -32,7 +32,7 @@ pub(super) fn read<'py>(
     let (reading, reader) = super::read(&side, &within, purpose, descriptor)?;
     let owner = match reading {
         Reading::Owned(owner) if purpose == Purpose::Describe => ours::with(owner, &side),
-        reading => reading.into_owner(&side),
+        reading => reading.into_owner(&side, descriptor)?,
     };
     let inner = Inner { array: side, protocol: reader.protocol, seen: Box::new(within.seen) };
     let _ = request.seen.inner.set(inner);

@@ -39,7 +39,7 @@ pub(super) fn read<'py>(
     // A wrapper may be given another array at any time, so the array is kept for itself.
     let owner = match reading {
         Reading::Owned(owner) | Reading::Unsure(owner) if purpose == Purpose::Describe => ours::with(owner, &array),
-        reading => reading.into_owner(&array),
+        reading => reading.into_owner(&array, descriptor)?,
     };
     if let Some(ranges) = ranges {
         check_extents(&ranges, descriptor.shape())?;

@@ -84,7 +84,7 @@ unsafe extern "C" fn bind(
         let made = recycle::create(py, |bound: &mut PyBound| {
             let known = signature.get();
             let fields = bound.prepare(&signature);
-            let mut absent = fields.len();
+            let (mut absent, mut ran_code) = (fields.len(), false);
             for (position, name) in keywords.iter().flat_map(|names| names.iter_borrowed()).enumerate() {
                 // SAFETY: as above.
                 let (name, value) =
@@ -97,11 +97,14 @@ unsafe extern "C" fn bind(
                 if fields[place].is_some() {
                     return Err(Error::from(SignatureError::Twice { field: known.spec(place).0.into() }).into());
                 }
-                fields[place] = Some(Field::bind(&value, known, place)?);
+                fields[place] = Some(Field::bind(&value, known, place, &mut ran_code)?);
                 absent -= 1;
             }
             if absent > 0 {
                 check_complete(known, fields)?;
+            }
+            if ran_code {
+                bound.check_unmoved(py, known)?;
             }
             bound.check_overlap(known).map_err(Error::from)?;
             bound.warn(py, known)

@@ -15,6 +15,7 @@ use super::field::Field;
 use super::hooks::Errors;
 use crate::py::args;
 use crate::py::descriptor::PyDescriptor;
+use crate::py::errors;
 use crate::signature::{SignatureError, check_overlap, common_domain};
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: what `Signature.bind` returns.
@@ -73,6 +74,11 @@ impl PyBound {
     /// Refuses written fields that share memory with others.
     pub(super) fn check_overlap(&self, signature: &PySignature) -> Result<(), SignatureError> {
         check_overlap(&signature.signature, |place| self.fields[place].as_ref().map(Field::original))
+    }
+
+    /// Refuses fields whose memory was moved after they were described.
+    pub(super) fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
+        self.given().try_for_each(|(place, field)| named(py, signature, place, field.check_unmoved(py)))
     }
 
     /// Warns of fields that are slow, or copied.
@@ -167,16 +173,21 @@ impl PyBound {
         let mut errors = Errors::default();
         let mut acquired = 0;
         let signature = bound.signature()?;
+        let mut ran_code = false;
         for (place, field) in bound.given() {
             let acquire = field.hooks().and_then(|hooks| hooks.acquire.as_ref());
+            ran_code |= acquire.is_some();
             errors.call(py, signature.spec(place).0, "acquire", acquire);
             if !errors.is_empty() {
                 break;
             }
             acquired += 1;
         }
+        if ran_code && errors.is_empty() {
+            errors.hear(bound.check_unmoved(py, signature));
+        }
         if errors.is_empty() {
-            let filled = bound.given().try_for_each(|(place, field)| named(signature, place, field.copy_in(py)));
+            let filled = bound.given().try_for_each(|(place, field)| named(py, signature, place, field.copy_in(py)));
             errors.hear(filled);
         }
         if errors.is_empty() {
@@ -208,7 +219,7 @@ impl PyBound {
         let mut errors = Errors::default();
         if exc_type.is_none() {
             for (place, field) in self.given().filter(|(place, _)| written(*place)) {
-                errors.hear(named(signature, place, field.copy_back(py)));
+                errors.hear(named(py, signature, place, field.copy_back(py)));
             }
         }
         for (place, field) in self.given().filter(|(place, _)| written(*place)) {
@@ -249,8 +260,8 @@ impl PyBound {
 }
 
 /// An error with the field's name.
-fn named(signature: &PySignature, place: usize, outcome: crate::Result<()>) -> PyResult<()> {
-    Ok(outcome.map_err(|error| crate::Error::from(SignatureError::of(signature.spec(place).0, error)))?)
+fn named(py: Python<'_>, signature: &PySignature, place: usize, outcome: PyResult<()>) -> PyResult<()> {
+    outcome.map_err(|error| errors::about(py, signature.spec(place).0, error))
 }
 
 impl PyBound {

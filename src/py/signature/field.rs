@@ -38,15 +38,25 @@ struct Copy {
 }
 
 impl Field {
-    /// Describes an argument and checks it. Where `signature` allows for copies, one is allocated if need be.
+    /// Describes an argument and checks it. Where `signature` allows for copies, one is allocated if need be. `ran_code` is
+    /// set where code of others may have run, which may have changed arguments that were described before.
     #[inline]
-    pub(super) fn bind(value: &Bound<'_, PyAny>, signature: &PySignature, place: usize) -> PyResult<Field> {
+    pub(super) fn bind(
+        value: &Bound<'_, PyAny>,
+        signature: &PySignature,
+        place: usize,
+        ran_code: &mut bool,
+    ) -> PyResult<Field> {
         let py = value.py();
         let (name, spec) = signature.spec(place);
         let device = signature.signature.stated_device();
         let mut hooks = None;
         let described = recycle::create(py, |description: &mut PyDescriptor| {
-            hooks = read::argument(value, device, description).map_err(|error| errors::about(py, name, error))?;
+            let writes = spec.stated_access().writes();
+            let found = read::argument(value, device, writes, description);
+            let found = found.map_err(|error| errors::about(py, name, error))?;
+            *ran_code |= found.ran_code;
+            hooks = found.hooks;
             let fits = spec.orient(description.descriptor_mut());
             Ok(fits.map_err(|error| crate::Error::from(SignatureError::of(name, error)))?)
         })?;
@@ -101,24 +111,31 @@ impl Field {
         signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
     }
 
+    /// Refuses memory that the caller's object has moved since it was described.
+    pub(super) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
+        self.original.get().check_unmoved(py)
+    }
+
     /// Fills the copy that stands in.
-    pub(super) fn copy_in(&self, py: Python<'_>) -> crate::Result<()> {
+    pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
         // SAFETY: what other threads do to the memory meanwhile is their affair, as with NumPy.
         self.copying(py, |stand_in| unsafe { stand_in.fill() })
     }
 
     /// Copies what was written back into the caller's memory.
-    pub(super) fn copy_back(&self, py: Python<'_>) -> crate::Result<()> {
+    pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         // SAFETY: as above; the signature lets nobody write read-only memory.
         self.copying(py, |stand_in| unsafe { stand_in.copy_back() })
     }
 
     /// Copies all elements, with other threads running if there are many, or a device may have to be waited for.
-    fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> crate::Result<()> {
+    fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> PyResult<()> {
         let Some(Copy { stand_in, .. }) = self.copy() else { return Ok(()) };
+        // What other threads do meanwhile, and what the body has done, leaves the memory where it is, or is an error.
+        let _pinned = self.original.get().pinned(py)?;
         let devices = [stand_in.tensor().descriptor().device(), self.original().device()];
         let little = stand_in.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
-        if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }
+        Ok(if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }?)
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,0 +1,269 @@
+"""Memory that its producer moves after dlfield has seen it: an owner keeps it, everybody else looks again."""
+
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from childproc import run_cases
+
+# Large enough that `malloc` gives it back to the system at once: whoever reads it then crashes.
+N = 5_000_000
+
+# Ways in which a tensor of PyTorch loses the memory that it had.
+TORCH_MOVES = {
+    "data": "x.data = torch.zeros(3)",
+    "set_": "x.set_()",
+    "resize_": "x.resize_(4 * N)",
+    "storage resized": "x.untyped_storage().resize_(0)",
+}
+
+TORCH_PRELUDE = f"""
+import warnings
+import numpy as np
+import torch
+import dlfield as dl
+N = {N}
+warnings.simplefilter("ignore")
+sig = dl.Signature(x=dl.FieldSpec("float32", "I"))
+def refused(call, *texts):
+    try:
+        call()
+    except dl.ExchangeError as error:
+        assert all(text in str(error) for text in texts), str(error)
+    else:
+        raise AssertionError("taken")
+"""
+
+MOVE = """
+x = torch.ones(N)
+def move():
+    try:
+        {move}
+    except RuntimeError as error:
+        # What PyTorch says where it does not give the memory back.
+        assert "not resizable" in str(error), error
+"""
+
+
+def run_torch(cases: dict[str, str]) -> None:
+    """Each case, with each way to move the memory of `x`."""
+    run_cases(
+        TORCH_PRELUDE,
+        {
+            f"{how}, {name}": MOVE.replace("{move}", move) + code
+            for how, move in TORCH_MOVES.items()
+            for name, code in cases.items()
+        },
+    )
+
+
+@pytest.mark.usefixtures("torch")
+def test_an_owner_keeps_memory_that_pytorch_moves() -> None:
+    owners = {
+        own: f"owned = {own}\nmove()\nassert float(np.asarray(owned).sum()) == N"
+        for own in (
+            "dl.from_dlpack(x)",
+            "dl.from_dlpack(dl.describe(x))",
+            "dl.from_dlpack(x, stream=None, device='cpu')",
+            "dl.as_numpy(x)",
+        )
+    }
+    dtypes = {
+        # NumPy has no array of some of these, which is how PyTorch pins memory itself.
+        dtype: f"""
+x = torch.ones(N, dtype=torch.{dtype})
+owned = dl.from_dlpack(x)
+move()
+assert bool(owned[N - 1] == 1)
+"""
+        for dtype in ("bfloat16", "float8_e5m2", "bool", "complex64")
+    }
+    part = "x = x[N // 2 :]\nowned = dl.from_dlpack(x)\nmove()\nassert float(owned[-1]) == 1"
+    run_torch({**owners, **dtypes, "part": part})
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_description_of_memory_that_was_moved_is_refused() -> None:
+    uses = ("dl.from_dlpack(seen)", "dl.describe(seen)", "dl.as_numpy(seen)", "sig.bind(x=seen)", "dl.zeros(N) + seen")
+    texts = "\"moved: the memory of a <class 'torch.Tensor'>\", f'[{N}]', 'describe the object again'"
+    run_torch({use: f"seen = dl.describe(x)\nmove()\nrefused(lambda: {use}, {texts})" for use in uses})
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_copy_is_not_written_back_to_memory_that_was_moved() -> None:
+    """`on_mismatch="copy"`: the body moves the memory of a field that a copy is for."""
+    code = """
+sig = dl.Signature(x=dl.FieldSpec("float64", "I", access="w"), on_mismatch="copy")
+old = dl.from_dlpack(x)
+def body():
+    with sig.bind(x=x) as fields:
+        dl.as_numpy(fields.x)[...] = 7
+        move()
+try:
+    body()
+except dl.ExchangeError as error:
+    assert str(error).startswith('field "x": moved'), error
+    assert old is None or float(old[0]) == 1
+else:
+    # PyTorch has kept the memory.
+    assert old is None or float(old[0]) == 7
+"""
+    run_torch({"owned too": code, "not owned": code.replace("old = dl.from_dlpack(x)", "old = None")})
+
+
+@pytest.mark.usefixtures("torch")
+def test_memory_moved_by_a_hook_is_refused() -> None:
+    run_torch(
+        {
+            "acquire": """
+class Hooked:
+    array = np.zeros(N, "f4")
+    __gt_data_interface__ = {None: {**array.__array_interface__, "data": array, "acquire": move}}
+spec = dl.FieldSpec("float32", "I")
+bound = dl.Signature(x=spec, y=spec).bind(x=x, y=Hooked())
+refused(bound.__enter__, 'field "x": moved')
+"""
+        }
+    )
+
+
+NUMPY_PRELUDE = f"""
+import numpy as np
+import dlfield as dl
+N = {N}
+a = np.ones(N)
+t = dl.zeros((2, N), dims="JI")
+sig = dl.Signature(x=dl.FieldSpec("float64", "I"), y=dl.FieldSpec("float64", "I"))
+def resize():
+    for array in (a, labelled):
+        try:
+            array.resize(4 * N, refcheck=False)
+        except ValueError as error:
+            # What NumPy says as long as the array has a weak reference.
+            assert "cannot resize" in str(error), error
+class Key:
+    def __index__(self):
+        resize()
+        return 0
+class Entries:
+    def __init__(self, entry):
+        self.entry = entry
+    def __iter__(self):
+        resize()
+        return iter([self.entry])
+class Late:
+    def __init__(self, letter="d"):
+        self.array = np.ones(N, letter)
+    @property
+    def __array_interface__(self):
+        resize()
+        return self.array.__array_interface__
+class Labelled(np.ndarray):
+    @property
+    def __gt_dims__(self):
+        resize()
+        return ("I",)
+labelled = np.ndarray.__new__(Labelled, N)
+labelled[...] = 1
+def total(found):
+    # A description is read at once, everything else may be read later.
+    return float(np.asarray(dl.as_numpy(found)).ravel()[:N].sum())
+"""
+
+ADDRESS_THEN_CODE = {
+    "key": "t[Key()] = a\n    assert float(t[0, 0]) == 1",
+    "labels": "assert total(dl.from_dlpack(a, dims=Entries('I'))) == N",
+    "labels of a copy": "assert total(dl.from_dlpack(a, copy=True, dims=Entries('I'))) == N",
+    "labels of an array": "assert total(dl.from_array(a, dims=Entries('I'))) == N",
+    "labels of a description": "assert total(dl.describe(a, dims=Entries('I'))) == N",
+    "origin": "assert total(dl.from_dlpack(a, origin=Entries(0))) == N",
+    "halo": "assert total(dl.from_array(a, halo=Entries((0, 0)))) == N",
+    "operand": "assert total(a + dl.ones(N) + Late()) == 3 * N",
+    "ufunc": "assert total(np.hypot(np.ones(N), a, out=dl.zeros(N), where=Late('?'))) > N",
+    "later operand": "assert total(np.add(a, Late(), out=dl.zeros(N))) == 2 * N",
+    "description as operand": "assert total(np.add(dl.describe(a), Late(), out=dl.zeros(N))) == 2 * N",
+    "its own labels": "assert total(dl.from_dlpack(labelled)) == N",
+    "its own labels, described": "assert total(dl.describe(labelled)) == N",
+    "value with labels": "t[0] = labelled",
+    "argument": "assert total(sig.bind(x=a, y=Late()).x) == N",
+    "argument with labels": "assert total(sig.bind(x=labelled, y=np.ones(N)).x) == N",
+}
+
+
+def test_code_that_runs_within_a_call_does_not_free_what_was_read() -> None:
+    """The array is either kept where it is, or read after the code, or its move is an error."""
+    guarded = """
+try:
+    {statement}
+except ValueError as error:
+    # Larger by then, or moved.
+    assert any(text in str(error) for text in ("points", "broadcast", "moved", "shape")), error
+"""
+    run_cases(
+        NUMPY_PRELUDE,
+        {name: guarded.replace("{statement}", statement) for name, statement in ADDRESS_THEN_CODE.items()},
+    )
+
+
+def test_an_owned_numpy_array_stays_where_it_is() -> None:
+    array = np.ones(1000)
+    owned = dl.from_dlpack(array)
+    part = dl.from_dlpack(array[10:20])
+    for keeper in (owned, part):
+        with pytest.raises(ValueError, match="cannot resize"):
+            array.resize(100_000, refcheck=False)
+        assert float(keeper[0]) == 1
+        del keeper
+    del owned
+    with pytest.raises(ValueError, match="cannot resize"):
+        array.resize(100_000, refcheck=False)
+    del part
+    array.resize(100_000, refcheck=False)
+    assert array.shape == (100_000,)
+
+
+def test_a_description_leaves_an_array_free_to_move() -> None:
+    array = np.ones(1000)
+    seen = dl.describe(array)
+    array.resize(100_000, refcheck=False)
+    with pytest.raises(dl.ExchangeError, match=r"^moved: the memory of a <class 'numpy.ndarray'> was .*\[1000\].*now"):
+        dl.from_dlpack(seen)
+    assert dl.from_dlpack(dl.describe(array)).shape == (100_000,)
+
+
+def test_a_description_follows_what_stays() -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    seen = dl.describe(array)
+    array[1, 1] = 50
+    assert dl.from_dlpack(seen).ptr == array.ctypes.data
+    assert float(dl.as_numpy(seen)[1, 1]) == 50
+    array.flags.writeable = False
+    with pytest.raises(dl.ExchangeError, match="now it is read-only float64"):
+        dl.from_dlpack(seen)
+
+
+def test_a_frozen_description_of_a_writable_array_stays_valid() -> None:
+    array = np.ones(3)
+    array.flags.writeable = False
+    seen = dl.describe(array)
+    array.flags.writeable = True
+    assert dl.from_dlpack(seen).readonly
+
+
+def test_owners_go_from_any_thread_and_leave_no_reference() -> None:
+    array = np.ones(1000)
+    before = sys.getrefcount(array)
+    mine = weakref.ref(array)
+    kept = [dl.from_dlpack(array) for _ in range(8)]
+    threads = [threading.Thread(target=kept.pop) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.getrefcount(array) == before
+    assert weakref.getweakrefcount(array) == 1
+    assert mine() is array
