@@ -81,6 +81,11 @@ def test_an_array_that_another_argument_moves_is_refused(
 ) -> None:
     array = passed(np.ones(LONG))
     memory = array if isinstance(array, np.ndarray) else array.owner if isinstance(array, dl.Descriptor) else array.data
+    if passed is wrapped and deed is reallocate:
+        # The argument keeps the array inside, and NumPy does not reallocate what is kept.
+        with pytest.raises(ValueError, match="cannot resize"):
+            kinds.several([array, meddler(lambda: deed(memory))], [])
+        return
     with pytest.raises(TypeError, match=r"moved: reading this argument ran code .* pass a copy") as caught:
         kinds.several([array, meddler(lambda: deed(memory))], [])
     assert f"it was float64 of shape [{LONG}] with strides [1] at 0x" in str(caught.value)
@@ -99,6 +104,26 @@ def test_a_torch_tensor_that_another_argument_moves_is_refused() -> None:
     tensor = torch.ones(LONG, dtype=torch.float64)
     with pytest.raises(TypeError, match=r"moved: .*torch.Tensor"):
         kinds.several([tensor, Meddler(lambda: tensor.resize_(3))], [])
+
+
+def test_code_that_a_class_runs_when_it_is_seen_first_counts() -> None:
+    """What a type has is looked up once, and looking may run code: of a descriptor in the class, say."""
+    torch = pytest.importorskip("torch")
+    array = np.ones(LONG)
+
+    class Table:
+        def __get__(self, instance: Any, owner: Any) -> Any:
+            array.resize(10 * LONG, refcheck=False)
+            return torch.Tensor.__dlpack_c_exchange_api__
+
+    class Late(torch.Tensor):  # type: ignore[misc]
+        __dlpack_c_exchange_api__ = Table()
+
+    late = torch.ones(3, dtype=torch.float64).as_subclass(Late)
+    with pytest.raises(TypeError, match=r"moved: reading this argument ran code .* pass a copy"):
+        kinds.several([array, late], [])
+    # By now it is known.
+    assert kinds.several([np.ones(3), late], []) == 6.0
 
 
 def test_memory_that_becomes_read_only_is_not_written() -> None:
