@@ -147,7 +147,7 @@ pub enum ExchangeError {
     #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
     NullData,
     /// An offset that leads out of the address space.
-    #[error("byte_offset: {got} leads out of the address space")]
+    #[error("byte_offset: {got} leads out of the address space; allowed is less than 2**63, within the memory at data")]
     ByteOffset {
         /// The offset found.
         got: u64,
