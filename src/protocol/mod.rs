@@ -166,6 +166,17 @@ pub enum ExchangeError {
         /// The argument or field.
         field: &'static str,
     },
+    /// A function of another library that failed without a word.
+    #[error(
+        "{function}: it failed for {producer} and set no exception; allowed is to fail with one that says why: report it to \
+         that library, and pass the array in another form"
+    )]
+    Silent {
+        /// The function, by the field of the protocol that has it.
+        function: &'static str,
+        /// Type of the object, or the library.
+        producer: String,
+    },
     /// Memory that is borrowed, and may not be borrowed once more.
     #[error(
         "overlap: another argument, or a call under way, {held} memory of this array, and it is to be {wanted} here; \

@@ -309,7 +309,7 @@ pub(super) fn describe_torch(
         exchange::describe(obj, table, borrow, descriptor)?;
     }
     if descriptor.device().is_of_cuda() {
-        order::lent(obj.py(), table, descriptor.device())?;
+        order::lent(obj, table, descriptor.device())?;
     }
     Ok(Some(asked))
 }

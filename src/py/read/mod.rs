@@ -23,6 +23,7 @@ mod numpy;
 mod order;
 mod ours;
 mod pair;
+mod torch;
 mod unwrap;
 mod value;
 
