@@ -101,7 +101,8 @@ def test_every_request_is_answered_as_numpy_does(layout: str, readonly: bool, fl
 
 def test_a_request_without_a_shape_is_answered_as_memoryview_does() -> None:
     field = dl.from_array(np.arange(12.0).reshape(3, 4))
-    reference = memoryview(field.to_numpy())
+    array: Any = field.to_numpy()
+    reference = memoryview(array)
     for flags in (py_buffer.SIMPLE, py_buffer.WRITABLE):
         assert answer(field, flags) == answer(reference, flags)
 
@@ -146,7 +147,7 @@ def test_a_memoryview_of_any_answer_does_not_crash() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "int8", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
 def test_consumers_of_bytes_take_contiguous_fields_of_any_rank(dtype: Any) -> None:
     field = dl.from_array(np.arange(24).reshape(2, 3, 4).astype(dtype))
-    array = field.to_numpy()
+    array: Any = field.to_numpy()
     assert hashlib.sha256(field).digest() == hashlib.sha256(array).digest()
     assert zlib.crc32(field) == zlib.crc32(array)
     target = dl.zeros((2, 3, 4), dtype)
