@@ -278,6 +278,12 @@ impl Device {
         self.is_cuda() || self == Device::CUDA_HOST || self == Device::CUDA_MANAGED
     }
 
+    /// Whether memory there can be owned: the host reads it, or CUDA's driver looks after it.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_ownable(self) -> bool {
+        self.is_host_readable() || self.is_of_cuda()
+    }
+
     /// The number of the CUDA device whose driver context looks after the memory; the first for that of all devices.
     pub(crate) fn cuda_ordinal(self) -> i32 {
         if self.is_cuda() { self.id } else { 0 }

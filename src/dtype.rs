@@ -193,6 +193,10 @@ pub enum DTypeError {
 }
 
 impl DType {
+    /// How many element types there are.
+    #[cfg(feature = "python")]
+    pub(crate) const COUNT: usize = TABLE.len();
+
     /// All element types, in the order of the table.
     ///
     /// # Example

@@ -56,8 +56,8 @@
 //! - rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` keep a list of their own, and neither list knows the other: an
 //!   [`Out`] beside a `PyReadwriteArray` of the same array would be two `&mut`. In one function, take arrays by the types
 //!   of this crate only, and do not call a function that takes them the other way while one is borrowed.
-//! - PyTorch has no read-only memory. What `torch.frombuffer` makes of `bytes`, or `torch.from_numpy` of a read-only array,
-//!   counts as memory to write: [`Out`] cannot refuse it.
+//! - PyTorch's tensors do not say that memory is read-only, but for its `ReadOnlyTensorWrapper`. What `torch.frombuffer`
+//!   makes of `bytes`, or `torch.from_numpy` of a read-only array, counts as memory to write: [`Out`] cannot refuse it.
 
 pub use crate::py::extract::{
     Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, OrCopy, Order, Out, Place,

@@ -20,7 +20,7 @@ pub struct Interface {
     versions: &'static [i64],
     /// The versions, in words.
     allowed: &'static str,
-    /// Whether the version may be left out.
+    /// Whether the version may be left out: NumPy does not look at that of the host's.
     versionless: bool,
     /// The numbers that are no stream, in words what is; none where there are no streams.
     streams: Option<(&'static [i64], &'static str)>,
@@ -30,7 +30,7 @@ const CUDA_STREAMS: (&[i64], &str) = (&[0], "None, 1 (legacy default), 2 (per-th
 
 /// `__array_interface__`.
 pub static HOST: Interface =
-    Interface { name: "__array_interface__", versions: &[3], allowed: "version 3", versionless: false, streams: None };
+    Interface { name: "__array_interface__", versions: &[3], allowed: "version 3", versionless: true, streams: None };
 
 /// `__cuda_array_interface__`.
 pub static CUDA: Interface = Interface {
@@ -49,9 +49,6 @@ pub static HIP: Interface = Interface {
     versionless: false,
     streams: Some((&[1, 2], "None, 0 (default) or a handle")),
 };
-
-/// A host buffer of the data interface of GT4Py.
-pub static GT_HOST: Interface = Interface { versionless: true, ..HOST };
 
 /// A CUDA buffer of the data interface of GT4Py.
 pub static GT_GPU: Interface = Interface { versionless: true, ..CUDA };
@@ -273,13 +270,13 @@ mod tests {
 
     #[test]
     fn each_key_is_refused_by_name() {
-        for (interface, version) in [(&HOST, 2), (&HOST, 4), (&CUDA, 1), (&CUDA, 4), (&HIP, 0), (&GT_HOST, 2)] {
+        for (interface, version) in [(&HOST, 2), (&HOST, 4), (&CUDA, 1), (&CUDA, 4), (&HIP, 0)] {
             let message = refusal(interface, |found| found.version = Some(version));
             assert_eq!(message.split(';').next(), Some(&*format!("{}[\"version\"]: {version}", interface.name)));
         }
         assert!(refusal(&CUDA, |found| found.version = None).contains("[\"version\"]: missing"));
         let unversioned = ArrayInterface { version: None, ..sound() };
-        assert!(unversioned.read(&GT_HOST, Device::CPU).is_ok() && unversioned.read(&GT_GPU, Device::cuda(0)).is_ok());
+        assert!(unversioned.read(&HOST, Device::CPU).is_ok() && unversioned.read(&GT_GPU, Device::cuda(0)).is_ok());
         assert!(refusal(&HOST, |found| found.masked = true).contains("[\"mask\"]"));
         assert!(refusal(&HOST, |found| found.offset = 8).contains("[\"offset\"]: 8"));
         assert!(refusal(&HOST, |found| found.descr = Descr::Fields("[('a', '<f8')]".to_owned())).contains("'a'"));

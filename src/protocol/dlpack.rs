@@ -71,14 +71,23 @@ pub(crate) unsafe fn read_into(
         }
     };
     let start = tensor.data.cast::<u8>();
-    let offset = usize::try_from(tensor.byte_offset).ok();
-    let data = match offset.and_then(|offset| start.addr().checked_add(offset)) {
-        // An offset from nothing is still nothing.
-        Some(_) if start.is_null() => start,
-        Some(address) => start.with_addr(address),
-        None => return Err(ExchangeError::ByteOffset { got: tensor.byte_offset }.into()),
-    };
+    let data = if tensor.byte_offset == 0 { start } else { offset_by(start, tensor.byte_offset)? };
     Ok(descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)?)
+}
+
+/// The address so many bytes further on. No object is larger than `isize::MAX` bytes, and none lies across the middle or the
+/// end of the address space.
+#[cold]
+fn offset_by(start: *mut u8, byte_offset: u64) -> Result<*mut u8, ExchangeError> {
+    let outside = ExchangeError::ByteOffset { got: byte_offset };
+    let Ok(offset) = isize::try_from(byte_offset) else { return Err(outside) };
+    if start.is_null() {
+        // An offset from nothing is still nothing.
+        return Ok(start);
+    }
+    let (from, to) = (start.addr(), start.addr().wrapping_add_signed(offset));
+    let same_half = (from ^ to) >> (usize::BITS - 1) == 0;
+    if same_half && from <= to { Ok(start.with_addr(to)) } else { Err(outside) }
 }
 
 /// The `ndim` numbers at `start`; `None` for NULL unless there are none.

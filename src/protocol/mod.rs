@@ -147,7 +147,7 @@ pub enum ExchangeError {
     #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
     NullData,
     /// An offset that leads out of the address space.
-    #[error("byte_offset: {got} leads out of the address space")]
+    #[error("byte_offset: {got} leads out of the address space; allowed is less than 2**63, within the memory at data")]
     ByteOffset {
         /// The offset found.
         got: u64,
@@ -165,6 +165,17 @@ pub enum ExchangeError {
     NullPointer {
         /// The argument or field.
         field: &'static str,
+    },
+    /// A function of another library that failed without a word.
+    #[error(
+        "{function}: it failed for {producer} and set no exception; allowed is to fail with one that says why: report it to \
+         that library, and pass the array in another form"
+    )]
+    Silent {
+        /// The function, by the field of the protocol that has it.
+        function: &'static str,
+        /// Type of the object, or the library.
+        producer: String,
     },
     /// Memory that is borrowed, and may not be borrowed once more.
     #[error(

@@ -30,7 +30,8 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
     (LITTLE || text.starts_with('|')).then_some(text)
 }
 
-/// The element type of a type string: byte order (`<`, `>`, `=` native, `|` not relevant), kind, bytes.
+/// The element type of a type string: byte order (`<`, `>`, `=` native, `|` not relevant), kind, bytes. Without a byte order it
+/// is the native one, as in NumPy.
 ///
 /// # Errors
 /// [`DTypeError`] for the other byte order, for kinds that are no numbers, for widths that other libraries lack, and for
@@ -47,12 +48,11 @@ pub fn decode(text: &str) -> Result<DType, DTypeError> {
     let unreadable = || DTypeError::Unreadable {
         field: FIELD,
         got: text.to_owned(),
-        allowed: "byte order, kind and bytes, such as '<f8'",
+        allowed: "byte order, kind and bytes, such as '<f8' or 'f8'",
     };
-    let mut letters = text.chars();
-    let (Some(order @ ('<' | '>' | '=' | '|')), Some(kind)) = (letters.next(), letters.next()) else {
-        return Err(unreadable());
-    };
+    let (order, rest) = split_order(text);
+    let mut letters = rest.chars();
+    let Some(kind) = letters.next() else { return Err(unreadable()) };
     refuse_kind(text, kind)?;
     let digits = letters.as_str();
     if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -83,7 +83,7 @@ pub fn decode(text: &str) -> Result<DType, DTypeError> {
         }
         _ => return Err(unreadable()),
     };
-    if order == FOREIGN && dtype.itemsize() > 1 {
+    if order == Some(FOREIGN) && dtype.itemsize() > 1 {
         return Err(DTypeError::ForeignOrder { field: FIELD, got: text.to_owned() });
     }
     Ok(dtype)
@@ -91,8 +91,14 @@ pub fn decode(text: &str) -> Result<DType, DTypeError> {
 
 /// Bytes of a void type string, `"|V2"`: elements whose type the string does not tell. `None` for other strings.
 pub fn void_size(text: &str) -> Option<usize> {
-    let digits = text.strip_prefix(['|', '<', '>', '='])?.strip_prefix('V')?;
+    let digits = split_order(text).1.strip_prefix('V')?;
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// The byte order, if the string states it, and what comes after that.
+fn split_order(text: &str) -> (Option<char>, &str) {
+    let rest = text.strip_prefix(['|', '<', '>', '=']);
+    (rest.and_then(|_| text.chars().next()), rest.unwrap_or(text))
 }
 
 /// Refuses the kinds that are no numbers, each by what it holds.
@@ -132,7 +138,7 @@ mod tests {
     fn what_is_written_is_read() {
         for dtype in DType::all() {
             let Some(text) = encode(dtype) else { continue };
-            for order in ["<", "=", "|"] {
+            for order in ["<", "=", "|", ""] {
                 assert_eq!(decode(&format!("{order}{}", &text[1..])), Ok(dtype));
             }
             let foreign = decode(&format!(">{}", &text[1..]));
@@ -158,7 +164,10 @@ mod tests {
             ("<i3", "width"),
             ("|b2", "width"),
             ("<f08", "width"),
-            ("f8", "allowed is byte order"),
+            ("f", "allowed is byte order"),
+            ("float64", "allowed is byte order"),
+            ("O", "Python objects"),
+            ("V8", "structured"),
             ("", "allowed is byte order"),
             ("<", "allowed is byte order"),
             ("<f", "allowed is byte order"),
@@ -174,7 +183,7 @@ mod tests {
 
     #[test]
     fn void_strings_tell_their_size() {
-        for (text, size) in [("|V2", Some(2)), ("<V1", Some(1)), ("<f8", None), ("V2", None), ("|V", None)] {
+        for (text, size) in [("|V2", Some(2)), ("<V1", Some(1)), ("<f8", None), ("V2", Some(2)), ("|V", None)] {
             assert_eq!(void_size(text), size);
         }
     }

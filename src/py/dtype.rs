@@ -24,7 +24,7 @@ const FIRST_USER_TYPE: i32 = 256;
 static USER_TYPES: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
 
 /// NumPy's dtype object of each element type, made when first asked for.
-static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; 32] = [const { PyOnceLock::new() }; 32];
+static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
 
 /// What a `dtype=` argument says: an element type, and the trailing dimensions of a sub-array type.
 pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {

@@ -171,6 +171,17 @@ through_error!(
     ExchangeError
 );
 
+/// The exception that a C function of another library has set when it failed, or else one that names it.
+#[cold]
+pub(super) fn set_by(function: &'static str, object: &Bound<'_, PyAny>) -> PyErr {
+    PyErr::take(object.py()).unwrap_or_else(|| silent(function, object.get_type()))
+}
+
+/// The error of a C function that has failed and set no exception.
+pub(super) fn silent(function: &'static str, producer: impl ToString) -> PyErr {
+    ExchangeError::Silent { function, producer: producer.to_string() }.into()
+}
+
 /// An error about one field of a stencil: one of ours says so in its message, any other in a note.
 pub(super) fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
     if Kind::is_any(py, &error) {

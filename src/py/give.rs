@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use super::read;
 use super::stated::State;
+use super::{errors, read};
 use crate::memory::cuda::Stream;
 use crate::protocol::ExchangeError;
 use crate::tensor::Tensor;
@@ -26,6 +26,15 @@ type Wrap = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void
 
 /// Tells the stream that the module's work for a device goes to: 0, or -1 with the Python error set.
 type WorkStream = unsafe extern "C" fn(DLDeviceType, i32, *mut *mut c_void) -> c_int;
+
+const WRAP: &str = "dlfield.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
+const WORK_STREAM: &str = "dlfield.Tensor.__dlpack_c_exchange_api__.current_work_stream";
+
+/// The error of a function of the module's table.
+#[cold]
+fn failed(py: Python<'_>, function: &'static str) -> PyErr {
+    PyErr::take(py).unwrap_or_else(|| errors::silent(function, "a tensor of Rust"))
+}
 
 /// What the module `dlfield` has to turn a tensor into one of its own.
 struct Module {
@@ -46,11 +55,9 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
         let class = native.getattr(intern!(py, "Tensor"))?.cast_into::<PyType>()?;
         let table = read::table(&class)?;
         let wrap = table.and_then(|table| table.managed_tensor_to_py_object_no_sync);
-        let missing = "dlfield.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
-        let wrap = wrap.ok_or(ExchangeError::NullPointer { field: missing })?;
-        let missing = "dlfield.Tensor.__dlpack_c_exchange_api__.current_work_stream";
+        let wrap = wrap.ok_or(ExchangeError::NullPointer { field: WRAP })?;
         let work_stream = table.and_then(|table| table.current_work_stream);
-        let work_stream = work_stream.ok_or(ExchangeError::NullPointer { field: missing })?;
+        let work_stream = work_stream.ok_or(ExchangeError::NullPointer { field: WORK_STREAM })?;
         let same = native.getattr(intern!(py, "__version__"))?.eq(VERSION)?;
         let restate = if same { Some(native.getattr(intern!(py, "_restate"))?.unbind()) } else { None };
         Ok(Module { wrap, work_stream, restate })
@@ -68,7 +75,7 @@ impl Module {
         let mut stream = null_mut();
         // SAFETY: the module's own function, and a place for its answer.
         if unsafe { (self.work_stream)(device_type, device_id, &raw mut stream) } != 0 {
-            return Err(PyErr::fetch(py));
+            return Err(failed(py, WORK_STREAM));
         }
         // The runtime calls the legacy default stream 0.
         let stream = if stream.is_null() { Stream::LEGACY } else { Stream::of_raw(stream.addr() as u64) };
@@ -112,9 +119,9 @@ impl<'py> IntoPyObject<'py> for &Tensor {
         // reference.
         let tensor = unsafe {
             if (module.wrap)(managed, &raw mut made) != 0 {
-                return Err(PyErr::fetch(py));
+                return Err(failed(py, WRAP));
             }
-            Bound::from_owned_ptr_or_err(py, made.cast())?
+            Bound::from_owned_ptr_or_opt(py, made.cast()).ok_or_else(|| failed(py, WRAP))?
         };
         match State::of(self) {
             None => Ok(tensor),

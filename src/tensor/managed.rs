@@ -122,11 +122,11 @@ impl Tensor {
     /// Refuses what a struct without flags cannot say.
     fn check_flagless(&self) -> Result<()> {
         if self.descriptor.is_readonly() {
-            let fix = "a DLPack struct without flags cannot say so: pass max_version=(1, 0) or newer, or copy=True";
-            return Err(ExchangeError::ReadOnly { field: "max_version", fix }.into());
+            let fix = "a DLPack struct without flags cannot say so: take the versioned one, or a copy";
+            return Err(ExchangeError::ReadOnly { field: "flags", fix }.into());
         }
         if self.descriptor.dtype().is_sub_byte() {
-            let protocol = "a DLPack struct without flags (pass max_version=(1, 0) or newer)";
+            let protocol = "a DLPack struct without flags";
             return Err(ExchangeError::NotExpressible { name: self.descriptor.dtype().name(), protocol }.into());
         }
         Ok(())

@@ -19,7 +19,7 @@ fn exchange(error: &Error, wanted: &ExchangeError) -> bool {
     matches!(error, Error::Exchange(found) if found == wanted)
 }
 
-const DEFECTS: [Defect; 18] = [
+const DEFECTS: [Defect; 20] = [
     ("ndim below 0", |t| t.ndim = -1, |e| exchange(e, &ExchangeError::NegativeNdim { got: -1 })),
     ("ndim lowest", |t| t.ndim = i32::MIN, |e| exchange(e, &ExchangeError::NegativeNdim { got: i32::MIN.into() })),
     ("ndim 65", |t| t.ndim = 65, |e| exchange(e, &ExchangeError::TooManyDims { got: 65 })),
@@ -40,6 +40,16 @@ const DEFECTS: [Defect; 18] = [
         "offset beyond memory",
         |t| t.byte_offset = u64::MAX,
         |e| exchange(e, &ExchangeError::ByteOffset { got: u64::MAX }),
+    ),
+    (
+        "offset beyond what an object can have",
+        |t| t.byte_offset = 1 << 63,
+        |e| exchange(e, &ExchangeError::ByteOffset { got: 1 << 63 }),
+    ),
+    (
+        "offset across the middle of the address space",
+        |t| t.byte_offset = (1 << 63) - 1,
+        |e| exchange(e, &ExchangeError::ByteOffset { got: (1 << 63) - 1 }),
     ),
     (
         "strides beyond memory",

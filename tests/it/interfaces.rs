@@ -2,7 +2,7 @@
 //! panic. What is taken and what is refused is said again here, the slow and obvious way.
 
 use dlfield::layout::{Extents, MAX_NDIM};
-use dlfield::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, GT_HOST, HIP, HOST, Interface};
+use dlfield::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST, Interface};
 use dlfield::protocol::buffer::Buffer;
 use dlfield::protocol::{pep3118, typestr};
 use dlfield::{DType, Device};
@@ -66,8 +66,8 @@ fn is_foreign(order: &str) -> bool {
 }
 
 fn naive_typestr(text: &str) -> Option<DType> {
-    let order = ["<", ">", "=", "|"].into_iter().find(|order| text.starts_with(order))?;
-    let (_, dtype) = TYPESTRS.into_iter().find(|(known, _)| *known == &text[1..])?;
+    let order = ["<", ">", "=", "|"].into_iter().find(|order| text.starts_with(order)).unwrap_or("");
+    let (_, dtype) = TYPESTRS.into_iter().find(|(known, _)| *known == &text[order.len()..])?;
     (dtype.itemsize() == 1 || !is_foreign(order)).then_some(dtype)
 }
 
@@ -120,13 +120,12 @@ fn is_sound(shape: &[i64], strides: &[i64], dtype: DType, address: i128) -> bool
 
 fn naive_interface(found: &ArrayInterface, interface: &Interface) -> Option<(DType, Vec<i64>, i128)> {
     let (versions, streams): (&[i64], _) = match interface.name {
-        "__array_interface__" => (&[3], 'h'),
         "__hip_array_interface__" => (&[2, 3], 'r'),
         "__cuda_array_interface__" => (&[2, 3], 'c'),
         name if name == GT_GPU.name && std::ptr::eq(interface, &raw const GT_GPU) => (&[2, 3], 'c'),
         _ => (&[3], 'h'),
     };
-    let versionless = std::ptr::eq(interface, &raw const GT_GPU) || std::ptr::eq(interface, &raw const GT_HOST);
+    let versionless = std::ptr::eq(interface, &raw const GT_GPU) || std::ptr::eq(interface, &raw const HOST);
     if found.version.map_or(!versionless, |version| !versions.contains(&version)) || found.masked {
         return None;
     }
@@ -143,7 +142,7 @@ fn naive_interface(found: &ArrayInterface, interface: &Interface) -> Option<(DTy
         Descr::Plain(text) if *text != found.typestr => return None,
         _ => {}
     }
-    let void = ["|V", "<V", ">V", "=V"].into_iter().find_map(|start| found.typestr.strip_prefix(start));
+    let void = ["|V", "<V", ">V", "=V", "V"].into_iter().find_map(|start| found.typestr.strip_prefix(start));
     let dtype = match (void, found.dtype) {
         (Some("1"), Some(dtype)) if dtype.itemsize() == 1 => dtype,
         (Some("2"), Some(dtype)) if dtype.itemsize() == 2 => dtype,
@@ -184,21 +183,21 @@ fn list(smallest: i64) -> impl Strategy<Value = Vec<i64>> {
 }
 
 fn typestrs() -> impl Strategy<Value = String> {
-    let known = (select(vec!["<", "=", "|", ">"]), select(TYPESTRS.to_vec())).prop_map(|(order, (text, _))| {
+    let known = (select(vec!["<", "=", "|", ">", ""]), select(TYPESTRS.to_vec())).prop_map(|(order, (text, _))| {
         let mut all = order.to_owned();
         all.push_str(text);
         all
     });
     prop_oneof![
         20 => known,
-        4 => select(vec!["|V1", "|V2", "<V2", "|V8", "|V3", "|O8", "<U3", "<M8[s]", "f8", "<f16", "", "<"]).prop_map(str::to_owned),
+        4 => select(vec!["|V1", "|V2", "<V2", "|V8", "|V3", "|O8", "<U3", "<M8[s]", "f8", "V2", "<f16", "", "<"]).prop_map(str::to_owned),
         1 => any::<String>(),
-        1 => "[<>=|][a-zA-UW-Z][0-9]{0,3}",
+        1 => "[<>=|]?[a-zA-UW-Z][0-9]{0,3}",
     ]
 }
 
 fn interface() -> impl Strategy<Value = &'static Interface> {
-    select(vec![&HOST, &CUDA, &HIP, &GT_HOST, &GT_GPU])
+    select(vec![&HOST, &CUDA, &HIP, &GT_GPU])
 }
 
 fn data() -> impl Strategy<Value = Data> {

@@ -74,7 +74,9 @@ impl Fields {
             }
         }
         let address = i128::from(self.data) + i128::from(self.byte_offset);
-        if address > i128::from(u64::MAX) {
+        let middle = 1i128 << 63;
+        let across = address > i128::from(u64::MAX) || (i128::from(self.data) < middle) != (address < middle);
+        if i128::from(self.byte_offset) > most || (across && self.data != 0) {
             return false;
         }
         if shape.contains(&0) {

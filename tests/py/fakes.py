@@ -190,10 +190,14 @@ def exchange_type(
     version: tuple[int, int] = (1, 3),
     prev_api: int | None = None,
     error: BaseException | None = None,
+    silent: bool = False,
+    refuses: list[int] | None = None,
 ) -> type[Any]:
     """A type with `__dlpack_c_exchange_api__`, whose instances export `tensor`, or raise `error`.
 
-    Its `handed_out` counts exports. There is no `__dlpack__`: a consumer that gets data has used the C functions.
+    `handed_out` counts exports. With `silent` each function fails and sets no exception, but exports succeed where
+    there is a `tensor`. The function that imports appends the address to `refuses` and fails. There is no
+    `__dlpack__`: a consumer that gets data has used the C functions.
     """
 
     class Exporting:
@@ -205,18 +209,29 @@ def exchange_type(
             raise error
 
     def from_py_object(_py_object: int, out: Any) -> int:
+        if silent and tensor is None:
+            return -1
         assert tensor is not None
         Exporting.handed_out += 1
         out[0] = tensor.address
         return 0
 
     def borrow(_py_object: int, out: Any) -> int:
+        if silent and tensor is None:
+            return -1
         assert tensor is not None
         Exporting.handed_out += 1
         ctypes.memmove(out, ctypes.addressof(tensor.managed.dl_tensor), ctypes.sizeof(DLTensor))
         return 0
 
+    def to_py_object(address: int, _out: Any) -> int:
+        assert refuses is not None
+        refuses.append(address)
+        return -1
+
     def work_stream(_device_type: int, _device_id: int, out: Any) -> int:
+        if silent:
+            return -1
         out[0] = None
         return 0
 
@@ -225,12 +240,15 @@ def exchange_type(
     borrowed_out = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(DLTensor))
     stream_out = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, pointer)
     functions: list[Any] = [managed_out(from_py_object), borrowed_out(borrow), stream_out(work_stream)]
+    functions.append(managed_out(to_py_object))
     api = ExchangeAPI(version=DLPackVersion(*version), prev_api=prev_api)
     # A ctypes callback can't return with an exception set, but a C function that calls `__bool__` can.
     export = functions[:2] if error is None else [ctypes.pythonapi.PyObject_IsTrue] * 2
     api.managed_tensor_from_py_object_no_sync = address_of(export[0])
     api.dltensor_from_py_object_no_sync = address_of(export[1])
     api.current_work_stream = address_of(functions[2])
+    if refuses is not None:
+        api.managed_tensor_to_py_object_no_sync = address_of(functions[3])
     Exporting.__dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(api), b"dlpack_exchange_api", None)
     _kept.extend((api, functions))
     return Exporting

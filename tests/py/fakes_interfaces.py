@@ -140,6 +140,8 @@ class _Spec(ctypes.Structure):
 
 def _get_buffer(fake: Any, view: Any, _flags: int) -> int:
     fake.requested += 1
+    if fake.silent:
+        return -1
     ctypes.memmove(view, ctypes.addressof(fake.view), ctypes.sizeof(PyBuffer))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(fake))
     view[0].obj = id(fake)
@@ -177,6 +179,8 @@ Exporter: Any = _exporter_type()
 class FakeBuffer(Exporter):  # type: ignore[misc]
     """An exporter of the memory of `data`, any field of its `Py_buffer` set to something else.
 
+    With `silent` it fails and sets no exception.
+
     `requested` and `released` count; both are equal once nobody holds a buffer.
     """
 
@@ -189,9 +193,11 @@ class FakeBuffer(Exporter):  # type: ignore[misc]
         suboffsets: Sequence[int] | None = None,
         null_shape: bool = False,
         null_strides: bool = False,
+        silent: bool = False,
         **fields: Any,
     ) -> None:
         self.data = data
+        self.silent = silent
         self.requested = self.released = 0
         numbers: Callable[[Sequence[int]], Any] = lambda values: (ctypes.c_ssize_t * max(len(values), 1))(*values)  # noqa: E731
         self._shape = numbers(data.shape if shape is None else shape)

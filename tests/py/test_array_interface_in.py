@@ -66,6 +66,43 @@ def test_numpy_agrees() -> None:
         assert (found.readonly, values(found)) == (not seen.flags.writeable, seen.tolist())
 
 
+def byte_order_left_out(name: str) -> str:
+    return np.dtype(name).str[1:]
+
+
+@pytest.mark.parametrize("name", NUMPY_CODES)
+@pytest.mark.parametrize("read", READERS)
+def test_without_a_byte_order_it_is_the_native_one(read: Callable[..., Any], name: str) -> None:
+    array = np.ones((2, 3), name)
+    producer = host(array, typestr=byte_order_left_out(name))
+    found, seen = read(producer), np.asarray(producer)
+    assert (found.dtype, found.strides, found.ptr) == (seen.dtype, seen.strides, seen.ctypes.data)
+    assert found.dtype == array.dtype
+
+
+@pytest.mark.parametrize("changes", [{"version": MISSING}, {"version": None}, {"version": MISSING, "typestr": "f8"}])
+@pytest.mark.parametrize("read", READERS)
+def test_the_version_may_be_left_out(read: Callable[..., Any], changes: dict[str, Any]) -> None:
+    producer = host(double_matrix(), **changes)
+    found, seen = read(producer), np.asarray(producer)
+    assert (values(found), found.dtype, found.ptr) == (seen.tolist(), seen.dtype, seen.ctypes.data)
+
+
+def test_void_elements_without_a_byte_order() -> None:
+    bfloat16 = np.zeros((2, 3), dtype_named("bfloat16"))
+    interface = interface_of(bfloat16, typestr="V2")
+    assert dl.describe(Exposing(__array_interface__=interface, dtype=bfloat16.dtype)).dtype == bfloat16.dtype
+
+
+@pytest.mark.parametrize(
+    "typestr", ["O", "S8", "U2", "M8[s]", "m8", "V8", "f16", ">f8", "f", "d", "float64", "f8 ", ""]
+)
+def test_type_strings_that_are_still_refused(typestr: str) -> None:
+    """Of what NumPy takes: its letters and names, which are not in the interface, and what is no number."""
+    with pytest.raises(dl.DTypeError, match=r"^typestr: "):
+        dl.describe(host(double_matrix(), typestr=typestr))
+
+
 def test_missing_strides_mean_c_order() -> None:
     for strides in (None, MISSING):
         assert dl.describe(host(double_matrix(), strides=strides)).strides == (24, 8)

@@ -68,6 +68,12 @@ PRODUCERS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("read", READERS)
+def test_an_exporter_that_fails_without_an_exception_is_named(read: Callable[..., Any]) -> None:
+    with pytest.raises(dl.ExchangeError, match=r"^the buffer protocol: .*FakeBuffer.* set no exception"):
+        read(FakeBuffer(double_matrix(), silent=True))
+
+
 @pytest.mark.parametrize("name", PRODUCERS)
 @pytest.mark.parametrize("read", READERS)
 def test_what_has_a_buffer_is_read(read: Callable[..., Any], name: str) -> None:

@@ -16,6 +16,7 @@ from fakes import (
     Producer,
     RaisingProducer,
     ReturningProducer,
+    exchange_type,
     int_matrix,
 )
 from oracle import values
@@ -181,6 +182,29 @@ def test_defects_are_refused_by_name_and_released(read: Callable[..., Any], name
     fake = FakeTensor(int_matrix(), **keywords)
     with pytest.raises(dl.Error, match=named):
         read(fake.capsule() if raw else Producer(fake))
+    assert fake.settled()
+
+
+@pytest.mark.parametrize("offset", [1 << 63, (1 << 63) + 4096, (1 << 64) - 8, (1 << 63) - 1])
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("through", ["capsule", "__dlpack__", "table"])
+def test_a_byte_offset_out_of_the_address_space_is_refused(read: Callable[..., Any], offset: int, through: str) -> None:
+    """The last of them by its sum: the address that it starts from is not 0."""
+    fake = FakeTensor(int_matrix())
+    fake.managed.dl_tensor.byte_offset = offset
+    ways: dict[str, Callable[[], object]] = {"capsule": fake.capsule, "__dlpack__": lambda: Producer(fake)}
+    wrapped = ways.get(through, exchange_type(fake))
+    with pytest.raises(dl.ExchangeError, match=f"^byte_offset: {offset} "):
+        read(wrapped())
+    assert fake.settled() if through != "table" else fake.deleted == 1
+
+
+def test_a_byte_offset_that_wraps_around_is_refused() -> None:
+    fake = FakeTensor(int_matrix())
+    fake.managed.dl_tensor.data = (1 << 64) - 4096
+    fake.managed.dl_tensor.byte_offset = 1 << 20
+    with pytest.raises(dl.ExchangeError, match=r"^byte_offset: "):
+        dl.from_dlpack(Producer(fake))
     assert fake.settled()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import dlfield as dl
+from catalog import dtype_named
 from dlpack_structs import READ_ONLY, capsule_pointer
 from fakes import FakeTensor, Producer, exchange_type, int_matrix
 
@@ -38,6 +39,56 @@ def test_exchange_api_error_is_the_callers() -> None:
     with pytest.raises(RuntimeError) as caught:
         dl.from_dlpack(exchange_type(None, error=error)())
     assert caught.value is error
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_table_that_fails_without_an_exception_is_named(read: Callable[..., Any]) -> None:
+    kind = exchange_type(None, silent=True)
+
+    class Both(kind, Producer):  # type: ignore[misc, valid-type]
+        pass
+
+    for obj in (kind(), Both(FakeTensor(int_matrix()))):
+        with pytest.raises(dl.ExchangeError) as caught:
+            read(obj)
+        message = str(caught.value)
+        assert message.startswith("__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync: ")
+        assert type(obj).__name__ in message
+
+
+def test_cuda_cores_view_of_bfloat16_is_an_error_that_names_it() -> None:
+    """Its table fails without an exception."""
+    views = pytest.importorskip("cuda.core.utils").StridedMemoryView
+    view = views.from_any_interface(dl.zeros(3, dtype_named("bfloat16")), stream_ptr=-1)
+    for read in READERS:
+        with pytest.raises(dl.ExchangeError, match=r"^__dlpack_c_exchange_api__\.\w+: .*StridedMemoryView"):
+            read(view)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_table_that_raises_a_buffer_error_is_followed_by_dlpack(read: Callable[..., Any]) -> None:
+    """So our own refuses read-only memory: the flag that `__dlpack__` has is heeded by those who ask it."""
+
+    class Both(exchange_type(None, error=BufferError("not this way")), Producer):  # type: ignore[misc]
+        pass
+
+    fake = FakeTensor(int_matrix(), flags=READ_ONLY)
+    found = read(Both(fake))
+    assert (found.ptr, found.readonly) == (fake.data.ctypes.data, True)
+    del found
+    assert fake.settled()
+
+
+def test_other_errors_of_a_table_are_final() -> None:
+    class Both(exchange_type(None, error=RuntimeError("mine")), Producer):  # type: ignore[misc]
+        pass
+
+    producer = Both(FakeTensor(int_matrix()))
+    with pytest.raises(RuntimeError, match="mine"):
+        dl.from_dlpack(producer)
+    assert not producer.calls
+    with pytest.raises(BufferError, match="not this way"):
+        dl.from_dlpack(exchange_type(None, error=BufferError("not this way"))())
 
 
 def test_exchange_api_of_a_foreign_major_is_walked_back() -> None:

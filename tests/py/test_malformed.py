@@ -360,7 +360,7 @@ TENSOR_FIELDS: dict[str, list[Any]] = {
     "null_strides": [True],
     "null_data": [True],
     "null_deleter": [True],
-    "byte_offset": [8, 1 << 40],
+    "byte_offset": [8, 1 << 40, 1 << 63, (1 << 64) - 8],
 }
 
 

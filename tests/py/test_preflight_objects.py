@@ -10,7 +10,7 @@ import pytest
 
 import dlfield as dl
 from catalog import count_up
-from fakes import FakeTensor, Producer, int_matrix
+from fakes import FakeTensor, Producer, RaisingProducer, int_matrix
 
 IS_COPIED = 2
 
@@ -167,9 +167,15 @@ def test_producers_that_copy() -> None:
         dl.as_torch(producer(), copy=False)
 
 
-def test_exceptions_of_the_producer_pass_through(torch: Any) -> None:
-    with pytest.raises(RuntimeError, match="storage"):
-        dl.preflight(torch.zeros(3).to_sparse(), "numpy")
+def test_exceptions_of_the_producer_pass_through() -> None:
+    with pytest.raises(RuntimeError, match="mine"):
+        dl.preflight(RaisingProducer(RuntimeError("mine")), "numpy")
+
+
+def test_torch_tensors_without_memory_are_impossible(torch: Any) -> None:
+    found = dl.preflight(torch.eye(3).to_sparse(), "numpy")
+    assert (found.verdict, found.fix) == ("impossible", "allowed is layout torch.strided: pass .to_dense()")
+    assert "torch.sparse_coo" in found.reason
 
 
 # Devices

@@ -146,7 +146,7 @@ def test_labels_come_and_go() -> None:
 
 
 def test_pytorch_is_patched(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    tensor, parameter = torch.zeros(2, 3), torch.nn.Parameter(torch.zeros(2, 3))
+    tensor, parameter = torch.zeros(2, 3), torch.nn.Parameter(torch.zeros(2, 3), requires_grad=False)
     for each in (tensor, parameter):
         assert dl.describe(each).dims is None
         with monkeypatch.context() as patch:

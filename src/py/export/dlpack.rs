@@ -11,6 +11,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::cuda::{Stream, current_stream};
+use crate::error::Error;
+use crate::protocol::ExchangeError;
 use crate::py::device::DlpackPair;
 use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
@@ -102,7 +104,25 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
     let copied = request.copy == Some(true) || there.descriptor().ptr() != tensor.descriptor().ptr();
     match request.max_version {
         Some((major, _)) if major >= 1 => wrap::<DLManagedTensorVersioned>(py, there.to_versioned(copied)?, VERSIONED),
-        _ => wrap::<DLManagedTensor>(py, there.to_legacy()?, LEGACY),
+        _ => wrap::<DLManagedTensor>(py, there.to_legacy().map_err(with_way_out)?, LEGACY),
+    }
+}
+
+/// The error for what a legacy capsule cannot say, with what the user of a library that asks for one can do, and its author.
+#[cold]
+fn with_way_out(error: Error) -> Error {
+    match error {
+        Error::Exchange(ExchangeError::ReadOnly { .. }) => {
+            let fix = "a legacy capsule cannot say so: pass obj.copy(), or to JAX dlfield.as_jax(obj); a library that heeds \
+                       the read-only flag asks with max_version=(1, 0) or newer";
+            ExchangeError::ReadOnly { field: "max_version", fix }.into()
+        }
+        Error::Exchange(ExchangeError::NotExpressible { name, .. }) => {
+            let got = format!("None or older than (1, 0), and a legacy capsule has no word for {name}");
+            let allowed = "(1, 0) or newer; to JAX pass dlfield.as_jax(obj)";
+            ExchangeError::Argument { argument: "max_version", got, allowed }.into()
+        }
+        other => other,
     }
 }
 

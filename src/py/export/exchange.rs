@@ -97,6 +97,17 @@ unsafe fn awaited<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<'
     Ok(tensor)
 }
 
+/// Refuses read-only memory: a borrowed struct cannot say so, and users of the table drop the flag of a managed one, among
+/// them `tvm_ffi`, whose functions then write there. After a `BufferError` they may ask `__dlpack__`.
+fn check_writable(tensor: &Tensor) -> Result<(), ExchangeError> {
+    if !tensor.descriptor().is_readonly() {
+        return Ok(());
+    }
+    let fix = "users of this table may write to it: pass a copy, obj.copy(), or, to a library that heeds the read-only \
+               flag, obj.__dlpack__(max_version=(1, 0))";
+    Err(ExchangeError::ReadOnly { field: "__dlpack_c_exchange_api__", fix })
+}
+
 unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int {
     guarded(|py| {
         if out.is_null() {
@@ -105,7 +116,9 @@ unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTe
         // SAFETY: the header asks the caller for a writable `out` and an object of our type, which is checked.
         unsafe {
             *out = null_mut();
-            *out = awaited(py, object)?.get().0.to_versioned(false)?.into_raw();
+            let tensor = awaited(py, object)?;
+            check_writable(&tensor.get().0)?;
+            *out = tensor.get().0.to_versioned(false)?.into_raw();
         }
         Ok(())
     })
@@ -117,7 +130,11 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             return Err(null("out"));
         }
         // SAFETY: as above. The numbers lie in the object, which does not move or change while it lives.
-        unsafe { *out = awaited(py, object)?.get().0.as_dlpack()? };
+        unsafe {
+            let tensor = awaited(py, object)?;
+            check_writable(&tensor.get().0)?;
+            *out = tensor.get().0.as_dlpack()?;
+        }
         Ok(())
     })
 }

@@ -1,9 +1,10 @@
-//! PyTorch tensors on our memory, made through PyTorch's own exchange table.
+//! PyTorch tensors on our memory, made through PyTorch's own exchange table where it takes the element type.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use dlpark::ffi::DLPackManagedTensorToPyObjectNoSync as Import;
 use pyo3::ffi;
@@ -12,11 +13,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::device::{Device, DeviceError};
+use crate::dtype::DType;
 use crate::preflight::torch_shares;
 use crate::py::args;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::tensor::PyTensor;
-use crate::py::{place, read, recycle};
+use crate::py::{errors, place, read, recycle};
 use crate::tensor::Tensor;
 
 static AS_TORCH: Definition = Definition::new(
@@ -99,21 +101,61 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
 /// The PyTorch tensor on the memory; `None` where there is none without more ado.
 fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(import) = import(py)? else { return Ok(None) };
-    if copy == Some(true) || !torch_shares(tensor.descriptor()) {
+    let dtype = tensor.descriptor().dtype();
+    if copy == Some(true) || !torch_shares(tensor.descriptor()) || !takes(py, dtype)? {
         return Ok(None);
     }
     place::await_others(py, tensor)?;
     let managed = tensor.to_versioned(false)?.into_raw();
     let mut made: *mut c_void = null_mut();
-    // SAFETY: PyTorch's own function. It takes the managed tensor over, also when it fails.
+    // SAFETY: PyTorch's own function, which is handed the managed tensor.
     if unsafe { import(managed, &raw mut made) } != 0 {
-        // An element type that this version lacks; what to say about that is said where it is looked into.
+        // DLPack says that it has released the managed tensor, and some versions have not. To release it here might free it
+        // twice, so this one is lost where they have not, and there is no second one.
+        remember(dtype, Answer::Refused);
         drop(PyErr::take(py));
         fastcall::settle();
         return Ok(None);
     }
     // SAFETY: on success a new reference.
-    Ok(Some(unsafe { Bound::from_owned_ptr_or_err(py, made.cast()) }?))
+    let made = unsafe { Bound::from_owned_ptr_or_opt(py, made.cast()) };
+    Ok(Some(made.ok_or_else(|| errors::silent(FUNCTION, "PyTorch"))?))
+}
+
+const FUNCTION: &str = "torch.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
+
+/// Whether PyTorch's function takes an element type.
+#[derive(Clone, Copy)]
+enum Answer {
+    Unknown,
+    Taken,
+    Refused,
+}
+
+/// The answer for each element type.
+static ANSWERS: [AtomicU8; DType::COUNT] = [const { AtomicU8::new(Answer::Unknown as u8) }; DType::COUNT];
+
+fn remember(dtype: DType, answer: Answer) {
+    ANSWERS[dtype.index()].store(answer as u8, Ordering::Relaxed);
+}
+
+/// Whether PyTorch's function takes elements of this type. It is not called with others, as there is no telling whether it
+/// then has released what it was handed.
+#[inline]
+fn takes(py: Python<'_>, dtype: DType) -> PyResult<bool> {
+    match ANSWERS[dtype.index()].load(Ordering::Relaxed) {
+        known if known == Answer::Unknown as u8 => ask(py, dtype),
+        known => Ok(known == Answer::Taken as u8),
+    }
+}
+
+/// Asks the installed PyTorch, through a capsule: it stays the owner of what PyTorch refuses.
+#[cold]
+fn ask(py: Python<'_>, dtype: DType) -> PyResult<bool> {
+    let shares = frameworks(py)?.call_method1(intern!(py, "shares"), ("torch", dtype.name()))?;
+    let taken = shares.extract::<Option<bool>>()? == Some(true);
+    remember(dtype, if taken { Answer::Taken } else { Answer::Refused });
+    Ok(taken)
 }
 
 /// PyTorch's own function that makes a tensor, which its older versions do not offer.

@@ -17,6 +17,7 @@ use super::{Purpose, Reading, Request, ours};
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer, pep3118};
+use crate::py::errors;
 use crate::tensor::Owner;
 
 /// Python's own types, which have no other protocol and no labels.
@@ -83,7 +84,7 @@ impl Held {
         // SAFETY: the call takes any object and a struct to fill.
         let code = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), ffi::PyBUF_FULL_RO) };
         if code != 0 {
-            return Err(PyErr::fetch(object.py()));
+            return Err(errors::set_by("the buffer protocol", object));
         }
         // SAFETY: filled on success; all zeros is a valid struct besides.
         Ok(Held(unsafe { view.assume_init() }))

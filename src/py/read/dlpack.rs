@@ -17,7 +17,7 @@ use super::facts::{self, Facts, Library};
 use super::names::Name;
 use super::{Purpose, Reading, Request, cuda_array_interface, order, refused_copy, torch};
 use crate::descriptor::Descriptor;
-use crate::device::Device;
+use crate::device::{Device, DeviceError};
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
@@ -45,6 +45,14 @@ pub(super) fn read(
     let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
     let device = request.device.or(found);
     if let Some(device) = device {
+        // The producer is not made to export for nothing.
+        if purpose == Purpose::Own && !device.is_ownable() {
+            return Err(match found {
+                Some(found) if found == device => DeviceError::NotOwned { device },
+                _ => DeviceError::NotSupported { device },
+            }
+            .into());
+        }
         check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
     }
     let stream = if device == Some(Device::CPU) { None } else { order::to_tell(request, found)? };

@@ -6,21 +6,26 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
+use pyo3::exceptions::PyBufferError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
-use super::facts::{self, Facts};
+use super::facts::{self, Facts, Library};
 use super::names::Name;
-use super::{Purpose, Reading, Request, check_exported, order, torch};
+use super::{Purpose, Reading, Request, check_exported, order, torch, torch_errors};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
-use crate::py::lookup;
+use crate::py::{errors, fastcall, lookup};
 use crate::tensor::take_over;
 
 /// What lends a tensor's struct.
 pub(super) type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32;
+
+/// The functions, as error messages call them.
+const EXPORT: &str = "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync";
+pub(super) const BORROW: &str = "__dlpack_c_exchange_api__.dltensor_from_py_object_no_sync";
 
 const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 
@@ -38,7 +43,10 @@ pub(super) fn read(
     }
     let reading = match facts.torch_lends() {
         Some(borrow) => torch::read(object, table, borrow, purpose, request.access, descriptor)?,
-        None => handed_over(object, table, request, purpose, descriptor)?,
+        None => match handed_over(object, table, request, purpose, descriptor)? {
+            Some(reading) => reading,
+            None => return Ok(None),
+        },
     };
     // What an object has to call is among what says labels.
     request.plain.set(!facts.may_be_labelled(object));
@@ -61,7 +69,7 @@ fn may_be_told(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, request: &R
     Ok(order::is_said(table, stated)? || facts::method(object, Name::Dlpack)?.is_none())
 }
 
-/// Takes the struct that the table makes of the object.
+/// Takes the struct that the table makes of the object; `None` where the object has to be asked in another way.
 #[inline(always)]
 fn handed_over(
     object: &Bound<'_, PyAny>,
@@ -69,20 +77,37 @@ fn handed_over(
     request: &Request<'_, '_>,
     purpose: Purpose,
     descriptor: &mut Descriptor,
-) -> PyResult<Reading> {
+) -> PyResult<Option<Reading>> {
     let Some(export) = table.managed_tensor_from_py_object_no_sync else {
-        let field = "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync";
-        return Err(ExchangeError::NullPointer { field }.into());
+        return Err(ExchangeError::NullPointer { field: EXPORT }.into());
     };
     let mut managed = null_mut();
     // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
     let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
-    check(object.py(), code)?;
+    if code != 0 {
+        return refused(object).map(|()| None);
+    }
     // SAFETY: as above.
     let managed = unsafe { super::dlpack::take(managed) }?;
     super::dlpack::check_copied(managed.flags(), purpose, request.copy)?;
     // SAFETY: as above; what the struct says is the producer's word.
-    Ok(Reading::Owned(unsafe { take_over(managed, descriptor) }?))
+    let owner = unsafe { take_over(managed, descriptor) }?;
+    let of_torch = purpose == Purpose::Own && Facts::of(object)?.library == Library::Torch;
+    Ok(Some(Reading::Owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner })))
+}
+
+/// The error of a table that has exported nothing. A `BufferError` is dropped where the object has `__dlpack__`, which can
+/// say more: a `dlfield.Tensor` on read-only memory refuses its table to all, as some who use it drop the flag.
+#[cold]
+fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let error = PyErr::take(object.py());
+    let unsaid = error.as_ref().is_some_and(|error| error.is_instance_of::<PyBufferError>(object.py()));
+    if unsaid && Facts::of(object)?.library == Library::Other && facts::method(object, Name::Dlpack)?.is_some() {
+        drop(error);
+        fastcall::settle();
+        return Ok(());
+    }
+    Err(failed(object, EXPORT, error))
 }
 
 /// What was read, if it is on the device that is wanted, or its producer has no other way to bring it there.
@@ -101,7 +126,7 @@ fn where_asked(
         return Ok(None);
     }
     if descriptor.device().is_of_cuda() {
-        request.producer.set(order::of_table(object.py(), table, descriptor.device())?);
+        request.producer.set(order::of_table(object, table, descriptor.device())?);
     }
     if request.producer.get().is_none() {
         check_exported(request, descriptor.device())?;
@@ -137,7 +162,12 @@ pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static D
     Ok(None)
 }
 
-/// The Python error that a function of the table has left behind.
-pub(super) fn check(py: Python<'_>, code: i32) -> PyResult<()> {
-    if code == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
+/// The error of a function of the table that has failed, by the exception that it has set.
+#[cold]
+pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
+    let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
+    match Facts::of(object) {
+        Ok(facts) if facts.library == Library::Torch => torch_errors::explained(object, error),
+        _ => error,
+    }
 }

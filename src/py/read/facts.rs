@@ -43,6 +43,8 @@ pub(super) struct Facts {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) library: Library,
     pub(super) wrapper: Option<Wrapper>,
+    /// What lends the struct of a PyTorch tensor.
+    lends: Option<exchange::Borrow>,
     /// Those attributes of interest that the type has.
     on_type: Names,
     /// Those of them that are ordinary methods: they are there for every instance, unless it has something else by that
@@ -102,18 +104,20 @@ impl Facts {
         let (library, wrapper) = (Library::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods) = on_type(ty);
         let instance = Instance::of(ty, library, wrapper);
-        let facts = Facts { table: exchange::table(ty)?, library, wrapper, on_type, methods, instance };
+        let table = exchange::table(ty)?;
+        let lends = if library == Library::Torch { torch_lends(ty, table)? } else { None };
+        let facts = Facts { table, library, wrapper, lends, on_type, methods, instance };
         let entry = Some(Entry { ty: address, version, facts });
         // A thread that is about to end remembers nothing more.
         let _ = KNOWN.try_with(|known| known[place].set(entry));
         Ok(facts)
     }
 
-    /// What lends the struct of a PyTorch tensor. Such a struct has no flags; PyTorch has no read-only memory, of other
-    /// libraries' only a managed tensor tells.
+    /// What lends the struct of a PyTorch tensor. Such a struct has no flags, and only PyTorch's own tensors are known never
+    /// to be read-only: of others a managed tensor tells.
     #[inline]
     pub(super) fn torch_lends(&self) -> Option<exchange::Borrow> {
-        if self.library == Library::Torch { self.table?.dltensor_from_py_object_no_sync } else { None }
+        self.lends
     }
 
     /// Whether it is worth asking this object for any of these.
@@ -148,6 +152,26 @@ impl Facts {
     #[inline]
     pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
         self.may_have(object, Name::LABELS)
+    }
+}
+
+/// What lends the structs of this type of PyTorch tensors: nothing if its table is not that of all tensors, as that of
+/// PyTorch's `ReadOnlyTensorWrapper`.
+fn torch_lends(
+    ty: &Bound<'_, PyType>,
+    table: Option<&'static DLPackExchangeAPI>,
+) -> PyResult<Option<exchange::Borrow>> {
+    let (Some(table), Some(tensor)) = (table, torch_tensor(ty.py())?) else { return Ok(None) };
+    let plain = exchange::table(tensor.cast()?)?;
+    let same = plain.is_some_and(|plain| std::ptr::eq(plain, table));
+    Ok(if same { table.dltensor_from_py_object_no_sync } else { None })
+}
+
+/// The class of PyTorch's tensors; `None` if PyTorch is not imported. While it is still being imported there is no class yet.
+fn torch_tensor(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    match loaded(py, "torch")? {
+        Some(torch) => torch.getattr_opt(intern!(py, "Tensor")),
+        None => Ok(None),
     }
 }
 
@@ -224,9 +248,7 @@ pub(in crate::py) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option
 impl Library {
     fn of(ty: &Bound<'_, PyType>) -> PyResult<Library> {
         let py = ty.py();
-        // While PyTorch is still being imported there is no type yet.
-        if let Some(torch) = loaded(py, "torch")?
-            && let Some(tensor) = torch.getattr_opt(intern!(py, "Tensor"))?
+        if let Some(tensor) = torch_tensor(py)?
             && ty.is_subclass(&tensor)?
         {
             return Ok(Library::Torch);

@@ -139,7 +139,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
 #[cold]
 fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<()> {
     let found = descriptor.device();
-    if !found.is_host_readable() && !found.is_of_cuda() {
+    if !found.is_ownable() {
         check_device(request.device, found)?;
         return Err(DeviceError::NotOwned { device: found }.into());
     }

@@ -14,7 +14,7 @@ use super::{Purpose, Reading, Request, Seen, cuda_array_interface, dictionary, f
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
-use crate::protocol::array_interface::{GT_GPU, GT_HOST};
+use crate::protocol::array_interface::{GT_GPU, HOST};
 use crate::py::args;
 use crate::py::keep::Keep;
 use crate::tensor::Owner;
@@ -200,7 +200,7 @@ pub(super) fn read<'py>(
     let buffer = source.chosen(request.device)?;
     let dict = buffer.dict(source.name)?;
     let held = if buffer.device == Device::CPU {
-        let judge = GT_HOST.named(source.name);
+        let judge = HOST.named(source.name);
         let (found, held) = dictionary::on_host(object, dict, &judge)?;
         *descriptor = found.read(&judge, buffer.device)?;
         held

@@ -25,6 +25,7 @@ mod ours;
 mod pair;
 mod storages;
 mod torch;
+mod torch_errors;
 mod unwrap;
 mod value;
 

@@ -115,11 +115,8 @@ pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
     while let Some(base) = base(&holder).filter(is_array) {
         holder = base;
     }
-    if is_exact(array) || holder.is(array) {
-        keep::pinned(&holder)
-    } else {
-        keep::pinned(&holder).map(|owner| ours::with(owner, array))
-    }
+    let owner = keep::pinned(&holder)?;
+    Ok(if holder.is(array) { owner } else { ours::with(owner, array) })
 }
 
 /// The object that an array has its memory from, if it is not the array's own.

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::memory::cuda::{Order, device_of_pointer};
 use crate::protocol::ExchangeError;
 use crate::py::args;
-use crate::py::errors::Kind;
+use crate::py::errors::{self, Kind};
 use crate::py::stream::{self, Asked};
 use crate::tensor::Owner;
 
@@ -113,12 +113,13 @@ pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> P
 
 /// The number of the stream that a table's library works on, if it says.
 #[cold]
-pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
+pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
     let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
     let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
     // SAFETY: a function of the table, with a place for its answer.
     if unsafe { ask(device.device_type, device.device_id, &raw mut stream) } != 0 {
-        return Err(PyErr::fetch(py));
+        let function = "__dlpack_c_exchange_api__.current_work_stream";
+        return Err(errors::set_by(function, object));
     }
     // NULL is the driver's name for the legacy default stream.
     let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
@@ -127,10 +128,11 @@ pub(super) fn of_table(py: Python<'_>, table: &DLPackExchangeAPI, device: Device
 
 /// Has this thread's work wait for that of PyTorch, whose struct is lent without a word about streams.
 #[cold]
-pub(super) fn lent(py: Python<'_>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
-    if let Some(number) = of_table(py, table, device)?.and_then(|number| u64::try_from(number).ok()) {
+pub(super) fn lent(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
+    if let Some(number) = of_table(object, table, device)?.and_then(|number| u64::try_from(number).ok()) {
         let (theirs, ours) = (Stream::new(device, number)?, current_stream(device));
-        py.detach(|| Order::of_import(device, theirs)?.join(device, ours)).map_err(with_way_out)?;
+        let joined = object.py().detach(|| Order::of_import(device, theirs)?.join(device, ours));
+        joined.map_err(with_way_out)?;
     }
     Ok(())
 }

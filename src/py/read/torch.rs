@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use super::exchange::{Borrow, check};
+use super::exchange::{BORROW, Borrow, failed};
 use super::facts::Facts;
 use super::{Access, Purpose, Reading, lent, order, storages};
 use crate::descriptor::Descriptor;
@@ -205,7 +205,7 @@ pub(super) fn describe_if(
         describe(object, table, borrow, descriptor)?;
     }
     if descriptor.device().is_of_cuda() {
-        order::lent(object.py(), table, descriptor.device())?;
+        order::lent(object, table, descriptor.device())?;
     }
     Ok(Some(asked || writes))
 }
@@ -222,7 +222,9 @@ pub(super) fn describe(
     // SAFETY: the object's type offers the table; on success the struct is filled, and its shape and strides live until
     // control returns to the producer: they are copied here.
     unsafe {
-        check(tensor.py(), borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()))?;
+        if borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
+            return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
+        }
         let version = Some(table.header.version);
         dlpack::read_into(descriptor, lent.assume_init_ref(), version, DlpackFlags::empty())?;
     }

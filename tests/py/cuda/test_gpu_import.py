@@ -9,6 +9,7 @@ import pytest
 
 import dlfield as dl
 from driver import IS_FAKE, LEGACY, Driver
+from fakes import exchange_type
 from stream_producers import CUDA, NBYTES, SHAPE, Forgetful, Interface, Memory, Producer
 
 ONES = np.frombuffer(b"\1" * 8, "f8")[0]
@@ -49,6 +50,14 @@ def test_a_stated_stream_is_told(driver: Driver, read: Callable[..., Any]) -> No
             assert producer.told == [ours]
             driver.fill(field.ptr, 2, NBYTES, ours)
             del field
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_table_that_fails_to_say_its_stream_is_named(driver: Driver, read: Callable[..., Any]) -> None:
+    producer = Producer(Memory(driver))
+    with pytest.raises(dl.ExchangeError, match=r"^__dlpack_c_exchange_api__\.current_work_stream: .*Exporting"):
+        read(exchange_type(producer.tensor, silent=True)())
+    assert producer.tensor.deleted == 1
 
 
 @pytest.mark.parametrize("read", READERS)

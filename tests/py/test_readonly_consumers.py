@@ -1,0 +1,85 @@
+"""What the installed libraries do with read-only memory of ours, as README.md and docs say it."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import dtype_named
+
+
+@pytest.fixture
+def readonly() -> dl.Tensor:
+    return dl.ones((2, 3), backend="jax").as_readonly()
+
+
+def test_numpy_heeds_the_flag(readonly: dl.Tensor) -> None:
+    for read in (np.from_dlpack, np.asarray, dl.as_numpy):
+        array = read(readonly)
+        assert (array.ctypes.data, array.flags.writeable) == (readonly.ptr, False)
+
+
+def test_cuda_core_heeds_the_flag(readonly: dl.Tensor) -> None:
+    views = pytest.importorskip("cuda.core.utils").StridedMemoryView
+    for read in (views.from_dlpack, views.from_any_interface):
+        view = read(readonly, stream_ptr=-1)
+        assert (view.ptr, view.readonly) == (readonly.ptr, True)
+        assert dl.describe(view).readonly
+
+
+def test_tvm_ffi_drops_the_flag_so_it_is_refused(tvm_ffi: Any, readonly: dl.Tensor) -> None:
+    dropped = tvm_ffi.from_dlpack(readonly.__dlpack__(max_version=(1, 0)))
+    assert not dl.describe(dropped).readonly
+    echo = tvm_ffi.get_global_func("testing.echo")
+    for take in (tvm_ffi.from_dlpack, tvm_ffi.convert, echo):
+        with pytest.raises(BufferError, match=r"read-only; .*obj\.copy\(\)"):
+            take(readonly)
+        assert dl.describe(take(readonly.copy())).ptr != readonly.ptr
+
+
+def test_jax_asks_for_legacy_capsules_and_is_told_what_to_do_instead(jnp: Any, readonly: dl.Tensor) -> None:
+    with pytest.raises(dl.ExchangeError, match=r"read-only; .*dlfield\.as_jax\(obj\).*max_version=\(1, 0\)"):
+        jnp.from_dlpack(readonly)
+    assert dl.as_jax(readonly, copy=False).unsafe_buffer_pointer() == readonly.ptr
+    with pytest.raises(dl.ExchangeError, match=r"max_version: .*int4; .*dlfield\.as_jax\(obj\)"):
+        jnp.from_dlpack(dl.ones(3, dtype_named("int4")))
+
+
+def test_other_extensions_with_this_crate_read_it() -> None:
+    """They see the module's tensors through the table as others do, and then ask `__dlpack__`."""
+    extension = pytest.importorskip("rust_extension")
+    kinds = extension.kinds
+    field = dl.from_array(np.random.default_rng(7).random((6, 5, 4)), dims=("x", "K", "0"), origin=(1, 2, 0))
+    field = field.as_readonly()
+    assert extension.ndim(field) == 3
+    assert extension.sum(field[1:, ::2]) == pytest.approx(field.to_numpy()[1:, ::2].sum(), rel=1e-12)
+    assert [kinds.or_copy(plane)[0] for plane in (field[0], field[0].transpose())] == [True, False]
+    assert kinds.labels(field)[:2] == (["x", "K", "0"], [1, 2, 0])
+    with pytest.raises(TypeError, match="read-only"):
+        kinds.fill(field, 1.0)
+    kept = sys.getrefcount(field)
+    for _ in range(10):
+        assert extension.ndim(field) == 3
+    assert sys.getrefcount(field) == kept
+
+
+PYTORCH: dict[str, Callable[[Any, dl.Tensor], Any]] = {
+    "torch.from_dlpack": lambda torch, field: torch.from_dlpack(field),
+    "torch.as_tensor": lambda torch, field: torch.as_tensor(field),
+    "a capsule": lambda torch, field: torch.utils.dlpack.from_dlpack(field.__dlpack__(max_version=(1, 3))),
+}
+
+
+@pytest.mark.parametrize("way", PYTORCH)
+def test_pytorch_ignores_the_flag_unless_it_goes_through_as_torch(torch: Any, readonly: dl.Tensor, way: str) -> None:
+    """`as_torch` and `preflight` are what keeps it from writing."""
+    tensor = PYTORCH[way](torch, readonly)
+    tensor[0, 0] = 5
+    assert float(readonly[0, 0]) == 5.0
+    found = dl.preflight(readonly, "torch")
+    assert (found.verdict, "PyTorch would write into it" in found.reason) == ("copy", True)
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        dl.as_torch(readonly, copy=False)

@@ -1,0 +1,133 @@
+"""PyTorch tensors that have no memory to describe, and element types that PyTorch lacks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import CODES, dtype_named
+from childproc import run_python
+from dlpack_structs import SUBBYTE_PADDED
+from fakes import FakeTensor, Producer
+from heap import least_growth
+
+# What PyTorch cannot export: how it is made, what the message says that it is, and the way out.
+WITHOUT_MEMORY: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "meta": (lambda torch: torch.zeros(3, device="meta"), "device meta", "device='cpu'"),
+    "empty meta": (lambda torch: torch.zeros(0, device="meta"), "device meta", "device='cpu'"),
+    "COO": (lambda torch: torch.eye(3).to_sparse(), "torch.sparse_coo", ".to_dense()"),
+    "CSR": (lambda torch: torch.eye(3).to_sparse_csr(), "torch.sparse_csr", ".to_dense()"),
+    "BSC": (lambda torch: torch.eye(4).to_sparse_bsc((2, 2)), "torch.sparse_bsc", ".to_dense()"),
+    "MKL-DNN": (lambda torch: torch.zeros(2, 3).to_mkldnn(), "torch._mkldnn", ".to_dense()"),
+    "nested": (lambda torch: torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]), "nested", ".unbind()"),
+    "quantized": (
+        lambda torch: torch.quantize_per_tensor(torch.zeros(3), 0.1, 0, torch.quint8),
+        "torch.quint8",
+        ".dequantize()",
+    ),
+    "bits": (lambda torch: torch.empty(3, dtype=torch.bits8), "Bit types", "a type"),
+}
+
+SIGNATURE = dl.Signature(field=dl.FieldSpec("float32", "I"))
+ENTRIES: dict[str, Callable[[Any], Any]] = {
+    "describe": dl.describe,
+    "describe with labels": lambda obj: dl.describe(obj, dims="I"),
+    "from_dlpack": dl.from_dlpack,
+    "from_dlpack of a copy": lambda obj: dl.from_dlpack(obj, copy=True),
+    "as_numpy": dl.as_numpy,
+    "from_array": dl.from_array,
+    "bind": lambda obj: SIGNATURE.bind(field=obj),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+def test_torch_tensors_without_memory_are_refused_in_a_few_words(torch: Any, kind: str, entry: str) -> None:
+    """PyTorch's own message is a trace of its C++ functions; it is the cause of this one."""
+    make, found, fix = WITHOUT_MEMORY[kind]
+    with pytest.raises(dl.ExchangeError) as caught:
+        ENTRIES[entry](make(torch))
+    message = str(caught.value)
+    assert "obj: " in message
+    assert found in message.split("; allowed is ")[0]
+    assert fix in message.split("; allowed is ")[1]
+    assert len(message) < 200
+    assert "\n" not in message
+    assert "Exception raised from" in str(caught.value.__cause__)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+def test_preflight_says_what_torch_cannot_export(torch: Any, kind: str) -> None:
+    make, found, fix = WITHOUT_MEMORY[kind]
+    seen = dl.preflight(make(torch), "numpy")
+    assert seen.verdict == "impossible"
+    assert found in seen.reason
+    assert fix in seen.fix
+
+
+def test_what_a_subclass_raises_is_the_callers(torch: Any) -> None:
+    class Mine(torch.Tensor):  # type: ignore[misc]
+        def is_conj(self) -> bool:
+            raise RuntimeError("mine\nand no one else's")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        dl.describe(torch.tensor([1 + 2j]).as_subclass(Mine))
+
+
+# Element types that PyTorch lacks
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("name", ["int4", "float4_e2m1fn", "float8_e3m4"])
+def test_as_torch_of_a_dtype_that_torch_lacks_gives_the_memory_back(name: str) -> None:
+    """PyTorch's import fails for these before it takes the managed tensor over, and does not release it."""
+    code, bits = CODES[name]
+    flags = SUBBYTE_PADDED if bits < 8 else 0
+    fakes = [FakeTensor(np.zeros(6, "u1"), dtype=(code, bits, 1), flags=flags) for _ in range(5)]
+    for fake in fakes:
+        with pytest.raises(dl.ExchangeError, match=name):
+            dl.as_torch(Producer(fake))
+        assert fake.deleted == 1
+    field = dl.zeros(1 << 20, dtype_named(name))
+
+    def run() -> None:
+        for _ in range(20):
+            with pytest.raises(dl.ExchangeError, match=name):
+                dl.as_torch(field)
+
+    assert least_growth(run)[1] < 1 << 20
+
+
+def test_an_import_of_torchs_that_fails_once_is_not_tried_again() -> None:
+    """Nobody knows whether such a function has released what it was given: at most one tensor of a type is lost."""
+    run_python("""
+        import sys, types
+        import numpy as np
+        import dlfield as dl
+        from dlpack_structs import capsule_pointer
+        from fakes import FakeTensor, Producer, exchange_type, int_matrix
+
+        calls = []
+
+        class Memory:
+            # What this PyTorch makes of any capsule.
+            def __init__(self, obj):
+                self.field = dl.from_dlpack(obj)
+            def data_ptr(self):
+                return self.field.ptr
+
+        # Every import of this table fails without having released anything.
+        tensor = exchange_type(None, refuses=calls)
+        sys.modules["torch"] = types.SimpleNamespace(Tensor=tensor, from_dlpack=Memory, __spec__=None)
+        fakes = [FakeTensor(int_matrix()) for _ in range(5)]
+        for fake in fakes:
+            made = dl.as_torch(Producer(fake))
+            assert made.data_ptr() == fake.data.ctypes.data
+            del made
+        assert len(calls) == 1, calls
+        assert [fake.deleted for fake in fakes] == [0, 1, 1, 1, 1]
+    """)
