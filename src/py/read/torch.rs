@@ -30,7 +30,10 @@ use crate::tensor::Owner;
 
 /// What PyTorch's classes have, looked up once: the methods of the base class, whatever a subclass makes of them.
 struct Api {
+    tensor: Py<PyAny>,
     storage: Py<PyType>,
+    /// Makes a context in which `__torch_function__` of subclasses is not called.
+    disable_subclasses: Py<PyAny>,
     /// Methods of a tensor.
     untyped_storage: Py<PyAny>,
     /// An attribute of a tensor, and what gets it: to call `__get__` would take several times as long.
@@ -53,10 +56,13 @@ impl Api {
             // SAFETY: the class of a live object.
             let get = unsafe { (*requires_grad.get_type_ptr()).tp_descr_get };
             let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: no descriptor");
+            let internals = torch.getattr(intern!(py, "_C"))?;
             Ok(Api {
+                disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
                 untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
                 get: get.ok_or_else(no_descriptor)?,
                 requires_grad: requires_grad.unbind(),
+                tensor: tensor.unbind(),
                 data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
                 nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
                 resizable: storage.getattr(intern!(py, "resizable"))?.unbind(),
@@ -72,14 +78,30 @@ fn call<'py>(method: &Py<PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'
     unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyObject_CallOneArg(method.as_ptr(), object.as_ptr())) }
 }
 
+/// Asks a tensor something past what a subclass makes of the question (`__torch_function__`): PyTorch's own
+/// `ReadOnlyTensorWrapper` refuses all of them.
+fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, ask: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let py = tensor.py();
+    let api = Api::get(py)?;
+    if tensor.get_type_ptr() == api.tensor.as_ptr().cast() {
+        return ask();
+    }
+    let context = api.disable_subclasses.bind(py).call0()?;
+    context.call_method0(intern!(py, "__enter__"))?;
+    let answer = ask();
+    context.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
+    answer
+}
+
 /// The storage that a tensor has now.
 pub(super) struct Storage<'py>(Bound<'py, PyAny>);
 
 impl<'py> Storage<'py> {
-    /// Whoever asks a tensor for its storage may run code: of a subclass, or of a mode that is switched on.
+    /// A mode of PyTorch that is switched on may run code for this.
     pub(super) fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
-        let api = Api::get(tensor.py())?;
-        let storage = call(&api.untyped_storage, tensor)?;
+        let py = tensor.py();
+        let api = Api::get(py)?;
+        let storage = without_subclass(tensor, || call(&api.untyped_storage, tensor))?;
         if storage.get_type_ptr() == api.storage.as_ptr().cast() {
             return Ok(Storage(storage));
         }
@@ -237,10 +259,10 @@ pub(super) fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     let api = Api::get(tensor.py())?;
     // SAFETY: the getter is the one of this descriptor's class; both are live objects, and the result is a new reference, or
     // NULL with an error set.
-    let required = unsafe {
+    let required = without_subclass(tensor, || unsafe {
         let found = (api.get)(api.requires_grad.as_ptr(), tensor.as_ptr(), tensor.get_type_ptr().cast());
-        Bound::from_owned_ptr_or_err(tensor.py(), found)?
-    };
+        Bound::from_owned_ptr_or_err(tensor.py(), found)
+    })?;
     if required.is_truthy()? { Err(ExchangeError::RequiresGrad.into()) } else { Ok(()) }
 }
 
@@ -272,6 +294,8 @@ fn may_be_lazy(descriptor: &Descriptor) -> bool {
 /// at.
 fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = tensor.py();
-    Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
-        || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
+    without_subclass(tensor, || {
+        Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
+            || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
+    })
 }
