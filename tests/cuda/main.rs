@@ -13,6 +13,7 @@ mod cudarc_user;
 mod double;
 mod driver;
 mod fills;
+mod gone_streams;
 mod managed;
 mod memory;
 mod order;
