@@ -9,6 +9,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -296,10 +297,13 @@ unsafe impl OpaqueContext for Owner {
     }
 
     unsafe fn drop_raw(raw: *mut c_void) {
-        if !raw.is_null() {
-            // SAFETY: `raw` came from `into_raw`, whose count is given back here.
-            drop(unsafe { Arc::from_raw(raw.cast::<Keeper>()) });
+        if raw.is_null() {
+            return;
         }
+        // SAFETY: `raw` came from `into_raw`, whose count is given back here.
+        let keeper = unsafe { Arc::from_raw(raw.cast::<Keeper>()) };
+        // This is called by deleters, out of which nothing may unwind. The message has been written by then.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(keeper)));
     }
 }
 
