@@ -14,6 +14,7 @@ mod double;
 mod driver;
 mod fills;
 mod gone_streams;
+mod lending;
 mod managed;
 mod memory;
 mod order;
