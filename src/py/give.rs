@@ -79,7 +79,8 @@ impl Module {
         }
         // The runtime calls the legacy default stream 0.
         let stream = if stream.is_null() { Stream::LEGACY } else { Stream::of_raw(stream.addr() as u64) };
-        Ok(tensor.hand_over(stream)?)
+        // A stream that is waited for may wait for Python.
+        Ok(py.detach(|| tensor.hand_over(stream))?)
     }
 
     fn restate<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
@@ -113,6 +114,10 @@ impl<'py> IntoPyObject<'py> for &Tensor {
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let module = module(py)?;
         module.hand_over(py, self)?;
+        if !self.owner().mark_exported() {
+            // Who reads may wait for a device, and its work for Python.
+            py.detach(|| self.owner().wait_for_readers());
+        }
         let managed = self.to_versioned(false)?.into_raw();
         let mut made = null_mut();
         // SAFETY: the module's own function, which takes the struct over whatever happens, and on success returns a new

@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use smallvec::SmallVec;
 
 use super::stand_in::StandIn;
-use super::{Signature, SignatureError};
+use super::{FieldSpec, Signature, SignatureError};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::dims::Dim;
 use crate::error::Result;
 use crate::layout::Extents;
@@ -45,8 +46,12 @@ impl<'a> Bound<'a> {
         Ok(bound)
     }
 
-    /// The same, with copies for what does not fit.
-    pub(super) fn with_copies(signature: &Signature, given: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
+    /// The same, with copies for what does not fit, each made by `filled`.
+    pub(super) fn with_copies(
+        signature: &Signature,
+        given: &[(&str, &'a Tensor)],
+        filled: impl Fn(&FieldSpec, &Tensor, Descriptor, Device) -> Result<StandIn>,
+    ) -> Result<Bound<'a>> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
         let mut bound = Bound::oriented(signature, &descriptors)?;
         let device = signature.stated_device();
@@ -65,7 +70,7 @@ impl<'a> Bound<'a> {
                 _ => {}
             }
             let Some((_, tensor)) = given.iter().find(|(given, _)| *given == &**name) else { continue };
-            let copy = StandIn::filled(spec, tensor, found.clone(), device).map_err(named)?;
+            let copy = filled(spec, tensor, found.clone(), device).map_err(named)?;
             *field = Some(copy.tensor().descriptor().clone());
             bound.copies.push(Copied { field: name.clone(), written: spec.stated_access().writes(), copy });
         }

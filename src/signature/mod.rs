@@ -19,7 +19,6 @@ pub use self::bound::Bound;
 #[cfg(feature = "python")]
 pub(crate) use self::bound::{check_overlap, common_domain};
 pub use self::error::SignatureError;
-#[cfg(feature = "python")]
 pub(crate) use self::stand_in::StandIn;
 use crate::descriptor::{Descriptor, Labels};
 use crate::device::Device;
@@ -247,7 +246,8 @@ impl Signature {
     ///
     /// # Errors
     /// As for [`Signature::bind`], also where [`can_cast`](crate::can_cast) does not allow for the element types, for
-    /// written fields both ways; and [`crate::OutOfMemory`].
+    /// written fields both ways; [`crate::OutOfMemory`], and [`ExchangeError::Lent`](crate::ExchangeError::Lent) if another
+    /// library was given the memory that has to be copied: [`Signature::bind_or_copy_shared`] copies that.
     ///
     /// # Example
     /// ```
@@ -269,6 +269,38 @@ impl Signature {
     /// # }
     /// ```
     pub fn bind_or_copy<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
-        Bound::with_copies(self, fields)
+        Bound::with_copies(self, fields, StandIn::filled)
+    }
+
+    /// As [`Signature::bind_or_copy`], of memory that others have too.
+    ///
+    /// # Errors
+    /// As for [`Signature::bind_or_copy`], except [`ExchangeError::Lent`](crate::ExchangeError::Lent).
+    ///
+    /// # Safety
+    /// - Nobody writes to the fields' memory meanwhile; on a device until its current stream has done the work.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let signature = Signature::new([("inp", FieldSpec::new(DType::F64, Dims::standard(2)))])?;
+    /// let inp = Tensor::zeros(&Spec::new(&[2, 3], DType::F32))?;
+    /// let lent = inp.to_versioned(false)?;
+    /// assert!(signature.bind_or_copy(&[("inp", &inp)]).is_err());
+    /// // SAFETY: what was lent is here, and nothing is done with it.
+    /// let bound = unsafe { signature.bind_or_copy_shared(&[("inp", &inp)]) }?;
+    /// assert_eq!(bound.copied().collect::<Vec<_>>(), ["inp"]);
+    /// drop(lent);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[allow(unsafe_code, reason = "the caller vouches for the memory")]
+    pub unsafe fn bind_or_copy_shared<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
+        Bound::with_copies(self, fields, |spec, tensor, oriented, device| {
+            // SAFETY: passed on from the caller.
+            unsafe { StandIn::filled_shared(spec, tensor, oriented, device) }
+        })
     }
 }

@@ -27,14 +27,39 @@ impl StandIn {
         Ok(StandIn { ours: Tensor::empty(&spec.stand_in(theirs.descriptor(), device))?, theirs })
     }
 
-    /// A copy of a tensor, of which `oriented` is the description in the wanted order of dimensions.
+    /// A copy of a tensor, of which `oriented` is the description in the wanted order of dimensions, with its elements.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Lent`](crate::ExchangeError::Lent) if another library was given the memory, and as for
+    /// [`Tensor::assign`].
     pub(super) fn filled(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<StandIn> {
-        // SAFETY: the same elements, kept by the same owner.
-        let theirs = unsafe { Tensor::from_parts(oriented, tensor.owner().clone()) };
-        let copy = StandIn::of(spec, theirs, device)?;
-        // SAFETY: a tensor's elements are readable while it lives, and nobody knows the copy yet.
+        // Before memory is had for what is refused.
+        tensor.owner().check_not_exported()?;
+        let copy = StandIn::of_tensor(spec, tensor, oriented, device)?;
+        // SAFETY: nobody has the memory who could write to it in safe code, and nobody knows the copy yet.
+        tensor.owner().read(|| unsafe { copy.fill() })??;
+        Ok(copy)
+    }
+
+    /// As [`StandIn::filled`], of memory that others have too.
+    ///
+    /// # Safety
+    /// - Nobody writes to the tensor's memory meanwhile.
+    pub(super) unsafe fn filled_shared(
+        spec: &FieldSpec,
+        tensor: &Tensor,
+        oriented: Descriptor,
+        device: Device,
+    ) -> Result<StandIn> {
+        let copy = StandIn::of_tensor(spec, tensor, oriented, device)?;
+        // SAFETY: passed on from the caller, and nobody knows the copy yet.
         unsafe { copy.fill() }?;
         Ok(copy)
+    }
+
+    fn of_tensor(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<StandIn> {
+        // SAFETY: the same elements, kept by the same owner.
+        StandIn::of(spec, unsafe { Tensor::from_parts(oriented, tensor.owner().clone()) }, device)
     }
 
     /// The copy.

@@ -79,8 +79,12 @@ impl Tensor {
     /// assert_eq!(Tensor::copy_of(&spec, &field).unwrap().descriptor().dtype(), DType::F64);
     /// ```
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        // SAFETY: nobody has the memory who could write to it in safe code.
-        from.owner.read(|| unsafe { Tensor::copy_of_shared(spec, from) })?
+        // Before memory is had for what is refused.
+        from.owner.check_not_exported()?;
+        let copy = Tensor::allocate(spec, Contents::Undefined)?;
+        // SAFETY: nobody has the memory who could write to it in safe code, and nobody else the copy.
+        from.owner.read(|| unsafe { copy.fill_from(from) })??;
+        Ok(copy)
     }
 
     /// As [`Tensor::copy_of`], of memory that others have too.
@@ -103,8 +107,10 @@ impl Tensor {
     /// drop(lent);
     /// ```
     pub unsafe fn copy_of_shared(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        // SAFETY: passed on from the caller.
-        unsafe { Tensor::allocate(spec, Contents::Undefined)?.filled_from(from) }
+        let copy = Tensor::allocate(spec, Contents::Undefined)?;
+        // SAFETY: passed on from the caller; nobody else has the copy.
+        unsafe { copy.fill_from(from) }?;
+        Ok(copy)
     }
 
     /// A copy like this field, with zeros for padding, so that equal fields have equal memory.
@@ -113,8 +119,10 @@ impl Tensor {
     /// - As for [`Tensor::copy_of_shared`].
     #[cfg(feature = "python")]
     pub(crate) unsafe fn copy_zero_padded(&self) -> Result<Tensor> {
-        // SAFETY: passed on from the caller.
-        unsafe { Tensor::allocate(&self.spec(), Contents::Zeros)?.filled_from(self) }
+        let copy = Tensor::allocate(&self.spec(), Contents::Zeros)?;
+        // SAFETY: as above.
+        unsafe { copy.fill_from(self) }?;
+        Ok(copy)
     }
 
     /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
@@ -184,14 +192,13 @@ impl Tensor {
         unsafe { copy::fill(&self.descriptor, element, false) }
     }
 
-    /// A fresh tensor with the elements of another.
+    /// Writes the elements of another tensor to this fresh one.
     ///
     /// # Safety
-    /// - Nobody writes to the memory of `from` meanwhile.
-    unsafe fn filled_from(self, from: &Tensor) -> Result<Tensor> {
+    /// - Nobody else has this tensor, and nobody writes to the memory of `from` meanwhile.
+    unsafe fn fill_from(&self, from: &Tensor) -> Result<()> {
         // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.
-        unsafe { self.written_from(from, copy::copy) }?;
-        Ok(self)
+        unsafe { self.written_from(from, copy::copy) }
     }
 
     /// A copy with the same layout, padding, alignment and labels, in memory of its own that may be written.

@@ -48,6 +48,11 @@ impl Tensor {
     ///
     /// `copied` is the producer's word that nobody else has this memory; the flag says so to the consumer.
     ///
+    /// From now on the safe functions that read elements, such as [`Tensor::copy`], refuse the memory, as the consumer may write
+    /// to it. One that is under way in another thread is waited for; so a thread that is attached to Python calls this
+    /// detached, since the other may wait for a device, whose work may call Python. A [`Tensor`] that is returned to Python
+    /// sees to that.
+    ///
     /// # Errors
     /// [`ExchangeError`] if the shape is beyond what DLPack can count.
     ///
@@ -97,7 +102,7 @@ impl Tensor {
         })
     }
 
-    /// A fresh managed tensor of the legacy ABI that shares the memory.
+    /// A fresh managed tensor of the legacy ABI that shares the memory, which is exported as by [`Tensor::to_versioned`].
     ///
     /// # Errors
     /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for what the legacy struct has no flag for:
@@ -209,7 +214,9 @@ impl Tensor {
         if descriptor.ndim() == 0 {
             (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
         }
-        self.owner.lend();
+        if !self.owner.mark_exported() {
+            self.owner.wait_for_readers();
+        }
         Ok(prepared)
     }
 }

@@ -65,7 +65,7 @@ impl Tensor {
     /// assert_eq!(back.as_ptr(), start);
     /// ```
     pub fn into_array<T: Element, D: Dimension>(mut self) -> Result<Array<T, D>> {
-        self.owner.regain();
+        self.owner.clear_exported();
         self.reached_by(Hand::Host)?;
         let (descriptor, mut taken) = (&self.descriptor, None);
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
@@ -110,7 +110,7 @@ impl Tensor {
         if !self.owner.is_exclusive() {
             return Err(ExchangeError::Shared.into());
         }
-        self.owner.regain();
+        self.owner.clear_exported();
         self.descriptor.check_writable("readonly")?;
         self.reached_by(Hand::Host)?;
         // SAFETY: the tensor keeps its memory, and nobody else has it.

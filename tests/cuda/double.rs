@@ -40,7 +40,10 @@ pub fn tolerating(provoked: &[&str], test: impl FnOnce()) {
         return without_cuda();
     }
     let double = Double::find();
-    double.as_ref().inspect(|double| double.reset());
+    double.as_ref().inspect(|double| {
+        double.reset();
+        double.reuse_streams(false);
+    });
     let (before, current) = (double.as_ref().map(|double| double.count("leaks")), driver::current());
     test();
     // What could not be let go while work was recorded goes with the next memory.
@@ -107,6 +110,13 @@ impl Double {
         type Fail = extern "C" fn(*const c_char, c_int) -> c_int;
         // SAFETY: as above.
         unsafe { std::mem::transmute::<*mut c_void, Fail>(function)(name.as_ptr(), code) };
+    }
+
+    /// Says whether the handle of a stream that was destroyed becomes that of the next one.
+    pub fn reuse_streams(&self, reuse: bool) {
+        let function = self.function("fakecuda_set_reused_streams");
+        // SAFETY: as above.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(bool) -> c_int>(function)(reuse) };
     }
 
     /// Says that the host is about to touch memory.

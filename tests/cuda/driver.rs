@@ -64,7 +64,7 @@ impl OwnStream {
         OwnStream { device, stream: Stream::new(device, made.addr() as u64).unwrap() }
     }
 
-    fn raw(&self) -> sys::CUstream {
+    pub fn raw(&self) -> sys::CUstream {
         std::ptr::without_provenance_mut(usize::try_from(self.stream.handle()).unwrap())
     }
 

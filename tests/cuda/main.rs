@@ -13,6 +13,8 @@ mod cudarc_user;
 mod double;
 mod driver;
 mod fills;
+mod gone_streams;
+mod lending;
 mod managed;
 mod memory;
 mod order;

@@ -93,3 +93,36 @@ fn scattered_elements_of_the_host_are_gathered_there() {
         assert_eq!(taken(&device, &compact), [1, 0, 0, 1, 1, 0]);
     });
 }
+
+#[test]
+fn few_short_rows_in_the_other_direction_take_one_call() {
+    on_cuda(|| {
+        let Some(_) = Double::find() else { return };
+        let gpu = Device::cuda(0);
+        let rows = |device| Tensor::zeros(&Spec::new(&[4, 3], DType::F64).device(device)).unwrap();
+        let backwards = |field: Tensor| field.view(&[Index::Range { start: 3, len: 4, step: -1 }]).unwrap();
+        assert_eq!(taken(&rows(gpu), &backwards(rows(Device::CPU))), [1, 0, 0, 1, 1, 0]);
+        assert_eq!(taken(&backwards(rows(gpu)), &rows(Device::CPU)), [1, 0, 0, 1, 1, 0]);
+        assert_eq!(taken(&rows(Device::CPU), &backwards(rows(gpu))), [0, 1, 0, 1, 1, 0]);
+        assert_eq!(taken(&backwards(rows(Device::CPU)), &rows(gpu)), [0, 1, 0, 1, 1, 0]);
+        if device_count() > 1 {
+            // Nobody waits for the calls between two devices.
+            assert_eq!(taken(&rows(Device::cuda(1)), &backwards(rows(gpu))), [0, 0, 4, 0, 0, 0]);
+        }
+    });
+}
+
+#[test]
+fn boxes_with_gaps_in_every_dimension_take_one_call() {
+    on_cuda(|| {
+        let Some(_) = Double::find() else { return };
+        let part = |device| {
+            let whole = Tensor::zeros(&Spec::new(&[3, 4, 5, 6], DType::F64).device(device)).unwrap();
+            let inner = |len| Index::Range { start: 1, len, step: 1 };
+            whole.view(&[inner(2), inner(2), inner(3), inner(4)]).unwrap()
+        };
+        let (host, device) = (part(Device::CPU), part(Device::cuda(0)));
+        assert_eq!(taken(&device, &host), [1, 0, 0, 1, 1, 0]);
+        assert_eq!(taken(&host, &device), [0, 1, 0, 1, 1, 0]);
+    });
+}

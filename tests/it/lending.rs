@@ -2,15 +2,184 @@
 
 #![allow(unsafe_code, reason = "what was lent is written by address")]
 
+use std::ffi::{c_int, c_void};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use dlfield::ndarray::Array1;
-use dlfield::{DType, Descriptor, Device, Error, ExchangeError, Owner, Spec, Tensor};
+use dlfield::arithmetic::Labelled;
+use dlfield::cuda::Stream;
+use dlfield::ndarray::{Array1, Array2, Ix1, Ix2};
+use dlfield::{
+    Access, DType, Descriptor, Device, Dims, Error, ExchangeError, FieldSpec, Index, Layout, Owner, Result, Signature,
+    SignatureError, Spec, Support, Target, Tensor,
+};
 
-fn is_lent<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Exchange(ExchangeError::Lent)))
+fn is_lent<T>(result: Result<T>) -> bool {
+    result.err().is_some_and(|error| says_lent(&error))
+}
+
+fn says_lent(error: &Error) -> bool {
+    match error {
+        Error::Exchange(ExchangeError::Lent) => true,
+        Error::Signature(SignatureError::Field { source, .. }) => says_lent(source),
+        _ => false,
+    }
+}
+
+/// What a safe function does with memory that another library has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Does {
+    /// Refuses it, as it would read elements that the other may write.
+    Refuse,
+    /// Refuses what it does not have alone, whoever else has it.
+    WantItAlone,
+    /// Nothing with its elements.
+    Nothing,
+}
+
+type Call<R = ()> = fn(&Tensor) -> Result<R>;
+
+/// Every safe function of the crate that takes a tensor.
+const SAFE_FUNCTIONS: [(&str, Does, Call); 34] = [
+    ("copy", Does::Refuse, |field| field.copy().map(drop)),
+    ("copy_of", Does::Refuse, |field| Tensor::copy_of(&Spec::new(&[3, 4], DType::F32), field).map(drop)),
+    ("to_device, copied", Does::Refuse, |field| field.to_device(Device::CPU, Some(true)).map(drop)),
+    ("to_device, elsewhere", Does::Refuse, |field| field.to_device(Device::cuda(0), None).map(drop)),
+    ("to_device, where it is", Does::Nothing, |field| field.to_device(Device::CPU, None).map(drop)),
+    ("into_array", Does::Refuse, |field| field.clone().into_array::<f64, Ix2>().map(drop)),
+    ("array_view_mut", Does::WantItAlone, |field| field.clone().array_view_mut::<f64, Ix2>().map(drop)),
+    ("bind_or_copy, of another type", Does::Refuse, |field| {
+        bind_or_copy(field, FieldSpec::new(DType::C128, Dims::standard(2)))
+    }),
+    ("bind_or_copy, in another order", Does::Refuse, |field| {
+        bind_or_copy(field, FieldSpec::new(DType::F64, Dims::standard(2)).layout(Layout::f_order(2)))
+    }),
+    ("bind_or_copy, of what is written", Does::Refuse, |field| {
+        bind_or_copy(field, FieldSpec::new(DType::F32, Dims::standard(2)).access(Access::Write))
+    }),
+    ("bind_or_copy, of what fits", Does::Nothing, |field| {
+        bind_or_copy(field, FieldSpec::new(DType::F64, Dims::standard(2)))
+    }),
+    ("bind", Does::Nothing, |field| {
+        let spec = FieldSpec::new(DType::F64, Dims::standard(2)).layout(Layout::f_order(2)).access(Access::ReadWrite);
+        let bound = Signature::new([("field", spec)])?.bind(&[("field", field.descriptor())])?;
+        assert_eq!((bound.slow().len(), bound.domain().1.len()), (1, 2));
+        does(format!("{bound:?}"))
+    }),
+    ("to_versioned", Does::Nothing, |field| field.to_versioned(false).map(drop)),
+    ("to_legacy", Does::Nothing, |field| field.to_legacy().map(drop)),
+    ("as_dlpack", Does::Nothing, |field| field.as_dlpack().map(drop)),
+    ("hand_over", Does::Nothing, |field| field.hand_over(Stream::LEGACY)),
+    ("view", Does::Nothing, |field| field.view(&[Index::At(1)]).map(drop)),
+    ("transpose", Does::Nothing, |field| field.transpose(&[1, 0]).map(drop)),
+    ("domain_view", Does::Nothing, |field| does(field.domain_view())),
+    ("broadcast_to", Does::Nothing, |field| field.broadcast_to(&Dims::standard(3), &[3, 4, 5]).map(drop)),
+    ("relabel", Does::Nothing, |field| field.clone().relabel(Some(Dims::parse(["K", "x"])?), None, None)),
+    ("set_halo", Does::Nothing, |field| field.set_halo(&[(1, 1), (0, 0)])),
+    ("clone", Does::Nothing, |field| does(field.clone())),
+    ("into_readonly", Does::Nothing, |field| does(field.clone().into_readonly())),
+    ("into_parts", Does::Nothing, |field| does(field.clone().into_parts())),
+    ("owner", Does::Nothing, |field| does(field.owner().clone())),
+    ("spec", Does::Nothing, |field| Tensor::zeros(&field.spec()).map(drop)),
+    ("layout", Does::Nothing, |field| does((field.layout(), field.padding(), field.alignment_size()))),
+    ("labels", Does::Nothing, |field| does((field.dims(), field.origin(), field.halo(), field.aligned_index()))),
+    ("axis", Does::Nothing, |field| field.axis("J").map(drop)),
+    ("Descriptor::overlaps", Does::Nothing, |field| does(field.descriptor().overlaps(field.descriptor()))),
+    ("Labelled::of", Does::Nothing, |field| does(Labelled::of(field).spec(DType::F64, &[field])?)),
+    ("preflight", Does::Nothing, |field| {
+        does(dlfield::preflight(field.descriptor(), Target::NumPy, true, Support::Shares))
+    }),
+    ("Debug", Does::Nothing, |field| does(format!("{field:?}"))),
+];
+
+fn bind_or_copy(field: &Tensor, spec: FieldSpec) -> Result<()> {
+    Signature::new([("field", spec)])?.bind_or_copy(&[("field", field)]).map(drop)
+}
+
+fn does<T>(made: T) -> Result<()> {
+    drop(made);
+    Ok(())
+}
+
+/// Memory that ends the process if anybody touches it.
+struct Untouchable(Vec<u8>);
+
+/// As large as pages are anywhere.
+const PAGE: usize = 64 << 10;
+
+impl Untouchable {
+    fn new() -> Untouchable {
+        let memory = Untouchable(vec![0; 2 * PAGE]);
+        memory.protect(0);
+        memory
+    }
+
+    fn start(&self) -> *mut u8 {
+        let start = self.0.as_ptr().cast_mut();
+        start.wrapping_add(start.align_offset(PAGE))
+    }
+
+    fn protect(&self, allowed: c_int) {
+        unsafe extern "C" {
+            fn mprotect(start: *mut c_void, len: usize, allowed: c_int) -> c_int;
+        }
+        // SAFETY: pages in the middle of the vector, which nobody touches meanwhile.
+        assert_eq!(unsafe { mprotect(self.start().cast(), PAGE, allowed) }, 0);
+    }
+}
+
+impl Drop for Untouchable {
+    fn drop(&mut self) {
+        const READ_AND_WRITE: c_int = 3;
+        self.protect(READ_AND_WRITE);
+    }
+}
+
+#[test]
+fn safe_functions_refuse_what_was_lent_or_leave_its_elements_alone() {
+    let memory = Untouchable::new();
+    let descriptor = Descriptor::new(memory.start(), Device::CPU, DType::F64, false, &[3, 4], &[4, 1]).unwrap();
+    // SAFETY: nobody gets to read this.
+    let field = unsafe { Tensor::from_parts(descriptor, Owner::foreign(memory)) };
+    let lent = field.to_versioned(false).unwrap();
+    for (name, wanted, call) in SAFE_FUNCTIONS {
+        let result = call(&field);
+        let found = match &result {
+            Ok(()) => Does::Nothing,
+            Err(Error::Exchange(ExchangeError::Shared)) => Does::WantItAlone,
+            Err(error) if says_lent(error) => Does::Refuse,
+            Err(error) => panic!("{name}: {error}"),
+        };
+        assert_eq!(found, wanted, "{name}");
+    }
+    drop(lent);
+}
+
+#[test]
+fn what_is_nobody_elses_any_more_can_be_had_alone() {
+    let mut field = Tensor::from_array(Array2::<f64>::zeros((3, 4))).unwrap();
+    drop(field.to_versioned(false).unwrap());
+    assert!(is_lent(field.copy()), "nothing says yet that it is back");
+    field.array_view_mut::<f64, Ix2>().unwrap()[[1, 2]] = 5.0;
+    assert_eq!(field.copy().unwrap().into_array::<f64, Ix2>().unwrap()[[1, 2]], 5.0);
+    drop(field.to_legacy().unwrap());
+    assert_eq!(field.into_array::<f64, Ix2>().unwrap()[[1, 2]], 5.0);
+}
+
+#[test]
+fn lent_memory_is_bound_on_somebodys_word() {
+    let field = Tensor::from(vec![1.0f64, 2.0]);
+    let lent = field.to_versioned(false).unwrap();
+    let signature = Signature::new([("field", FieldSpec::new(DType::C128, Dims::standard(1)))]).unwrap();
+    assert!(is_lent(signature.bind_or_copy(&[("field", &field)])));
+    // SAFETY: what was lent is here, and nothing is done with it.
+    let bound = unsafe { signature.bind_or_copy_shared(&[("field", &field)]) }.unwrap();
+    assert_eq!(bound.copied().collect::<Vec<_>>(), ["field"]);
+    // SAFETY: two complex numbers.
+    let copy = unsafe { std::slice::from_raw_parts(bound.get("field").unwrap().ptr().cast::<f64>(), 4) };
+    assert_eq!(copy, [1.0, 0.0, 2.0, 0.0]);
+    drop(lent);
 }
 
 /// An array without memory to speak of, and with more elements than there is memory for.
@@ -22,17 +191,31 @@ fn broadcast() -> Tensor {
     unsafe { Tensor::from_parts(descriptor, Owner::foreign(byte)) }
 }
 
+/// The elements as safe functions copy them.
+const COPIES: [Call<Vec<u16>>; 3] = [
+    |field| {
+        let copy = Tensor::copy_of(&field.spec().dtype(DType::U16), field)?;
+        Ok(copy.into_array::<u16, Ix1>()?.to_vec())
+    },
+    |field| Ok(field.clone().into_array::<u8, Ix1>()?.iter().map(|byte| u16::from(*byte)).collect()),
+    |field| {
+        let signature = Signature::new([("field", FieldSpec::new(DType::U16, Dims::standard(1)))])?;
+        let bound = signature.bind_or_copy(&[("field", field)])?;
+        let copy = bound.get("field").unwrap();
+        // SAFETY: so many numbers in a copy that nobody else knows.
+        Ok(unsafe { std::slice::from_raw_parts(copy.ptr().cast(), usize::try_from(copy.size()).unwrap()) }.to_vec())
+    },
+];
+
 #[test]
 fn every_lender_waits_for_the_readers() {
-    for _ in 0..100 {
+    for turn in 0..300 {
         let field = Tensor::from(vec![7u8; 1 << 18]);
         thread::scope(|scope| {
             scope.spawn(|| {
                 // What is read is read before anything is written, or is not read.
-                let Ok(copy) = field.copy() else { return };
-                // SAFETY: as many elements of a byte.
-                let copied = unsafe { std::slice::from_raw_parts(copy.descriptor().ptr(), 1 << 18) };
-                assert!(copied.iter().all(|byte| *byte == 7));
+                let Ok(copied) = COPIES[turn % 3](&field) else { return };
+                assert!(copied.len() == 1 << 18 && copied.iter().all(|number| *number == 7));
             });
             for part in 0..2 {
                 let field = &field;
@@ -74,7 +257,7 @@ fn an_array_that_cannot_be_had_is_an_error() {
 }
 
 #[test]
-fn what_came_from_elsewhere_is_not_regained() {
+fn what_came_from_elsewhere_stays_marked() {
     let field = Tensor::from(vec![1.0f64, 2.0]);
     // SAFETY: the struct is this library's own, and nobody writes.
     let imported = unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) }.unwrap();

@@ -194,3 +194,52 @@ fn a_panic_while_letting_go_stops_nobody_else() {
     drop(foreign(&drops));
     assert_eq!(drops.count(), 11);
 }
+
+/// A chain of owners, so long that some have to wait for others; those at the links that are named panic.
+fn chain(drops: &Drops, links: usize, panicking: &[usize]) -> Owner {
+    struct Panics;
+
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("on purpose");
+        }
+    }
+
+    (0..links).fold(Owner::foreign(()), |before, link| {
+        let panics = panicking.contains(&link).then(|| Panics);
+        Owner::foreign((Counted(drops.clone()), panics, before))
+    })
+}
+
+#[test]
+fn panics_in_a_long_chain_keep_no_link_and_none_after_it() {
+    let drops = Drops::default();
+    // At the end that goes first, where owners wait for others, and at both.
+    let panicking = [&[199][..], &[20], &[20, 60], &[199, 20]];
+    for turn in 1..=40 {
+        let chain = chain(&drops, 200, panicking[turn % 4]);
+        let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(chain)));
+        assert!(gone.is_err());
+        assert_eq!(drops.count(), 200 * turn);
+    }
+    drop(chain(&drops, 200, &[]));
+    assert_eq!(drops.count(), 200 * 41);
+}
+
+/// A deleter is called by C, where nothing may unwind.
+#[test]
+fn a_panic_does_not_leave_a_deleter() {
+    let drops = Drops::default();
+    for turn in 1..=5 {
+        let memory = foreign(&drops);
+        let owner = Owner::foreign((memory.clone(), chain(&drops, 2, &[1])));
+        // SAFETY: the memory is that of the field, which the owner keeps.
+        let field = unsafe { Tensor::from_parts(memory.descriptor().clone(), owner) };
+        drop(memory);
+        let (versioned, legacy) = (field.to_versioned(false).unwrap().into_raw(), field.to_legacy().unwrap());
+        drop((field, legacy));
+        // SAFETY: the struct is live, its deleter is called once, and nothing is used afterwards.
+        unsafe { (*versioned).deleter.unwrap()(versioned) };
+        assert_eq!(drops.count(), 3 * turn);
+    }
+}

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 pub mod kinds {
     use dlfield::ndarray::{Array, ArrayView, Ix2, IxDyn, ShapeBuilder};
     use dlfield::python::{AnyIn, AnyOrder, COrder, Cuda, FOrder, In, OrCopy, Out};
-    use dlfield::{DType, Element, LayoutError, Spec, Tensor};
+    use dlfield::{DType, Device, Element, LayoutError, Spec, Tensor};
     use pyo3::prelude::*;
     use pyo3::types::PyList;
 
@@ -149,6 +149,27 @@ pub mod kinds {
         let mut array = Array::from_shape_fn((3, 4).f(), |(i, j)| (10 * i + j) as f32);
         array.invert_axis(dlfield::ndarray::Axis(0));
         Ok(Tensor::from_array(array)?)
+    }
+
+    /// Zeros that Rust keeps, and gives to Python.
+    #[pyclass(frozen)]
+    struct Shared(Tensor);
+
+    #[pymethods]
+    impl Shared {
+        #[new]
+        fn new(device: &str) -> PyResult<Shared> {
+            Ok(Shared(Tensor::zeros(&Spec::new(&[8], DType::F64).device(device.parse()?))?))
+        }
+
+        /// A copy on the host, which is made while other threads of Python run.
+        fn copied(&self, py: Python<'_>) -> PyResult<Tensor> {
+            Ok(py.detach(|| self.0.to_device(Device::CPU, Some(true)))?)
+        }
+
+        fn given(&self) -> Tensor {
+            self.0.clone()
+        }
     }
 
     #[pyfunction]

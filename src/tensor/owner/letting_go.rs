@@ -1,9 +1,12 @@
 //! Letting go of memory: link by link, and after the work on it.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use super::Kept;
 use crate::memory::cuda::Order;
@@ -55,10 +58,12 @@ impl LettingGo {
 impl Drop for LettingGo {
     fn drop(&mut self) {
         HERE.with(|here| {
-            if self.is_outermost && here.any_waits.get() {
-                here.let_all_go();
-            }
+            let panic = if self.is_outermost && here.any_waits.get() { here.let_all_go() } else { None };
             here.under_way.set(here.under_way.get() - 1);
+            // One that is on its way already goes on.
+            if let Some(panic) = panic.filter(|_| !thread::panicking()) {
+                resume_unwind(panic);
+            }
         });
     }
 }
@@ -70,12 +75,16 @@ impl Here {
         self.any_waits.set(true);
     }
 
-    /// One at a time: what is let go here may make others wait.
+    /// One at a time: what is let go here may make others wait. One that panics keeps none of the others; the first panic is
+    /// returned.
     #[cold]
-    fn let_all_go(&self) {
+    fn let_all_go(&self) -> Option<Box<dyn Any + Send>> {
+        let mut panic = None;
         while let Some(next) = self.next() {
-            drop(next);
+            let gone = catch_unwind(AssertUnwindSafe(|| drop(next)));
+            panic = panic.or(gone.err());
         }
+        panic
     }
 
     /// One of those that wait; when there are none any more, their list goes too.

@@ -9,6 +9,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -26,7 +27,7 @@ pub struct Owner(Option<Arc<Keeper>>);
 struct Keeper {
     kept: ManuallyDrop<Kept>,
     /// Whether another library was given the memory, and may write to it at any time.
-    lent: AtomicBool,
+    exported: AtomicBool,
     /// How many of this crate's safe functions are reading it.
     readers: AtomicUsize,
     /// Whose work the memory is let go after, on a device.
@@ -114,8 +115,8 @@ impl Keeper {
     }
 
     fn with_order(kept: Kept, order: Option<Box<Order>>) -> Option<Arc<Keeper>> {
-        let (lent, readers) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Some(Arc::new(Keeper { kept: ManuallyDrop::new(kept), lent, readers, order }))
+        let (exported, readers) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Some(Arc::new(Keeper { kept: ManuallyDrop::new(kept), exported, readers, order }))
     }
 }
 
@@ -228,44 +229,55 @@ impl Owner {
         keeper.is_some_and(|keeper| matches!(*keeper.kept, Kept::Block(_) | Kept::Elements(_)))
     }
 
-    /// Notes that another library gets the memory, after what safe functions read of it is read.
+    /// Notes that another library gets the memory: safe functions refuse it from now on. Whether none is still reading it; if
+    /// one is, [`Owner::wait_for_readers`] has to be called before the other library gets it.
     ///
-    /// Who reads counts itself before it looks for the note, and who lends leaves the note before it looks at the count. All of
-    /// that is in one order for all threads, so one of the two sees the other; lenders after the first wait for readers too.
+    /// Who reads counts itself before it looks for the note, and who exports leaves the note before it looks at the count. All
+    /// of that is in one order for all threads, so one of the two sees the other.
     #[inline]
-    pub(crate) fn lend(&self) {
-        if let Some(keeper) = &self.0 {
-            if !keeper.lent.load(Ordering::SeqCst) {
-                keeper.lent.store(true, Ordering::SeqCst);
-            }
-            while keeper.readers.load(Ordering::SeqCst) > 0 {
-                std::thread::yield_now();
-            }
+    #[must_use]
+    pub(crate) fn mark_exported(&self) -> bool {
+        let Some(keeper) = &self.0 else { return true };
+        if !keeper.exported.load(Ordering::SeqCst) {
+            keeper.exported.store(true, Ordering::SeqCst);
         }
+        keeper.readers.load(Ordering::SeqCst) == 0
+    }
+
+    /// Waits until safe functions have read what they are reading of memory that is marked: there will be no more of them. A
+    /// thread that is attached to Python detaches before, as one that reads may wait for a device, and that for Python.
+    #[cold]
+    pub(crate) fn wait_for_readers(&self) {
+        while self.0.as_ref().is_some_and(|keeper| keeper.readers.load(Ordering::SeqCst) > 0) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Refuses memory that another library was given, and may write to.
+    pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
+        let exported = self.0.as_ref().is_some_and(|keeper| keeper.exported.load(Ordering::SeqCst));
+        if exported { Err(ExchangeError::Lent) } else { Ok(()) }
     }
 
     /// Runs `read`, which reads the memory, if nobody can write to it meanwhile but in unsafe code: if no other library was
-    /// given it. What `read` calls must not lend the same memory.
+    /// given it. Those who export it wait, so `read` only reads: it neither allocates memory of tensors nor lets go of an owner,
+    /// both of which may run anybody's code, which may wait for one who exports, or be one.
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
         let Some(keeper) = &self.0 else { return Ok(read()) };
-        // Those who are refused do not keep lenders waiting.
-        if keeper.lent.load(Ordering::SeqCst) {
-            return Err(ExchangeError::Lent);
-        }
+        // Those who are refused do not keep others waiting.
+        self.check_not_exported()?;
         let _counted = Reader::of(keeper);
-        if keeper.lent.load(Ordering::SeqCst) {
-            return Err(ExchangeError::Lent);
-        }
+        self.check_not_exported()?;
         Ok(read())
     }
 
-    /// Forgets that the memory was lent, if nobody else has it any more: of memory that came from others nobody knows.
+    /// Forgets that the memory was exported, if nobody else has it any more: of memory that came from others nobody knows.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn regain(&mut self) {
+    pub(crate) fn clear_exported(&mut self) {
         if self.is_exclusive()
             && let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut)
         {
-            *keeper.lent.get_mut() = false;
+            *keeper.exported.get_mut() = false;
         }
     }
 
@@ -296,10 +308,13 @@ unsafe impl OpaqueContext for Owner {
     }
 
     unsafe fn drop_raw(raw: *mut c_void) {
-        if !raw.is_null() {
-            // SAFETY: `raw` came from `into_raw`, whose count is given back here.
-            drop(unsafe { Arc::from_raw(raw.cast::<Keeper>()) });
+        if raw.is_null() {
+            return;
         }
+        // SAFETY: `raw` came from `into_raw`, whose count is given back here.
+        let keeper = unsafe { Arc::from_raw(raw.cast::<Keeper>()) };
+        // This is called by deleters, out of which nothing may unwind. The message has been written by then.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(keeper)));
     }
 }
 

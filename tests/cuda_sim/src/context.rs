@@ -110,6 +110,8 @@ impl Driver {
         device.peers.clear();
         device.fault = None;
         self.streams.retain(|_, stream| stream.device != index);
+        let streams = &self.streams;
+        self.stream_handles.retain(|_, stream| streams.contains_key(stream));
         self.events.retain(|_, event| event.device != index);
         self.modules.retain(|_, module| module.context != context);
         self.functions.retain(|_, function| function.context != context);

@@ -34,6 +34,12 @@ pub struct Driver {
     pub devices: Vec<Device>,
     pub pools: BTreeMap<Handle, Pool>,
     pub streams: BTreeMap<Handle, Stream>,
+    /// The streams behind the handles that programs have.
+    pub stream_handles: BTreeMap<Handle, Handle>,
+    /// The handle of a stream that was destroyed becomes that of the next, as with a driver whose handles are addresses.
+    pub reuses_streams: bool,
+    /// Handles of streams that were destroyed.
+    pub free_streams: Vec<Handle>,
     pub events: BTreeMap<Handle, Event>,
     pub modules: BTreeMap<Handle, Module>,
     pub functions: BTreeMap<Handle, Function>,
@@ -66,6 +72,9 @@ impl Driver {
             devices: vec![],
             pools: BTreeMap::new(),
             streams: BTreeMap::new(),
+            stream_handles: BTreeMap::new(),
+            reuses_streams: number("DLFIELD_FAKE_CUDA_REUSED_STREAMS").unwrap_or(0) != 0,
+            free_streams: vec![],
             events: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),

@@ -101,18 +101,24 @@ impl Driver {
             queue: VecDeque::new(),
             busy: false,
         };
-        let handle = self.handle();
-        self.streams.insert(handle, stream);
+        let number = self.handle();
+        self.streams.insert(number, stream);
+        number
+    }
+
+    /// Gives a stream the handle by which programs name it, until it is destroyed.
+    pub fn name_stream(&mut self, stream: Handle) -> Handle {
+        let reused = if self.reuses_streams { self.free_streams.pop() } else { None };
+        let handle = reused.unwrap_or(stream);
+        self.stream_handles.insert(handle, stream);
         handle
     }
 
     /// The stream that a handle stands for, on this thread.
     pub fn resolve(&mut self, handle: Handle) -> Outcome<Handle> {
         if handle > PER_THREAD {
-            return match self.streams.get(&handle) {
-                Some(stream) if !stream.destroyed => Ok(handle),
-                _ => Err(self.bad_handle("stream", handle)),
-            };
+            let known = self.stream_handles.get(&handle).copied();
+            return known.ok_or_else(|| self.bad_handle("stream", handle));
         }
         let device = self.current_device()?;
         let known = match handle {
@@ -263,7 +269,8 @@ impl Driver {
 
     /// Gives up a stream; what is queued in it stays queued.
     pub fn destroy_stream(&mut self, handle: Handle) -> Outcome {
-        let stream = self.stream_mut(handle)?;
+        let number = self.resolve(handle)?;
+        let stream = self.stream_mut(number)?;
         if stream.implicit {
             return Err(Failure::INVALID_HANDLE);
         }
@@ -273,8 +280,10 @@ impl Driver {
             self.end_invalid(capture);
         }
         if idle {
-            self.streams.remove(&handle);
+            self.streams.remove(&number);
         }
+        self.stream_handles.remove(&handle);
+        self.free_streams.push(handle);
         Ok(())
     }
 }

@@ -1,11 +1,13 @@
 """The example extension: slices of `cudarc` go to Python, and arrays on devices are its arguments."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dlfield as dl
+from childproc import run_python
 from driver import Driver
 
 rx = pytest.importorskip("rust_extension")
@@ -45,3 +47,46 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
         rx.for_kernels(np.zeros((3, 5)))
     with pytest.raises(TypeError, match="the memory is on cuda:0; the host can read"):
         rx.sum(padded)
+
+
+def test_a_tensor_goes_to_python_while_a_copy_of_it_waits_for_python() -> None:
+    # Of its own, as it hangs with the interpreter's lock held if the two wait for each other.
+    run_python(
+        f"""
+        import ctypes
+        import sys
+        import threading
+
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+
+        import numpy as np
+
+        import rust_extension as rx
+        from driver import DRIVER, HOST_FUNCTION, LEGACY
+
+        shared = rx.kinds.Shared("cuda:0")
+        # The first time the module is imported.
+        rx.kinds.readonly()
+        begun, allowed, copies = threading.Event(), threading.Event(), []
+
+
+        @HOST_FUNCTION
+        def work(_):
+            begun.set()
+            allowed.wait()
+
+
+        DRIVER.launch_host_function(ctypes.cast(work, ctypes.c_void_p), LEGACY)
+        reader = threading.Thread(target=lambda: copies.append(shared.copied()))
+        reader.start()
+        begun.wait()
+        # From here on nobody else runs unless this thread lets them.
+        sys.setswitchinterval(1000)
+        allowed.set()
+        given = shared.given()
+        reader.join()
+        assert given.shape == (8,)
+        assert np.array_equal(copies[0], np.zeros(8))
+        """,
+        timeout=60,
+    )

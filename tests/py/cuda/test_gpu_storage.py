@@ -212,6 +212,47 @@ def test_a_pickle_has_what_is_up_to_date(copies: Counted, state: int) -> None:
     assert (on_device(view) == 7).all()
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        (slice(None, None, -1),),
+        (slice(None), slice(None, None, -1)),
+        (slice(None, None, -1), slice(None, None, -1)),
+        (slice(None, None, -2),),
+        (slice(3, 0, -1), slice(1, None)),
+        (slice(None, None, 2), slice(None, None, -2)),
+        (2, slice(None, None, -1)),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_pickle_of_a_part_takes_one_copy(copies: Counted, key: Any, turned: bool) -> None:
+    field = pair(dims="IJ", halo=(1, 1))
+    part = field[key].transpose() if turned else field[key]
+    values = np.arange(float(part.size)).reshape(part.shape)
+    part[...] = on_gpu(values)
+    copies.restart()
+    pickled = pickle.dumps(part)
+    assert copies.are(0, 1)
+    assert field.sync_state.state == DEVICE
+    assert (on_host(pickle.loads(pickled)) == values).all()
+
+
+def test_sides_in_opposite_directions_are_brought_together_by_one_copy(copies: Counted) -> None:
+    host, values = np.zeros((4, 3))[::-1], np.arange(12.0).reshape(4, 3)
+    field = storage.as_storage(host, device="gpu")
+    assert isinstance(field, storage.SoftwareManagedGPUStorage)
+    assert field.strides == host.strides
+    field.set_host_modified()
+    copies.restart()
+    field.synchronize()
+    assert copies.are(1, 0)
+    field[...] = on_gpu(values)
+    copies.restart()
+    field.synchronize()
+    assert copies.are(0, 1)
+    assert (host == values).all()
+
+
 def test_values_of_another_device(driver: Driver) -> None:
     other = f"cuda:{driver.device_count - 1}"
     field = storage.zeros((3,), device=other)

@@ -136,3 +136,14 @@ def test_of_producers(driver: Driver, gate: Gate, read: Callable[..., Any]) -> N
         gate.stop(stream)
         gate.opened_during(held.clear)
         assert producer.tensor.deleted == 1
+
+
+def test_of_a_tensor_of_rust_that_is_handed_to_a_recording(driver: Driver, gate: Gate) -> None:
+    kinds = pytest.importorskip("rust_extension").kinds
+    with driver.stream() as stream:
+        held: list[Any] = [kinds.Shared("cuda:0")]
+        with driver.capturing(stream), dl.cuda.stream(stream):
+            gate.stop()
+            gate.opened_during(lambda: held.append(held[0].given()))
+        # Before the stream.
+        held.clear()

@@ -81,7 +81,7 @@ pub(super) unsafe fn with_host(link: Link, work: &Work, change: Change, itemsize
 pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
     let device = link.carrier();
     let stream = current_stream(device);
-    if let Some(rows) = Rows::of(work).filter(Rows::is_worthwhile) {
+    if let Some(rows) = Rows::of(work).filter(|rows| rows.is_worthwhile(link)) {
         // SAFETY: passed on from the caller.
         return unsafe { rows.cross(link, stream) };
     }
@@ -93,7 +93,7 @@ pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
     let carried = if let Link::Down(_) = link { out } else { into };
     // SAFETY: passed on from the caller.
     unsafe {
-        if Rows::of(&carried).is_some_and(|rows| rows.is_worthwhile()) {
+        if Rows::of(&carried).is_some_and(|rows| rows.is_worthwhile(link)) {
             by_the_carrier(link, work, &detour)
         } else if let Link::Peer { to, from } = link {
             by_the_peer(to, from, work)

@@ -17,7 +17,7 @@ const FURTHEST: usize = (1 << 31) - 1;
 /// Rows so short are better moved by a kernel, if there are more than a few.
 const SHORT: usize = 64;
 
-/// Few rows, and few calls.
+/// Few rows, and few calls where nobody waits for each.
 const FEW: usize = 16;
 
 /// From so many bytes on the time that a call takes doesn't matter.
@@ -64,14 +64,19 @@ impl Rows<'_> {
 
     /// Whether the driver does it in one call, and well.
     pub(super) fn is_one_call(&self) -> bool {
-        self.outer.is_empty() && self.is_worthwhile()
+        self.outer.is_empty() && self.has_long_rows()
     }
 
-    /// Whether it takes few calls for what is to be moved, with rows that are long enough.
-    pub(super) fn is_worthwhile(&self) -> bool {
-        let rows = self.height * self.depth;
+    /// Whether it takes few calls for what is to be moved, with rows that are long enough. Between a device and pageable
+    /// memory of the host the driver may wait in each call, so there one that is short has to be the only one.
+    pub(super) fn is_worthwhile(&self, link: Link) -> bool {
+        let few = if let Link::Peer { .. } = link { FEW } else { 1 };
         let calls: usize = self.outer.iter().map(|step| step.count).product();
-        (rows <= FEW || self.width >= SHORT) && (calls <= FEW || rows * self.width >= LONG)
+        self.has_long_rows() && (calls <= few || self.height * self.depth * self.width >= LONG)
+    }
+
+    fn has_long_rows(&self) -> bool {
+        self.height * self.depth <= FEW || self.width >= SHORT
     }
 
     /// Copies from the host, to it, or to another device.

@@ -114,7 +114,7 @@ impl CudaMemory {
 
     /// The order of the work on the memory, of which there is none but what allocated it.
     pub(in crate::memory) fn order(&self) -> Box<Order> {
-        Box::new(Order::at(self.queue))
+        Box::new(Order::at(self.device, self.queue))
     }
 }
 
@@ -153,7 +153,10 @@ impl Drop for CudaMemory {
         unsafe {
             let _ = match self.kind {
                 Kind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
-                Kind::Pooled if sys::cuMemFreeAsync(self.base as u64, self.queue.raw()) == CUresult::CUDA_SUCCESS => {
+                Kind::Pooled
+                    if !self.queue.has_lost_handle()
+                        && sys::cuMemFreeAsync(self.base as u64, self.queue.raw()) == CUresult::CUDA_SUCCESS =>
+                {
                     return;
                 }
                 Kind::Pooled => {

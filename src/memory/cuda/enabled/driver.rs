@@ -12,9 +12,14 @@ use crate::device::{Device, DeviceError};
 /// The first version that allocates in stream order.
 const OLDEST: i32 = 11_020;
 
+/// The first version that numbers streams.
+const NUMBERS_STREAMS: i32 = 12_000;
+
 /// A driver that works, with the devices it found.
 pub(super) struct Driver {
     pub(super) contexts: Box<[OnceLock<Context>]>,
+    /// Whether each stream has a number that no other gets.
+    pub(super) numbers_streams: bool,
 }
 
 /// A device's primary context, which everybody in the process shares. It is kept for as long as the process runs.
@@ -56,7 +61,8 @@ fn look() -> Result<Driver, String> {
     if count < 1 {
         return Err("the driver finds no device".to_owned());
     }
-    Ok(Driver { contexts: (0..count).map(|_| OnceLock::new()).collect() })
+    let contexts = (0..count).map(|_| OnceLock::new()).collect();
+    Ok(Driver { contexts, numbers_streams: version >= NUMBERS_STREAMS })
 }
 
 fn called(function: &str, result: CUresult) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use super::context::{context, enter};
-use super::queue::{self, Queue};
+use super::queue::{self, Queue, State};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
@@ -17,7 +17,15 @@ pub(crate) struct Order {
     first: Queue,
     /// Whether the memory is let go by the host, which then has to wait itself.
     by_host: bool,
-    told: Mutex<SmallVec<[Told; 2]>>,
+    streams: Mutex<Streams>,
+}
+
+/// The streams that were told of memory.
+#[derive(Debug, Default)]
+struct Streams {
+    told: SmallVec<[Told; 2]>,
+    /// Those whose handle is another stream's by now, one for each device: all their work is waited for together.
+    gone: Vec<Told>,
 }
 
 /// A stream that was told of memory, and may be at work on it.
@@ -32,11 +40,12 @@ struct Told {
 
 impl Drop for Order {
     fn drop(&mut self) {
-        let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if told.iter().any(|told| told.kept.is_some()) {
+        let Streams { told, gone } = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if told.iter().chain(&*gone).any(|told| told.kept.is_some()) {
             // A stream that goes makes its device current.
             let _entered = enter(self.first.device());
             told.clear();
+            gone.clear();
         }
     }
 }
@@ -44,14 +53,15 @@ impl Drop for Order {
 impl Order {
     /// Of memory that is let go in the order of `stream`, which was told of it first.
     pub(crate) fn new(device: Device, stream: Stream) -> Order {
-        Order::at(Queue::of(device, stream))
+        Order::at(device, Queue::of(device, stream))
     }
 
     /// Of memory that is let go in the order of a stream as it is named by the thread that had it.
-    pub(super) fn at(first: Queue) -> Order {
+    pub(super) fn at(device: Device, first: Queue) -> Order {
         let told =
             kept(first.device(), first.stream()).map(|kept| Told { queue: first, ordered: true, kept: Some(kept) });
-        Order { first, by_host: !first.device().is_cuda(), told: Mutex::new(told.into_iter().collect()) }
+        let streams = Streams { told: told.into_iter().collect(), gone: Vec::new() };
+        Order { first, by_host: !device.is_cuda(), streams: Mutex::new(streams) }
     }
 
     /// Of memory of another library, which `stream` was told of first: it is let go after the work of that.
@@ -93,7 +103,9 @@ impl Order {
         if queue == self.first && keep.is_none() {
             return Ok(());
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.replace(queue);
+        let told = &mut streams.told;
         let place = told.iter().position(|told| told.queue == queue).unwrap_or(told.len());
         if place == told.len() {
             told.push(Told { queue, ordered: false, kept: None });
@@ -103,10 +115,22 @@ impl Order {
         }
         if !told[place].ordered {
             // Nobody else hears that the stream is ordered before it is.
-            queue::order(queue, self.first)?;
+            self.order_after_first(queue)?;
             told[place].ordered = true;
         }
         Ok(())
+    }
+
+    /// Puts what comes next in a stream after what was asked of the first one so far.
+    fn order_after_first(&self, queue: Queue) -> Result<()> {
+        if !self.first.has_lost_handle() {
+            return queue::order(queue, self.first);
+        }
+        // There is no order any more: the host waits, which would spoil what is recorded.
+        match queue.state() {
+            State::Capturing => Err(queue.captured().into()),
+            _ => Ok(self.first.finish_all()?),
+        }
     }
 
     /// Hands the memory to the work of another library: that of `to` comes after what was asked of `from` so far.
@@ -124,7 +148,7 @@ impl Order {
     /// # Errors
     /// As for [`Order::join`].
     pub(crate) fn precede(&self, device: Device, stream: Stream) -> Result<()> {
-        queue::order(Queue::of(device, stream), self.first)
+        self.order_after_first(Queue::of(device, stream))
     }
 
     /// Waits for the work of all streams that were told, so that the host may go on with the memory.
@@ -133,7 +157,7 @@ impl Order {
     /// [`DeviceError::Capturing`] if there is nothing to wait for, [`DeviceError::Driver`].
     pub(crate) fn finish(&self) -> Result<()> {
         for queue in self.queues() {
-            if queue.is_capturing().unwrap_or(false) {
+            if queue.state() == State::Capturing {
                 return Err(queue.captured().into());
             }
             queue.finish_or_all()?;
@@ -149,20 +173,30 @@ impl Order {
     /// stay for now.
     pub(crate) fn settle(&self) -> Result<(), DeviceError> {
         let queues = self.queues();
-        let mut gone = false;
+        let (mut gone, mut by_host) = (SmallVec::<[Queue; 2]>::new(), self.by_host);
         for queue in &queues {
-            match queue.is_capturing() {
-                Ok(true) => return Err(queue.captured()),
-                Ok(false) => {}
-                Err(_) => gone = true,
+            match queue.state() {
+                State::Working => {}
+                State::Capturing => return Err(queue.captured()),
+                State::Gone => {
+                    gone.push(*queue);
+                    by_host |= *queue == self.first;
+                }
             }
         }
-        if gone {
-            // A stream that is gone has no order any more, but its work may still be under way.
-            return self.first.finish_all();
+        // Streams that are gone have no order any more, but their work may still be under way.
+        let mut done = SmallVec::<[Queue; 2]>::new();
+        for queue in gone {
+            if !done.iter().any(|done| done.is_on_device_of(&queue)) {
+                queue.finish_all()?;
+                done.push(queue);
+            }
         }
         for queue in queues {
-            if self.by_host {
+            if done.iter().any(|done| done.is_on_device_of(&queue)) {
+                continue;
+            }
+            if by_host {
                 queue.finish_or_all()?;
             } else if queue::order(self.first, queue).is_err() {
                 queue.finish_all()?;
@@ -173,7 +207,22 @@ impl Order {
 
     /// All streams that were told, the first one last.
     fn queues(&self) -> SmallVec<[Queue; 3]> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.iter().map(|told| told.queue).filter(|told| *told != self.first).chain([self.first]).collect()
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = streams.told.iter().chain(&streams.gone).map(|told| told.queue);
+        told.filter(|told| *told != self.first).chain([self.first]).collect()
+    }
+}
+
+impl Streams {
+    /// Notes that the stream which had the handle of this one before is gone, if there was one.
+    fn replace(&mut self, queue: Queue) {
+        let had_its_handle = |told: &Told| told.queue.has_handle_of(&queue) && told.queue != queue;
+        let Some(place) = self.told.iter().position(had_its_handle) else { return };
+        let replaced = self.told.remove(place);
+        let is_known = self.gone.iter().any(|gone| gone.queue.is_on_device_of(&replaced.queue));
+        // What keeps a stream alive may be anybody's, and goes with the memory.
+        if !is_known || replaced.kept.is_some() {
+            self.gone.push(replaced);
+        }
     }
 }

@@ -8,30 +8,56 @@ use cudarc::driver::sys::{self, CUevent_flags};
 
 use super::context::{Relaxed, enter};
 use super::driver::check;
-use super::streams::{is_capturing, raw};
+use super::streams::{is_capturing, number_of, ordinal_of, raw};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
 
-/// A stream of a device. The per-thread default stream is another one in every thread, under the same handle.
+/// A stream of a device. The per-thread default stream is another one in every thread, under the same handle, and the handle
+/// of a stream that was destroyed may be that of a new one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     device: Device,
     stream: Stream,
     thread: Option<ThreadId>,
+    /// The driver's number of the stream, where it has one: see [`number_of`].
+    number: Option<u64>,
 }
 
 impl PartialEq for Queue {
     fn eq(&self, other: &Queue) -> bool {
-        let same = self.device.cuda_ordinal() == other.device.cuda_ordinal() && self.stream == other.stream;
-        same && self.thread == other.thread
+        self.has_handle_of(other) && self.number == other.number
     }
 }
 
+/// What a stream is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Its work is done in its turn.
+    Working,
+    /// Its work, or for the legacy stream that of one that it waits for, is recorded as a graph.
+    Capturing,
+    /// It was destroyed: it has no order any more, but its work may still be under way.
+    Gone,
+}
+
 impl Queue {
-    /// The stream that this thread means.
+    /// The stream that this thread means. Memory that all devices reach says nothing of whose stream it is.
     pub(super) fn of(device: Device, stream: Stream) -> Queue {
-        Queue { device, stream, thread: (stream == Stream::PER_THREAD).then(|| thread::current().id()) }
+        let thread = (stream == Stream::PER_THREAD).then(|| thread::current().id());
+        let number = number_of(device, stream);
+        let ordinal = if number.is_some() && !device.is_cuda() { ordinal_of(device, stream).ok() } else { None };
+        let device = ordinal.and_then(|ordinal| u16::try_from(ordinal).ok()).map_or(device, Device::cuda);
+        Queue { device, stream, thread, number }
+    }
+
+    /// Whether the streams have one handle, and one of them is gone if they are not the same.
+    pub(super) fn has_handle_of(&self, other: &Queue) -> bool {
+        self.is_on_device_of(other) && self.stream == other.stream && self.thread == other.thread
+    }
+
+    pub(super) fn is_on_device_of(&self, other: &Queue) -> bool {
+        self.device.cuda_ordinal() == other.device.cuda_ordinal()
     }
 
     pub(super) fn device(&self) -> Device {
@@ -54,22 +80,29 @@ impl Queue {
         raw(self.here().stream)
     }
 
-    /// Whether the stream's work, or for the legacy stream that of one that it waits for, is recorded as a graph.
-    ///
-    /// # Errors
-    /// [`DeviceError::Driver`] if there is no such stream any more.
-    pub(super) fn is_capturing(&self) -> Result<bool> {
-        is_capturing(self.device, self.here().stream)
+    /// What the stream is at.
+    pub(super) fn state(&self) -> State {
+        match is_capturing(self.device, self.here().stream) {
+            _ if self.has_lost_handle() => State::Gone,
+            Ok(true) => State::Capturing,
+            Ok(false) => State::Working,
+            Err(_) => State::Gone,
+        }
     }
 
-    /// That it is.
+    /// Whether the stream is gone, and its handle is another one's now, or nobody's.
+    pub(super) fn has_lost_handle(&self) -> bool {
+        number_of(self.device, self.stream) != self.number
+    }
+
+    /// That its work is recorded.
     pub(super) fn captured(&self) -> DeviceError {
         DeviceError::Capturing { device: self.device, stream: self.stream.handle() }
     }
 
     /// Waits for the stream, or for all work of its device if it is gone.
     pub(super) fn finish_or_all(&self) -> Result<(), DeviceError> {
-        self.finish().or_else(|_| self.finish_all())
+        if self.has_lost_handle() { self.finish_all() } else { self.finish().or_else(|_| self.finish_all()) }
     }
 
     /// Waits for the stream.
@@ -101,7 +134,7 @@ pub(super) fn order(later: Queue, earlier: Queue) -> Result<()> {
         return Ok(());
     }
     let (later, earlier) = (later.here(), earlier.here());
-    match (later.is_capturing()?, earlier.is_capturing()?) {
+    match (is_capturing(later.device, later.stream)?, is_capturing(earlier.device, earlier.stream)?) {
         // What is recorded is not its own work but that of a blocking stream: no event can be had of it, nor can it wait.
         (_, true) if earlier.stream == Stream::LEGACY => Err(earlier.captured().into()),
         (true, _) if later.stream == Stream::LEGACY => Err(later.captured().into()),

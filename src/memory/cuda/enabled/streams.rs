@@ -130,19 +130,41 @@ pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream) -> R
     if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) {
         return Ok(());
     }
+    let found = ordinal_of(device, stream)?;
+    if found != device.cuda_ordinal() {
+        return Err(DeviceError::StreamElsewhere { stream: stream.handle(), device, found }.into());
+    }
+    Ok(())
+}
+
+/// The number of the device that a stream is of, which is not a default stream. `device` is what errors name.
+///
+/// # Errors
+/// [`DeviceError::Stream`] for a handle that the driver does not know, [`DeviceError::Driver`].
+pub(super) fn ordinal_of(device: Device, stream: Stream) -> Result<i32, DeviceError> {
     let (mut context, mut found, mut left) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
     // SAFETY: the driver looks the handle up; places for what it tells. What is pushed is popped.
     unsafe {
         if sys::cuStreamGetCtx(raw(stream), &raw mut context) != CUresult::CUDA_SUCCESS {
-            return Err(DeviceError::Stream { got: stream.handle().to_string() }.into());
+            return Err(DeviceError::Stream { got: stream.handle().to_string() });
         }
         check(device, "cuCtxPushCurrent", sys::cuCtxPushCurrent_v2(context))?;
         let told = sys::cuCtxGetDevice(&raw mut found);
         let _ = sys::cuCtxPopCurrent_v2(&raw mut left);
         check(device, "cuCtxGetDevice", told)?;
     }
-    if found != device.cuda_ordinal() {
-        return Err(DeviceError::StreamElsewhere { stream: stream.handle(), device, found }.into());
+    Ok(found)
+}
+
+/// The driver's own number of a stream, which no other stream gets, while handles of streams that are gone come back. `None`
+/// for a default stream, which does not go, for a handle that the driver does not know, and with a driver before CUDA 12.0.
+pub(super) fn number_of(device: Device, stream: Stream) -> Option<u64> {
+    if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) || !driver().ok()?.numbers_streams {
+        return None;
     }
-    Ok(())
+    let _entered = enter(device).ok()?;
+    let mut number = 0;
+    // SAFETY: the driver looks handles up; a place for its answer.
+    let told = unsafe { sys::cuStreamGetId(raw(stream), &raw mut number) };
+    (told == CUresult::CUDA_SUCCESS).then_some(number)
 }

@@ -122,6 +122,15 @@ pub unsafe extern "C" fn fakecuda_set_staging(staging: bool) -> c_int {
     })
 }
 
+/// Whether the handle of a stream that was destroyed becomes that of the next one, or no handle is used twice.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fakecuda_set_reused_streams(reuses: bool) -> c_int {
+    control(|| {
+        driver::lock()?.reuses_streams = reuses;
+        Ok(())
+    })
+}
+
 /// Says that the host reads or writes pinned, registered or managed memory now, for the race detector.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_host_access(address: u64, bytes: usize, write: bool) -> c_int {

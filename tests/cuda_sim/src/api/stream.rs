@@ -17,7 +17,7 @@ fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Outcome {
         return Err(Failure::INVALID_VALUE);
     }
     let made = driver.make_stream(device, flags, priority.clamp(-5, 0));
-    stream.put(made)
+    stream.put(driver.name_stream(made))
 }
 
 /// What waiting for a stream waits for, and the device that the errors are of.
@@ -44,9 +44,7 @@ export! {
     }
 
     fn cuStreamDestroy_v2(stream: Handle) {
-        let mut driver = driver::lock()?;
-        let stream = driver.resolve(stream)?;
-        driver.destroy_stream(stream)
+        driver::lock()?.destroy_stream(stream)
     }
 }
 

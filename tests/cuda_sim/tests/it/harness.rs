@@ -67,6 +67,7 @@ pub fn session() -> Session {
     cu!(control::fakecuda_reset()).unwrap();
     cu!(control::fakecuda_set_pools(true)).unwrap();
     cu!(control::fakecuda_set_staging(false)).unwrap();
+    cu!(control::fakecuda_set_reused_streams(false)).unwrap();
     cu!(init::cuInit(0)).unwrap();
     let contexts = [0, 1].map(|index| get!(|out| device::cuDevicePrimaryCtxRetain(out, index)).unwrap());
     cu!(context::cuCtxSetCurrent(contexts[0])).unwrap();

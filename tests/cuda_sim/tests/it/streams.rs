@@ -177,6 +177,27 @@ fn a_destroyed_stream_finishes_when_the_context_is_waited_for() {
 }
 
 #[test]
+fn the_handle_of_a_destroyed_stream_comes_back_if_it_is_asked_for() {
+    let _session = session();
+    let id = |stream| get!(|out| stream::cuStreamGetId(stream, out)).unwrap();
+    let (address, one) = (allocate(8), make_stream());
+    let first = id(one);
+    fill(address, 1, 4, one).unwrap();
+    cu!(stream::cuStreamDestroy_v2(one)).unwrap();
+    assert_ne!(make_stream(), one);
+    cu!(fakecuda::api::control::fakecuda_set_reused_streams(true)).unwrap();
+    assert_eq!(make_stream(), one);
+    assert_ne!(id(one), first);
+    // It is another stream, with work of its own.
+    fill(address + 4, 2, 4, one).unwrap();
+    synchronize(one).unwrap();
+    assert_eq!(peek(address, 8), [0xCD, 0xCD, 0xCD, 0xCD, 2, 2, 2, 2]);
+    cu!(context::cuCtxSynchronize()).unwrap();
+    assert_eq!(peek(address, 4), [1; 4]);
+    free(address).unwrap();
+}
+
+#[test]
 fn freeing_memory_waits_for_its_device() {
     let _session = session();
     let (address, other, stream) = (allocate(4), allocate(4), make_stream());

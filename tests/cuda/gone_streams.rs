@@ -1,0 +1,213 @@
+//! Streams that were destroyed while memory remembers them: their work is waited for all the same, on whatever device it is,
+//! and a new stream under an old handle is another stream.
+
+use dlfield::cuda::{device_count, with_stream};
+use dlfield::cudarc::driver::sys;
+use dlfield::{DType, Device, Spec, Tensor};
+
+use crate::cudarc_user::{GPU, zeros_in};
+use crate::double::{Double, tolerating};
+use crate::driver::{OwnStream, ok, within};
+use crate::memory::elements;
+
+const SHARED: [Device; 2] = [Device::CUDA_HOST, Device::CUDA_MANAGED];
+
+fn zeros(device: Device) -> Tensor {
+    Tensor::zeros(&Spec::new(&[64], DType::F64).device(device)).unwrap()
+}
+
+/// A copy on a device, made in a stream of it that nothing has waited for.
+fn copy_in(stream: &OwnStream, field: &Tensor) -> Tensor {
+    with_stream(stream.device, stream.stream, || field.to_device(stream.device, Some(true))).unwrap()
+}
+
+fn fill_in(stream: &OwnStream, field: &Tensor) {
+    // SAFETY: the field is the test's.
+    with_stream(stream.device, stream.stream, || unsafe { field.fill(&[1; 8]) }).unwrap();
+}
+
+/// Writes to a field in a stream that nobody has told of it, as another library would.
+fn write_in(stream: &OwnStream, field: &Tensor) {
+    let (address, raw) = (field.descriptor().ptr().addr() as u64, stream.raw());
+    // SAFETY: the field's own bytes.
+    within(stream.device, || ok(unsafe { sys::cuMemsetD8Async(address, 1, 512, raw) }));
+}
+
+/// Destroys a stream and makes another one under its handle.
+fn replaced(stream: OwnStream) -> OwnStream {
+    let (device, handle) = (stream.device, stream.stream);
+    drop(stream);
+    let next = OwnStream::new(device);
+    assert_eq!(next.stream, handle);
+    next
+}
+
+/// As [`tolerating`], where the driver is asked of handles that nobody has any more.
+fn on_cuda(test: impl FnOnce()) {
+    tolerating(&["bad_handles"], test);
+}
+
+/// A test of handles that come back, which only the double does for sure.
+fn on_cuda_with_old_handles(test: impl FnOnce()) {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        double.reuse_streams(true);
+        test();
+    });
+}
+
+#[test]
+fn every_device_with_a_stream_that_is_gone_is_waited_for() {
+    on_cuda(|| {
+        for place in SHARED {
+            for number in 0..device_count().min(2) {
+                let shared = zeros(place);
+                let stream = OwnStream::new(Device::cuda(u16::try_from(number).unwrap()));
+                let copy = copy_in(&stream, &shared);
+                drop(stream);
+                drop(shared);
+                assert_eq!(elements(&copy), [0; 512], "{place}, {number}");
+            }
+        }
+    });
+}
+
+#[test]
+fn streams_that_are_left_are_waited_for_beside_those_that_are_gone() {
+    on_cuda(|| {
+        if device_count() < 2 {
+            return;
+        }
+        for place in SHARED {
+            for gone_first in [false, true] {
+                let shared = zeros(place);
+                let (one, other) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
+                let copies = [copy_in(&one, &shared), copy_in(&other, &shared)];
+                let (gone, left) = if gone_first { (one, other) } else { (other, one) };
+                drop(gone);
+                drop(shared);
+                drop(copies);
+                drop(left);
+            }
+        }
+    });
+}
+
+#[test]
+fn memory_of_both_that_is_handed_to_a_stream_of_any_device_is_waited_for_there() {
+    on_cuda(|| {
+        for place in SHARED {
+            for number in 0..device_count().min(2) {
+                let shared = zeros(place);
+                let stream = OwnStream::new(Device::cuda(u16::try_from(number).unwrap()));
+                shared.hand_over(stream.stream).unwrap();
+                write_in(&stream, &shared);
+                drop(stream);
+                drop(shared);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_new_stream_under_an_old_handle_comes_after_the_allocation() {
+    on_cuda_with_old_handles(|| {
+        let (ours, theirs) = (OwnStream::new(GPU), OwnStream::new(GPU));
+        let field = zeros_in(ours.stream, 64);
+        with_stream(GPU, ours.stream, || field.hand_over(theirs.stream)).unwrap();
+        let next = replaced(theirs);
+        fill_in(&next, &field);
+        drop(field);
+    });
+}
+
+#[test]
+fn a_new_stream_under_the_handle_of_the_first_comes_after_the_allocation() {
+    on_cuda_with_old_handles(|| {
+        for first_told in [false, true] {
+            let ours = OwnStream::new(GPU);
+            let field = zeros_in(ours.stream, 64);
+            if first_told {
+                fill_in(&ours, &field);
+            }
+            let next = replaced(ours);
+            fill_in(&next, &field);
+            drop(field);
+        }
+    });
+}
+
+#[test]
+fn memory_is_not_freed_in_the_order_of_a_new_stream_under_the_handle_of_the_first() {
+    on_cuda_with_old_handles(|| {
+        let ours = OwnStream::new(GPU);
+        let field = zeros_in(ours.stream, 64);
+        let next = replaced(ours);
+        drop(field);
+        drop(next);
+        if device_count() > 1 {
+            // A handle says nothing of the device.
+            let ours = OwnStream::new(GPU);
+            let field = zeros_in(ours.stream, 64);
+            let handle = ours.stream;
+            drop(ours);
+            let next = OwnStream::new(Device::cuda(1));
+            assert_eq!(next.stream, handle);
+            drop(field);
+        }
+    });
+}
+
+#[test]
+fn the_work_of_a_stream_whose_handle_is_anothers_is_waited_for() {
+    on_cuda_with_old_handles(|| {
+        for told_again in [false, true] {
+            let (ours, theirs) = (OwnStream::new(GPU), OwnStream::new(GPU));
+            let field = zeros_in(ours.stream, 64);
+            with_stream(GPU, ours.stream, || field.hand_over(theirs.stream)).unwrap();
+            write_in(&theirs, &field);
+            let next = replaced(theirs);
+            if told_again {
+                with_stream(GPU, ours.stream, || field.hand_over(next.stream)).unwrap();
+            }
+            drop(field);
+            drop((ours, next));
+        }
+    });
+}
+
+#[test]
+fn the_host_waits_for_a_stream_whose_handle_is_anothers() {
+    on_cuda_with_old_handles(|| {
+        for place in SHARED {
+            let shared = zeros(place);
+            let theirs = OwnStream::new(GPU);
+            shared.hand_over(theirs.stream).unwrap();
+            write_in(&theirs, &shared);
+            let next = replaced(theirs);
+            let host = shared.to_device(Device::CPU, None).unwrap();
+            let start = host.descriptor().ptr();
+            Double::find().unwrap().host_access(start.addr(), 512, false);
+            // SAFETY: 512 bytes that the host reaches.
+            assert_eq!(unsafe { std::slice::from_raw_parts(start, 512) }, [1; 512], "{place}");
+            drop(next);
+        }
+    });
+}
+
+#[test]
+fn memory_that_many_streams_of_one_handle_were_told_of_goes_as_quickly() {
+    on_cuda_with_old_handles(|| {
+        let double = Double::find().unwrap();
+        let ours = OwnStream::new(GPU);
+        let field = zeros_in(ours.stream, 64);
+        let mut theirs = OwnStream::new(GPU);
+        for _ in 0..100 {
+            with_stream(GPU, ours.stream, || field.hand_over(theirs.stream)).unwrap();
+            theirs = replaced(theirs);
+        }
+        let calls = double.count("calls");
+        drop(field);
+        assert!(double.count("calls") - calls < 100);
+    });
+}

@@ -1,0 +1,101 @@
+//! Memory that goes to another library while safe code reads it: nobody waits for somebody who waits for him.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use dlfield::cuda::with_stream;
+use dlfield::{DType, Device, Dims, Error, ExchangeError, FieldSpec, Owner, Result, Signature, SignatureError, Tensor};
+
+use crate::cudarc_user::{GPU, new_stream, on_cuda_with_cudarc, zeros_in};
+use crate::double::{Double, on_cuda};
+use crate::driver::OwnStream;
+
+/// What is let go under a lock, as an object of Python's is under that of the interpreter.
+struct Locked {
+    begun: Sender<()>,
+    lock: Arc<Mutex<()>>,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.begun.send(()).unwrap();
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Memory of another library, which is let go in the order of a stream.
+fn imported(stream: &OwnStream, locked: Locked) -> Tensor {
+    let field = zeros_in(stream.stream, 8);
+    let owner = Owner::foreign((field.clone(), locked));
+    // SAFETY: the memory is that of the field, which the owner keeps; the struct is this library's own.
+    with_stream(GPU, stream.stream, || unsafe {
+        let theirs = Tensor::from_parts(field.descriptor().clone(), owner);
+        Tensor::from_managed(theirs.to_versioned(false).unwrap()).unwrap()
+    })
+}
+
+#[test]
+fn memory_goes_out_while_a_copy_of_it_lets_others_go_to_make_room() {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        let stream = OwnStream::new(GPU);
+        let (begun, has_begun) = mpsc::channel();
+        let lock = Arc::new(Mutex::new(()));
+        let waiting = imported(&stream, Locked { begun, lock: lock.clone() });
+        let field = zeros_in(stream.stream, 64);
+        // It cannot go while work is recorded, so it goes when room is needed.
+        drop(stream.record(|| drop(waiting)));
+        let locked = lock.lock().unwrap();
+        thread::scope(|scope| {
+            double.fail_allocation(0);
+            scope.spawn(|| drop(field.copy()));
+            has_begun.recv_timeout(Duration::from_secs(60)).expect("nothing was let go to make room");
+            let (done, is_done) = mpsc::channel();
+            scope.spawn({
+                let field = &field;
+                move || {
+                    drop(field.to_versioned(false).unwrap());
+                    done.send(()).unwrap();
+                }
+            });
+            let gone_out = is_done.recv_timeout(Duration::from_secs(60));
+            drop(locked);
+            assert!(gone_out.is_ok(), "the export waits for the copy, which waits for the lock");
+        });
+    });
+}
+
+fn is_lent<T>(result: Result<T>) -> bool {
+    match result {
+        Err(Error::Exchange(ExchangeError::Lent)) => true,
+        Err(Error::Signature(SignatureError::Field { source, .. })) => is_lent::<T>(Err(*source)),
+        _ => false,
+    }
+}
+
+/// What of a device there is beside the safe functions of `tests/it/lending.rs`.
+#[test]
+fn safe_functions_refuse_what_was_lent_of_a_device_or_leave_its_elements_alone() {
+    on_cuda_with_cudarc(|| {
+        let (ours, stream) = (OwnStream::new(GPU), new_stream(0));
+        let field = zeros_in(ours.stream, 8);
+        let lent = field.to_versioned(false).unwrap();
+        let bind_or_copy = |device| {
+            let signature = Signature::new([("field", FieldSpec::new(DType::F64, Dims::standard(1)))])?.device(device);
+            signature.bind_or_copy(&[("field", &field)]).map(drop)
+        };
+        assert!(is_lent(field.copy()));
+        assert!(is_lent(field.to_device(Device::CPU, None)));
+        assert!(is_lent(field.to_device(Device::CUDA_HOST, None)));
+        assert!(is_lent(bind_or_copy(Device::CPU)));
+        assert!(bind_or_copy(GPU).is_ok());
+        let alone = field.clone().into_cuda_slice::<f64>(&stream);
+        assert!(matches!(alone, Err(Error::Exchange(ExchangeError::Shared))));
+        // What a kernel does with the address is the launch's to answer for.
+        assert_eq!(field.cuda_view::<f64>(&stream).unwrap().shape(), [8]);
+        drop(lent);
+        drop(field.into_cuda_slice::<f64>(&stream).unwrap());
+    });
+}
