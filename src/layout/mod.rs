@@ -11,6 +11,8 @@ mod span;
 mod spec;
 mod strides;
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 pub use order::Layout;
@@ -161,6 +163,19 @@ pub enum LayoutError {
         /// Position and size of the other.
         second: (usize, i64),
     },
+    /// Operands whose halos differ along one label.
+    #[error(
+        "halo: {first}, and {second}, so that their domains would not meet along {label:?}; allowed are equal ones: take the \
+         domain_view of both, or give both the same halo"
+    )]
+    Halos {
+        /// The dimension.
+        label: String,
+        /// The one.
+        first: Box<Ghosts>,
+        /// The other.
+        second: Box<Ghosts>,
+    },
     /// An extent that cannot be repeated to another one.
     #[error(
         "shape: {got} points in dimension {label:?} cannot become {wanted}; allowed are {wanted}, or 1 to repeat it"
@@ -263,6 +278,23 @@ pub enum LayoutError {
         /// What was given.
         got: String,
     },
+}
+
+/// Where an operand of arithmetic says that its domain lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ghosts {
+    /// What the operand is called.
+    pub operand: String,
+    /// Its ghost widths.
+    pub halo: Vec<(i64, i64)>,
+    /// Its first compute point.
+    pub origin: Vec<i64>,
+}
+
+impl fmt::Display for Ghosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has halo {:?} and origin {:?}", self.operand, self.halo, self.origin)
+    }
 }
 
 /// Checks that a keyword has one entry per dimension.

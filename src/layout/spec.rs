@@ -25,6 +25,7 @@ pub struct Spec {
     pub(super) aligned_index: Option<Box<[i64]>>,
     pub(super) padding: Option<Padding>,
     pub(super) halo: Option<Box<[(i64, i64)]>>,
+    pub(super) halo_is_cut: bool,
     pub(super) origin: Option<Box<[i64]>>,
     pub(super) device: Option<Device>,
 }
@@ -48,6 +49,7 @@ impl Spec {
             aligned_index: None,
             padding: None,
             halo: None,
+            halo_is_cut: false,
             origin: None,
             device: None,
         }
@@ -149,7 +151,14 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn halo(mut self, halo: &[(i64, i64)]) -> Spec {
-        self.halo = Some(halo.into());
+        (self.halo, self.halo_is_cut) = (Some(halo.into()), false);
+        self
+    }
+
+    /// Says whether the ghost widths are what a slice has left: see [`crate::Descriptor::halo_is_cut`].
+    #[must_use]
+    pub(crate) fn halo_is_cut(mut self, is_cut: bool) -> Spec {
+        self.halo_is_cut = is_cut;
         self
     }
 

@@ -57,7 +57,7 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
     if let Some(halo) = data.descriptor().halo() {
         let mut halo = halo.to_vec();
         halo.resize(ndim, (0, 0));
-        spec = spec.halo(&halo);
+        spec = spec.halo(&halo).halo_is_cut(data.descriptor().halo_is_cut());
     }
     if let Some(origin) = data.descriptor().origin() {
         let mut origin = origin.to_vec();
