@@ -104,13 +104,15 @@ pub enum LayoutError {
         /// Bytes of the next.
         right: i64,
     },
-    /// A negative index to align.
-    #[error("aligned_index: {got} at axis {axis}; allowed is 0 or more")]
+    /// An index to align outside the field.
+    #[error("aligned_index: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
     AlignedIndex {
         /// The dimension.
         axis: usize,
         /// The index.
         got: i64,
+        /// Extent of the dimension.
+        extent: i64,
     },
     /// An index to align that is so far away that bytes cannot be counted to it.
     #[error("aligned_index: {got:?} is more bytes away from index 0 than 64-bit sizes can count")]

@@ -163,8 +163,9 @@ impl Spec {
             return Ok(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()));
         };
         check_len("aligned_index", index.len(), self.ndim())?;
-        match index.iter().position(|entry| *entry < 0) {
-            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis] }),
+        // Behind the last point, as the lower halo of a field that has no point inside.
+        match index.iter().zip(&self.shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
+            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: self.shape[axis] }),
             None => Ok(Some(index.clone())),
         }
     }

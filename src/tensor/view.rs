@@ -127,7 +127,8 @@ impl Tensor {
                 let cut_above = extent.saturating_sub(start).saturating_sub(len);
                 new_halo.push((lower, (upper - cut_above).clamp(0, len - lower)));
                 new_origin.push(origin[axis].saturating_sub(start).clamp(0, len));
-                aligned_index.push(old_aligned[axis].saturating_sub(start).max(0));
+                let aligned = old_aligned[axis].saturating_sub(start);
+                aligned_index.push(if (0..=len).contains(&aligned) { aligned } else { 0 });
             } else {
                 new_halo.push((0, 0));
                 new_origin.push(0);
