@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -63,11 +63,24 @@ __all__ = [
 __version__: str
 
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-_Dims: TypeAlias = str | Sequence[str]
+_Dims: TypeAlias = str | Sequence[str | SupportsIndex]
 _Ints: TypeAlias = Sequence[SupportsIndex]
 _Halo: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
 _Padding: TypeAlias = Literal["none", "row"]
-_DeviceLike: TypeAlias = Device | str | tuple[int, int]
+
+class _TorchDevice(Protocol):
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+
+class _JaxDevice(Protocol):
+    @property
+    def platform(self) -> str: ...
+    @property
+    def id(self) -> int: ...
+
+_DeviceLike: TypeAlias = Device | str | tuple[int, int] | _TorchDevice | _JaxDevice
 # A number as the array API standard has it, or an object of the CUDA stream protocol.
 _StreamLike: TypeAlias = int | Any
 
