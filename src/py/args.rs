@@ -6,6 +6,7 @@ use pyo3::types::{PyBool, PyFrozenSet, PySet, PyString, PyTuple};
 
 use super::device::{DlpackPair, PyDevice, of_framework};
 use super::errors::Kind;
+use super::tensor::PyTensor;
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
@@ -250,7 +251,12 @@ pub(super) fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
 
 /// An argument as an error message shows it, bounded.
 pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text = value.repr().map_or_else(|_| format!("<{}>", value.get_type()), |text| text.to_string());
+    let text = match value.cast::<PyTensor>() {
+        // Without values, which may be on a device.
+        Ok(tensor) => tensor.get().attributes_text(value.py()).map(|text| format!("Tensor({text})")),
+        Err(_) => value.repr().map(|text| text.to_string()),
+    };
+    let text = text.unwrap_or_else(|_| format!("<{}>", value.get_type()));
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
