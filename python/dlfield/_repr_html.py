@@ -21,7 +21,7 @@ _ALIGNED_EDGE = "#111111"
 def repr_html(tensor: Tensor) -> str:
     """Return HTML that shows the attributes of `tensor`, its values, and how its first rows lie in memory.
 
-    Self-contained: no scripts, styles or links outside it. Its size is bounded whatever the shape; that of the values is
+    Self-contained: no scripts, styles or links outside it. Its size is bounded whatever the shape; the values' size is
     by NumPy's print options.
 
     Example

@@ -191,7 +191,7 @@ static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let make = || {
-        let doc = "A field that a stencil takes in a slow way: in another layout, or by way of a copy.";
+        let doc = "A field in a layout that is slow: for a stencil, or because a preset did not know its labels; or copied for it.";
         subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
     };
     Ok(WARNING.get_or_try_init(py, make)?.bind(py))
