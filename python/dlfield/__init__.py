@@ -10,7 +10,7 @@ Example
 >>> field = dl.zeros((8, 8, 5), backend="gt:cpu_ifirst", dims="IJK", halo=((1, 1), (1, 1), (0, 0)))
 >>> field.origin, field.layout, field.strides
 ((1, 1, 0), (2, 1, 0), (8, 64, 512))
->>> array = np.from_dlpack(field)
+>>> array = np.asarray(field)
 >>> array[1, 1, 0] = 3.0
 >>> float(field[1, 1, 0])
 3.0

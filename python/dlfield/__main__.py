@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import dlfield as dl
-from dlfield import _demo
-from dlfield._installed import frameworks, offered_protocols
+from dlfield import _demo, _native
+from dlfield._installed import Framework, frameworks, offered_protocols
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,14 +36,25 @@ def _info() -> None:
     python = f"{platform.python_implementation()} {platform.python_version()}"
     print(f"dlfield  {dl.__version__}")
     print(f"python   {python} on {platform.system()} {platform.machine()}")
-    print("cuda     no: this build of dlfield has no CUDA support yet, its memory is the host's")
+    for line in _cuda():
+        print(f"cuda     {line}")
     print()
-    print(f"{'framework':<15} {'version':<14} exchanges memory by")
-    own = ", ".join(offered_protocols(dl.zeros(1)))
-    print(f"{'dlfield':<15} {dl.__version__:<14} {own}")
-    for framework in frameworks():
-        what = framework.note or ", ".join(framework.protocols)
-        print(f"{framework.name:<15} {framework.version or '-':<14} {what}")
+    rows = [("framework", "version", "exchanges memory by")]
+    rows += [
+        (found.name, found.version or "-", found.note or ", ".join(found.protocols))
+        for found in (Framework("dlfield", dl.__version__, offered_protocols(dl.zeros(1))), *frameworks())
+    ]
+    width = max(len(version) for _, version, _ in rows)
+    for name, version, what in rows:
+        print(f"{name:<10} {version:<{width}} {what}")
+
+
+def _cuda() -> list[str]:
+    """Return what there is of CUDA: each device, or why there is none."""
+    why_not = dl.cuda.why_not()
+    if why_not is not None:
+        return [f"no: {why_not}"]
+    return [f"yes: cuda:{number} is {_native._cuda_device_name(number)}" for number in range(dl.cuda.device_count())]
 
 
 if __name__ == "__main__":

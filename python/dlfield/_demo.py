@@ -40,7 +40,7 @@ def run(output: Path) -> int:
     print("1. A field for the stencil's backend, with its halo\n")
     shape = tuple(size + lower + upper for size, (lower, upper) in zip(_DOMAIN, _HALO, strict=True))
     field = dl.from_array(_initial(shape), backend=_BACKEND, dims="IJK", halo=_HALO)
-    print(f"   {field!r}\n")
+    print(f"   {field.shape} of {field.dtype}, dims {field.dims}, layout {field.layout}, halo {field.halo}\n")
 
     print("2. One memory, seen by\n")
     for name, pointer in _pointers(field):

@@ -3,7 +3,7 @@
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -15,8 +15,9 @@ from dlfield._native import zeros
 class Framework:
     """An array framework `dlfield` exchanges memory with.
 
-    `version` is None where it is not installed. `protocols` are those its array type offers; `note` says why there are
-    none.
+    `name` is the one that is imported. `version` is that of the distribution, with its name where that is another, as
+    "13.6.0 (cupy-cuda13x)"; None where it is not installed. `protocols` are those its array type offers; `note` says
+    why there are none.
     """
 
     name: str
@@ -25,16 +26,16 @@ class Framework:
     note: str = ""
 
 
-# Import name, distribution and what makes a small array; None where the arrays are another framework's.
-_KNOWN: tuple[tuple[str, str, Callable[[ModuleType], Any] | None], ...] = (
-    ("numpy", "numpy", lambda numpy: numpy.zeros(1)),
-    ("torch", "torch", lambda torch: torch.zeros(1)),
-    ("jax", "jax", lambda jax: jax.numpy.zeros(1)),
-    ("cupy", "cupy", lambda cupy: cupy.zeros(1)),
-    ("xarray", "xarray", lambda xarray: xarray.DataArray([0.0])),
-    ("tvm_ffi", "apache-tvm-ffi", lambda tvm_ffi: tvm_ffi.from_dlpack(zeros(1))),
-    ("gt4py", "gt4py", None),
-    ("dace", "dace", None),
+# The name that is imported, and what makes a small array; None where the arrays are another framework's.
+_KNOWN: tuple[tuple[str, Callable[[ModuleType], Any] | None], ...] = (
+    ("numpy", lambda numpy: numpy.zeros(1)),
+    ("torch", lambda torch: torch.zeros(1)),
+    ("jax", lambda jax: jax.numpy.zeros(1)),
+    ("cupy", lambda cupy: cupy.zeros(1)),
+    ("xarray", lambda xarray: xarray.DataArray([0.0])),
+    ("tvm_ffi", lambda tvm_ffi: tvm_ffi.from_dlpack(zeros(1))),
+    ("gt4py", None),
+    ("dace", None),
 )
 
 _PROTOCOLS = (
@@ -54,23 +55,27 @@ def frameworks() -> list[Framework]:
 
     Imports each installed one that has an array type of its own; what isn't installed costs nothing.
     """
-    return [_inspect(module, distribution, make) for module, distribution, make in _KNOWN]
+    distributions = importlib.metadata.packages_distributions()
+    return [_inspect(module, distributions.get(module, ()), make) for module, make in _KNOWN]
 
 
-def _inspect(module: str, distribution: str, make: Callable[[ModuleType], Any] | None) -> Framework:
+def _inspect(module: str, distributions: Sequence[str], make: Callable[[ModuleType], Any] | None) -> Framework:
     if importlib.util.find_spec(module) is None:
-        return Framework(distribution, None, note="not installed")
-    try:
-        version = importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
+        return Framework(module, None, note="not installed")
+    # CuPy has a distribution for each version of CUDA. Several of them at once disturb each other, so all are shown.
+    version = ", ".join(_version(name, module) for name in sorted(set(distributions))) or "unknown"
     if make is None:
-        return Framework(distribution, version, note="its arrays are NumPy's or CuPy's")
+        return Framework(module, version, note="its arrays are NumPy's or CuPy's")
     try:
         protocols = offered_protocols(make(importlib.import_module(module)))
     except Exception as error:  # a broken installation of one framework must not hide the others
-        return Framework(distribution, version, note=f"{type(error).__name__}: {error}".splitlines()[0])
-    return Framework(distribution, version, protocols)
+        return Framework(module, version, note=f"{type(error).__name__}: {error}".splitlines()[0])
+    return Framework(module, version, protocols)
+
+
+def _version(distribution: str, module: str) -> str:
+    version = importlib.metadata.version(distribution)
+    return version if distribution == module else f"{version} ({distribution})"
 
 
 def offered_protocols(array: Any) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ __all__ = [
     "__version__",
     "_cuda_current_stream",
     "_cuda_device_count",
+    "_cuda_device_name",
     "_cuda_memory_info",
     "_cuda_state",
     "_cuda_synchronize",
@@ -63,11 +64,24 @@ __all__ = [
 __version__: str
 
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-_Dims: TypeAlias = str | Sequence[str]
+_Dims: TypeAlias = str | Sequence[str | SupportsIndex]
 _Ints: TypeAlias = Sequence[SupportsIndex]
 _Halo: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
 _Padding: TypeAlias = Literal["none", "row"]
-_DeviceLike: TypeAlias = Device | str | tuple[int, int]
+
+class _TorchDevice(Protocol):
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+
+class _JaxDevice(Protocol):
+    @property
+    def platform(self) -> str: ...
+    @property
+    def id(self) -> int: ...
+
+_DeviceLike: TypeAlias = Device | str | tuple[int, int] | _TorchDevice | _JaxDevice
 # A number as the array API standard has it, or an object of the CUDA stream protocol.
 _StreamLike: TypeAlias = int | Any
 
@@ -539,6 +553,7 @@ def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...
 def _restate(tensor: Tensor, state: tuple[Any, ...]) -> Tensor: ...
 def _cuda_why_not() -> str | None: ...
 def _cuda_device_count() -> int: ...
+def _cuda_device_name(device: Any) -> str: ...
 def _cuda_memory_info(device: Any) -> tuple[int, int]: ...
 def _cuda_current_stream(device: Any) -> tuple[int, int]: ...
 def _cuda_synchronize(device: Any, stream: Any) -> None: ...

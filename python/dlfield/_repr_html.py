@@ -1,8 +1,9 @@
-"""The picture of a tensor in a notebook: a table of its attributes and a drawing of its first rows in memory."""
+"""The picture of a tensor in a notebook: its attributes, its values, and a drawing of its first rows in memory."""
 
 from html import escape
 
 from dlfield._native import Tensor
+from dlfield._repr import values_text
 
 # What is drawn at most; whatever is longer loses its middle, so the picture stays small for a tensor of any size.
 _MAX_ROWS = 10
@@ -18,9 +19,10 @@ _ALIGNED_EDGE = "#111111"
 
 
 def repr_html(tensor: Tensor) -> str:
-    """Return HTML that shows the attributes of `tensor` and how its first rows lie in memory.
+    """Return HTML that shows the attributes of `tensor`, its values, and how its first rows lie in memory.
 
-    Self-contained: no scripts, styles or links outside it. Its size is bounded whatever the shape.
+    Self-contained: no scripts, styles or links outside it. Its size is bounded whatever the shape; the values' size is
+    by NumPy's print options.
 
     Example
     -------
@@ -49,8 +51,9 @@ def repr_html(tensor: Tensor) -> str:
         f'<td style="text-align:left"><code>{escape(value)}</code></td></tr>'
         for name, value in rows
     )
+    values = f"<pre>{escape(values_text(tensor))}</pre>"
     drawing = _drawing(tensor) if tensor.size else "<p>no elements</p>"
-    return f'<div class="dlfield-tensor"><b>dlfield.Tensor</b><table>{table}</table>{drawing}</div>'
+    return f'<div class="dlfield-tensor"><b>dlfield.Tensor</b><table>{table}</table>{values}{drawing}</div>'
 
 
 def _memory_order(tensor: Tensor) -> list[int]:

@@ -25,6 +25,9 @@ from dlfield._native import (
     zeros,
 )
 
+# What to install where that has another name than what is imported.
+_DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)"}
+
 # What frameworks raise for an element type they lack.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 
@@ -36,7 +39,8 @@ def imported(name: str, caller: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise ImportError(f"{caller} needs {name}, which is not installed: pip install {name}", name=name) from error
+        fix = f"pip install {_DISTRIBUTIONS.get(name, name)}"
+        raise ImportError(f"{caller} needs {name}, which is not installed: {fix}", name=name) from error
 
 
 def copied_to_torch(obj: Any, copy: bool | None) -> Any:

@@ -4,9 +4,13 @@
 //! [`Labelled::broadcast`] joins those of all operands, and [`Labelled::spec`] says what to allocate for the result. Views
 //! that bring the operands together are made by [`Tensor::broadcast_to`].
 
+mod halos;
 mod order;
 mod spec;
 
+pub use halos::check_halos;
+#[cfg(feature = "python")]
+pub(crate) use halos::check_named_halos;
 use smallvec::SmallVec;
 
 use crate::dims::{Dim, Dims, DimsError};

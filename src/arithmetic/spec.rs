@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Labelled, order};
+use super::{Labelled, check_halos, order};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::layout::{Extents, Halo, LayoutError, Padding, Spec, lcm};
@@ -15,21 +15,19 @@ impl Labelled {
     /// have them, those that nothing relates in C order if the first input is in C order, else with larger strides than all
     /// others. The alignment is the least common multiple of all inputs'. Aligned index, halo and origin are the largest per
     /// dimension over the inputs that have it in this size; in a dimension that is kept by a reduction they are 0. Where the
-    /// halos of two inputs leave no room for both, the upper one gives way. Inputs are the fields that decide: other operands
-    /// need not be among them.
+    /// halos that slices have left of two inputs leave no room for both, the upper one gives way. Inputs are the fields that
+    /// decide: other operands need not be among them.
     ///
     /// # Errors
-    /// [`LayoutError::AlignmentMultiple`] if no 64-bit number is a multiple of all alignments.
+    /// [`LayoutError::AlignmentMultiple`] if no 64-bit number is a multiple of all alignments; what [`super::check_halos`] says
+    /// of the inputs.
     ///
     /// # Example
     /// ```
     /// use dlfield::arithmetic::Labelled;
     /// use dlfield::{DType, Spec, Tensor};
-    /// let field = |bytes, lower| {
-    ///     let spec = Spec::new(&[8, 8], DType::F32).alignment_size(bytes).halo(&[(lower, 0), (0, 1)]);
-    ///     Tensor::zeros(&spec).unwrap()
-    /// };
-    /// let (a, b) = (field(32, 1), field(48, 2));
+    /// let field = |bytes| Spec::new(&[8, 8], DType::F32).alignment_size(bytes);
+    /// let (a, b) = (Tensor::zeros(&field(32).halo(&[(2, 0), (0, 1)])).unwrap(), Tensor::zeros(&field(48)).unwrap());
     /// let sum = Tensor::empty(&Labelled::of(&a).spec(DType::F32, &[&a, &b]).unwrap()).unwrap();
     /// assert_eq!((sum.alignment_size(), sum.halo().as_slice()), (96, &[(2, 0), (0, 1)][..]));
     /// ```
@@ -52,6 +50,7 @@ impl Labelled {
             alignment = lcm(left, right).ok_or(LayoutError::AlignmentMultiple { left, right })?;
         }
         spec = spec.alignment_size(alignment);
+        check_halos(inputs)?;
         let has_halo = stated(|input| input.descriptor().halo().is_some());
         let has_origin = stated(|input| input.descriptor().origin().is_some());
         if !has_halo && !has_origin && !stated(Tensor::aligns_elsewhere) {
@@ -59,7 +58,7 @@ impl Labelled {
         }
         let found = Margins::of(self, inputs);
         if has_halo {
-            spec = spec.halo(&found.halo);
+            spec = spec.halo(&found.halo).halo_is_cut(stated(|input| input.descriptor().halo_is_cut()));
         }
         if has_origin {
             spec = spec.origin(&found.origin);

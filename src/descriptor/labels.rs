@@ -13,13 +13,15 @@ pub(crate) struct Labels {
     pub(super) dims: Option<Dims>,
     pub(super) origin: Option<Box<[i64]>>,
     pub(super) halo: Option<Box<[(i64, i64)]>>,
+    /// Whether the halo is what a slice has left of one that was stated: ghost points, but no word on the domain.
+    pub(super) halo_is_cut: bool,
 }
 
 impl Labels {
     /// Of fields that start to compute at index 0.
     pub(crate) fn plain(dims: Dims) -> Arc<Labels> {
         let origin = Some(vec![0; dims.len()].into());
-        Arc::new(Labels { dims: Some(dims), origin, halo: None })
+        Arc::new(Labels { dims: Some(dims), origin, halo: None, halo_is_cut: false })
     }
 }
 
@@ -95,8 +97,16 @@ impl Descriptor {
     /// As [`Descriptor::with_halo`], in place.
     pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
         check_halo(&halo, self.shape())?;
-        self.labels_mut().halo = Some(halo);
+        let labels = self.labels_mut();
+        (labels.halo, labels.halo_is_cut) = (Some(halo), false);
         Ok(())
+    }
+
+    /// Says whether the halo, if there is one, is what a slice has left.
+    pub(crate) fn set_halo_is_cut(&mut self, is_cut: bool) {
+        if self.halo().is_some() && self.halo_is_cut() != is_cut {
+            self.labels_mut().halo_is_cut = is_cut;
+        }
     }
 
     /// Labels, if somebody stated them.
@@ -137,12 +147,29 @@ impl Descriptor {
         self.stated()?.halo.as_deref()
     }
 
+    /// Whether the ghost widths are what a slice has left of those that were stated. They then say which points are ghosts,
+    /// and nothing of where the domain of a field begins.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Index, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[6], DType::F64).halo(&[(1, 1)])).unwrap();
+    /// let later = field.view(&[Index::Range { start: 1, len: 5, step: 1 }]).unwrap();
+    /// assert_eq!(later.descriptor().halo(), Some(&[(0, 1)][..]));
+    /// assert!(later.descriptor().halo_is_cut());
+    /// assert!(!field.domain_view().descriptor().halo_is_cut());
+    /// ```
+    pub fn halo_is_cut(&self) -> bool {
+        self.stated().is_some_and(|labels| labels.halo_is_cut)
+    }
+
     /// States the ghost widths through a shared reference: the dims stay, and the origin is the lower width from now on.
     ///
     /// Slices of what was stated before stay as they are.
     pub(crate) fn restate_halo(&self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
         check_halo(&halo, self.shape())?;
-        let labels = Arc::new(Labels { dims: self.dims().cloned(), origin: None, halo: Some(halo) });
+        let labels = Labels { dims: self.dims().cloned(), origin: None, halo: Some(halo), halo_is_cut: false };
+        let labels = Arc::new(labels);
         match self.restated.get() {
             Some(restated) => restated.state(labels),
             // Two threads that come here at once both state theirs.

@@ -11,6 +11,8 @@ mod span;
 mod spec;
 mod strides;
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 pub use order::Layout;
@@ -102,13 +104,15 @@ pub enum LayoutError {
         /// Bytes of the next.
         right: i64,
     },
-    /// A negative index to align.
-    #[error("aligned_index: {got} at axis {axis}; allowed is 0 or more")]
+    /// An index to align outside the field.
+    #[error("aligned_index: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
     AlignedIndex {
         /// The dimension.
         axis: usize,
         /// The index.
         got: i64,
+        /// Extent of the dimension.
+        extent: i64,
     },
     /// An index to align that is so far away that bytes cannot be counted to it.
     #[error("aligned_index: {got:?} is more bytes away from index 0 than 64-bit sizes can count")]
@@ -160,6 +164,19 @@ pub enum LayoutError {
         first: (usize, i64),
         /// Position and size of the other.
         second: (usize, i64),
+    },
+    /// Operands whose halos differ along one label.
+    #[error(
+        "halo: {first}, and {second}, so that their domains would not meet along {label:?}; allowed are equal ones: take the \
+         domain_view of both, or give both the same halo"
+    )]
+    Halos {
+        /// The dimension.
+        label: String,
+        /// The one.
+        first: Box<Ghosts>,
+        /// The other.
+        second: Box<Ghosts>,
     },
     /// An extent that cannot be repeated to another one.
     #[error(
@@ -263,6 +280,23 @@ pub enum LayoutError {
         /// What was given.
         got: String,
     },
+}
+
+/// Where an operand of arithmetic says that its domain lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ghosts {
+    /// What the operand is called.
+    pub operand: String,
+    /// Its ghost widths.
+    pub halo: Vec<(i64, i64)>,
+    /// Its first compute point.
+    pub origin: Vec<i64>,
+}
+
+impl fmt::Display for Ghosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has halo {:?} and origin {:?}", self.operand, self.halo, self.origin)
+    }
 }
 
 /// Checks that a keyword has one entry per dimension.

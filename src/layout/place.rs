@@ -31,6 +31,8 @@ pub struct Placement {
     pub dims: Option<Dims>,
     /// Ghost widths, if stated; none otherwise.
     pub halo: Option<Box<[(i64, i64)]>>,
+    /// Whether these are what a slice has left: see [`crate::Descriptor::halo_is_cut`].
+    pub halo_is_cut: bool,
     /// First compute point, if stated; the lower halo otherwise.
     pub origin: Option<Box<[i64]>>,
     /// The address of the element at `aligned_index` is a multiple of this many bytes.
@@ -115,6 +117,7 @@ impl Spec {
             padding,
             dims: self.dims.clone(),
             halo: self.halo.clone(),
+            halo_is_cut: self.halo_is_cut,
             origin: self.origin.clone(),
             alignment_size,
             aligned_index,
@@ -160,8 +163,9 @@ impl Spec {
             return Ok(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()));
         };
         check_len("aligned_index", index.len(), self.ndim())?;
-        match index.iter().position(|entry| *entry < 0) {
-            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis] }),
+        // Behind the last point, as the lower halo of a field that has no point inside.
+        match index.iter().zip(&self.shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
+            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: self.shape[axis] }),
             None => Ok(Some(index.clone())),
         }
     }

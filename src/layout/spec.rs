@@ -2,9 +2,9 @@
 
 use super::{Extents, Layout, Padding};
 use crate::device::Device;
-use crate::dims::Dims;
+use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
-use crate::preset::Preset;
+use crate::preset::{LayoutRule, Preset};
 
 /// What is to be allocated. Everything but shape and element type is optional; what is stated overrides the preset.
 ///
@@ -25,6 +25,7 @@ pub struct Spec {
     pub(super) aligned_index: Option<Box<[i64]>>,
     pub(super) padding: Option<Padding>,
     pub(super) halo: Option<Box<[(i64, i64)]>>,
+    pub(super) halo_is_cut: bool,
     pub(super) origin: Option<Box<[i64]>>,
     pub(super) device: Option<Device>,
 }
@@ -48,6 +49,7 @@ impl Spec {
             aligned_index: None,
             padding: None,
             halo: None,
+            halo_is_cut: false,
             origin: None,
             device: None,
         }
@@ -149,7 +151,14 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn halo(mut self, halo: &[(i64, i64)]) -> Spec {
-        self.halo = Some(halo.into());
+        (self.halo, self.halo_is_cut) = (Some(halo.into()), false);
+        self
+    }
+
+    /// Says whether the ghost widths are what a slice has left: see [`crate::Descriptor::halo_is_cut`].
+    #[must_use]
+    pub(crate) fn halo_is_cut(mut self, is_cut: bool) -> Spec {
+        self.halo_is_cut = is_cut;
         self
     }
 
@@ -228,6 +237,28 @@ impl Spec {
     /// ```
     pub fn has_dims(&self) -> bool {
         self.dims.is_some()
+    }
+
+    /// The labels, if the preset goes by what dimensions mean and knows none of them: several labels of the user's own and
+    /// neither I, J nor K, and no stated layout. They come in C order then.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, Preset, Spec};
+    /// let labelled = |labels: [&str; 2]| {
+    ///     let spec = Spec::new(&[4, 5], DType::F64).preset(Preset::find("gt:cpu_ifirst").unwrap());
+    ///     spec.dims(Dims::parse(labels).unwrap())
+    /// };
+    /// assert!(labelled(["x", "y"]).unplaced_dims().is_some());
+    /// assert!(labelled(["x", "K"]).unplaced_dims().is_none());
+    /// assert!(labelled(["x", "0"]).unplaced_dims().is_none());
+    /// ```
+    pub fn unplaced_dims(&self) -> Option<&Dims> {
+        let (preset, dims) = (self.preset.as_ref()?, self.dims.as_ref()?);
+        let by_meaning = matches!(preset.layout(), LayoutRule::Grid(_)) && self.layout.is_none();
+        let own = dims.iter().filter(|dim| matches!(dim, Dim::Label(_))).count();
+        let known = dims.iter().any(|dim| matches!(dim, Dim::I | Dim::J | Dim::K));
+        (by_meaning && own > 1 && !known).then_some(dims)
     }
 
     /// Where the memory will be: the stated device, the preset's, or the host.

@@ -1,9 +1,10 @@
 //! The eight allocation functions and `from_array`.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::errors::Kind;
-use super::keywords::{Given, Keywords};
+use super::keywords::{Given, Keywords, Others, sizes};
 use super::labels::Labels;
 use super::read::Value;
 use super::tensor::PyTensor;
@@ -16,11 +17,29 @@ use crate::layout::{Extents, LayoutError, Spec};
 use crate::tensor::Tensor;
 
 /// What `shape` and `dtype` of a fresh field ask for.
-fn fresh(shape: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '_>) -> PyResult<Spec> {
-    let mut shape = args::shape(shape)?;
-    let (dtype, sub_shape) = dtype.map_or_else(|| Ok((DType::F64, Extents::new())), dtype::parse)?;
-    shape.extend_from_slice(&sub_shape);
-    keywords.apply(Spec::new(&shape, dtype), sub_shape.len())
+fn fresh<'py>(
+    function: &str,
+    shape: &Bound<'py, PyAny>,
+    dtype: Given<'_, 'py>,
+    keywords: &Keywords<'_, 'py>,
+) -> PyResult<Spec> {
+    let mut extents = args::shape(shape)?;
+    let (element, sub_shape) = match dtype {
+        None => (DType::F64, Extents::new()),
+        Some(dtype) => dtype::parse(dtype).map_err(|error| second_size(function, shape, dtype, error))?,
+    };
+    extents.extend_from_slice(&sub_shape);
+    keywords.apply(Spec::new(&extents, element), sub_shape.len())
+}
+
+/// The error for a `dtype` that is none, with what to write where it was meant to be a size.
+#[cold]
+fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>, error: PyErr) -> PyErr {
+    let py = shape.py();
+    let Some(hint) = sizes(function, [shape, dtype], &PyTuple::empty(py)) else { return error };
+    let hinted = PyErr::from_type(error.get_type(py), format!("{}{hint}", error.value(py)));
+    hinted.set_cause(py, error.cause(py));
+    hinted
 }
 
 /// What a field like `data` asks for: everything not given comes from there. A preset stands for the layout,
@@ -57,7 +76,7 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
     if let Some(halo) = data.descriptor().halo() {
         let mut halo = halo.to_vec();
         halo.resize(ndim, (0, 0));
-        spec = spec.halo(&halo);
+        spec = spec.halo(&halo).halo_is_cut(data.descriptor().halo_is_cut());
     }
     if let Some(origin) = data.descriptor().origin() {
         let mut origin = origin.to_vec();
@@ -98,7 +117,7 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// One element with `value`, cast as NumPy's `full` casts it.
 fn element(spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let py = value.py();
-    let scalar = (pyo3::types::PyTuple::empty(py), value, dtype::to_numpy(py, spec.element())?);
+    let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, spec.element())?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {
             let what = format!("fill_value: {} is not a {}", args::shown(value), spec.element());
@@ -148,21 +167,23 @@ macro_rules! allocation {
         $(#[$summary])*
         ///
         /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
-        /// labels); `layout` ranks the strides, 0 for the largest; `alignment_size` in bytes is what the address of the element
-        /// at `aligned_index` (default: the lower halo) is a multiple of; `padding` is "none" or "row"; `halo` has one width or
-        /// pair of widths per dimension; `origin` defaults to the lower halo; `device` is where: "cpu", "cuda:N", "cuda_host"
-        /// (pinned) or "cuda_managed"; `stream` is the CUDA stream in whose order that is done, the current one of this thread
-        /// unless it is given.
+        /// labels, which are strings, or integers from 0 on for data dimensions); `layout` ranks the strides, 0 for the largest;
+        /// `alignment_size` in bytes is what the address of the element at `aligned_index` (default: the lower halo) is a
+        /// multiple of; `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to
+        /// the lower halo; `device` is where: "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or the device object of
+        /// PyTorch, JAX or CuPy; `stream` is the CUDA stream in whose order that is done, the current one of this thread unless
+        /// it is given.
         ///
         /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
-        /// cannot be had.
+        /// cannot be had. A `LayoutWarning` says that `backend` orders strides by I, J and K, and `dims` has several other
+        /// labels and none of these.
         ///
         $(#[$example])*
         #[pyfunction]
         #[pyo3(
             signature = (
-                $first, $($value,)? dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None,
-                aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None
+                $first, $($value,)? dtype=None, *extra, backend=None, dims=None, layout=None, alignment_size=None,
+                aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, **unknown
             ),
             text_signature = $text
         )]
@@ -172,6 +193,7 @@ macro_rules! allocation {
             $first: &Bound<'py, PyAny>,
             $($value: &Bound<'py, PyAny>,)?
             dtype: Option<&Bound<'py, PyAny>>,
+            extra: &Bound<'py, PyTuple>,
             backend: Option<&Bound<'py, PyAny>>,
             dims: Option<&Bound<'py, PyAny>>,
             layout: Option<&Bound<'py, PyAny>>,
@@ -182,7 +204,10 @@ macro_rules! allocation {
             origin: Option<&Bound<'py, PyAny>>,
             device: Option<&Bound<'py, PyAny>>,
             stream: Option<&Bound<'py, PyAny>>,
+            unknown: Option<&Bound<'py, PyDict>>,
         ) -> PyResult<Bound<'py, PyTensor>> {
+            let by_position = [stringify!($first), $(stringify!($value),)? "dtype"];
+            Others { extra, unknown }.refuse(stringify!($name), &by_position, $first, dtype)?;
             let $dtype = dtype;
             let $keywords = &Keywords {
                 backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
@@ -204,7 +229,7 @@ allocation! {
     /// (8, 80, 800)
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty(_py, shape; dtype, keywords) {
-        let spec = fresh(shape, dtype, keywords)?;
+        let spec = fresh("empty", shape, dtype, keywords)?;
         keywords.within(spec.target(), || Ok(Tensor::empty(&spec)?))
     }
 }
@@ -217,7 +242,7 @@ allocation! {
     /// (1, 0)
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros(py, shape; dtype, keywords) {
-        let spec = fresh(shape, dtype, keywords)?;
+        let spec = fresh("zeros", shape, dtype, keywords)?;
         keywords.within(spec.target(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
@@ -230,7 +255,7 @@ allocation! {
     /// 1.0
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones(py, shape; dtype, keywords) {
-        let spec = fresh(shape, dtype, keywords)?;
+        let spec = fresh("ones", shape, dtype, keywords)?;
         keywords.within(spec.target(), || filled(py, &spec, &one(py)))
     }
 }
@@ -243,7 +268,7 @@ allocation! {
     /// -0.0
     "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full(py, shape, fill_value; dtype, keywords) {
-        let spec = fresh(shape, dtype, keywords)?;
+        let spec = fresh("full", shape, dtype, keywords)?;
         keywords.within(spec.target(), || filled(py, &spec, fill_value))
     }
 }

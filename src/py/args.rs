@@ -2,10 +2,11 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyFrozenSet, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFrozenSet, PySet, PyString, PyTuple};
 
-use super::device::{DlpackPair, PyDevice};
+use super::device::{DlpackPair, PyDevice, of_framework};
 use super::errors::Kind;
+use super::tensor::PyTensor;
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
@@ -95,8 +96,8 @@ pub(super) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
     Ok(Extents::from_slice(&[int("shape", value)?]))
 }
 
-/// Ghost widths: per dimension one number for both sides, or a pair `(lower, upper)`.
-pub(super) fn halo(value: &Bound<'_, PyAny>) -> PyResult<Halo> {
+/// Ghost widths: per dimension one number for both sides, or a pair `(lower, upper)`. `ndim` is for the message.
+pub(super) fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     let wrong = |what: &Bound<'_, PyAny>| {
         PyTypeError::new_err(format!(
             "halo: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
@@ -114,24 +115,95 @@ pub(super) fn halo(value: &Bound<'_, PyAny>) -> PyResult<Halo> {
             _ => Err(wrong(item)),
         }
     };
-    Ok(Halo::from_vec(entries("halo", value, wrong, width)?))
+    Ok(Halo::from_vec(entries("halo", value, |value| one_for_all(value, ndim), width)?))
 }
 
-/// Labels: a string of one-letter labels, or a sequence of strings.
+/// The error for a halo that is no sequence.
+#[cold]
+fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
+    let allowed = "allowed is one entry for each dimension, a width or a pair (lower, upper)";
+    let fix = match (value.extract::<i64>(), ndim) {
+        // A comma makes a tuple of one entry.
+        (Ok(width), Some(1)) => format!(": halo=({width},)"),
+        (Ok(width), Some(ndim)) => format!(": halo=({})", vec![width.to_string(); ndim].join(", ")),
+        _ => String::new(),
+    };
+    PyTypeError::new_err(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
+}
+
+/// Labels: a string of one-letter labels, or a sequence of labels.
 pub(super) fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = |what: &Bound<'_, PyAny>| {
-        Kind::Dims.error(format!("dims: {} is not a string or a sequence of strings", shown(what)))
+        Kind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
     };
     if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
         return Err(Kind::Dims
-            .error(format!("dims: {} has no order; allowed is a string or a sequence of strings", shown(value))));
+            .error(format!("dims: {} has no order; allowed is a string or a sequence of labels", shown(value))));
     }
-    // The letters of a string are strings too.
-    let label = |item: &Bound<'_, PyAny>| Ok(item.cast::<PyString>().map_err(|_| wrong(item))?.to_cow()?.into_owned());
+    if let Ok(text) = value.cast::<PyString>() {
+        return letters(text);
+    }
+    let label = |item: &Bound<'_, PyAny>| label(item)?.ok_or_else(|| not_a_label("dims", item));
     Ok(Dims::parse(entries("dims", value, wrong, label)?)?)
 }
 
-/// A device: a `Device`, its name, or DLPack's pair.
+/// The letters of a string as labels.
+fn letters(text: &Bound<'_, PyString>) -> PyResult<Dims> {
+    let letters = text.to_cow()?;
+    let wrong = |what: String| Kind::Dims.error(format!("{what}{}", longer_labels(&letters)));
+    if letters.chars().nth(MAX_NDIM).is_some() {
+        return Err(wrong(format!("dims: more than {MAX_NDIM} letters")));
+    }
+    if letters.contains(is_separator) {
+        return Err(wrong(format!("dims: {} has a comma or a space", shown(text.as_any()))));
+    }
+    Dims::parse(letters.chars().map(String::from)).map_err(|error| wrong(error.to_string()))
+}
+
+/// Nobody means these as labels.
+fn is_separator(letter: char) -> bool {
+    letter == ',' || letter.is_whitespace()
+}
+
+/// What to write for labels of more than one letter.
+#[cold]
+pub(super) fn longer_labels(text: &str) -> String {
+    let labels: Vec<String> = text.split(is_separator).filter(|label| !label.is_empty()).map(shown_label).collect();
+    let fix = match &labels[..] {
+        [] => return String::new(),
+        [one] => format!("({one},)"),
+        several if several.len() <= MAX_NDIM => format!("({})", several.join(", ")),
+        _ => return String::new(),
+    };
+    format!("; each letter of a string is a label: longer ones are a sequence, dims={fix}")
+}
+
+/// A label as Python would write it, bounded.
+fn shown_label(label: &str) -> String {
+    let start: String = label.chars().take(24).collect();
+    if start.len() < label.len() { format!("{start:?}…") } else { format!("{label:?}") }
+}
+
+/// The text of a label: a string, or a whole number from 0 on for a data dimension. `None` for anything else.
+pub(super) fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(text.to_cow()?.into_owned()));
+    }
+    // True is an integer to Python.
+    let number: Option<u32> = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
+    Ok(number.map(|number| number.to_string()))
+}
+
+/// The error for what is no label.
+#[cold]
+pub(super) fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let what = shown(value);
+    Kind::Dims.error(format!(
+        "{source}: {what} is not a label; allowed is a non-empty string, or an integer from 0 on for a data dimension"
+    ))
+}
+
+/// A device: a `Device`, its name, DLPack's pair, or the object that a framework has for it.
 pub(super) fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = value.cast::<PyDevice>() {
         return Ok(device.get().0);
@@ -139,13 +211,14 @@ pub(super) fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(text.to_string().parse()?);
     }
-    let pair: (i64, i64) = value.extract().map_err(|_| {
+    if let Ok(pair) = value.extract::<(i64, i64)>() {
+        return exact_device(pair);
+    }
+    of_framework(value)?.ok_or_else(|| {
         let what = shown(value);
-        PyTypeError::new_err(format!(
-            "device: {what} is not a Device, a name such as 'cpu', or DLPack's pair of integers"
-        ))
-    })?;
-    exact_device(pair)
+        let allowed = "a Device, a name such as 'cpu', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
+        PyTypeError::new_err(format!("device: {what} is not {allowed}"))
+    })
 }
 
 /// DLPack's pair of device type and id as a caller has to write it; producers are forgiven numbers that mean nothing.
@@ -178,7 +251,12 @@ pub(super) fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
 
 /// An argument as an error message shows it, bounded.
 pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text = value.repr().map_or_else(|_| format!("<{}>", value.get_type()), |text| text.to_string());
+    let text = match value.cast::<PyTensor>() {
+        // Without values, which may be on a device.
+        Ok(tensor) => tensor.get().attributes_text(value.py()).map(|text| format!("Tensor({text})")),
+        Err(_) => value.repr().map(|text| text.to_string()),
+    };
+    let text = text.unwrap_or_else(|_| format!("<{}>", value.get_type()));
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -36,6 +36,12 @@ fn device_count() -> i32 {
     cuda::device_count()
 }
 
+#[pyfunction]
+#[pyo3(name = "_cuda_device_name")]
+fn device_name(device: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(cuda::device_name(self::device(device)?)?)
+}
+
 /// Bytes that are free, and all.
 #[pyfunction]
 #[pyo3(name = "_cuda_memory_info")]
@@ -96,6 +102,7 @@ fn take_back(number: u64) {
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(why_not, module)?)?;
     module.add_function(wrap_pyfunction!(device_count, module)?)?;
+    module.add_function(wrap_pyfunction!(device_name, module)?)?;
     module.add_function(wrap_pyfunction!(memory_info, module)?)?;
     module.add_function(wrap_pyfunction!(current_stream, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)?;

@@ -1,14 +1,16 @@
 //! `dlfield.Device`.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use super::args;
+use super::{args, lookup, read};
 use crate::device::Device;
 
 /// Where memory lives: a kind of device and its number.
 ///
-/// Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name.
+/// Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made of
+/// either, or of a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.Device("gpu")
@@ -64,6 +66,61 @@ impl PyDevice {
     fn __reduce__<'py>(slf: &Bound<'py, PyDevice>) -> (Bound<'py, PyAny>, (String,)) {
         (slf.get_type().into_any(), (slf.get().0.to_string(),))
     }
+}
+
+/// The device that an object of PyTorch, JAX or CuPy stands for; `None` for any other object. None of them is imported.
+pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
+    let py = value.py();
+    let text = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
+        Ok(lookup::optional(value, name)?.and_then(|text| text.extract().ok()))
+    };
+    let number = |name: &Bound<'_, PyString>| -> PyResult<Option<i64>> {
+        Ok(lookup::optional(value, name)?.and_then(|number| number.extract().ok()))
+    };
+    // `torch.device`.
+    if let Some(kind) = text(intern!(py, "type"))?
+        && let Some(index) = lookup::optional(value, intern!(py, "index"))?
+        && let Ok(index) = index.extract::<Option<i64>>()
+    {
+        let number = match index {
+            Some(number) => number,
+            None if kind == "cuda" => current_of_torch(py)?,
+            None => 0,
+        };
+        return named(&kind, number).map(Some);
+    }
+    // A `jax.Device`: its `id` counts those of all processes.
+    if let Some(platform) = text(intern!(py, "platform"))?
+        && let Some(id) = number(intern!(py, "id"))?
+    {
+        let local = number(intern!(py, "local_hardware_id"))?;
+        let kind = if platform == "gpu" { "cuda" } else { &platform };
+        return named(kind, local.unwrap_or(id)).map(Some);
+    }
+    // A `cupy.cuda.Device`. Other libraries number other things by `id`.
+    let module = lookup::on_type(&value.get_type(), intern!(py, "__module__"));
+    let module = module.and_then(|module| module.extract::<String>().ok());
+    if module.is_some_and(|module| module.split('.').next() == Some("cupy"))
+        && let Some(id) = number(intern!(py, "id"))?
+    {
+        return named("cuda", id).map(Some);
+    }
+    Ok(None)
+}
+
+/// A device by its kind and number; there is one host, whatever number it has elsewhere.
+fn named(kind: &str, number: i64) -> PyResult<Device> {
+    Ok(if kind == "cpu" { Device::CPU } else { format!("{kind}:{number}").parse()? })
+}
+
+/// What PyTorch means by "cuda" without a number: its current device, the first one until it has used any.
+fn current_of_torch(py: Python<'_>) -> PyResult<i64> {
+    let Some(torch) = read::loaded(py, "torch")? else { return Ok(0) };
+    let cuda = torch.getattr(intern!(py, "cuda"))?;
+    if !cuda.call_method0(intern!(py, "is_initialized"))?.is_truthy()? {
+        return Ok(0);
+    }
+    cuda.call_method0(intern!(py, "current_device"))?.extract()
 }
 
 /// `(device_type, device_id)` as `__dlpack_device__` returns it.

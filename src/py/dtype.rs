@@ -13,6 +13,7 @@ use pyo3::types::PyString;
 
 use super::args::shown;
 use super::errors::Kind;
+use super::nearest::did_you_mean;
 use super::read::require_numpy;
 use crate::dtype::DType;
 use crate::layout::Extents;
@@ -43,13 +44,26 @@ pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
         );
     }
     require_numpy(py)?;
-    let descriptor = PyArrayDescr::new(py, value)
-        .map_err(|error| wrapped(py, error, &format!("dtype: {} is not an element type", shown(value))))?;
+    let descriptor = PyArrayDescr::new(py, value).map_err(|error| unknown(value, error))?;
     if let Some((base, _)) = subarray(&descriptor)? {
         let shape = super::args::ints("dtype", &descriptor.getattr("shape")?)?;
         return Ok((of_descriptor(&base)?, shape));
     }
     Ok((of_descriptor(&descriptor)?, Extents::new()))
+}
+
+/// The error for what NumPy makes no dtype of.
+#[cold]
+fn unknown(value: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
+    let py = value.py();
+    let hint = value.cast::<PyString>().map_or_else(
+        |_| String::new(),
+        |text| {
+            let names = DType::all().map(DType::name).chain(["float", "int", "complex"]);
+            did_you_mean(py, &text.to_string_lossy(), names)
+        },
+    );
+    wrapped(py, cause, &format!("dtype: {} is not an element type{hint}", shown(value)))
 }
 
 fn subarray<'py>(

@@ -1,7 +1,5 @@
 //! The one place that names Python exceptions.
 
-use std::ffi::CString;
-
 use pyo3::exceptions::{
     PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
     PyTypeError, PyUserWarning, PyValueError,
@@ -204,16 +202,16 @@ static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let make = || {
-        let doc = "A field that a stencil takes in a slow way: in another layout, or by way of a copy.";
+        let doc = "A field in a layout that is slow: for a stencil, or because a preset did not know its labels; or copied for it.";
         subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
     };
     Ok(WARNING.get_or_try_init(py, make)?.bind(py))
 }
 
-/// Issues a `LayoutWarning`, at the line of the caller.
+/// Issues a `LayoutWarning` at the line that has called dlfield, from whichever of its Python files this is called.
+#[cold]
 pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
-    let message = CString::new(message.replace('\0', " "))?;
-    PyErr::warn(py, warning(py)?, &message, 1)
+    py.import(intern!(py, "dlfield._warn"))?.call_method1(intern!(py, "warn"), (message,)).map(drop)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

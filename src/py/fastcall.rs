@@ -12,6 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
+use super::nearest::did_you_mean;
+
 /// A function or method that C calls, as the interpreter wants to be told about it.
 pub(super) struct Definition(ffi::PyMethodDef);
 
@@ -152,7 +154,10 @@ impl<const N: usize> Parameters<N> {
         }
         let text = name.str()?.to_string();
         let place = self.names.iter().position(|known| *known == text);
-        place.ok_or_else(|| self.error(&format!("got an unexpected keyword argument '{text}'")))
+        place.ok_or_else(|| {
+            let hint = did_you_mean(py, &text, self.names);
+            self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
+        })
     }
 
     #[cold]

@@ -2,16 +2,22 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString, PyTuple};
 
+use super::errors::{self, Kind};
+use super::nearest::did_you_mean;
 use super::{args, stream};
 use crate::device::Device;
-use crate::dims::Dims;
+use crate::dims::{Dims, DimsError};
 use crate::layout::{Extents, Layout, Spec, check_len};
 use crate::preset::Preset;
 
 /// One keyword as given; absent and None are the same.
 pub(super) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// The names of the keywords.
+const NAMES: [&str; 10] =
+    ["backend", "dims", "layout", "alignment_size", "aligned_index", "padding", "halo", "origin", "device", "stream"];
 
 /// The keywords as given.
 pub(super) struct Keywords<'a, 'py> {
@@ -33,12 +39,15 @@ impl Keywords<'_, '_> {
     pub(super) fn apply(&self, mut spec: Spec, data: usize) -> PyResult<Spec> {
         let ndim = spec.ndim();
         if let Some(name) = self.backend {
-            spec = spec.preset(Preset::find(&text("backend", name)?.to_cow()?)?);
+            spec = spec.preset(preset(name)?);
         }
         if let Some(dims) = self.dims {
-            let dims = args::dims(dims)?;
-            let short = data > 0 && dims.len() + data == ndim;
-            spec = spec.dims(if short { dims.with_data(data) } else { dims });
+            let labels = args::dims(dims)?;
+            let short = data > 0 && labels.len() + data == ndim;
+            if !short && labels.len() != ndim {
+                return Err(wrong_count(dims, &labels, ndim));
+            }
+            spec = spec.dims(if short { labels.with_data(data) } else { labels });
         } else if data > 0 && !spec.has_dims() {
             spec = spec.dims(Dims::standard(ndim - data).with_data(data));
         }
@@ -57,7 +66,7 @@ impl Keywords<'_, '_> {
             spec = spec.padding(text("padding", padding)?.to_cow()?.parse()?);
         }
         if let Some(halo) = self.halo {
-            let mut halo = args::halo(halo)?;
+            let mut halo = args::halo(halo, Some(ndim - data))?;
             if halo.len() + data == ndim {
                 halo.resize(ndim, (0, 0));
             }
@@ -69,6 +78,9 @@ impl Keywords<'_, '_> {
         if let Some(device) = self.device {
             spec = spec.device(args::device(device)?);
         }
+        if let (Some(name), Some(dims)) = (self.backend, spec.unplaced_dims()) {
+            warn_of_labels(name, &dims.to_string())?;
+        }
         Ok(spec)
     }
 
@@ -76,7 +88,7 @@ impl Keywords<'_, '_> {
     pub(super) fn target(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => args::device(device),
-            (None, Some(name)) => Ok(Preset::find(&text("backend", name)?.to_cow()?)?.device()),
+            (None, Some(name)) => Ok(preset(name)?.device()),
             (None, None) => Ok(Device::CPU),
         }
     }
@@ -85,6 +97,120 @@ impl Keywords<'_, '_> {
     pub(super) fn within<R>(&self, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
         stream::within(self.stream, device, work)
     }
+}
+
+/// The preset that `backend` names.
+fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
+    let text = text("backend", name)?.to_cow()?;
+    Preset::find(&text).map_err(|error| {
+        let known = Preset::all();
+        let hint = did_you_mean(name.py(), &text, known.iter().map(Preset::name));
+        Kind::Layout.error(format!("{error}{hint}"))
+    })
+}
+
+/// The error for labels that are not one for each dimension.
+#[cold]
+fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
+    let message = DimsError::Length { got: labels.len(), ndim }.to_string();
+    Kind::Dims.error(match given.cast::<PyString>() {
+        Ok(text) => format!("{message}{}", args::longer_labels(&text.to_string_lossy())),
+        Err(_) => message,
+    })
+}
+
+/// Warns that a preset does not know which label is which dimension of the grid.
+#[cold]
+fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
+    let name = args::shown(backend);
+    errors::warn(
+        backend.py(),
+        &format!(
+            "backend: {name} orders strides by the dimensions I, J and K, and none of dims ({dims}) is one of them, so they \
+             are in C order; label the grid's dimensions 'I', 'J' and 'K', or give layout="
+        ),
+    )
+}
+
+/// Keywords that people know from elsewhere, and what to write here.
+const ELSEWHERE: [(&str, &str); 8] = [
+    ("alignment", "write alignment_size, in bytes"),
+    ("align", "write alignment_size, in bytes"),
+    ("order", "write backend='C' or backend='F', or rank the strides with layout"),
+    ("layout_map", "write layout, a rank for each dimension's stride"),
+    ("dimensions", "write dims"),
+    ("defaults", "write backend"),
+    ("preset", "write backend"),
+    ("shape", "it is that of the data; zeros(shape, ...) takes another one"),
+];
+
+/// What a call gave beyond the parameters of an allocation function.
+pub(super) struct Others<'a, 'py> {
+    /// Behind all that may be given by position.
+    pub(super) extra: &'a Bound<'py, PyTuple>,
+    /// Keywords that are no parameters.
+    pub(super) unknown: Option<&'a Bound<'py, PyDict>>,
+}
+
+impl<'py> Others<'_, 'py> {
+    /// Refuses all of them. `names` are the parameters that may be given by position, `first` and `dtype` the first and the
+    /// last of them.
+    #[inline]
+    pub(super) fn refuse(
+        &self,
+        function: &str,
+        names: &[&str],
+        first: &Bound<'py, PyAny>,
+        dtype: Given<'_, 'py>,
+    ) -> PyResult<()> {
+        if self.extra.is_empty() && self.unknown.is_none() {
+            return Ok(());
+        }
+        Err(self.error(function, names, first, dtype)?)
+    }
+
+    #[cold]
+    fn error(
+        &self,
+        function: &str,
+        names: &[&str],
+        first: &Bound<'py, PyAny>,
+        dtype: Given<'_, 'py>,
+    ) -> PyResult<PyErr> {
+        if let Some((name, _)) = self.unknown.and_then(|unknown| unknown.iter().next()) {
+            let (py, name) = (name.py(), name.str()?.to_string());
+            let hint = match ELSEWHERE.iter().find(|(known, _)| *known == name) {
+                Some((_, hint)) => format!("; {hint}"),
+                None => did_you_mean(py, &name, names.iter().chain(&NAMES)),
+            };
+            return Ok(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'{hint}")));
+        }
+        let (most, given) = (names.len(), names.len() + self.extra.len());
+        let hint = match (names, dtype) {
+            (["shape", "dtype"], Some(dtype)) => sizes(function, [first, dtype], self.extra),
+            _ => None,
+        };
+        let hint = hint.unwrap_or_else(|| format!("; they are {}", names.join(", ")));
+        let message = format!("{function}() takes at most {most} positional arguments but {given} were given{hint}");
+        Ok(PyTypeError::new_err(message))
+    }
+}
+
+/// What to write where sizes were given one by one, if they are sizes.
+#[cold]
+pub(super) fn sizes<'py>(
+    function: &str,
+    first: [&Bound<'py, PyAny>; 2],
+    others: &Bound<'py, PyTuple>,
+) -> Option<String> {
+    let all: Vec<String> = first
+        .into_iter()
+        .cloned()
+        .chain(others.iter())
+        .map(|size| size.extract::<i64>().map(|size| size.to_string()))
+        .collect::<PyResult<_>>()
+        .ok()?;
+    Some(format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
 }
 
 /// A list for the dimensions before the sub-array's, with zeros for those.

@@ -1,13 +1,15 @@
 //! Labels that objects carry: dims and origin, whatever protocol their memory comes through.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
+use super::lookup;
 use super::read::{self, Interface, Key, Name, Seen};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
@@ -89,7 +91,7 @@ fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
-        answer.hear(source.name, Some(args::halo(&halo).map_err(|error| misstated(halo.py(), &name, error))?))?;
+        answer.hear(source.name, Some(args::halo(&halo, None).map_err(|error| misstated(halo.py(), &name, error))?))?;
     }
     Ok(answer.given())
 }
@@ -132,7 +134,7 @@ pub(super) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     named
 }
 
-/// Labels as objects state them: strings, or anything whose text is the label.
+/// Labels as objects state them: as a caller gives them, or objects whose text is the label, as GTScript's axes.
 fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     if value.is_instance_of::<PyString>() {
         return args::dims(value);
@@ -141,12 +143,27 @@ fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = || Kind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
     // One more than there can be is too many already; what is iterated may have no end.
     let items = value.try_iter().map_err(|_| wrong())?.take(MAX_NDIM + 1);
-    let labels: Vec<String> = items.map(|item| Ok(item?.str()?.to_string())).collect::<PyResult<_>>()?;
+    let labels: Vec<String> = items.map(|item| text_of_label(source, &item?)).collect::<PyResult<_>>()?;
     if labels.len() > MAX_NDIM {
         let message = format!("{source}: more than {MAX_NDIM} labels; allowed is one string for each dimension");
         return Err(Kind::Dims.error(message));
     }
     Ok(Dims::parse(labels)?)
+}
+
+/// The text of a label that an object states. Numbers have a text too, but only whole ones from 0 on are labels.
+fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Some(text) = args::label(item)? {
+        return Ok(text);
+    }
+    let py = item.py();
+    let is_number = [intern!(py, "__float__"), intern!(py, "__complex__"), intern!(py, "__index__")]
+        .into_iter()
+        .any(|name| lookup::on_type(&item.get_type(), name).is_some());
+    if is_number || item.is_none() || item.is_instance_of::<PyBytes>() {
+        return Err(args::not_a_label(source, item));
+    }
+    Ok(item.str()?.to_string())
 }
 
 /// Labels to give a field: what the caller gave, else what the object states.

@@ -20,6 +20,7 @@ mod keep;
 mod keywords;
 mod labels;
 mod lookup;
+mod nearest;
 mod pickle;
 mod place;
 mod preflight;

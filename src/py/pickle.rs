@@ -19,7 +19,7 @@ use crate::layout::{Layout, Spec, is_contiguous};
 use crate::tensor::Tensor;
 
 /// Everything but the bytes: shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device,
-/// readonly. What nobody stated is absent, so that it is a default again.
+/// readonly. What nobody stated is absent, so that it is a default again; beside a halo stands whether a slice has cut it.
 type State = (
     Vec<i64>,
     String,
@@ -28,7 +28,7 @@ type State = (
     i64,
     Option<Vec<i64>>,
     String,
-    Option<Vec<(i64, i64)>>,
+    Option<(Vec<(i64, i64)>, bool)>,
     Option<Vec<i64>>,
     String,
     bool,
@@ -57,7 +57,7 @@ pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
         tensor.alignment_size(),
         tensor.spec().stated_aligned_index().map(<[i64]>::to_vec),
         tensor.padding().to_string(),
-        descriptor.halo().map(<[(i64, i64)]>::to_vec),
+        descriptor.halo().map(|halo| (halo.to_vec(), descriptor.halo_is_cut())),
         descriptor.origin().map(<[i64]>::to_vec),
         device.to_string(),
         readonly,
@@ -101,8 +101,8 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<Py
     if let Some(index) = aligned_index {
         spec = spec.aligned_index(&index);
     }
-    if let Some(halo) = halo {
-        spec = spec.halo(&halo);
+    if let Some((halo, is_cut)) = halo {
+        spec = spec.halo(&halo).halo_is_cut(is_cut);
     }
     if let Some(origin) = origin {
         spec = spec.origin(&origin);

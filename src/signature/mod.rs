@@ -240,9 +240,9 @@ impl Signature {
         Bound::new(self, fields)
     }
 
-    /// As [`Signature::bind`], with a copy standing in for each field on the host that would fit but for its element type,
-    /// alignment or layout. [`Bound::copied`] names them; what was written to them is not in the fields before
-    /// [`Bound::copy_back`].
+    /// As [`Signature::bind`], with a copy standing in for each field that would fit but for its device, element type,
+    /// alignment or layout; elements are converted where the host reaches the field or the copy. [`Bound::copied`] names
+    /// them; what was written to them is not in the fields before [`Bound::copy_back`].
     ///
     /// # Errors
     /// As for [`Signature::bind`], also where [`can_cast`](crate::can_cast) does not allow for the element types, for

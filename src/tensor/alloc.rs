@@ -238,7 +238,7 @@ impl Tensor {
         }
         if let Some(halo) = self.descriptor.halo() {
             // Zeros have to be stated beside a halo, which would be the default.
-            spec = spec.halo(halo).aligned_index(&self.aligned_index());
+            spec = spec.halo(halo).halo_is_cut(self.descriptor.halo_is_cut()).aligned_index(&self.aligned_index());
         } else if let Some(index) = &self.aligned_index {
             spec = spec.aligned_index(index);
         }
@@ -266,6 +266,7 @@ impl Tensor {
         }
         if let Some(halo) = place.halo {
             descriptor = descriptor.with_halo(halo)?;
+            descriptor.set_halo_is_cut(place.halo_is_cut);
         }
         if let Some(origin) = place.origin {
             descriptor = descriptor.with_origin(origin)?;

@@ -55,6 +55,7 @@ impl Tensor {
         descriptor.set_dims(dims.clone())?;
         if from.halo().is_some() {
             descriptor.set_halo(halo.as_slice().into())?;
+            descriptor.set_halo_is_cut(from.halo_is_cut());
         }
         if from.origin().is_some() {
             descriptor.set_origin(origin.as_slice().into())?;

@@ -131,7 +131,9 @@ impl Tensor {
         let steps = index.iter().zip(self.descriptor.byte_strides());
         let start = i128::try_from(self.descriptor.ptr().addr()).unwrap_or(i128::MAX);
         let place = steps.fold(start, |sum, (index, step)| sum.saturating_add(i128::from(*index) * i128::from(step)));
-        let possible = promise.alignment_size > 0 && index.len() == zeros.len() && index.iter().all(|at| *at >= 0);
+        let inside = |(at, extent): (&i64, &i64)| (0..=*extent).contains(at);
+        let within = index.len() == zeros.len() && index.iter().zip(self.descriptor.shape()).all(inside);
+        let possible = promise.alignment_size > 0 && within;
         let fits = possible && (place % i128::from(promise.alignment_size) == 0 || self.descriptor.size() == 0);
         if fits {
             (self.layout, self.padding) = (promise.layout, promise.padding);

@@ -86,6 +86,7 @@ impl Tensor {
         let mut kept = smallvec::SmallVec::<[usize; 6]>::new();
         let (mut shape, mut strides, mut new_origin) = (Extents::new(), Extents::new(), Extents::new());
         let (mut new_halo, mut aligned_index, mut offset) = (Halo::new(), Extents::new(), 0i64);
+        let mut is_cut = false;
         for axis in 0..from.ndim() {
             let (extent, stride) = (from.shape()[axis], from.strides()[axis]);
             let (start, len, step) = match index.get(axis).copied().unwrap_or(Index::All) {
@@ -126,15 +127,21 @@ impl Tensor {
                 let cut_above = extent.saturating_sub(start).saturating_sub(len);
                 new_halo.push((lower, (upper - cut_above).clamp(0, len - lower)));
                 new_origin.push(origin[axis].saturating_sub(start).clamp(0, len));
-                aligned_index.push(old_aligned[axis].saturating_sub(start).max(0));
+                let aligned = old_aligned[axis].saturating_sub(start);
+                aligned_index.push(if (0..=len).contains(&aligned) { aligned } else { 0 });
             } else {
                 new_halo.push((0, 0));
                 new_origin.push(0);
                 aligned_index.push(0);
             }
+            is_cut |= new_halo.last() != Some(&halo[axis]);
         }
         let ptr = from.ptr().wrapping_offset(isize::try_from(offset.wrapping_mul(itemsize)).unwrap_or(0));
-        self.describe_again(ptr, &kept, shape, strides, new_origin, new_halo, aligned_index)
+        let mut view = self.describe_again(ptr, &kept, shape, strides, new_origin, new_halo, aligned_index)?;
+        if is_cut {
+            view.descriptor.set_halo_is_cut(true);
+        }
+        Ok(view)
     }
 
     /// The field with its dimensions, and their labels, in another order.
@@ -198,7 +205,10 @@ impl Tensor {
         let halo = self.halo();
         let index: smallvec::SmallVec<[Index; 6]> = halo.iter().zip(self.descriptor.shape()).map(inside).collect();
         // The halo fits the shape, so the view always exists.
-        self.view(&index).unwrap_or_else(|_| self.clone())
+        let mut inside = self.view(&index).unwrap_or_else(|_| self.clone());
+        // It is the whole domain, whatever was cut on the way.
+        inside.descriptor.set_halo_is_cut(false);
+        inside
     }
 
     #[allow(clippy::too_many_arguments, reason = "one view has this many parts, and two callers")]
@@ -222,6 +232,7 @@ impl Tensor {
         }
         if from.halo().is_some() {
             descriptor = descriptor.with_halo(halo.as_slice().into())?;
+            descriptor.set_halo_is_cut(from.halo_is_cut());
         }
         if from.origin().is_some() {
             descriptor = descriptor.with_origin(origin.as_slice().into())?;

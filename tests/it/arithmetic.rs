@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use dlfield::arithmetic::Labelled;
-use dlfield::{DType, Dim, Dims, LayoutError, Spec, Tensor};
+use dlfield::arithmetic::{Labelled, check_halos};
+use dlfield::{DType, Dim, Dims, Index, LayoutError, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -28,6 +28,33 @@ fn operand() -> impl Strategy<Value = Tensor> {
         let layout = dlfield::Layout::new(&layout, sizes.len()).unwrap();
         Tensor::zeros(&Spec::new(&sizes, DType::F32).dims(dims).layout(layout).alignment_size(1 << bits)).unwrap()
     })
+}
+
+/// A small field with everything stated or not, and what a slice has left of some.
+fn field_or_slice() -> impl Strategy<Value = Tensor> {
+    (spec(Just(DType::U8)), vec((0i64..2, 0i64..2), 4), any::<bool>()).prop_map(|(spec, cuts, slices)| {
+        let field = Tensor::zeros(&spec).unwrap();
+        let range = |(extent, (below, above)): (&i64, &(i64, i64))| match extent - below - above {
+            len if slices && len > 0 => Index::Range { start: *below, len, step: 1 },
+            _ => Index::All,
+        };
+        let index: Vec<Index> = field.descriptor().shape().iter().zip(&cuts).map(range).collect();
+        field.view(&index).unwrap()
+    })
+}
+
+/// Whether two fields state, of any dimension that they share, where it has ghost points, and not the same.
+fn domains_differ(left: &Tensor, right: &Tensor) -> bool {
+    let states = |field: &Tensor| field.descriptor().halo().is_some() && !field.descriptor().halo_is_cut();
+    let (of_left, of_right) = (texts(&left.dims()), texts(&right.dims()));
+    let differ = |(axis, label): (usize, &String)| {
+        let Some(other) = of_right.iter().position(|known| known == label) else { return false };
+        let (extent, ghosts) = (left.descriptor().shape()[axis], (left.halo()[axis], left.origin()[axis]));
+        extent != 1
+            && extent == right.descriptor().shape()[other]
+            && ghosts != (right.halo()[other], right.origin()[other])
+    };
+    states(left) && states(right) && of_left.iter().enumerate().any(differ)
 }
 
 fn texts(dims: &Dims) -> Vec<String> {
@@ -95,10 +122,18 @@ proptest! {
     }
 
     #[test]
-    fn margins_are_the_largest_and_always_allowed(left in spec(Just(DType::U8)), right in spec(Just(DType::U8))) {
-        let (left, right) = (Tensor::zeros(&left).unwrap(), Tensor::zeros(&right).unwrap());
+    fn margins_are_the_largest_and_always_allowed(left in field_or_slice(), right in field_or_slice()) {
         let Ok(result) = Labelled::broadcast(&[Labelled::of(&left), Labelled::of(&right)]) else { return Ok(()) };
-        let made = Tensor::zeros(&result.spec(DType::U8, &[&left, &right]).unwrap()).unwrap();
+        let spec = result.spec(DType::U8, &[&left, &right]);
+        prop_assert_eq!(check_halos(&[&left, &right]).is_err(), domains_differ(&left, &right));
+        if domains_differ(&left, &right) {
+            let refused = matches!(spec, Err(LayoutError::Halos { .. }));
+            prop_assert!(refused);
+            return Ok(());
+        }
+        let made = Tensor::zeros(&spec.unwrap()).unwrap();
+        let cut = [&left, &right].iter().any(|input| input.descriptor().halo_is_cut());
+        prop_assert_eq!(made.descriptor().halo_is_cut(), cut);
         for (at, label) in made.dims().iter().enumerate() {
             let extent = made.descriptor().shape()[at];
             let mut largest = (0, 0, 0);
@@ -156,6 +191,31 @@ fn sizes_and_labels_that_do_not_fit_are_named() {
     let many =
         |from: u32| Labelled::new(Dims::new((from..from + 40).map(Dim::Data).collect()).unwrap(), &[1; 40]).unwrap();
     assert_eq!(Labelled::broadcast(&[many(0), many(40)]), Err(LayoutError::TooManyDims { got: 65 }));
+}
+
+#[test]
+fn halos_that_differ_are_named() {
+    let field = |halo: [(i64, i64); 2]| Tensor::zeros(&Spec::new(&[6, 6], DType::F64).halo(&halo)).unwrap();
+    let (one, two, plain) =
+        (field([(1, 1); 2]), field([(1, 1), (2, 0)]), Tensor::zeros(&Spec::new(&[6, 6], DType::F64)).unwrap());
+    let error = check_halos(&[&plain, &one, &one, &two]).unwrap_err();
+    let expected = "halo: operand 1 has halo [(1, 1), (1, 1)] and origin [1, 1], and operand 3 has halo [(1, 1), (2, 0)] and \
+                    origin [1, 2], so that their domains would not meet along \"J\"; allowed are equal ones: take the \
+                    domain_view of both, or give both the same halo";
+    assert_eq!(error.to_string(), expected);
+    assert!(check_halos(&[&one.domain_view(), &field([(0, 2); 2]).domain_view()]).is_ok());
+    // A slice goes by index, and so does what is computed from it; all of a field is no slice of it.
+    let part = |start| [Index::Range { start, len: 5, step: 1 }];
+    let (above, below) = (one.view(&part(1)).unwrap(), one.view(&part(0)).unwrap());
+    assert!(above.halo() != below.halo() && check_halos(&[&above, &below]).is_ok());
+    let sum = Tensor::zeros(&Labelled::of(&above).spec(DType::F64, &[&above, &below]).unwrap()).unwrap();
+    assert!(sum.descriptor().halo_is_cut() && check_halos(&[&sum, &above, &below.copy().unwrap()]).is_ok());
+    let whole = two.view(&[Index::Range { start: 0, len: 6, step: 1 }]).unwrap();
+    assert!(check_halos(&[&one, &whole.transpose(&[0, 1]).unwrap()]).is_err());
+    // What is stated anew counts again.
+    above.set_halo(&[(1, 1), (1, 1)]).unwrap();
+    below.set_halo(&[(2, 1), (1, 1)]).unwrap();
+    assert!(check_halos(&[&above, &below]).is_err());
 }
 
 #[test]

@@ -203,3 +203,17 @@ fn no_elements_and_no_dimensions() {
     assert_eq!(empty.array_view_mut::<f64, Ix2>().unwrap().dim(), (0, 2));
     assert!(Tensor::from_array(ArrayD::<u8>::zeros(vec![1; 65])).is_err());
 }
+
+#[test]
+#[rustfmt::skip]
+fn the_lines_of_the_readme_fill_a_field() -> dlfield::Result<()> {
+    use dlfield::{DType, Preset, Spec, Tensor, ndarray::Ix3};
+
+    let spec = Spec::new(&[66, 66, 40], DType::F64).preset(Preset::find("gt:cpu_ifirst")?).halo(&[(1, 1), (1, 1), (0, 0)]);
+    let mut field = Tensor::zeros(&spec)?;
+    field.array_view_mut::<f64, Ix3>()?.fill(2.0);
+
+    assert_eq!(field.descriptor().strides(), [1, 66, 66 * 66]);
+    assert!(field.into_array::<f64, Ix3>()?.iter().all(|element| *element == 2.0));
+    Ok(())
+}

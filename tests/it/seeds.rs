@@ -82,7 +82,7 @@ fn variations(spec: &Spec) -> Vec<Spec> {
     let mut all = Vec::new();
     for alignment in [None, Some(1), Some(3), Some(24), Some(64), Some(256)] {
         for padding in [None, Some(Padding::None), Some(Padding::Row)] {
-            for (halo, index) in [(false, None), (true, None), (false, Some([0; 5])), (true, Some([1, 2, 7, 0, 1]))] {
+            for (halo, index) in [(false, None), (true, None), (false, Some([0; 5])), (true, Some([1, 2, 3, 0, 1]))] {
                 let mut spec = spec.clone();
                 spec = alignment.into_iter().fold(spec, Spec::alignment_size);
                 spec = padding.into_iter().fold(spec, Spec::padding);

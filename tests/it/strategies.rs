@@ -67,7 +67,10 @@ pub fn spec(dtype: impl Strategy<Value = DType> + Clone) -> impl Strategy<Value 
             spec = layout.into_iter().fold(spec, Spec::layout);
             spec = alignment.into_iter().fold(spec, Spec::alignment_size);
             spec = padding.into_iter().fold(spec, Spec::padding);
-            spec = aligned_index.iter().fold(spec, |spec, index| spec.aligned_index(index));
+            spec = aligned_index.iter().fold(spec, |spec, raw| {
+                let inside = raw.iter().zip(&shape).map(|(index, extent)| *index.min(extent));
+                spec.aligned_index(&inside.collect::<Vec<_>>())
+            });
             spec = halo.iter().fold(spec, |spec, raw| spec.halo(&halo_within(&shape, raw)));
             origin.iter().fold(spec, |spec, raw| {
                 spec.origin(&halo_within(&shape, raw).iter().map(|(lower, _)| *lower).collect::<Vec<_>>())

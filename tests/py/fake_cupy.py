@@ -41,6 +41,9 @@ class MemoryPointer:
 class Device:
     """The device that is current inside a `with` statement of a thread."""
 
+    # Where CuPy's is.
+    __module__ = "cupy.cuda.device"
+
     _thread = threading.local()
 
     def __init__(self, number: int) -> None:

@@ -108,8 +108,9 @@ def test_alignment_and_margins_are_the_largest() -> None:
     assert (dl.zeros((6, 6)) + narrow).halo == ((0, 0), (1, 1)), "of a size that is repeated nothing is taken"
 
 
-def test_halos_that_do_not_fit_beside_each_other_are_no_error() -> None:
-    a, b = dl.zeros((4,), halo=((3, 0),)), dl.zeros((4,), halo=((0, 3),))
+def test_halos_of_slices_that_do_not_fit_beside_each_other_are_no_error() -> None:
+    a, b = dl.zeros((5,), halo=((4, 0),))[1:], dl.zeros((5,), halo=((0, 4),))[:-1]
+    assert (a.halo, b.halo) == (((3, 0),), ((0, 3),))
     assert (a + b).halo == ((3, 1),)
 
 

@@ -31,7 +31,8 @@ def fields(draw: st.DrawFn, dtypes: tuple[str, ...] = ("f8", "f4", "i4", "u1")) 
         dims=dims,
         layout=layout,
         alignment_size=draw(st.sampled_from([1, 16, 24])),
-        halo=[draw(st.integers(0, extent // 2)) for extent in whole],
+        # Where nothing is cut off, that of every field with this label.
+        halo=[extent // 2 for extent in whole],
     )
     made[...] = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 9, whole).astype(made.dtype)
     index = []

@@ -1,5 +1,6 @@
 """`python -m dlfield`: `info` and `demo`."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,9 +12,17 @@ import pytest
 import dlfield as dl
 
 
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: Path | None = None, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The outcome of the command in a folder, with another one to import from."""
+    searched = os.pathsep.join(str(one) for one in (path, os.environ.get("PYTHONPATH")) if one)
     return subprocess.run(
-        [sys.executable, "-m", "dlfield", *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=cwd
+        [sys.executable, "-m", "dlfield", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": searched},
     )
 
 
@@ -28,7 +37,11 @@ def info() -> str:
 def test_info_names_versions_frameworks_and_cuda(info: str) -> None:
     lines = info.splitlines()
     assert any("dlfield" in line and dl.__version__ in line for line in lines)
-    assert re.search(r"(?im)^cuda\s+no\b.*\w", info), "CUDA yes or no, and why"
+    why_not = dl.cuda.why_not()
+    if why_not is None:
+        assert len(re.findall(r"(?m)^cuda\s+yes: cuda:\d is \w", info)) == dl.cuda.device_count()
+    else:
+        assert f"cuda     no: {why_not}" in lines
     for name in ("numpy", "torch", "jax", "xarray", "gt4py"):
         assert any(name in line and version(name) in line for line in lines), name
 
@@ -42,6 +55,34 @@ def test_info_says_which_protocols_each_framework_offers(info: str) -> None:
     assert "jax" in lines
     assert "__dlpack_c_exchange_api__" not in lines["numpy"]
     assert "Error" not in info, "every installed framework could be asked"
+
+
+def install(folder: Path, distribution: str, version: str, module: str) -> None:
+    """What `pip` would leave of a distribution whose module makes NumPy's arrays."""
+    (folder / module).mkdir(exist_ok=True)
+    (folder / module / "__init__.py").write_text("from numpy import zeros")
+    metadata = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+    (metadata / "top_level.txt").write_text(module)
+
+
+def test_info_knows_distributions_of_other_names(tmp_path: Path) -> None:
+    install(tmp_path, "cupy-cuda12x", "13.9.1", "cupy")
+    (row,) = re.findall("(?m)^cupy .*", run("info", path=tmp_path).stdout)
+    assert "13.9.1 (cupy-cuda12x)" in row
+    assert "__array_interface__" in row
+    install(tmp_path, "cupy-cuda13x", "14.0", "cupy")
+    (row,) = re.findall("(?m)^cupy .*", run("info", path=tmp_path).stdout)
+    assert "13.9.1 (cupy-cuda12x), 14.0 (cupy-cuda13x)" in row
+
+
+def test_info_survives_a_framework_that_cannot_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy" / "__init__.py").write_text("raise RuntimeError('no driver')")
+    done = run("info", path=tmp_path)
+    assert done.returncode == 0
+    assert re.search(r"(?m)^cupy +unknown +RuntimeError: no driver$", done.stdout)
 
 
 @pytest.mark.parametrize("arguments", [(), ("nonsense",), ("info", "--nonsense")])

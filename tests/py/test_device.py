@@ -1,10 +1,13 @@
 """`Device`: its spellings, and equality with both of them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import dlfield as dl
+from childproc import run_python
+from untyped import np
 
 DEVICES = [
     ("cpu", (1, 0), "cpu", 0),
@@ -51,3 +54,69 @@ def test_tensor_device() -> None:
     assert field.device == "cpu" == str(field.device)
     assert field.to_device("cpu").ptr == field.ptr
     assert field.__dlpack_device__() == (1, 0)
+
+
+def test_devices_of_pytorch(torch: Any) -> None:
+    for given, expected in (("cpu", "cpu"), ("cpu:0", "cpu"), ("cuda:1", "cuda:1"), ("cuda", "cuda:0")):
+        assert str(dl.Device(torch.device(given))) == expected
+    here = torch.zeros(2).device
+    assert dl.zeros((2, 3), device=here).device == "cpu"
+    assert dl.from_array([1.0], device=here).to_device(here).device == "cpu"
+    assert dl.describe(np.zeros(2), device=here).device == dl.from_dlpack(np.zeros(2), device=here).device == "cpu"
+    assert dl.register_preset("test:of torch", device=torch.device("cuda:1")).device == "cuda:1"
+    assert dl.Signature(x=dl.FieldSpec("f8", "I"), device=here).bind(x=np.zeros(2)).x.device == "cpu"
+    with pytest.raises(dl.DeviceError, match="wanted on cuda:1"):
+        dl.describe(np.zeros(2), device=torch.device("cuda:1"))
+    with pytest.raises(dl.DeviceError, match=r"meta:0. is not a device"):
+        dl.Device(torch.device("meta"))
+
+
+def test_devices_of_jax(jax: Any) -> None:
+    here = jax.devices("cpu")[0]
+    assert dl.Device(here) == "cpu"
+    assert dl.zeros(3, device=jax.numpy.zeros(3).device).device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (SimpleNamespace(platform="gpu", id=9, local_hardware_id=1), "cuda:1"),
+        (SimpleNamespace(platform="cuda", id=2), "cuda:2"),
+        (SimpleNamespace(platform="rocm", id=2, local_hardware_id=None), "rocm:2"),
+        (SimpleNamespace(platform="cpu", id=3, local_hardware_id=-1), "cpu"),
+        (SimpleNamespace(type="cuda", index=2), "cuda:2"),
+        (type("Device", (), {"__module__": "cupy.cuda.device", "id": 1})(), "cuda:1"),
+    ],
+)
+def test_devices_that_look_like_those_of_frameworks(device: Any, expected: str) -> None:
+    assert str(dl.Device(device)) == expected
+
+
+@pytest.mark.parametrize(
+    "device", [SimpleNamespace(id=1), SimpleNamespace(type="cuda"), SimpleNamespace(platform="gpu"), object(), 1, None]
+)
+def test_what_is_no_device_is_refused(device: Any) -> None:
+    with pytest.raises(TypeError, match=r"device: .* is not a Device, .* or a device of PyTorch, JAX or CuPy"):
+        dl.Device(device)
+
+
+def test_an_error_of_a_device_is_the_callers() -> None:
+    class Failing:
+        @property
+        def type(self) -> str:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        dl.Device(Failing())  # type: ignore[arg-type]
+
+
+def test_no_framework_is_imported_for_its_devices() -> None:
+    code = """
+    import sys
+    from types import SimpleNamespace
+    import dlfield as dl
+    assert str(dl.Device(SimpleNamespace(type="cuda", index=None))) == "cuda:0"
+    assert str(dl.Device(SimpleNamespace(platform="gpu", id=1))) == "cuda:1"
+    print(sorted({"torch", "jax", "cupy"} & set(sys.modules)))
+    """
+    assert run_python(code) == "[]\n"

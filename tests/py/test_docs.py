@@ -1,4 +1,4 @@
-"""The pages under `docs/` that show code: it is compiled and run as it stands there."""
+"""The pages that show code: it is compiled and run as it stands there; and the README's tables."""
 
 import doctest
 import os
@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-WRAPPER = Path(__file__).parents[2] / "docs" / "wrapper.md"
+import dlfield as dl
+
+ROOT = Path(__file__).parents[2]
+README, WRAPPER = ROOT / "README.md", ROOT / "docs" / "wrapper.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -48,6 +51,61 @@ def test_the_wrapper_does_what_the_page_says(wrapper: dict[str, Any]) -> None:
 
 
 def test_readme_links_the_pages() -> None:
-    readme = (WRAPPER.parents[1] / "README.md").read_text()
     for page in WRAPPER.parent.glob("*.md"):
-        assert f"(docs/{page.name})" in readme
+        assert f"(docs/{page.name})" in README.read_text()
+
+
+def table(head: str) -> list[list[str]]:
+    """The rows of the README's table whose first column has this head."""
+    rows = README.read_text().split(f"| {head} |")[1].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def names(cell: str) -> list[str]:
+    return re.findall("`([^`]+)`", cell)
+
+
+def test_the_table_of_presets_is_what_they_are() -> None:
+    found = {}
+    for cell, device, alignment, layout in table("preset"):
+        ranks: Any = tuple(int(rank) for rank in layout.split(", ")) if layout[0].isdigit() else "F"
+        for name in names(cell):
+            # C goes by index too, and is told by its ranks.
+            found[name] = (device, alignment, "C" if name == "C" else ranks)
+    assert list(found) == [name for name in dl.presets() if name in found]
+    assert len(found) == 18
+    for name, (device, alignment, layout) in found.items():
+        preset = dl.presets()[name]
+        assert (preset.device.type, preset.layout) == (device, layout), name
+        if alignment.isdigit():
+            assert preset.alignment == int(alignment)
+        else:
+            field = dl.empty((3, 5), "f4", backend=name, device="cpu")
+            assert alignment == f"compact, base at {field.alignment_size} bytes"
+            assert field.strides == (20, 4)
+
+
+def test_the_table_of_errors_is_what_they_are() -> None:
+    rows = {names(name)[0]: names(builtins) for name, builtins, _ in table("error")}
+    errors = {name for name, error in vars(dl).items() if isinstance(error, type) and issubclass(error, dl.Error)}
+    assert set(rows) == errors - {"Error"}
+    for name, bases in rows.items():
+        assert [base.__name__ for base in getattr(dl, name).__bases__] == ["Error", *bases]
+
+
+def test_the_table_of_protocols_has_all_of_them() -> None:
+    documented = (dl.describe.__doc__ or "").split("Parameters")[0]
+    assert {name for row in table("what is taken") for name in names(row[1])} == {
+        name for group in re.findall(r"\(([a-z, -]+)\)", documented) for name in group.split(", ")
+    }
+
+
+def test_the_rust_of_the_readme_is_tested() -> None:
+    """Each line of it stands in code that the tests compile and run."""
+    sources = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "tests" / "it").glob("*.rs")]
+    tested = {
+        line.strip().removeprefix("///").strip() for source in sources for line in source.read_text().splitlines()
+    }
+    lines = [line.strip() for block in blocks(README, "rust") for line in block.splitlines() if line.strip()]
+    assert len(lines) > 8
+    assert [line for line in lines if line not in tested] == []

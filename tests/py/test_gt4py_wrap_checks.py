@@ -88,6 +88,36 @@ def test_copies_stand_in_and_go_back(stencil: Any) -> None:
     assert np.array_equal(out.to_numpy(), wanted)
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_copies_are_told_where_the_call_is(quick: Any, frozen: bool) -> None:
+    """Between the call and what finds out lie files of dlfield, of GT4Py, and generated ones."""
+    call = Call(quick)
+    call.arrays["inp"] = call.arrays["inp"].astype("f4")
+    stencil, others = quick, WEIGHTED
+    if frozen:
+        stencil = quick.freeze(origin=frozen_origin(), domain=DOMAIN)
+        others = {"idle": None, "weight": 2.0, "offset": 0.5}
+    wrapped = wrap(stencil, on_mismatch="copy")
+    with pytest.warns(dl.LayoutWarning, match='field "inp": dtype: float32') as caught:
+        wrapped(**call.arrays, **others)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+def test_what_is_remembered_of_calls_has_a_bound(quick: Any) -> None:
+    call, wrapped = Call(quick), wrap(quick)
+    most = 0
+    for gap in range(600):
+        call.arrays["inp"] = np.zeros((*SHAPE[:2], SHAPE[2] + gap))[..., : SHAPE[2]]
+        wrapped(**call.arrays, **WEIGHTED)
+        most = max(most, len(wrapped._call.args[0]._resolved))  # type: ignore[union-attr]
+    assert 100 < most < 300
+    call.arrays["inp"] = np.random.default_rng(1).random(SHAPE)
+    wanted = call.expected()
+    wrapped(**call.arrays, **WEIGHTED)
+    assert np.array_equal(call.arrays["out"], wanted)
+
+
 def test_objects_are_told(quick: Any) -> None:
     """GDP 3: acquired before the stencil runs, touched if written, released; released also when it could not run."""
     call, told = Call(quick), []

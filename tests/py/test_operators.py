@@ -56,6 +56,60 @@ def test_in_place_writes_to_views() -> None:
         field += dl.zeros((3,), dims="K")
 
 
+class Reflecting:
+    """Knows reflected operators, as a type of units does; NumPy asks it for everything that is not in place."""
+
+    __array_ufunc__: Any = None
+
+    def reflected(self, _other: object) -> str:
+        return "mine"
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = reflected
+    __rlshift__ = __rrshift__ = __rand__ = __rxor__ = __ror__ = reflected
+
+
+class WithoutRules(Reflecting):
+    """The same, and NumPy takes it for any object."""
+
+    __array_ufunc__ = np.ndarray.__array_ufunc__
+
+
+@pytest.mark.parametrize("name", [*FLOATS, *BITS, "matmul"])
+@pytest.mark.parametrize("operand", [Reflecting(), WithoutRules(), None, "text", b"text", object(), {}], ids=type)
+@pytest.mark.parametrize("shape", [(2,), ()])
+def test_in_place_with_what_is_no_array_or_number(name: str, operand: Any, shape: tuple[int, ...]) -> None:
+    """An error, as of NumPy's arrays: the name on the left is never bound to something else."""
+    compute = getattr(operator, f"i{name.rstrip('_')}")
+    for make in (dl.full, np.full):
+        left = make(shape, 2, dtype="i4")
+        with pytest.raises((TypeError, ValueError) if make is np.full else TypeError):
+            compute(left, operand)
+    assert getattr(operator, name)(left, Reflecting()) == getattr(operator, name)(dl.ones(2), Reflecting()) == "mine"
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("operand", [[3.0, 4.0], (3.0, 4.0), [[3.0, 4.0]], [1, 2, 3]], ids=repr)
+def test_in_place_with_lists(name: str, operand: Any) -> None:
+    compute = getattr(operator, f"i{name.rstrip('_')}")
+    field, array = dl.full((2,), 5.0), np.full((2,), 5.0)
+    try:
+        expected = compute(array, operand).tolist()
+    except ValueError:
+        with pytest.raises((dl.LayoutError, dl.DimsError)):
+            compute(field, operand)
+    else:
+        assert compute(field, operand) is field
+        assert oracle.values(field) == expected
+
+
+def test_an_operand_that_declines_ufuncs_is_named() -> None:
+    field = dl.zeros((2,))
+    with pytest.raises(TypeError, match=r"add in place: 'Tensor' and 'Reflecting'; it has __array_ufunc__ = None"):
+        field += Reflecting()
+    with pytest.raises(TypeError, match="'NoneType'; allowed are tensors, arrays and numbers"):
+        field += None
+
+
 @pytest.mark.parametrize("name", ["neg", "pos", "abs", "invert"])
 def test_one_operand(name: str) -> None:
     compute = getattr(operator, name)

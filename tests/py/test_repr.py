@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from childproc import run_python
 
 
 class Checked(HTMLParser):
@@ -53,6 +54,62 @@ def test_repr_names_every_property(name: str) -> None:
     assert re.search("(?i)read.?only", text) if field.readonly else not re.search("(?i)read.?only", text)
 
 
+def values_of(field: dl.Tensor) -> str:
+    """What NumPy shows of the values behind the same opening."""
+    return np.array2string(field.to_numpy(), separator=", ", prefix="Tensor(", suffix=",")
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_repr_and_str_begin_with_the_values(name: str) -> None:
+    field = FIELDS[name]()
+    assert repr(field).startswith(f"Tensor({values_of(field)},")
+    if field.ndim:
+        assert str(field) == f"{field}" == repr(field)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float4_e2m1fn", "int4", "?", "u1", "f2", "c16"])
+def test_values_of_every_type_are_shown(dtype: str) -> None:
+    field = dl.ones((2, 3), dtype)
+    assert repr(field).startswith(f"Tensor({values_of(field)},\n       shape=(2, 3), dtype={field.dtype}, ")
+    one = dl.ones((), dtype)
+    assert str(one) == f"{one}" == str(one.to_numpy()[()])
+
+
+def test_numpys_print_options_count() -> None:
+    field = dl.from_array(np.linspace(0, 1, 40).reshape(4, 10))
+    for options in ({"precision": 2}, {"threshold": 5}, {"threshold": 5, "edgeitems": 1}, {"linewidth": 40}):
+        with np.printoptions(**options):  # type: ignore[arg-type]
+            assert repr(field).startswith(f"Tensor({values_of(field)},")
+
+
+def test_the_text_of_a_large_field_is_small() -> None:
+    text = repr(FIELDS["large"]())
+    assert "..." in text
+    assert len(text) < 20_000
+
+
+def test_a_number_is_printed_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    field = dl.full((), 2.5)
+    print(field, np.add.reduce(dl.ones((2, 3)), axis=(0, 1)))
+    assert capsys.readouterr().out == "2.5 6.0\n"
+    assert repr(field).startswith("Tensor(2.5, shape=(), dtype=float64, dims=()")
+
+
+def test_values_that_need_a_missing_package_are_not_shown() -> None:
+    code = """
+    import sys
+    sys.modules["ml_dtypes"] = None
+    import dlfield as dl
+    field = dl.empty((2, 3), "bfloat16")
+    print(field)
+    print(dl.empty((), "bfloat16"))
+    """
+    lines = run_python(code).splitlines()
+    assert len(lines) == 2
+    assert all("not read: dtype: bfloat16 needs the package ml_dtypes" in line for line in lines)
+    assert "dtype=bfloat16, dims=('I', 'J')" in lines[0]
+
+
 @pytest.mark.parametrize("name", FIELDS)
 def test_html_is_well_formed_and_small(name: str) -> None:
     text = FIELDS[name]()._repr_html_()
@@ -60,6 +117,11 @@ def test_html_is_well_formed_and_small(name: str) -> None:
     assert tags["table"] == 1
     assert len(text) < 100_000
     assert "script" not in tags
+
+
+def test_html_has_the_values() -> None:
+    assert "<pre>[[1., 1.],\n [1., 1.]]</pre>" in dl.ones((2, 2))._repr_html_()
+    assert "&lt;values" not in dl.ones((2, 2))._repr_html_()
 
 
 def test_html_draws_halo_domain_padding() -> None:

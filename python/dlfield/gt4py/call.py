@@ -1,7 +1,6 @@
 """One call of a wrapped stencil: from any arrays to what the compiled stencil runs on."""
 
 import time
-import warnings
 from collections.abc import Hashable, Mapping
 from typing import Any, Literal
 
@@ -9,10 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dlfield import _native
-from dlfield._native import DTypeError, LayoutWarning
+from dlfield._native import DTypeError
+from dlfield._warn import called_by_others, warn
 from dlfield.gt4py.domain import Ints, check, field_origins, given_domain, largest_domain
 
 __all__ = ["Call"]
+
+# Combinations of shapes, strides, origins and types whose domain and origins are remembered. A program has a few; one
+# that comes with new ones all the time must not fill the memory.
+_REMEMBERED = 256
 
 _ACCESS: dict[int, Literal["r", "rw"]] = {
     1: "r",
@@ -53,6 +57,7 @@ class Call:
         )
         self._resolved: dict[Hashable, tuple[Ints, dict[str, Ints]]] = {}
 
+    @called_by_others
     def _call_run(
         self,
         field_args: dict[str, Any],
@@ -70,6 +75,7 @@ class Call:
         if exec_info is not None:
             exec_info["call_run_end_time"] = time.perf_counter()
 
+    @called_by_others
     def run(
         self, *, _domain_: Any, _origin_: Mapping[str, Any], exec_info: dict[str, Any] | None, **arguments: Any
     ) -> None:
@@ -106,6 +112,8 @@ class Call:
             resolved = self._resolved.get(key)
             if resolved is None:
                 resolved = self._resolve(bound, parameters, domain, origin, validate)
+                if len(self._resolved) >= _REMEMBERED:
+                    self._resolved.clear()
                 self._resolved[key] = resolved
             self._run(_domain_=resolved[0], _origin_=resolved[1], exec_info=exec_info, **arrays)
 
@@ -136,12 +144,9 @@ class Call:
             by_rank = sorted(zip(layout, field.shape, field.strides, strict=True))
             strides = [abs(stride) for _, size, stride in by_rank if size > 1]
             if strides != sorted(strides, reverse=True):
-                warnings.warn(
+                warn(
                     f'field "{name}": layout: {field.layout} for dims {field.dims}; fast is {layout}: allocate with '
-                    f"backend=, or wrap with on_mismatch='copy'",
-                    LayoutWarning,
-                    # From here up to who called the wrapped stencil.
-                    stacklevel=7,
+                    f"backend=, or wrap with on_mismatch='copy'"
                 )
 
 

@@ -1,8 +1,8 @@
 """Drop-in for `gt4py.storage`: the same functions, signatures and results, on dlfield's memory.
 
-As there, the names in `dimensions` say which of I, J, K and the data dimensions an array has, and the layout follows
-from that set by position, whatever the order of the names. Sizes are 64-bit, zero-size shapes work, and every block
-starts at a 64-byte boundary at least.
+Results are NumPy's arrays, and CuPy's where the preset is for a GPU. As there, the names in `dimensions` say which of
+I, J, K and the data dimensions an array has, and the layout follows from that set by position, whatever the order of
+the names. Sizes are 64-bit, zero-size shapes work, and every block starts at a 64-byte boundary at least.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dlfield import _native
 from dlfield._native import DimsError, LayoutError
+from dlfield.frameworks import as_cupy
 
 __all__ = ["empty", "from_array", "full", "ones", "zeros"]
 
@@ -46,7 +47,7 @@ def empty(
     Returns
     -------
     numpy.ndarray
-        A view that keeps the memory alive.
+        A view that keeps the memory alive; a `cupy.ndarray` where the preset is for a GPU.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def empty(
     DTypeError
         Big-endian, structured, object or datetime `dtype`.
     DeviceError
-        The preset is for a GPU this build can't use.
+        The preset is for a GPU, and there is none.
 
     Example
     -------
@@ -65,7 +66,7 @@ def empty(
     >>> gt4py.empty((4, 5, 6), backend="gt:cpu_ifirst").strides
     (8, 32, 160)
     """
-    return _allocate(_native.empty, shape, dtype, backend, aligned_index, dimensions)
+    return _array(_allocate(_native.empty, shape, dtype, backend, aligned_index, dimensions))
 
 
 def zeros(
@@ -84,7 +85,7 @@ def zeros(
     >>> gt4py.zeros((2, 2), "int32", backend="numpy", dimensions=("I", "K")).tolist()
     [[0, 0], [0, 0]]
     """
-    return _allocate(_native.zeros, shape, dtype, backend, aligned_index, dimensions)
+    return _array(_allocate(_native.zeros, shape, dtype, backend, aligned_index, dimensions))
 
 
 def ones(
@@ -103,7 +104,7 @@ def ones(
     >>> gt4py.ones((3,), backend="numpy", dimensions=("K",)).tolist()
     [1.0, 1.0, 1.0]
     """
-    return _allocate(_native.ones, shape, dtype, backend, aligned_index, dimensions)
+    return _array(_allocate(_native.ones, shape, dtype, backend, aligned_index, dimensions))
 
 
 def full(
@@ -125,9 +126,9 @@ def full(
     >>> gt4py.full((2,), 2.7, int, backend="numpy").tolist()
     [2, 2]
     """
-    array = empty(shape, dtype, backend=backend, aligned_index=aligned_index, dimensions=dimensions)
-    array[...] = array.dtype.type(fill_value)
-    return array
+    tensor = _allocate(_native.empty, shape, dtype, backend, aligned_index, dimensions)
+    tensor[...] = tensor.dtype.type(fill_value)
+    return _array(tensor)
 
 
 def from_array(
@@ -143,8 +144,8 @@ def from_array(
     Parameters
     ----------
     data
-        Anything `np.asarray()` takes, or a gt4py.next Field. With a sub-array `dtype` its last sizes are those of the
-        dtype.
+        Anything `np.asarray()` or `as_cupy` takes, or a gt4py.next Field. With a sub-array `dtype` its last sizes are
+        those of the dtype.
     dtype
         The dtype of the result, to which the values are cast; None keeps that of `data`.
 
@@ -162,7 +163,8 @@ def from_array(
     >>> gt4py.from_array(np.arange(3, dtype="int32"), dtype=None, backend="numpy").dtype
     dtype('int32')
     """
-    source = np.asarray(getattr(data, "ndarray", data))
+    inside = getattr(data, "ndarray", data)
+    source = as_cupy(inside) if hasattr(inside, "__cuda_array_interface__") else np.asarray(inside)
     target = source.dtype if dtype is None else np.dtype(dtype)
     shape = source.shape
     if target.shape:
@@ -172,8 +174,15 @@ def from_array(
                 f"data: its shape {shape} must end with {target.shape}, the shape of the sub-array dtype {target}"
             )
         shape = shape[:split]
-    array = empty(shape, target, backend=backend, aligned_index=aligned_index, dimensions=dimensions)
-    array[...] = source
+    tensor = _allocate(_native.empty, shape, target, backend, aligned_index, dimensions)
+    # Cast as NumPy assigns; tensors allow less.
+    tensor[...] = source.astype(tensor.dtype, copy=False)
+    return _array(tensor)
+
+
+def _array(tensor: _native.Tensor) -> npt.NDArray[Any]:
+    """Return NumPy's array on the memory, or CuPy's on that of a GPU, which type checkers know nothing of."""
+    array: npt.NDArray[Any] = tensor.to_ndarray()
     return array
 
 
@@ -184,7 +193,7 @@ def _allocate(
     backend: str,
     aligned_index: Sequence[SupportsIndex] | None,
     dimensions: Sequence[Any] | None,
-) -> npt.NDArray[Any]:
+) -> _native.Tensor:
     if backend is None:
         raise LayoutError(f"backend: found None, must be one of {sorted(_native.presets())}")
     if not isinstance(shape, Iterable):
@@ -197,7 +206,7 @@ def _allocate(
         dims=None if dimensions is None else _canonical(dimensions, len(sizes)),
         aligned_index=aligned_index,
     )
-    return tensor.to_numpy()
+    return tensor
 
 
 def _canonical(dimensions: Sequence[Any], ndim: int) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
     Warns
     -----
     LayoutWarning
-        By the first call with an array of these shapes and strides: its layout is not the one that is fast for the
-        backend. With `on_mismatch="copy"`, for each field once: a copy stands in for it.
+        By a call with new shapes and strides of the arrays: a layout is not the one that is fast for the backend. With
+        `on_mismatch="copy"`, for each field once: a copy stands in for it.
 
     Example
     -------

@@ -113,8 +113,20 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         return self.dims
 
     def __repr__(self) -> str:
-        shown = repr(self._host).removeprefix("Tensor")[:-1].replace("device='cpu'", f"device='{self.device}'")
-        return f"{type(self).__name__}{shown}, sync_state={self._state!r})"
+        name = type(self).__name__
+        with self._state.lock:
+            side, state = self._shown_side(), repr(self._state)
+            shown = repr(side).removeprefix("Tensor").removesuffix(")")
+        shown = shown.replace(f"device='{side.device}'", f"device='{self.device}'")
+        return name + shown.replace("\n", "\n" + " " * (len(name) - len("Tensor"))) + f", sync_state={state})"
+
+    def __str__(self) -> str:
+        with self._state.lock:
+            return repr(self) if self.ndim else str(self._shown_side())
+
+    def _shown_side(self) -> Tensor:
+        """Return the side whose values are shown: the host's, if it is up to date. Nothing is copied for that."""
+        return self._device if self._state.state == SyncState.SYNC_DEVICE_DIRTY else self._host
 
     def __len__(self) -> int:
         return len(self._host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from dlfield import _native
@@ -68,15 +68,25 @@ def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
     return buffer.size == 0 or all(one >= two for one, two in pairwise(strides))
 
 
+def _index(given: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        index = tuple(operator.index(entry) for entry in islice(given, len(shape) + 1))
+    except TypeError:
+        raise TypeError(f"aligned_index: {given!r} is not a sequence of integers") from None
+    if len(index) != len(shape) or not all(0 <= entry <= size for entry, size in zip(index, shape, strict=True)):
+        raise LayoutError(f"aligned_index: found {given!r}, must be an index of the buffer, whose shape is {shape}")
+    return index
+
+
 def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
     alignment, index = parameters.get("alignment_size"), parameters.get("aligned_index")
     if alignment is None and index is None:
         return buffer
-    # An allocation of nothing takes only what is right.
-    like = _native.empty((0,) * buffer.ndim, buffer.dtype, alignment_size=alignment, aligned_index=index, device="cpu")
+    place = tuple(lower for lower, _ in buffer.halo) if index is None else _index(index, buffer.shape)
     if alignment is None:
         return buffer
-    place = like.aligned_index if index is not None else tuple(lower for lower, _ in buffer.halo)
+    # An allocation of nothing takes only what is right.
+    like = _native.empty((0,) * buffer.ndim, buffer.dtype, alignment_size=alignment, device="cpu")
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
     if address % like.alignment_size and buffer.size:
         raise LayoutError(

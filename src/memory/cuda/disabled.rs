@@ -29,6 +29,14 @@ pub fn device_count() -> i32 {
     0
 }
 
+/// What the driver calls a device.
+///
+/// # Errors
+/// [`DeviceError::NoCuda`].
+pub fn device_name(device: Device) -> Result<String> {
+    no_cuda(device)
+}
+
 /// Bytes of memory of a device: those that are free, and all.
 ///
 /// # Errors

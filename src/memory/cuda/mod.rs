@@ -35,5 +35,5 @@ pub(crate) use self::twin::Order;
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
-pub use self::twin::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
+pub use self::twin::{device_count, device_name, is_available, is_capturing, memory_info, synchronize, why_not};
 pub(crate) use self::twin::{refuse_recording, wait};

@@ -7,7 +7,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
-use crate::arithmetic::Labelled;
+use super::outputs::Outputs;
+use crate::arithmetic::{Labelled, check_named_halos};
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::layout::LayoutError;
@@ -235,6 +236,14 @@ impl<'py> Operands<'py> {
     pub(super) fn joined(&self) -> PyResult<Labelled> {
         let all: SmallVec<[Labelled; 3]> = self.arrays().map(|array| Labelled::of(array.tensor())).collect();
         Labelled::broadcast(&all).map_err(|error| apart(error, &self.names(|_| true)))
+    }
+
+    /// Sees that the domains of all of them, and of the arrays that results go to, meet.
+    #[inline]
+    pub(super) fn check_halos(&self, outputs: &Outputs<'py>) -> PyResult<()> {
+        let all: SmallVec<[&Tensor; 4]> = self.arrays().chain(outputs.given()).map(Array::tensor).collect();
+        let name = |place| self.names(|_| true).into_iter().nth(place).unwrap_or_else(|| "out".to_owned());
+        Ok(check_named_halos(&all, name)?)
     }
 
     /// What a caller knows the arrays as, of those that count.

@@ -4,7 +4,9 @@
 
 use std::ffi::CStr;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -13,6 +15,7 @@ use super::keywords::Keywords;
 use super::operands::{Operands, is_asked};
 use super::{call, generalized};
 use crate::py::fastcall::{self, Definition};
+use crate::py::lookup;
 use crate::py::tensor::PyTensor;
 
 /// On which side of the operator the tensor stands.
@@ -127,6 +130,7 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
     fastcall::run(py, || {
         let right = FORM == Form::Right as u8;
         let inputs = if right { [value, slf.clone()] } else { [slf.clone(), value] };
+        let in_place = FORM == Form::InPlace as u8;
         let found = if PLACE == MATMUL {
             match Operands::read(&inputs, None)? {
                 Some(_) => return Err(generalized(UFUNCS[PLACE])),
@@ -135,17 +139,35 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
         } else {
             let ufunc = ufuncs(py, UFUNCS, &KNOWN)?[PLACE].bind(py);
             let mut keywords = Keywords::default();
-            if FORM == Form::InPlace as u8 {
+            if in_place {
                 keywords.out.push(Some(slf));
             }
             match call::call(ufunc, &inputs, &keywords)? {
-                None if is_asked(&inputs[usize::from(!right)])? => Some(dispatched(ufunc, inputs, !right, &keywords)?),
+                None if is_asked(&inputs[usize::from(!right)])? => Some(dispatched(ufunc, &inputs, !right, &keywords)?),
                 found => found,
             }
         };
         fastcall::settle();
-        Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+        match found {
+            None if in_place => Err(unsupported_in_place(UFUNCS[PLACE], &inputs[1])),
+            found => Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py))),
+        }
     })
+}
+
+/// The error for an operand that cannot be computed into a tensor. After `NotImplemented` the interpreter would ask the
+/// operand's reflected operator, and bind the name on the left to its result.
+#[cold]
+fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
+    let ty = operand.get_type();
+    let declines = lookup::on_type(&ty, intern!(operand.py(), "__array_ufunc__")).is_some_and(|rules| rules.is_none());
+    let why = if declines {
+        "it has __array_ufunc__ = None, so only the operator that is not in place asks it"
+    } else {
+        "allowed are tensors, arrays and numbers"
+    };
+    let name = ty.name().map_or_else(|_| ty.to_string(), |name| name.to_string());
+    PyTypeError::new_err(format!("unsupported operand type(s) for {ufunc} in place: 'Tensor' and '{name}'; {why}"))
 }
 
 /// Asks the operand that has rules of its own, the second one or the first. What is computed in place NumPy sees to: the
@@ -153,7 +175,7 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
 #[cold]
 fn dispatched<'py>(
     ufunc: &Bound<'py, PyAny>,
-    inputs: [Bound<'py, PyAny>; 2],
+    inputs: &[Bound<'py, PyAny>; 2],
     second: bool,
     keywords: &Keywords<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -164,7 +186,7 @@ fn dispatched<'py>(
         return ufunc.call(PyTuple::new(py, inputs)?, Some(&out));
     }
     let [one, two] = inputs;
-    let other = if second { two.clone() } else { one.clone() };
+    let other = if second { two } else { one };
     other.call_method1("__array_ufunc__", (ufunc, "__call__", one, two))
 }
 

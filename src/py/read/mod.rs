@@ -258,8 +258,15 @@ fn read<'py>(
 
 #[cold]
 fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    // These have elements, and no memory to share.
+    let is_copied = object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>()
+        || object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>();
+    let fix = if is_copied { "; dl.from_array(...) copies it into a field" } else { "" };
     Kind::NotAnArray.error(format!(
-        "obj: {} has no protocol of an array; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
+        "obj: {} has no protocol of an array{fix}; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
          __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
          protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
         object.get_type()

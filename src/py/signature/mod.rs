@@ -23,12 +23,13 @@ use crate::signature::{FieldSpec, Signature, SignatureError};
 /// Parameters
 /// ----------
 /// device
-///     Where all fields have to be: a `Device`, its name, or DLPack's pair.
+///     Where all fields have to be: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy.
 /// on_mismatch
-///     What becomes of a field of another dtype, alignment or layout than wanted. "raise": an error, or for layout a
-///     `LayoutWarning`. "copy": a copy stands in for it, with a warning once for each field; it is copied back after the
-///     call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written. Memory that the
-///     host cannot read is not copied by this version.
+///     What becomes of a field on another device, or of another dtype, alignment or layout than wanted. "raise": an
+///     error, or for layout a `LayoutWarning`. "copy": a copy stands in for it, with a warning once for each field; it is
+///     copied back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if
+///     written; by the host, so a dtype that does not fit remains an error where it can reach neither the field nor the
+///     copy.
 /// fields
 ///     A `FieldSpec` for each field, by its name.
 ///

@@ -88,7 +88,8 @@ impl PyTensor {
 
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
-        let widths = args::halo(halo).map_err(|error| labels::misstated(halo.py(), "halo", error))?;
+        let widths = args::halo(halo, Some(self.descriptor().ndim()))
+            .map_err(|error| labels::misstated(halo.py(), "halo", error))?;
         Ok(self.0.set_halo(&widths)?)
     }
 

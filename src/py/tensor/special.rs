@@ -57,17 +57,17 @@ impl PyTensor {
 
     /// As the number, where there is but one.
     fn __format__<'py>(slf: &Bound<'py, PyTensor>, format_spec: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        if format_spec.is_empty()? {
+            return Ok(slf.str()?.into_any());
+        }
         let descriptor = slf.get().descriptor();
         if descriptor.ndim() == 0 && descriptor.device().is_host_readable() {
             let number = export::numpy::view_of(slf)?.get_item(PyTuple::empty(slf.py()))?;
             return number.call_method1(intern!(slf.py(), "__format__"), (format_spec,));
         }
-        if !format_spec.is_empty()? {
-            let fix = "allowed is a tensor on the host without dimensions, or no format";
-            let what = format!("format: {} for {}; {fix}", args::shown(format_spec), slf.repr()?);
-            return Err(PyTypeError::new_err(what));
-        }
-        Ok(slf.repr()?.into_any())
+        let fix = "allowed is a tensor on the host without dimensions, or no format";
+        let what = format!("format: {} for {}; {fix}", args::shown(format_spec), args::shown(slf));
+        Err(PyTypeError::new_err(what))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
@@ -84,10 +84,30 @@ impl PyTensor {
         pickle::reduce(py, &self.0, protocol)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let module = py.import(intern!(py, "dlfield._repr"))?;
+        module.call_method1(intern!(py, "repr_text"), (slf, slf.get().attributes_text(py)?))
+    }
+
+    fn __str__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "dlfield._repr"))?;
+        module.call_method1(intern!(slf.py(), "str_text"), (slf,))
+    }
+
+    /// A drawing of the memory layout for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "dlfield._repr_html"))?;
+        module.call_method1(intern!(slf.py(), "repr_html"), (slf,))
+    }
+}
+
+impl PyTensor {
+    /// What is shown of the tensor beside its values.
+    pub(in crate::py) fn attributes_text(&self, py: Python<'_>) -> PyResult<String> {
         let descriptor = self.descriptor();
         Ok(format!(
-            "Tensor(shape={}, dtype={}, dims={}, layout={}, device='{}', alignment_size={}{})",
+            "shape={}, dtype={}, dims={}, layout={}, device='{}', alignment_size={}{}",
             self.shape(py)?.repr()?,
             descriptor.dtype(),
             self.dims(py)?.repr()?,
@@ -96,12 +116,6 @@ impl PyTensor {
             self.0.alignment_size(),
             if descriptor.is_readonly() { ", readonly" } else { "" },
         ))
-    }
-
-    /// A drawing of the memory layout for notebooks.
-    fn _repr_html_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let module = slf.py().import(intern!(slf.py(), "dlfield._repr_html"))?;
-        module.call_method1(intern!(slf.py(), "repr_html"), (slf,))
     }
 }
 

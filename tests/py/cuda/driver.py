@@ -43,6 +43,12 @@ class Driver:
         self.call("cuDevicePrimaryCtxRetain", byref(context), number)
         return context
 
+    def device_name(self, number: int) -> str:
+        """What the driver calls a device."""
+        name = ctypes.create_string_buffer(256)
+        self.call("cuDeviceGetName", name, len(name), number)
+        return name.value.decode()
+
     def context(self) -> int | None:
         """The thread's current context."""
         context = c_void_p()

@@ -269,6 +269,27 @@ def test_arguments_of_a_stencil_are_copied_there_and_back() -> None:
         assert (held(out) == numbers(5, 7)).all()
 
 
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+def test_what_stands_in_on_a_device() -> None:
+    """Layout and alignment are mended there; elements are converted by the host, so one side has to be its."""
+    spec = dl.FieldSpec("float64", "IJ", access="rw", layout=(0, 1), alignment_size=64)
+    signature = dl.Signature(x=spec, device="cuda:0", on_mismatch="copy")
+    values = numbers(4, 9)
+    for field in (
+        dl.from_array(values, backend="F", device="cuda:0"),
+        dl.from_array(np.pad(values, ((0, 0), (1, 0))), device="cuda:0")[:, 1:],
+        dl.from_array(values, "float32", device="cuda_host"),
+        dl.from_array(values, "float32"),
+    ):
+        with signature.bind(x=field) as bound:
+            assert (bound.x.device, bound.x.layout, bound.x.ptr % 64) == ("cuda:0", (0, 1), 0)
+            assert bound.x.ptr != field.ptr
+            dl.from_dlpack(bound.x)[...] = 2.0 * values
+        assert (held(field) == 2.0 * values).all()
+    with pytest.raises(dl.DTypeError, match='field "x": dtype: float32; wanted is float64'):
+        signature.bind(x=dl.from_array(values, "float32", device="cuda:0"))
+
+
 READS: dict[str, Callable[[dl.Tensor], Any]] = {
     "item": lambda field: field[0],
     "to_numpy": lambda field: field.to_numpy()[0],

@@ -1,5 +1,8 @@
 """`dlfield.cuda`: what there is, and the current stream."""
 
+import re
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -36,6 +39,14 @@ def test_what_there_is(driver: Driver) -> None:
     for device in range(driver.device_count):
         assert dl.cuda.memory_info(device)[1] == driver.memory_info(device)[1]
         assert dl.cuda.memory_info(f"cuda:{device}")[1] == driver.memory_info(device)[1]
+
+
+def test_info_names_the_devices(driver: Driver) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dlfield", "info"], capture_output=True, text=True, timeout=300, check=True
+    )
+    found = dict(re.findall(r"(?m)^cuda +yes: cuda:(\d+) is (.+)$", done.stdout))
+    assert found == {str(number): driver.device_name(number) for number in range(driver.device_count)}
 
 
 @pytest.mark.parametrize("device", [99, -1, "cuda:99", 70000])

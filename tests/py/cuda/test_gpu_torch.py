@@ -38,6 +38,17 @@ def streams(request: pytest.FixtureRequest, torch: Any) -> tuple[Any, Any]:
     return found
 
 
+def test_devices_of_pytorch(torch: Any) -> None:
+    """Without a number PyTorch means its current device."""
+    last = torch.cuda.device_count() - 1
+    field = dl.zeros((2, 3), device=torch.device(f"cuda:{last}"))
+    assert field.device == f"cuda:{last}"
+    assert dl.as_torch(dl.zeros((2, 3), device=dl.as_torch(field).device)).device == torch.device(f"cuda:{last}")
+    with torch.cuda.device(last):
+        assert dl.Device(torch.device("cuda")) == f"cuda:{last}"
+    assert dl.Device(torch.device("cuda")) == "cuda:0"
+
+
 def ramp(torch: Any, device: str = "cuda") -> Any:
     """A tensor on the device that holds 0, 1, 2 and so on, and no work that is not done."""
     tensor = torch.arange(float(SIZE)).to(device)

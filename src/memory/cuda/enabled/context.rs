@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "functions of the driver")]
 
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use cudarc::driver::sys;
 
@@ -67,18 +68,23 @@ pub(crate) fn is_primary(device: Device, context: sys::CUcontext) -> Result<bool
 
 /// The primary context of a device.
 pub(super) fn context(device: Device) -> Result<Context, DeviceError> {
-    let driver = driver().map_err(|why| DeviceError::NoCuda { device, why: why.to_owned() })?;
-    let ordinal = device.cuda_ordinal();
-    let kept = usize::try_from(ordinal).ok().and_then(|ordinal| driver.contexts.get(ordinal)).ok_or_else(|| {
-        let count = driver.contexts.len();
-        DeviceError::NoCuda { device, why: format!("the driver finds {count} devices, with numbers from 0") }
-    })?;
+    let kept = found(device)?;
     if let Some(context) = kept.get() {
         return Ok(*context);
     }
     // Two threads may do this at once: the driver counts, and what is kept too often is kept until the end as well.
-    let context = retain(device, ordinal)?;
+    let context = retain(device, device.cuda_ordinal())?;
     Ok(*kept.get_or_init(|| context))
+}
+
+/// The place for the context of a device that the driver finds.
+pub(super) fn found(device: Device) -> Result<&'static OnceLock<Context>, DeviceError> {
+    let driver = driver().map_err(|why| DeviceError::NoCuda { device, why: why.to_owned() })?;
+    let kept = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| driver.contexts.get(ordinal));
+    kept.ok_or_else(|| {
+        let count = driver.contexts.len();
+        DeviceError::NoCuda { device, why: format!("the driver finds {count} devices, with numbers from 0") }
+    })
 }
 
 fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {

@@ -20,5 +20,5 @@ pub(crate) use self::order::Order;
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::queue::wait;
 pub(super) use self::streams::check_stream;
-pub use self::streams::{device_count, is_available, is_capturing, memory_info, synchronize, why_not};
+pub use self::streams::{device_count, device_name, is_available, is_capturing, memory_info, synchronize, why_not};
 pub(crate) use self::streams::{raw, refuse_recording};

@@ -2,9 +2,11 @@
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
+use std::ffi::c_int;
+
 use cudarc::driver::sys::{self, CUresult};
 
-use super::context::enter;
+use super::context::{enter, found};
 use super::driver::{check, driver};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
@@ -38,6 +40,32 @@ pub fn why_not() -> Option<String> {
 /// ```
 pub fn device_count() -> i32 {
     driver().map_or(0, |driver| i32::try_from(driver.contexts.len()).unwrap_or(i32::MAX))
+}
+
+/// What the driver calls a device, as "NVIDIA H100 80GB HBM3".
+///
+/// # Errors
+/// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Device, cuda};
+/// for number in 0..u16::try_from(cuda::device_count()).unwrap() {
+///     println!("{}", cuda::device_name(Device::cuda(number)).unwrap());
+/// }
+/// ```
+pub fn device_name(device: Device) -> Result<String> {
+    const ROOM: u8 = 255;
+    found(device)?;
+    let (mut number, mut name) = (0, [0; ROOM as usize]);
+    // SAFETY: places for what the driver tells, the second of as many characters as it is told.
+    unsafe {
+        check(device, "cuDeviceGet", sys::cuDeviceGet(&raw mut number, device.cuda_ordinal()))?;
+        check(device, "cuDeviceGetName", sys::cuDeviceGetName(name.as_mut_ptr(), c_int::from(ROOM), number))?;
+    }
+    let characters = name.iter().take_while(|character| **character != 0);
+    let bytes: Vec<u8> = characters.flat_map(|character| character.to_ne_bytes()).collect();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Bytes of memory of a device: those that are free, and all.

@@ -1,0 +1,27 @@
+"""What the README shows of GPUs runs as it stands there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dlfield as dl
+from driver import Driver
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_readmes_lines(torch: Any, cupy: Any, driver: Driver) -> None:  # noqa: ARG001 (as_cupy needs CuPy)
+    (block,) = re.findall(r"^```py\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    values = np.random.default_rng(1).random((64, 64, 80))
+    theirs = dl.as_cupy(dl.from_array(values, device="cuda:0"))
+    with driver.stream() as stream:
+        shown: dict[str, Any] = {"dl": dl, "numpy_array": values, "cupy_array": theirs, "stream": stream}
+        exec(block, shown)
+        assert (shown["field"].device, shown["host"].device) == ("cuda:0", "cpu")
+        assert isinstance(shown["tensor"], torch.Tensor)
+        assert shown["tensor"].data_ptr() == shown["field"].ptr
+        assert shown["other"].ptr == theirs.data.ptr
+        assert (np.asarray(shown["host"]) == values).all()
+        shown.clear()

@@ -1,0 +1,107 @@
+"""Fields with halos in arithmetic: domains meet, or it is an error that says so."""
+
+import operator
+import pickle
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+import oracle
+from test_arithmetic import numbered
+from untyped import np
+
+NARROW, WIDE = ((1, 1), (0, 0)), ((2, 0), (0, 0))
+
+
+def field(halo: Any = None, **keywords: Any) -> dl.Tensor:
+    return numbered((6, 4), halo=halo, **keywords)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "lt", "eq", "iadd", "imul"])
+def test_halos_that_differ_are_an_error(name: str) -> None:
+    with pytest.raises(dl.LayoutError) as caught:
+        getattr(operator, name)(field(NARROW), field(WIDE))
+    for part in ("operand 0 has halo [(1, 1), (0, 0)]", "operand 1 has halo [(2, 0), (0, 0)]", '"I"', "domain_view"):
+        assert part in str(caught.value)
+
+
+def test_nothing_is_written_then() -> None:
+    left = field(NARROW)
+    before = oracle.values(left)
+    with pytest.raises(dl.LayoutError, match="halo"):
+        left += field(WIDE)
+    out = field(NARROW)
+    with pytest.raises(dl.LayoutError, match=r"operand 0 has .*, and out has"):
+        np.negative(field(WIDE), out=out)
+    assert oracle.values(left) == oracle.values(out) == before
+
+
+def test_every_place_of_a_call_counts() -> None:
+    with pytest.raises(dl.LayoutError, match=r"operand 1 has halo .*, and operand 2 has halo"):
+        np.clip(1.0, field(NARROW), field(WIDE))
+    with pytest.raises(dl.LayoutError, match=r"operand 0 has .*, and where has"):
+        np.add(field(NARROW), 1, where=field(WIDE).to_numpy().astype(bool) & dl.ones((6, 4), "?", halo=WIDE))
+    with pytest.raises(dl.LayoutError, match=r"operand 0 has .*, and where has"):
+        np.add.reduce(field(NARROW), where=dl.ones((6, 4), "?", halo=WIDE))
+    with pytest.raises(dl.LayoutError, match=r"operand 0 has .*, and out has"):
+        np.add.reduce(field(NARROW), axis="J", out=dl.zeros((6,), halo=((2, 0),)))
+    with pytest.raises(dl.LayoutError, match=r"out has halo .*, and out has halo"):
+        np.modf(np.ones((6, 4)), out=(field(NARROW), field(WIDE)))
+
+
+def test_labels_say_which_dimensions_are_shared() -> None:
+    turned = numbered((4, 6), dims="JI", halo=((0, 0), (2, 0)))
+    with pytest.raises(dl.LayoutError, match='along "I"'):
+        field(NARROW) + turned
+    with pytest.raises(dl.LayoutError, match='along "I"'):
+        field(NARROW) + dl.ones((6,), halo=((2, 0),))
+    assert (field(NARROW) + dl.ones((3,), dims="K", halo=((1, 1),))).halo == (*NARROW, (1, 1))
+
+
+def test_origins_count_beside_halos() -> None:
+    with pytest.raises(dl.LayoutError, match=r"origin \[1, 0\], and .* origin \[2, 0\]"):
+        field(NARROW) + field(NARROW, origin=(2, 0))
+    assert (field(NARROW) + field(origin=(2, 0))).halo == NARROW
+
+
+def test_the_ways_out() -> None:
+    one, other = field(NARROW), numbered((7, 4), halo=((2, 1), (0, 0)))
+    assert (one.domain_view + other.domain_view).shape == (4, 4)
+    same = field(WIDE)
+    same.halo = NARROW
+    assert oracle.values(one + same) == (one.to_numpy() + same.to_numpy()).tolist()
+
+
+def test_what_states_no_halo_goes_by_index() -> None:
+    plain = np.ones((6, 4))
+    for other in (field(), plain, dl.from_dlpack(plain), 2.0, dl.ones((1, 4), halo=((1, 0), (0, 0)))):
+        assert (field(NARROW) + other).halo == NARROW
+
+
+def test_slices_go_by_index() -> None:
+    """As stencils are written with arrays; so does what comes out of them, in whichever order."""
+    field, other = numbered((8,), halo=((1, 2),)), numbered((8,), halo=((2, 1),))
+    array = field.to_numpy()
+    found, computed = field[2:] - 2 * field[1:-1] + field[:-2], array[2:] - 2 * array[1:-1] + array[:-2]
+    assert oracle.values(found) == computed.tolist()
+    flux = field[1:] - field[:-1]
+    assert oracle.values(flux[1:] - flux[:-1]) == oracle.values(found)
+    assert oracle.values(other[1:-1] * found + found.copy()) == (array[1:-1] * computed + computed).tolist()
+    even = field[::2] + other[1::2]
+    assert oracle.values(even) == (array[::2] + array[1::2]).tolist()
+
+
+@pytest.mark.parametrize(
+    "again",
+    [dl.Tensor.copy, lambda part: pickle.loads(pickle.dumps(part)), dl.zeros_like, dl.from_array, dl.from_dlpack],
+)
+def test_a_slice_stays_one(again: Any) -> None:
+    field = numbered((8,), halo=((1, 2),))
+    assert (again(field[1:]) + again(field[:-1])).halo == ((1, 2),)
+
+
+def test_a_slice_of_all_is_the_field() -> None:
+    for whole in (field(WIDE)[:], field(WIDE)[0:6, :], field(WIDE).T.T, field(WIDE).copy(), field(WIDE).as_readonly()):
+        with pytest.raises(dl.LayoutError, match="halo"):
+            field(NARROW) + whole
