@@ -16,6 +16,8 @@ mod fills;
 mod managed;
 mod memory;
 mod order;
+#[path = "../it/repeated.rs"]
+mod repeated;
 mod routes;
 mod slices;
 mod streams;

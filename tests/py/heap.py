@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class MallInfo(ctypes.Structure):
     ]
 
 
-def count(into: array[int], at: int) -> None:
+def count(into: MutableSequence[int], at: int) -> None:
     """Write what there is now, in the order of `Growth`, into memory that is there already."""
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = MallInfo

@@ -31,7 +31,7 @@ def scale(out: gtscript.Field[np.float64], unit: np.int64):  # type: ignore[no-u
         out = out * unit
 
 
-@pytest.fixture(scope="module", params=["numpy", "gt:cpu_kfirst"])
+@pytest.fixture(scope="module", params=["numpy", "debug"])
 def scaling(request: pytest.FixtureRequest) -> Any:
     return gtscript.stencil(backend=request.param, definition=scale)
 

@@ -65,7 +65,12 @@ def pairs() -> dict[str, Callable[[], object]]:
     """Each use of one producer of each kind, for `heap`."""
 
     def using(use: Callable[[Any], object], producer: Any) -> Callable[[], object]:
-        return lambda: (use(producer), isinstance(producer, Arrays) and producer.calls.clear())
+        def run() -> None:
+            use(producer)
+            if isinstance(producer, Arrays):
+                producer.calls.clear()
+
+        return run
 
     return {f"{name}, {use}": using(USES[use], make()) for name, make in PRODUCERS.items() for use in USES}
 
