@@ -60,9 +60,8 @@ test-host: $(VENV)/.test $(VENV)/.example
 # With a quarter of the cases for each property.
 test-rust test-sim: export PROPTEST_CASES ?= 64
 test-rust: $(VENV)/.build
-	cargo test --quiet --features cuda,ndarray --lib --tests
+	cargo test --quiet --features cuda,ndarray
 	cargo run --quiet --features cuda,ndarray --example no_python
-	cargo test --quiet --features python,cuda --doc
 	@$(MAKE) --no-print-directory test-sim
 
 # On the double with pools of memory: $(call double,POOLS,COMMAND) runs a command on it.
@@ -110,10 +109,12 @@ features: $(BIN)/uv
 	cargo clippy --all-targets --all-features -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
-# What `make test` runs in part: pure Rust by itself, all cases of the properties, the double with pools and without.
+# What `make test` leaves out: pure Rust by itself, the documentation of the feature `python`, most cases of the properties,
+# the double without pools.
 exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
+	cargo test --quiet --features python,cuda --doc
 	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
 	@for pools in 1 0; do \
 	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) && \

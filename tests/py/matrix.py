@@ -137,7 +137,7 @@ def torch_framework(torch: Any) -> Framework:
     raises = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 
     def alone(tensor: dl.Tensor) -> Any:
-        if not raises and min(tensor.strides, default=0) < 0:
+        if not raises and any(stride < 0 < size - 1 for stride, size in zip(tensor.strides, tensor.shape, strict=True)):
             raise ValueError("before PyTorch 2.15, from_dlpack ends the process where it should raise")
         return torch.from_dlpack(tensor)
 

@@ -200,4 +200,4 @@ def growth() -> dict[str, Growth]:
 def test_nothing_leaks(name: str) -> None:
     found = growth()[name]
     assert found.blocks < ROUNDS // 10
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0

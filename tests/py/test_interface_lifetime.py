@@ -88,7 +88,7 @@ def growth() -> dict[str, Growth]:
 def test_no_use_of_a_producer_leaks(name: str, use: str) -> None:
     found = growth()[f"{name}, {use}"]
     assert found.blocks < ROUNDS // 10
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0
 
 
 @pytest.mark.parametrize("name", ["array interface", "array interface of a buffer", "data interface", "__array__"])

@@ -108,13 +108,13 @@ def test_a_use_of_a_tensor_leaves_nothing_behind(name: str) -> None:
     """Structs, shapes and labels are small."""
     found = small()[name]
     assert found.blocks < ROUNDS // 10
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0
 
 
 @pytest.mark.parametrize("name", LARGE)
 def test_a_use_of_a_new_tensor_leaves_nothing_behind(name: str) -> None:
     found = large()[name]
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0
 
 
 def resident(field: dl.Tensor) -> int:

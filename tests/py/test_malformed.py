@@ -317,7 +317,7 @@ def test_refusals_leak_nothing(maker: str) -> None:
     """Over and over: no bytes, no objects, no references."""
     found = growth()[maker]
     assert found.blocks < 10, "less than one object for hundreds of uses"
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0
 
 
 BUFFER_FIELDS: dict[str, list[Any]] = {

@@ -338,7 +338,7 @@ def growth() -> dict[str, Growth]:
 def test_errors_that_nobody_sees_leave_nothing_behind(name: str) -> None:
     found = growth()[name]
     assert found.blocks < ROUNDS // 10
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0
 
 
 @both

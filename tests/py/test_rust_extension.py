@@ -373,7 +373,7 @@ def calls() -> dict[str, Callable[[], object]]:
 def test_no_memory_grows_from_call_to_call() -> None:
     found = grown("test_rust_extension", "calls", rounds=500)["everything"]
     assert found.blocks < 50
-    assert (found.heap, found.mapped) == (0, 0)
+    assert max(found.heap, found.mapped) <= 0
 
 
 def test_the_tutorial_runs(tmp_path: Path) -> None:
