@@ -199,5 +199,4 @@ def growth() -> dict[str, Growth]:
 @pytest.mark.parametrize("name", USES)
 def test_nothing_leaks(name: str) -> None:
     found = growth()[name]
-    assert found.blocks < ROUNDS // 10
-    assert max(found.heap, found.mapped) <= 0
+    found.assert_none_in(ROUNDS)
