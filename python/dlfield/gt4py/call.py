@@ -162,7 +162,7 @@ def _layout(info: Any, backend: str) -> Ints:
 def _is_enum(value: Any, info: Any) -> bool:
     """Return whether `value` is an enumerator for a scalar that is an integer.
 
-    The stencil gets the integer: GT4Py 1.2 replaces those of `gtscript.enum` in `_call_run`, in whose place `Call` stands.
+    The stencil gets the integer: GT4Py 1.2 replaces those of `gtscript.enum` in `_call_run`, whose place `Call` takes.
     """
     return isinstance(value, IntEnum) and info.access and info.dtype.kind in "iu"
 

@@ -46,10 +46,11 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
 
     The result is called as the stencil is, with `origin`, `domain`, `validate_args` and `exec_info`. For a field it
     takes whatever `describe` takes, in any order of dimensions where the array states its own, and hands the stencil
-    the same memory. An `IntEnum` for an integer is passed on as that integer, as GT4Py 1.2 does for those of
-    `gtscript.enum`. Origins are looked up as in `Signature.bind`; one that the call gives wins. Each call checks element
-    types, dimensions, device and writability, that no written field overlaps another, and that the domain fits: GT4Py
-    checks only the first call with the same shapes.
+    the same memory. Origins are looked up as in `Signature.bind`; one that the call gives wins. Each call checks
+    element types, dimensions, device and writability, that no written field overlaps another, and that the domain
+    fits: GT4Py checks only the first call with the same shapes.
+
+    An `IntEnum` for an integer is passed on as that integer, as GT4Py 1.2 does with those of `gtscript.enum`.
 
     Parameters
     ----------

@@ -281,7 +281,7 @@ class Storages(RuleBasedStateMachine):
 @pytest.mark.hypothesis
 def test_any_order_of_uses() -> None:
     # Each example has many steps.
-    examples = settings.default.max_examples * 3 // 10
+    examples = settings().max_examples * 3 // 10
     run_state_machine_as_test(
         Storages,
         settings=settings(max_examples=examples, stateful_step_count=30, suppress_health_check=list(HealthCheck)),
