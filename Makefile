@@ -121,7 +121,7 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	  $(call double,$$pools,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda) || exit 1; \
 	done
 
-fuzz: $(VENV)/.test $(VENV)/.build
+fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
 
 # Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.

@@ -22,7 +22,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 always = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("test", always, derandomize=True, max_examples=50)
 settings.register_profile("check", always, derandomize=True, max_examples=200)
-settings.register_profile("fuzz", always, max_examples=2000)
+settings.register_profile("fuzz", always, max_examples=500)
 settings.load_profile("test")
 
 
