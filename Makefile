@@ -1,27 +1,38 @@
-# make demo    a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
-# make test    every test, with the real frameworks
-# make check   what CI runs: formatting, lints, types, documentation, then the tests
-# make asan    the tests of pure Rust under AddressSanitizer, with fewer cases for each property
-# make miri    those without foreign code and large copies under Miri; needs a nightly toolchain that has it
+# make demo      a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
+# make test      the tests, with the real frameworks; the same in every run, and minutes once the frameworks are there
+# make check     make test, and what takes longer: lints, types and documentation (make lint); every set of features, the
+#                properties at full length, both doubles of CUDA's driver (make exhaustive)
+# make fuzz      the properties with other cases in each run, for SECONDS
+# make asan      the tests of pure Rust under AddressSanitizer, with fewer cases for each property
+# make miri      those without foreign code and large copies under Miri; needs a nightly toolchain that has it
+# make versions  the tests of the host with the oldest and the newest packages, on Python 3.11 and 3.13
 # make test-sim  the tests of CUDA on a test double of the driver, without a GPU; they are part of make test
 # make test-cuda the same on the machine's GPU, with CuPy, PyTorch and JAX on memory there, and the measurements of docs/cuda.md
 # make kernels   src/copy/cuda/kernels.ptx from kernels.cu, with NVIDIA's compiler from PyPI
-# make bench   measurements next to NumPy, GT4Py and others, written into README.md and docs/
+# make bench     measurements next to NumPy, GT4Py and others, written into README.md and docs/
 #
-# Each sets up .venv by itself. Needs Python 3.11 or newer (PYTHON=...), a Rust toolchain, a C++ compiler.
+# Each sets up .venv by itself. Needs Python 3.11 or newer with pip and its headers (PYTHON=...), a Rust toolchain, a C++
+# compiler. The tests run on a module of the profile "checked" (Cargo.toml), measurements on one of "release".
 
 PYTHON ?= python3
 WITH ?=
+# How long `make fuzz` looks.
+SECONDS ?= 600
 
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find src -name '*.rs' -o -name '*.ptx')
 EXAMPLE := examples/rust_extension
 EXAMPLE_SOURCES := $(EXAMPLE)/Cargo.toml $(EXAMPLE)/pyproject.toml $(wildcard $(EXAMPLE)/src/*.rs)
-PIP := "$(BIN)/python" -m pip install
-# An active conda environment would make maturin refuse to choose.
-DEVELOP := env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" "$(BIN)/maturin" develop --release
+PYTEST := "$(BIN)/python" -m pytest --durations=10
 
+# Build and install into .venv: $(call develop,PROFILE). An active conda environment would make maturin refuse to choose.
+develop = env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" PATH="$(BIN):$$PATH" "$(BIN)/maturin" develop --uv --profile $(1)
+# Install the packages of these extras.
+extras = "$(BIN)/uv" pip install --quiet --python "$(BIN)/python" -r pyproject.toml $(addprefix --extra ,$(1))
+
+# What both the module and the example are made of is compiled once.
+export CARGO_TARGET_DIR := $(CURDIR)/target
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -33,42 +44,48 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-sim test-cuda kernels check features asan miri bench
+.PHONY: demo test test-host test-rust test-sim test-cuda kernels check lint exhaustive features fuzz asan miri versions bench
 
-demo: $(VENV)/.demo $(if $(WITH),$(VENV)/.torch)
+demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
 
-test: $(VENV)/.test $(VENV)/.example
-	cargo test --features ndarray
-	cargo test --features python --doc
-	$(MAKE) test-sim
-	cargo run --quiet --example no_python --features ndarray
-	"$(BIN)/python" -m pytest
+# The Python tests of the host wait for little but themselves, the others are compiled meanwhile.
+test: $(VENV)/.test $(VENV)/.build
+	@echo "Running the Python tests, and those of Rust and CUDA beside them: each shows what it found when it is through"
+	@+$(MAKE) --jobs=2 --output-sync=target --no-print-directory test-host test-rust
 
-# First the machine as it is, then two on the double: with pools of memory, and without.
+test-host: $(VENV)/.test $(VENV)/.example
+	$(PYTEST) -q
+
+# With a quarter of the cases for each property.
+test-rust test-sim: export PROPTEST_CASES ?= 64
+test-rust: $(VENV)/.build
+	cargo test --quiet --features cuda,ndarray
+	cargo run --quiet --features cuda,ndarray --example no_python
+	@$(MAKE) --no-print-directory test-sim
+
+# On the double with pools of memory: $(call double,POOLS,COMMAND) runs a command on it.
 SIM := $(CURDIR)/target/cuda_sim
-test-sim: $(VENV)/.test $(VENV)/.example
-	CARGO_TARGET_DIR="$(SIM)" cargo test --manifest-path tests/cuda_sim/Cargo.toml
-	cargo test --features cuda,ndarray --test cuda
-	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
-	@for pools in 1 0; do \
-	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
-	    cargo test --features cuda,ndarray --test cuda && \
-	  DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$$pools LD_LIBRARY_PATH="$(SIM)/lib" \
-	    "$(BIN)/python" -m pytest tests/py/cuda || exit 1; \
-	done
+comma := ,
+double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$(1) LD_LIBRARY_PATH="$(SIM)/lib" $(2)
+test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
+	CARGO_TARGET_DIR="$(SIM)" cargo test --quiet --manifest-path tests/cuda_sim/Cargo.toml
+	$(call double,1,cargo test --quiet --features cuda$(comma)ndarray --test cuda)
+	$(call double,1,$(PYTEST) -q tests/py/cuda)
 
-test-cuda: $(VENV)/.gpu $(VENV)/.example
+test-cuda: $(VENV)/.gpu $(VENV)/.example-release
 	cargo test --features cuda,ndarray --test cuda
 	DLFIELD_REAL_CUDA=1 "$(BIN)/python" -m pytest tests/py/cuda
 	"$(BIN)/python" benches/py cuda --write
 
 # NVRTC 12 is the last that knows GPUs older than those of 2018.
-kernels: $(BIN)/pip
-	@$(PIP) nvidia-cuda-nvrtc-cu12==12.9.86
+kernels: $(BIN)/uv
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" nvidia-cuda-nvrtc-cu12==12.9.86
 	"$(BIN)/python" src/copy/cuda/compile.py
 
-check: $(VENV)/.check features
+check: lint test exhaustive
+
+lint: $(VENV)/.check $(VENV)/.build features
 	cargo fmt --check
 	cd $(EXAMPLE) && cargo fmt --check
 	cd tests/cuda_sim && cargo fmt --check
@@ -82,16 +99,30 @@ check: $(VENV)/.check features
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
-	$(MAKE) test
 
 # Without features, each alone, all together; without `python` there is no PyO3 in the tree.
-features: $(BIN)/pip
+features: $(BIN)/uv
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features ndarray -- -D warnings
 	cargo clippy --all-targets --features cuda -- -D warnings
 	cargo clippy --all-targets --features python -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
+
+# What `make test` leaves out: pure Rust by itself, the documentation of the feature `python`, most cases of the properties,
+# the double without pools.
+exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
+	cargo test --quiet --features ndarray --lib --tests
+	cargo run --quiet --features ndarray --example no_python
+	cargo test --quiet --features python,cuda --doc
+	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
+	@for pools in 1 0; do \
+	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) && \
+	  $(call double,$$pools,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda) || exit 1; \
+	done
+
+fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib
+	"$(BIN)/python" tests/fuzz.py $(SECONDS)
 
 # Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.
 # Memory that cannot be had is what some tests are about.
@@ -109,52 +140,77 @@ miri:
 	  echo "no Miri in the nightly toolchain: rustup +nightly component add miri"; exit 1; \
 	fi
 
-bench: $(VENV)/.bench $(VENV)/.example
+versions: $(BIN)/maturin
+	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" .ci/versions
+
+bench: $(VENV)/.bench $(VENV)/.example-release
 	"$(BIN)/python" benches/py --write
 
+$(SIM)/.lib: $(shell find tests/cuda_sim -name '*.rs' -not -path '*/target/*') $(wildcard tests/cuda_sim/*.* tests/cuda_sim/cudart/*.*)
+	CARGO_TARGET_DIR="$(SIM)" tests/cuda_sim/link.sh "$(SIM)/lib"
+	@touch $@
+
+# The module, for tests.
+$(VENV)/.build: $(SOURCES) | $(BIN)/maturin
+	@echo "Building dlfield"
+	@rm -f "$(VENV)/.bench" "$(VENV)/.gpu"
+	@$(call develop,checked)
+	@touch $@
+
 # The example, with what the tests call and what `make bench` measures beside.
-$(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.test
+$(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.build
 	@echo "Building the example extension"
-	@cd $(EXAMPLE) && $(DEVELOP) --features cuda,kinds,peers
+	@rm -f "$(VENV)/.example-release"
+	@cd $(EXAMPLE) && $(call develop,checked) --features cuda,kinds,peers
 	@touch $@
 
-# One stamp for each set of packages. The larger ones contain the smaller, so they refresh those stamps too.
-$(VENV)/.demo: $(SOURCES) | $(BIN)/maturin
-	@echo "Building dlfield and installing GT4Py, JAX and matplotlib (minutes the first time)"
-	@$(DEVELOP) --extras demo
+$(VENV)/.example-release: $(SOURCES) $(EXAMPLE_SOURCES) | $(BIN)/maturin
+	@echo "Building the example extension"
+	@cd $(EXAMPLE) && $(call develop,release) --features cuda,kinds,peers
 	@touch $@
 
-$(VENV)/.test: $(SOURCES) | $(BIN)/maturin
-	@echo "Building dlfield and installing every framework the tests use (PyTorch is gigabytes)"
-	@$(DEVELOP) --extras demo,test
-	@touch $(VENV)/.demo $@
+# Packages. Those of CUDA come after PyTorch, which wants certain versions of some.
+$(VENV)/.demo: pyproject.toml | $(BIN)/uv
+	@echo "Installing GT4Py, JAX and matplotlib"
+	@$(call extras,demo)
+	@touch $@
 
-$(VENV)/.bench: $(SOURCES) | $(BIN)/maturin
-	@echo "Building dlfield and installing every framework and the peers (PyTorch is gigabytes)"
-	@$(DEVELOP) --extras demo,test,bench
-	@touch $(VENV)/.demo $(VENV)/.test $@
+$(VENV)/.test: pyproject.toml | $(BIN)/uv
+	@echo "Installing every framework the tests use (PyTorch is gigabytes)"
+	@$(call extras,demo test)
+	@$(call extras,sim)
+	@touch "$(VENV)/.demo" $@
 
-$(VENV)/.gpu: $(SOURCES) | $(BIN)/maturin
+$(VENV)/.check: pyproject.toml | $(VENV)/.test
+	@$(call extras,dev)
+	@touch $@
+
+# These have the module of the profile "release".
+$(VENV)/.bench: $(SOURCES) | $(VENV)/.test $(BIN)/maturin
+	@echo "Building dlfield and installing the peers"
+	@$(call extras,bench)
+	@$(call develop,release)
+	@touch "$(VENV)/.build" $@
+
+$(VENV)/.gpu: $(SOURCES) | $(VENV)/.test $(BIN)/maturin
 	@echo "Building dlfield and installing every framework for CUDA (gigabytes)"
-	@$(DEVELOP) --extras demo,test,gpu
-	@touch $(VENV)/.demo $(VENV)/.test $@
+	@$(call extras,gpu)
+	@$(call develop,release)
+	@touch "$(VENV)/.build" $@
 
-$(VENV)/.check: $(SOURCES) | $(BIN)/maturin
-	@echo "Building dlfield and installing every framework and the linters (PyTorch is gigabytes)"
-	@$(DEVELOP) --extras demo,test,dev
-	@touch $(VENV)/.demo $(VENV)/.test $@
-
-$(VENV)/.torch: | $(BIN)/maturin
+$(VENV)/.torch: | $(BIN)/uv
 	@echo "Installing PyTorch (gigabytes)"
-	@$(PIP) torch
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" torch
 	@touch $@
 
-$(BIN)/maturin: | $(BIN)/pip
+$(BIN)/maturin: | $(BIN)/uv
 	@command -v cargo >/dev/null || { echo "cargo not found: install Rust with rustup, https://rustup.rs"; exit 1; }
-	@$(PIP) "maturin>=1.9,<2"
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" "maturin>=1.9,<2"
 
-$(BIN)/pip:
+# uv installs the gigabytes of the frameworks in a fraction of pip's time, and from what another checkout has downloaded.
+$(BIN)/uv:
 	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) not found: name one with make PYTHON=..."; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "$(PYTHON) is $$("$(PYTHON)" -V), dlfield needs 3.11 or newer: make PYTHON=python3.11"; exit 1; }
 	@"$(PYTHON)" -m venv "$(VENV)"
+	@"$(BIN)/python" -m pip install "uv>=0.9,<1"

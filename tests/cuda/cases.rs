@@ -22,11 +22,6 @@ pub struct Side {
     more: i64,
 }
 
-/// Runs without files left behind.
-pub fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 /// Elements of 1 to 16 bytes.
 pub fn dtype() -> impl Strategy<Value = DType> {
     select(vec![

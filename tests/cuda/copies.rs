@@ -5,10 +5,11 @@ use dlfield::{DType, DTypeError, Device, Error, Spec, Tensor, can_cast};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::cases::{Side, config, dtype, pair};
+use crate::cases::{Side, dtype, pair};
 use crate::double::{Double, on_cuda};
 use crate::driver::OwnStream;
 use crate::memory::{Image, elements, numbers, put};
+use crate::repeated::config;
 
 /// From and to: everything that a copy can go between.
 fn routes() -> Vec<(Device, Device)> {

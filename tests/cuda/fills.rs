@@ -4,10 +4,11 @@ use dlfield::cuda::{device_count, with_stream};
 use dlfield::{DType, Device, Spec, Tensor};
 use proptest::prelude::*;
 
-use crate::cases::{config, dtype, pair};
+use crate::cases::{dtype, pair};
 use crate::double::on_cuda;
 use crate::driver::OwnStream;
 use crate::memory::{Image, elements, numbers, put};
+use crate::repeated::config;
 
 #[test]
 fn every_element_and_nothing_else_is_filled() {

@@ -18,6 +18,8 @@ mod lending;
 mod managed;
 mod memory;
 mod order;
+#[path = "../it/repeated.rs"]
+mod repeated;
 mod routes;
 mod slices;
 mod streams;

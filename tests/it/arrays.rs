@@ -6,6 +6,8 @@ use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix
 use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Preset, Spec, Tensor};
 use proptest::prelude::*;
 
+use crate::strategies::config;
+
 fn count(shape: [usize; 3]) -> Array3<f64> {
     let mut next = -1.0;
     Array::from_shape_simple_fn(shape, || {
@@ -36,6 +38,7 @@ fn by_address(field: &Tensor) -> Vec<f64> {
 }
 
 proptest! {
+    #![proptest_config(config(1))]
     /// Any permutation, any axes turned, any slice: the same elements, at the same addresses, in and out.
     #[test]
     fn arrays_of_any_layout_go_in_and_out(

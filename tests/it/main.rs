@@ -28,6 +28,7 @@ mod owners;
 mod preflight;
 mod proof;
 mod read;
+mod repeated;
 mod runner;
 mod seeds;
 mod signature;

@@ -6,10 +6,11 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index as Pick, select};
 
-/// Runs that leave no files behind: `factor` times proptest's number of cases, or `PROPTEST_CASES` if that is set.
+use crate::repeated;
+
+/// `factor` times as many cases as proptest runs, or as `PROPTEST_CASES` says: the same in every run.
 pub fn config(factor: u32) -> ProptestConfig {
-    let default = ProptestConfig::default();
-    ProptestConfig { cases: default.cases * factor, failure_persistence: None, ..default }
+    repeated::config(256 * factor)
 }
 
 /// Any element type.

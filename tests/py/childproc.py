@@ -25,8 +25,11 @@ def run_case(name, code):
 """
 
 
-def run_python(code: str, timeout: float = 120) -> str:
-    """Run `code` in a new interpreter and return its output; it has to exit with 0 and write nothing to stderr."""
+def run_python(code: str, timeout: float = 600) -> str:
+    """Run `code` in a new interpreter and return its output; it has to exit with 0 and write nothing to stderr.
+
+    The timeout is for processes that hang: no test is about how long one takes.
+    """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout, check=False
     )

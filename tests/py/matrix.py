@@ -134,6 +134,13 @@ def numpy_framework() -> Framework:
 def torch_framework(torch: Any) -> Framework:
     """PyTorch."""
 
+    raises = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+
+    def alone(tensor: dl.Tensor) -> Any:
+        if not raises and any(stride < 0 < size - 1 for stride, size in zip(tensor.strides, tensor.shape, strict=True)):
+            raise ValueError("before PyTorch 2.15, from_dlpack ends the process where it should raise")
+        return torch.from_dlpack(tensor)
+
     def content(tensor: Any) -> bytes:
         flat = tensor.contiguous().reshape(-1).view(torch.uint8)
         return bytes(flat.numpy().tobytes())
@@ -145,7 +152,7 @@ def torch_framework(torch: Any) -> Framework:
         dtype=lambda tensor: str(tensor.dtype).removeprefix("torch."),
         content=content,
         fill=lambda tensor: tensor.fill_(1),
-        alone=torch.from_dlpack,
+        alone=alone,
         alone_numpy=torch.from_numpy,
     )
 

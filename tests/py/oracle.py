@@ -34,6 +34,9 @@ class Seen:
 
 def values(found: dl.Tensor | dl.Descriptor) -> Any:
     """The elements that `found` points at, as nested lists; of a dtype that NumPy has itself."""
+    if found.size == 0:
+        # NumPy 2.3 takes a null pointer in an interface for a missing one.
+        return np.empty(found.shape).tolist()
     return np.asarray(Seen(found)).tolist()
 
 

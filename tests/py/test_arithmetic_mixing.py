@@ -25,7 +25,7 @@ def test_an_array_beside_the_result() -> None:
     out = dl.zeros((2, 3, 4))
     np.add(plane, np.ones((1, 3, 1)), out=out)
     assert (out.to_numpy() == plane.to_numpy()[:, :, None] + 1).all()
-    ufunc = (np.core if np.__version__.startswith("1.") else np._core).umath.clip
+    ufunc = np._core.umath.clip
     assert ufunc(box, plane, column).dims == ("I", "J", "K")
     wide = plane + np.ones((1, 3))
     assert wide.shape == (2, 3)

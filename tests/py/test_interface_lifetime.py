@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import dlfield as dl
 from fakes_interfaces import Arrays, Exposing, FakeBuffer, cuda, double_matrix, host, interface_of
-from heap import least_growth
+from heap import Growth, grown
 from oracle import values
 
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -60,21 +61,33 @@ USES: dict[str, Callable[[Any], object]] = {
 }
 
 
+def pairs() -> dict[str, Callable[[], object]]:
+    """Each use of one producer of each kind, for `heap`."""
+
+    def using(use: Callable[[Any], object], producer: Any) -> Callable[[], object]:
+        def run() -> None:
+            use(producer)
+            if isinstance(producer, Arrays):
+                producer.calls.clear()
+
+        return run
+
+    return {f"{name}, {use}": using(USES[use], make()) for name, make in PRODUCERS.items() for use in USES}
+
+
+ROUNDS = 300
+
+
+@cache
+def growth() -> dict[str, Growth]:
+    return grown("test_interface_lifetime", "pairs", ROUNDS)
+
+
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", PRODUCERS)
 def test_no_use_of_a_producer_leaks(name: str, use: str) -> None:
-    """Nothing of the size of a pointer is left per use."""
-    producer, rounds = PRODUCERS[name](), 500
-
-    def run() -> None:
-        for _ in range(rounds):
-            USES[use](producer)
-        if isinstance(producer, Arrays):
-            producer.calls.clear()
-
-    blocks, size = least_growth(run)
-    assert blocks < rounds // 2
-    assert size < 8 * rounds
+    found = growth()[f"{name}, {use}"]
+    found.assert_none_in(ROUNDS)
 
 
 @pytest.mark.parametrize("name", ["array interface", "array interface of a buffer", "data interface", "__array__"])

@@ -1,14 +1,9 @@
-"""Who keeps memory and how long: drop counters for each owner, RSS over many rounds, threads, the interpreter's end."""
+"""Who keeps memory and how long: drop counters for each owner, threads, the interpreter's end."""
 
-import copy
-import ctypes
 import gc
-import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,132 +14,6 @@ import dlfield as dl
 from childproc import run_python
 from dlpack_structs import release, take
 from fakes import FakeTensor, Producer, int_matrix
-from heap import malloc_bytes, python_blocks, resident_bytes
-
-BLOCK = 1 << 20
-ROUNDS = 150
-# A leak of every block would be ROUNDS * BLOCK, 150 MiB; allocators and imports may keep a little.
-ALLOWED = 40 * BLOCK
-
-
-def block() -> dl.Tensor:
-    """A tensor of one MiB whose pages are really there."""
-    return dl.ones((BLOCK // 8,))
-
-
-def consumed(max_version: tuple[int, int] | None) -> Callable[[dl.Tensor], object]:
-    return lambda field: release(take(field.__dlpack__(max_version=max_version)))
-
-
-def failed_setitem(field: dl.Tensor) -> None:
-    with suppress(ValueError):  # pytest.raises would leave cycles behind for the garbage collector
-        field[...] = np.zeros(7)
-
-
-def failed_export(field: dl.Tensor) -> None:
-    with suppress(BufferError):
-        field.__dlpack__(max_version=(1, 3), dl_device=(2, 0), copy=True)
-
-
-USES: dict[str, Callable[[dl.Tensor], object]] = {
-    "nothing": lambda _field: None,
-    "legacy capsule never consumed": lambda field: field.__dlpack__(),
-    "versioned capsule never consumed": lambda field: field.__dlpack__(max_version=(1, 3)),
-    "copied capsule never consumed": lambda field: field.__dlpack__(max_version=(1, 3), copy=True),
-    "legacy capsule consumed": consumed(None),
-    "versioned capsule consumed": consumed((1, 3)),
-    "export refused": failed_export,
-    "np.from_dlpack": np.from_dlpack,
-    "np.from_dlpack copied": lambda field: np.from_dlpack(field, copy=True),
-    "np.asarray": np.asarray,
-    "np.array": np.array,
-    "to_numpy": dl.Tensor.to_numpy,
-    "memoryview": memoryview,
-    "__array_interface__": lambda field: field.__array_interface__,
-    "__gt_data_interface__": lambda field: field.__gt_data_interface__,
-    "describe": dl.describe,
-    "from_dlpack": dl.from_dlpack,
-    "from_dlpack copied": lambda field: dl.from_dlpack(field, copy=True),
-    "views": lambda field: (field[1:], field[::2].T, field.domain_view, field.as_readonly()),
-    "copies": lambda field: (field.copy(), copy.copy(field), copy.deepcopy(field)),
-    "like": lambda field: (dl.empty_like(field), dl.from_array(field)),
-    "pickle": lambda field: pickle.loads(pickle.dumps(field)),
-    "pickle out of band": lambda field: pickle.dumps(field, 5, buffer_callback=lambda _buffer: True),
-    "setitem": lambda field: field.__setitem__(..., 2),
-    "setitem refused": failed_setitem,
-    "repr": lambda field: (repr(field), field._repr_html_()),
-}
-
-
-def growth(action: Callable[[], object], measure: Callable[[], int] = resident_bytes, rounds: int = ROUNDS) -> int:
-    """How much more of what `measure` counts there is after `rounds` of `action`, warmed up."""
-    for _ in range(5):
-        action()
-    before = measure()
-    for _ in range(rounds):
-        action()
-    return measure() - before
-
-
-@pytest.mark.parametrize("name", USES)
-def test_no_use_of_a_tensor_leaks_it(name: str) -> None:
-    assert growth(lambda: USES[name](block())) < ALLOWED
-
-
-@pytest.mark.parametrize("name", USES)
-def test_no_use_of_a_tensor_leaks_a_little_at_a_time(name: str) -> None:
-    """Structs, shapes and labels are small: nothing of the size of a pointer is left per use."""
-    field, rounds = dl.ones((4,)), 1000
-    # What leaks does so each time; threads that frameworks have in the background allocate now and then.
-    times = range(3)
-    assert min(growth(lambda: USES[name](field), malloc_bytes, rounds) for _ in times) < 8 * rounds
-    assert min(growth(lambda: USES[name](field), python_blocks, rounds) for _ in times) < rounds // 2
-
-
-@pytest.mark.parametrize("framework", ["torch", "jax.numpy", "tvm_ffi"])
-def test_no_framework_leaks_a_tensor(framework: str) -> None:
-    module = pytest.importorskip(framework)
-    assert growth(lambda: module.from_dlpack(block())) < ALLOWED
-    assert growth(lambda: dl.from_dlpack(module.from_dlpack(block()))) < ALLOWED
-
-
-def test_frameworks_tensors_are_let_go(torch: Any) -> None:
-    assert growth(lambda: dl.from_dlpack(torch.ones(BLOCK // 4))) < ALLOWED
-    assert growth(lambda: dl.describe(torch.ones(BLOCK // 4))) < ALLOWED
-
-
-def test_failed_allocations_leak_nothing() -> None:
-    def attempt() -> None:
-        with pytest.raises(MemoryError):
-            dl.zeros((1 << 45,), dims=("a long label of this dimension",))
-        with pytest.raises(dl.LayoutError):
-            dl.full((BLOCK // 8,), 1, layout=(1,))
-        with pytest.raises((TypeError, ValueError)):
-            dl.full((BLOCK // 8,), "nonsense")
-
-    assert growth(attempt) < ALLOWED
-
-
-def test_large_zeros_take_no_memory_until_they_are_written() -> None:
-    before = resident_bytes()
-    field = dl.zeros((256 * BLOCK,), "u1")
-    assert resident_bytes() - before < 4 * BLOCK
-    assert field.ptr % (2 * BLOCK) == 0, "on a boundary of huge pages"
-    field[...] = 1
-    assert resident_bytes() - before > 255 * BLOCK
-
-
-def test_large_blocks_are_given_back() -> None:
-    """Blocks mapped on their own go back to the system at once."""
-
-    def use() -> None:
-        dl.ones((8 * BLOCK,), "u1")
-
-    for _ in range(3):
-        use()
-    before = resident_bytes()
-    use()
-    assert resident_bytes() - before < 4 * BLOCK
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
@@ -206,14 +75,41 @@ def test_many_threads_delete() -> None:
     assert failures == []
 
 
-def test_exports_freed_by_other_threads_do_not_pile_up() -> None:
-    def round_trip() -> None:
-        managed = take(block().__dlpack__(max_version=(1, 3)))
+def test_exports_are_released_by_other_threads() -> None:
+    fakes = [FakeTensor(int_matrix()) for _ in range(20)]
+    exports = [take(dl.from_dlpack(Producer(fake)).__dlpack__(max_version=(1, 3))) for fake in fakes]
+    for managed in exports:
         thread = threading.Thread(target=release, args=(managed,))
         thread.start()
         thread.join()
+    assert [fake.deleted for fake in fakes] == [1] * len(fakes)
 
-    assert growth(round_trip) < ALLOWED
+
+@pytest.mark.parametrize("framework", ["torch", "jax.numpy", "tvm_ffi"])
+def test_a_framework_releases_what_it_took_once(framework: str) -> None:
+    """Our memory in its array, that array's memory in our tensor: whoever goes last, the producer is told once."""
+    module = pytest.importorskip(framework)
+    for use in (dl.from_dlpack, dl.describe, lambda array: (dl.from_dlpack(array), dl.describe(array))):
+        # Aligned, and of a type that JAX has: else it would copy.
+        fake = FakeTensor(dl.ones((4, 4), "float32").to_numpy())
+        theirs = module.from_dlpack(dl.from_dlpack(Producer(fake)))
+        ours = use(theirs)
+        del theirs
+        assert fake.deleted == 0
+        del ours
+        gc.collect()
+        assert fake.deleted == 1
+
+
+def test_tensors_of_torch_are_let_go(torch: Any) -> None:
+    for use in (dl.from_dlpack, dl.describe):
+        fake = FakeTensor(int_matrix())
+        theirs = torch.from_dlpack(fake.capsule())
+        ours = use(theirs)
+        del theirs
+        assert fake.deleted == 0
+        del ours
+        assert fake.deleted == 1
 
 
 def test_tensor_takes_no_references_it_does_not_give_back() -> None:
@@ -224,7 +120,7 @@ def test_tensor_takes_no_references_it_does_not_give_back() -> None:
         assert (field.shape, field.dims, field.dtype) == (shape, dims, dtype)
     del field
     after = [sys.getrefcount(value) for value in (shape, dims, dtype, dl.Tensor)]
-    assert all(now - then < 10 for now, then in zip(after, before, strict=True))
+    assert after == before
 
 
 ENDINGS = {
@@ -281,17 +177,6 @@ def test_deleter_may_run_after_the_interpreter_has_ended(owner: str) -> None:
         print("end")
     """)
     assert output == "end\n"
-
-
-def test_struct_is_freed_with_its_shape() -> None:
-    """Addresses of structs come back once their deleters have run: nothing holds on to them."""
-    seen = set()
-    field = dl.ones((3, 4))
-    for _ in range(200):
-        managed = take(field.__dlpack__(max_version=(1, 3)))
-        seen.add(ctypes.addressof(managed))
-        release(managed)
-    assert len(seen) < 100
 
 
 def test_an_object_may_hold_its_own_description(torch: Any) -> None:

@@ -4,11 +4,11 @@ Tables of wrong values for each key of the dictionaries and each field of DLPack
 hypothesis combines them.
 """
 
-import gc
 import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dlfield as dl
 from fakes import FakeTensor, Producer, int_matrix
 from fakes_interfaces import MISSING, Exposing, FakeBuffer, changed, device_interface, double_matrix, interface_of
-from heap import malloc_bytes, python_blocks
+from heap import Growth, grown
 
 
 class MineError(Exception):
@@ -296,25 +296,31 @@ def test_attributes_that_are_no_dictionary(name: str) -> None:
                 read(Exposing(**{name: value}))
 
 
-@pytest.mark.parametrize("maker", MAKERS)
-def test_refusals_leak_nothing(maker: str) -> None:
-    """A value of each kind over and over: no bytes, no objects, no references."""
+def refusals() -> dict[str, Callable[[], object]]:
+    """A value of each kind, for `heap`."""
     cases = [{key: value} for key, values in KEYS.items() for value in values[:30]]
 
-    def use() -> None:
+    def use(make: Callable[[dict[str, Any]], Any]) -> None:
         for changes in cases:
             with suppress(dl.Error, MineError):
-                dl.describe(MAKERS[maker](changes))
+                dl.describe(make(changes))
 
-    for _ in range(3):
-        use()
-    gc.collect()
-    before = python_blocks(), malloc_bytes()
-    for _ in range(10):
-        use()
-    gc.collect()
-    assert python_blocks() - before[0] < 5 * len(cases), "less than one object for two uses"
-    assert malloc_bytes() - before[1] < 40 * len(cases)
+    return {name: partial(use, make) for name, make in MAKERS.items()}
+
+
+ROUNDS = 20
+
+
+@cache
+def growth() -> dict[str, Growth]:
+    return grown("test_malformed", "refusals", ROUNDS)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_refusals_leak_nothing(maker: str) -> None:
+    """Over and over: no bytes, no objects, no references."""
+    found = growth()[maker]
+    found.assert_none_in(ROUNDS)
 
 
 BUFFER_FIELDS: dict[str, list[Any]] = {

@@ -187,4 +187,6 @@ def test_element_types_of_today() -> None:
     }
     assert [verdicts["bfloat16", target] for target in ("torch", "jax")] == ["zero-copy", "zero-copy"]
     assert [verdicts["int4", target] for target in ("torch", "jax")] == ["impossible", "copy"]
-    assert [verdicts["float6_e2m3fn", target] for target in ("torch", "jax")] == ["impossible", "impossible"]
+    # JAX 0.10 has no such type, 0.12 has.
+    assert verdicts["float6_e2m3fn", "torch"] == "impossible"
+    assert verdicts["float6_e2m3fn", "jax"] in ("impossible", "copy")

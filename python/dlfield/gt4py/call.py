@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Hashable, Mapping
+from enum import IntEnum
 from typing import Any, Literal
 
 import numpy as np
@@ -55,7 +56,7 @@ class Call:
                 for name, layout in self._layouts.items()
             },
         )
-        self._resolved: dict[Hashable, tuple[Ints, dict[str, Ints]]] = {}
+        self._resolved: dict[Hashable, tuple[Ints, dict[str, Ints], list[str]]] = {}
 
     @called_by_others
     def _call_run(
@@ -115,12 +116,15 @@ class Call:
                 if len(self._resolved) >= _REMEMBERED:
                     self._resolved.clear()
                 self._resolved[key] = resolved
-            self._run(_domain_=resolved[0], _origin_=resolved[1], exec_info=exec_info, **arrays)
+            sizes, origins, enums = resolved
+            for name in enums:
+                arrays[name] = self.parameter_info[name].dtype.type(arrays[name].value)
+            self._run(_domain_=sizes, _origin_=origins, exec_info=exec_info, **arrays)
 
     def _resolve(
         self, bound: _native.Bound, parameters: dict[str, Any], domain: Any, origin: Any, validate: bool
-    ) -> tuple[Ints, dict[str, Ints]]:
-        """Return the domain and the origins of a call, checked if `validate`."""
+    ) -> tuple[Ints, dict[str, Ints], list[str]]:
+        """Return the domain and the origins of a call, checked if `validate`, and which scalars are enumerators."""
         shapes = {name: bound[name].shape for name in self._layouts}
         stated = {name: bound[name].origin for name in self._layouts}
         origins = field_origins(self.field_info, stated, origin)
@@ -130,12 +134,13 @@ class Call:
             self._check_parameters(parameters)
             if self._in_place:
                 self._warn_of_layouts(bound)
-        return sizes, origins
+        enums = [name for name, info in self.parameter_info.items() if _is_enum(parameters[name], info)]
+        return sizes, origins, enums
 
     def _check_parameters(self, parameters: dict[str, Any]) -> None:
         for name, info in self.parameter_info.items():
             found = type(parameters[name])
-            if info.access and np.dtype(found) != info.dtype:
+            if info.access and np.dtype(found) != info.dtype and not _is_enum(parameters[name], info):
                 raise DTypeError(f'scalar "{name}": {found.__name__}; wanted is {info.dtype}')
 
     def _warn_of_layouts(self, bound: _native.Bound) -> None:
@@ -157,6 +162,14 @@ def _dims(info: Any) -> tuple[str, ...]:
 def _layout(info: Any, backend: str) -> Ints:
     """Return the layout that is fast for the backend: what an allocation for it would have."""
     return _native.empty((2,) * info.ndim, backend=backend, dims=_dims(info)).layout
+
+
+def _is_enum(value: Any, info: Any) -> bool:
+    """Return whether `value` is an enumerator for a scalar that is an integer.
+
+    The stencil gets the integer: GT4Py 1.2 replaces those of `gtscript.enum` in `_call_run`, whose place `Call` takes.
+    """
+    return isinstance(value, IntEnum) and info.access and info.dtype.kind in "iu"
 
 
 def _hashable(value: Any) -> Hashable:

@@ -1,7 +1,7 @@
 """Origin and domain of a stencil call: the rules of `gt4py.cartesian`, with errors that name the field.
 
-Each is checked in every dimension by itself. GT4Py 1.1 compares tuples as a whole: it lets an origin pass that is too
-small in one dimension if it is larger than necessary in another, and a domain without points if it has an extent.
+Each is checked in every dimension by itself. GT4Py compares tuples as a whole: it lets an origin pass that is too small
+in one dimension if it is larger than necessary in another, and a domain without points if it has an extent.
 """
 
 import operator

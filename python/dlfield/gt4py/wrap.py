@@ -50,6 +50,8 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
     element types, dimensions, device and writability, that no written field overlaps another, and that the domain
     fits: GT4Py checks only the first call with the same shapes.
 
+    An `IntEnum` for an integer is passed on as that integer, as GT4Py 1.2 does with those of `gtscript.enum`.
+
     Parameters
     ----------
     stencil

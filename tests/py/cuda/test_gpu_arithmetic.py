@@ -123,7 +123,7 @@ def operands(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(operands(), st.sampled_from([np.add, np.multiply, np.maximum, np.greater]))
 def test_any_operands(made: list[tuple[str, dict[str, Any]]], ufunc: Any) -> None:
     results = []

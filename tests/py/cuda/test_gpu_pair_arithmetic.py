@@ -389,7 +389,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(STEPS)
 def test_any_order_of_uses(driver: Driver, steps: list[tuple[str, str, int, int, int]]) -> None:
     models = [Model(VALUES + number) for number in range(3)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
@@ -277,10 +278,11 @@ class Storages(RuleBasedStateMachine):
         assert view.field.shape == view.values.shape
 
 
+@pytest.mark.hypothesis
 def test_any_order_of_uses() -> None:
+    # Each example has many steps.
+    examples = settings().max_examples * 3 // 10
     run_state_machine_as_test(
         Storages,
-        settings=settings(
-            max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=examples, stateful_step_count=30, suppress_health_check=list(HealthCheck)),
     )
