@@ -1,7 +1,7 @@
 """Tensors of PyTorch that require grad: to be described and read by stencils, and nothing else."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ MESSAGE = (
 )
 
 
-def signature(access: str = "r", **keywords: str) -> dl.Signature:
-    return dl.Signature(x=dl.FieldSpec("float64", "I", access=access), **keywords)
+def signature(access: Literal["r", "w", "rw"] = "r", on_mismatch: Literal["raise", "copy"] = "raise") -> dl.Signature:
+    return dl.Signature(x=dl.FieldSpec("float64", "I", access=access), on_mismatch=on_mismatch)
 
 
 TAKES: dict[str, Callable[[Any], object]] = {

@@ -116,7 +116,7 @@ def test_code_that_a_class_runs_when_it_is_seen_first_counts() -> None:
             array.resize(10 * LONG, refcheck=False)
             return torch.Tensor.__dlpack_c_exchange_api__
 
-    class Late(torch.Tensor):  # type: ignore[misc]
+    class Late(torch.Tensor):  # type: ignore[misc, name-defined]
         __dlpack_c_exchange_api__ = Table()
 
     late = torch.ones(3, dtype=torch.float64).as_subclass(Late)
