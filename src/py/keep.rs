@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::saved_error::SavedError;
 use crate::tensor::Owner;
 
 /// An owner that keeps one Python object, as [`Keep`] does.
@@ -98,16 +99,12 @@ impl Drop for Call {
         }
         Python::try_attach(|py| {
             let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
-            let (mut kind, mut raised, mut trace) = (null_mut(), null_mut(), null_mut());
-            // SAFETY: attached; the calls move the error that may be on its way out and back in. It is not that of the call.
-            unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut raised, &raw mut trace) };
+            let _not_of_the_call = SavedError::take(py);
             if let Err(error) = function.call0() {
                 // Nobody waits for this.
                 error.write_unraisable(py, Some(&function));
             }
             drop(function);
-            // SAFETY: as above.
-            unsafe { ffi::PyErr_Restore(kind, raised, trace) };
         });
         std::mem::forget(function);
     }

@@ -27,6 +27,7 @@ mod preflight;
 mod preset;
 mod read;
 mod recycle;
+mod saved_error;
 mod signature;
 mod stated;
 mod stream;

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
 use super::descriptor::PyDescriptor;
+use super::saved_error::SavedError;
 use super::signature::PyBound;
 use super::tensor::PyTensor;
 use crate::tensor::Tensor;
@@ -130,16 +131,10 @@ unsafe extern "C" fn free<T: Recycled>(object: *mut ffi::PyObject) {
         }
         let value = value::<T>(object).as_ptr();
         // An object may go while an exception is on its way, which is not that of the code that letting go runs.
-        let (mut kind, mut raised, mut trace) = (null_mut(), null_mut(), null_mut());
-        let under_way = !ffi::PyErr_Occurred().is_null();
-        if under_way {
-            ffi::PyErr_Fetch(&raw mut kind, &raw mut raised, &raw mut trace);
-        }
+        let saved = (!ffi::PyErr_Occurred().is_null()).then(|| SavedError::take(py));
         // What the value holds may be of any kind, and nothing unwinds into C.
         let _ = catch_unwind(AssertUnwindSafe(|| (*value).release(py)));
-        if under_way {
-            ffi::PyErr_Restore(kind, raised, trace);
-        }
+        drop(saved);
         // Only now: letting go may have run any code, which may have made and freed objects of this class.
         let freed = &mut *T::pool().freed.get();
         if freed.count < KEPT {
