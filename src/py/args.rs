@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFrozenSet, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
 
 use super::device::{DlpackPair, PyDevice, of_framework};
 use super::errors::Kind;
@@ -189,9 +189,18 @@ pub(super) fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(text.to_cow()?.into_owned()));
     }
-    // True is an integer to Python.
-    let number: Option<u32> = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
+    let number: Option<u32> = if is_bool(value)? { None } else { value.extract().ok() };
     Ok(number.map(|number| number.to_string()))
+}
+
+/// Whether a value is True or False: integers to Python, and NumPy's own to NumPy before 2.3.
+pub(super) fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(false);
+    }
+    let ty = value.get_type();
+    let of_numpy = || Ok::<_, PyErr>(matches!(&*ty.name()?.to_cow()?, "bool" | "bool_") && ty.module()? == "numpy");
+    Ok(value.is_instance_of::<PyBool>() || of_numpy()?)
 }
 
 /// The error for what is no label.

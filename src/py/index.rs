@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PySlice, PyString, PyTuple};
+use pyo3::types::{PyEllipsis, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::errors::Kind;
@@ -54,7 +54,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
             let wide = |number: isize| i64::try_from(number).unwrap_or(i64::MAX);
             let len = i64::try_from(range.slicelength).unwrap_or(i64::MAX);
             index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
-        } else if !key.is_instance_of::<PyBool>() && key.hasattr(intern!(key.py(), "__index__"))? {
+        } else if !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))? {
             match position(key)? {
                 Some(position) => index.push(Index::At(position)),
                 None => return Ok(None),

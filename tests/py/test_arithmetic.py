@@ -201,7 +201,7 @@ def test_keywords_are_obeyed_or_refused() -> None:
     assert np.add(field, 1, sig="ff->f", casting="unsafe").dtype == np.float32
     assert np.add(field, 1, subok=False, order="K").dtype == np.int32
     with pytest.raises(TypeError, match=r"same_kind|safe"):
-        np.add(field, 1.5, dtype="i4", casting="safe")
+        np.add(field, np.float64(1.5), dtype="i4", casting="safe")
     with pytest.raises(ValueError, match=r"order: 'F'; allowed is 'K'"):
         np.add(field, 1, order="F")
     with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):

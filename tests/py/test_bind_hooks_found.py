@@ -22,7 +22,7 @@ class Both(Hooked):
 
 def test_hooks_of_another_device_are_not_called() -> None:
     log: list[str] = []
-    with SIG.bind(a=array(), b=Both(array(), log, device="gpu")):
+    with SIG.bind(a=Both(array(), log, device="gpu"), b=array()):
         pass
     assert log == []
 

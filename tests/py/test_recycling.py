@@ -231,6 +231,7 @@ def test_cycles_are_collected() -> None:
 
 def test_objects_are_frozen_and_counted() -> None:
     """`gc.freeze` moves them, `sys.getsizeof` and `tracemalloc` look at them; reference counts of the types stay."""
+    gc.collect()
     counts = [sys.getrefcount(dl.Descriptor), sys.getrefcount(dl.Tensor)]
     sizes = {sys.getsizeof(make(np.arange(3.0))) for make in MAKE.values() for _ in range(3)}
     assert len(sizes) == 2

@@ -128,7 +128,7 @@ def test_code_that_a_class_runs_when_it_is_seen_first_counts() -> None:
 
 def test_memory_that_becomes_read_only_is_not_written() -> None:
     array = np.zeros(4)
-    freeze = Meddler(lambda: setattr(array.flags, "writeable", False), np.zeros(3))
+    freeze = Meddler(lambda: setattr(array.flags, "writeable", False), dl.zeros(3))
     with pytest.raises(TypeError, match=r"moved: .*now it is read-only float64"):
         kinds.several([], [array, freeze])
     assert array.tolist() == [0.0] * 4
