@@ -8,11 +8,6 @@ import numpy as np
 
 import dlfield as dl
 
-# Before 2.1 `np.from_dlpack` has no keywords and asks for capsules of the old ABI. Before 2.2.5 what it returns is
-# read-only.
-NUMPY_VERSION = tuple(int(part) for part in np.__version__.split(".")[:2])
-NUMPY_HAS_DLPACK_1 = NUMPY_VERSION >= (2, 1)
-
 
 def indices(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Every index of `shape`, the last one running fastest."""

@@ -143,7 +143,7 @@ def test_python_fill_values_convert_as_in_numpy() -> None:
     assert dl.full(2, 1.5, "bfloat16").to_numpy().astype("f8").tolist() == [1.5, 1.5]
 
 
-@pytest.mark.parametrize(("value", "dtype"), [("nonsense", "f8"), (object(), "f8"), (2**70, "u1"), (None, "i4")])
+@pytest.mark.parametrize(("value", "dtype"), [("nonsense", "f8"), (object(), "f8"), (300, "u1"), (None, "i4")])
 def test_fill_value_that_does_not_fit_is_an_error(value: Any, dtype: str) -> None:
     with pytest.raises((ValueError, TypeError, OverflowError)):
         dl.full((2, 2), value, dtype)

@@ -14,7 +14,6 @@ import pytest
 import dlfield as dl
 from dlpack_structs import release, take
 from heap import Growth, grown
-from oracle import NUMPY_HAS_DLPACK_1
 
 MIB = 1 << 20
 ROUNDS, ROUNDS_OF_NEW = 500, 30
@@ -43,7 +42,7 @@ USES: dict[str, Callable[[dl.Tensor], object]] = {
     "versioned capsule consumed": consumed((1, 3)),
     "export refused": failed_export,
     "np.from_dlpack": np.from_dlpack,
-    **({"np.from_dlpack copied": lambda field: np.from_dlpack(field, copy=True)} if NUMPY_HAS_DLPACK_1 else {}),
+    "np.from_dlpack copied": lambda field: np.from_dlpack(field, copy=True),
     "np.asarray": np.asarray,
     "np.array": np.array,
     "to_numpy": dl.Tensor.to_numpy,

@@ -14,7 +14,6 @@ import dlfield as dl
 from childproc import run_python
 from dlpack_structs import release, take
 from fakes import FakeTensor, Producer, int_matrix
-from oracle import NUMPY_HAS_DLPACK_1
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
@@ -193,8 +192,7 @@ def test_an_object_may_hold_its_own_description(torch: Any) -> None:
 BACK: dict[str, str] = {
     "numpy.asarray": "dl.from_dlpack(np.asarray(field))",
     "a view of numpy.asarray": "dl.from_dlpack(np.asarray(field)[:])",
-    # What NumPy 2.0 makes is read-only, and that it does not take again.
-    **({"numpy.from_dlpack": "dl.from_dlpack(np.from_dlpack(field))"} if NUMPY_HAS_DLPACK_1 else {}),
+    "numpy.from_dlpack": "dl.from_dlpack(np.from_dlpack(field))",
     "memoryview": "dl.from_dlpack(memoryview(field))",
     "capsule": "dl.from_dlpack(field.__dlpack__(max_version=(1, 3)))",
     "description": "dl.from_dlpack(dl.describe(memoryview(field)))",

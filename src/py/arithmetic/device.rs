@@ -107,7 +107,7 @@ impl<'py> Library<'py> {
         let (py, found) = (tensor.py(), &tensor.get().0);
         let is_so = is(found, space);
         match self {
-            // One without dimensions NumPy repeats itself, and NumPy 1 has rules of its own for its type.
+            // One without dimensions NumPy repeats itself.
             Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
             Library::NumPy => {
                 let wide = found.broadcast_to(space.dims(), space.shape())?;

@@ -6,13 +6,13 @@ use numpy::PyArrayDescr;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use super::Method;
 use super::operands::Operand;
 use crate::dtype::DType;
-use crate::py::{dtype, export};
+use crate::py::dtype;
 
 /// One element type per result.
 pub(super) type Results = SmallVec<[DType; 2]>;
@@ -82,8 +82,7 @@ pub(super) fn of_results(
     passed: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Results> {
     static TABLE: Mutex<[Option<Known>; ENTRIES]> = Mutex::new([const { None }; ENTRIES]);
-    let py = ufunc.py();
-    let key = if passed.is_none() && !is_numpy_1(py)? { Key::of(ufunc, method, operands)? } else { None };
+    let key = if passed.is_none() { Key::of(ufunc, method, operands)? } else { None };
     let Some(key) = key else { return asked(ufunc, method, operands, passed) };
     let place = key.place();
     {
@@ -107,16 +106,6 @@ pub(super) fn of_results(
     Ok(results)
 }
 
-/// Whether this is NumPy before 2, where element types of results depend on the values of numbers.
-pub(super) fn is_numpy_1(py: Python<'_>) -> PyResult<bool> {
-    static BEFORE_2: PyOnceLock<bool> = PyOnceLock::new();
-    let look = || {
-        let version = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "__version__"))?;
-        Ok::<_, PyErr>(version.cast::<PyString>()?.to_cow()?.starts_with("1."))
-    };
-    BEFORE_2.get_or_try_init(py, look).copied()
-}
-
 /// Has the ufunc work on no elements, to see what it makes of the types.
 #[cold]
 fn asked(
@@ -130,12 +119,6 @@ fn asked(
     for operand in operands {
         tried.push(match operand {
             Operand::Number(number) => number.clone(),
-            // NumPy 1 goes by the value of an array without dimensions too.
-            Operand::Array(array)
-                if method == Method::Call && array.tensor().descriptor().ndim() == 0 && is_numpy_1(py)? =>
-            {
-                export::numpy::view_of(&array.tensor)?
-            }
             Operand::Array(array) => nothing(py, array.tensor().descriptor().dtype(), method)?,
         });
     }

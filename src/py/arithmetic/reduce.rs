@@ -15,7 +15,7 @@ use crate::arithmetic::Labelled;
 use crate::device::Device;
 use crate::py::errors::Kind;
 use crate::py::tensor::PyTensor;
-use crate::py::{args, export, recycle};
+use crate::py::{args, recycle};
 use crate::tensor::{Index, Tensor};
 
 type Axes = SmallVec<[usize; 6]>;
@@ -69,12 +69,6 @@ pub(super) fn reduce<'py>(
         }
     };
     let out = library.output(&target, &result)?;
-    if matches!(library, Library::NumPy) && outputs.0.is_empty() && dtypes::is_numpy_1(py)? {
-        // That reduces what runs backwards to wrong numbers where it is given `out`.
-        let reduced = ufunc.call_method(intern!(py, "reduce"), (array,), Some(&all))?;
-        export::numpy::assign(&out, &reduced)?;
-        return operands.done(py, Ok(Some(object)));
-    }
     all.set_item(intern!(py, "out"), out)?;
     library.reduce(ufunc, &array, &all, std::slice::from_ref(&target))?;
     if let Some(array) = repeated {

@@ -60,7 +60,7 @@ impl PyTensor {
     /// The field on the same memory, not to be written through this tensor or anything made from it.
     ///
     /// >>> import dlfield as dl, numpy as np
-    /// >>> np.asarray(dl.zeros(3).as_readonly()).flags.writeable
+    /// >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
     /// False
     fn as_readonly(&self) -> PyTensor {
         PyTensor(self.0.clone().into_readonly())
