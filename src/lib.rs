@@ -108,7 +108,7 @@ pub use dims::{Dim, Dims, DimsError};
 pub use dlpark;
 pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
-pub use layout::{Layout, LayoutError, Padding, Placement, Spec};
+pub use layout::{AllocationLayout, Layout, LayoutError, Padding, Spec};
 pub use memory::OutOfMemory;
 pub use memory::cuda;
 #[cfg(feature = "ndarray")]

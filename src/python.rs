@@ -59,6 +59,6 @@
 //! - PyTorch's tensors do not say that memory is read-only, but for its `ReadOnlyTensorWrapper`. What `torch.frombuffer`
 //!   makes of `bytes`, or `torch.from_numpy` of a read-only array, counts as memory to write: [`Out`] cannot refuse it.
 
-pub use crate::py::extract::{
+pub use crate::py::from_py::{
     Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, OrCopy, Order, Out, Place,
 };

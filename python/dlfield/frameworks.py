@@ -159,7 +159,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
 
 
 def _side(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
-    """Return the side of a storage with two sides that is going to be used; any other object as it is."""
+    """Return the side of a host/device pair that is going to be used; any other object as it is."""
     module = sys.modules.get("dlfield.storage.managed")
     if module is None or not isinstance(obj, module.SoftwareManagedGPUStorage):
         return obj

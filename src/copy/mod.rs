@@ -9,7 +9,7 @@ mod threads;
 pub use self::convert::can_cast;
 pub use self::threads::{num_threads, set_num_threads};
 
-use self::convert::Change;
+use self::convert::Conversion;
 use self::plan::{Plan, Step};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -22,7 +22,7 @@ const AT_ONCE: i64 = 1 << 16;
 
 /// Who reads or writes one side of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hand {
+pub(crate) enum Executor {
     /// This thread, which first has to wait for the devices that are at work on the memory.
     Host,
     /// A CUDA device, in the order of the thread's current stream.
@@ -33,29 +33,29 @@ pub(crate) enum Hand {
 ///
 /// # Errors
 /// [`DeviceError::NotHostReadable`] for a device that neither the host nor CUDA reaches.
-pub(crate) fn hands(to: &Descriptor, from: &Descriptor) -> Result<(Hand, Hand)> {
-    let casts = || !matches!(Change::between(from.dtype(), to.dtype()), Some(Change::None));
-    Ok((hand(to.device(), from.device(), casts)?, hand(from.device(), to.device(), casts)?))
+pub(crate) fn executors(to: &Descriptor, from: &Descriptor) -> Result<(Executor, Executor)> {
+    let casts = || !matches!(Conversion::between(from.dtype(), to.dtype()), Some(Conversion::None));
+    Ok((executor(to.device(), from.device(), casts)?, executor(from.device(), to.device(), casts)?))
 }
 
 /// Who writes every element of a field.
 ///
 /// # Errors
-/// As for [`hands`].
-pub(crate) fn hand_that_fills(to: &Descriptor) -> Result<Hand> {
-    hand(to.device(), Device::CPU, || false)
+/// As for [`executors`].
+pub(crate) fn fill_executor(to: &Descriptor) -> Result<Executor> {
+    executor(to.device(), Device::CPU, || false)
 }
 
-fn hand(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Hand> {
+fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Executor> {
     if here.is_cuda() {
-        Ok(Hand::Device(here))
+        Ok(Executor::Device(here))
     } else if !here.is_host_readable() {
         Err(DeviceError::NotHostReadable { found: here }.into())
     } else if there.is_cuda() && here.is_of_cuda() && !casts() {
         // Memory that the device reaches by itself. Elements are converted by the host.
-        Ok(Hand::Device(there))
+        Ok(Executor::Device(there))
     } else {
-        Ok(Hand::Host)
+        Ok(Executor::Host)
     }
 }
 
@@ -67,7 +67,7 @@ fn hand(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Hand> {
 /// cannot be reached, or with a stream whose work is recorded where the host has to wait for it.
 ///
 /// # Safety
-/// - All elements of `from` are readable and all of `to` writable for the call, by those that [`hands`] names; for a device
+/// - All elements of `from` are readable and all of `to` writable for the call, by those that [`executors`] names; for a device
 ///   in the order of its current stream.
 /// - The two do not overlap.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
@@ -75,13 +75,13 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     if to.shape() != from.shape() {
         return Err(LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() }.into());
     }
-    let Some(change) = Change::between(from.dtype(), to.dtype()) else {
+    let Some(conversion) = Conversion::between(from.dtype(), to.dtype()) else {
         return Err(DTypeError::Cast { from: from.dtype().name(), to: to.dtype().name() }.into());
     };
-    let (writer, reader) = hands(to, from)?;
-    if (writer, reader) != (Hand::Host, Hand::Host) {
+    let (writer, reader) = executors(to, from)?;
+    if (writer, reader) != (Executor::Host, Executor::Host) {
         // SAFETY: passed on from the caller.
-        return unsafe { cuda::copy(to, from, change) };
+        return unsafe { cuda::copy(to, from, conversion) };
     }
     if to.dtype() == from.dtype()
         && to.strides() == from.strides()
@@ -95,14 +95,14 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
     // SAFETY: the plan visits exactly the elements of both descriptors, which the caller vouches for.
     unsafe {
-        match change {
-            Change::Convert { row, .. } if plan.steps.iter().all(|step| step.from == 0) => {
+        match conversion {
+            Conversion::Convert { row, .. } if plan.steps.iter().all(|step| step.from == 0) => {
                 // One element for all indices is converted once.
                 let mut element = [0u8; 16];
                 row(Step { count: 1, to: 0, from: 0 }, element.as_mut_ptr(), from.ptr());
-                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Change::None, false);
+                threads::copy(&plan, to.ptr(), element.as_ptr(), to.itemsize(), Conversion::None, false);
             }
-            change => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), change, false),
+            conversion => threads::copy(&plan, to.ptr(), from.ptr(), to.itemsize(), conversion, false),
         }
     }
     Ok(())
@@ -150,21 +150,21 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
 /// reached.
 ///
 /// # Safety
-/// - All elements of `to` are writable for the call, by whom [`hand_that_fills`] names.
+/// - All elements of `to` are writable for the call, by whom [`fill_executor`] names.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Result<()> {
     if element.len() != to.itemsize() {
         let (name, got, wanted) = (to.dtype().name(), element.len(), to.itemsize());
         return Err(DTypeError::ElementSize { name, got, wanted }.into());
     }
-    let hand = hand_that_fills(to)?;
+    let executor = fill_executor(to)?;
     let from = std::iter::repeat_n(0, to.ndim());
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) else { return Ok(()) };
     // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
     unsafe {
-        match hand {
-            Hand::Host => threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Change::None, fresh),
-            Hand::Device(device) => cuda::fill(device, &plan, to.ptr(), element)?,
+        match executor {
+            Executor::Host => threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Conversion::None, fresh),
+            Executor::Device(device) => cuda::fill(device, &plan, to.ptr(), element)?,
         }
     }
     Ok(())

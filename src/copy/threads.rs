@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-use super::convert::Change;
+use super::convert::Conversion;
 use super::host;
 use super::plan::Plan;
 
@@ -83,7 +83,7 @@ struct Work {
     from: *const u8,
     /// Bytes of an element that is written.
     itemsize: usize,
-    change: Change,
+    conversion: Conversion,
     /// Bytes that are written by all threads past what is in the caches.
     whole: usize,
 }
@@ -97,15 +97,15 @@ impl Work {
     /// # Safety
     /// - As for [`copy`].
     unsafe fn follow(self, plan: &Plan) {
-        let Work { to, from, itemsize, change, whole } = self;
+        let Work { to, from, itemsize, conversion, whole } = self;
         // SAFETY: passed on from the caller.
         unsafe {
             match itemsize {
-                1 => host::follow::<1>(plan, to, from, change, whole),
-                2 => host::follow::<2>(plan, to, from, change, whole),
-                4 => host::follow::<4>(plan, to, from, change, whole),
-                8 => host::follow::<8>(plan, to, from, change, whole),
-                _ => host::follow::<16>(plan, to, from, change, whole),
+                1 => host::follow::<1>(plan, to, from, conversion, whole),
+                2 => host::follow::<2>(plan, to, from, conversion, whole),
+                4 => host::follow::<4>(plan, to, from, conversion, whole),
+                8 => host::follow::<8>(plan, to, from, conversion, whole),
+                _ => host::follow::<16>(plan, to, from, conversion, whole),
             }
         }
     }
@@ -117,13 +117,20 @@ impl Work {
 /// # Safety
 /// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
 /// - What is read and what is written do not overlap.
-pub(super) unsafe fn copy(plan: &Plan, to: *mut u8, from: *const u8, itemsize: usize, change: Change, fresh: bool) {
-    let from_itemsize = match change {
-        Change::None => itemsize,
-        Change::Convert { itemsize, .. } => itemsize,
+pub(super) unsafe fn copy(
+    plan: &Plan,
+    to: *mut u8,
+    from: *const u8,
+    itemsize: usize,
+    conversion: Conversion,
+    fresh: bool,
+) {
+    let from_itemsize = match conversion {
+        Conversion::None => itemsize,
+        Conversion::Convert { itemsize, .. } => itemsize,
     };
     let whole = plan.elements().saturating_mul(itemsize);
-    let work = Work { to, from, itemsize, change, whole: if fresh { 0 } else { whole } };
+    let work = Work { to, from, itemsize, conversion, whole: if fresh { 0 } else { whole } };
     let moved = plan.elements().saturating_mul(itemsize.max(from_itemsize));
     let pool = if moved < SHARED_FROM || !plan.is_apart(itemsize) { None } else { pool() };
     let divided = pool.filter(|pool| pool.current_num_threads() > 1).and_then(|pool| {

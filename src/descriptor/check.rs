@@ -37,8 +37,8 @@ impl Descriptor {
             reach = reach.saturating_add(last.wrapping_mul(step.wrapping_abs()));
             count = count.saturating_mul(*from_shape);
         }
-        // Nothing was restated: who fills a description in place has it alone, blank or filled in the same way before.
-        debug_assert!(self.restated.get().is_none(), "filled in place while others have it");
+        // Nothing was halo_override: who fills a description in place has it alone, blank or filled in the same way before.
+        debug_assert!(self.halo_override.get().is_none(), "filled in place while others have it");
         (self.ptr, self.device, self.dtype, self.readonly, self.labels) = (ptr, device, dtype, readonly, None);
         // An element has at most 16 bytes.
         let address = ptr.addr();

@@ -1,16 +1,17 @@
 //! A field in memory, checked: what every protocol is turned into and made from.
 
 mod check;
-mod labels;
+mod halo_override;
 mod memory;
+mod metadata;
 mod numbers;
-mod restated;
+mod stated_metadata;
 
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use self::labels::Labels;
+use self::halo_override::HaloOverride;
+pub(crate) use self::metadata::Metadata;
 use self::numbers::Numbers;
-use self::restated::Restated;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -29,16 +30,16 @@ pub struct Descriptor {
     readonly: bool,
     numbers: Numbers,
     // Shared: most arrays of other libraries have none, those of one signature all the same.
-    labels: Option<Arc<Labels>>,
+    labels: Option<Arc<Metadata>>,
     /// What was stated since, through a shared reference: it counts instead.
-    restated: OnceLock<Box<Restated>>,
+    halo_override: OnceLock<Box<HaloOverride>>,
 }
 
 impl Clone for Descriptor {
     fn clone(&self) -> Descriptor {
         let Descriptor { ptr, device, dtype, readonly, ref numbers, .. } = *self;
         let (numbers, labels) = (numbers.clone(), self.stated().cloned());
-        Descriptor { ptr, device, dtype, readonly, numbers, labels, restated: OnceLock::new() }
+        Descriptor { ptr, device, dtype, readonly, numbers, labels, halo_override: OnceLock::new() }
     }
 }
 
@@ -59,7 +60,7 @@ impl Descriptor {
         readonly: true,
         numbers: Numbers::NONE,
         labels: None,
-        restated: OnceLock::new(),
+        halo_override: OnceLock::new(),
     };
 
     /// Checks that the parts fit together. `strides` count elements.

@@ -1,12 +1,12 @@
 //! Layout arithmetic: where each element of a field lies. Pure, checked, 64-bit.
 //!
-//! A [`Spec`] says what a user wants; [`Spec::place`] turns it into a [`Placement`] that says where every
+//! A [`Spec`] says what a user wants; [`Spec::place`] turns it into a [`AllocationLayout`] that says where every
 //! element goes, or a [`LayoutError`] that names the argument at fault.
 
+mod allocation_layout;
 mod order;
 mod overlap;
 mod padding;
-mod place;
 mod span;
 mod spec;
 mod strides;
@@ -15,11 +15,11 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+pub use allocation_layout::AllocationLayout;
+pub(crate) use allocation_layout::offset;
 pub use order::Layout;
 pub use overlap::{Strided, overlap};
 pub use padding::Padding;
-pub use place::Placement;
-pub(crate) use place::offset;
 pub use span::{byte_span, is_compact, is_contiguous, is_unshared};
 pub use spec::Spec;
 pub(crate) use strides::{gcd, lcm};

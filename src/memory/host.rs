@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use memmap2::{MmapMut, MmapOptions};
 
 use super::Contents;
-use super::kept::KEPT;
+use super::block_cache::CACHE;
 
 /// From this size on a block is a mapping of its own, which starts at a huge page and is zero until touched.
 const MAPPED_FROM: usize = 4 << 20;
@@ -65,17 +65,17 @@ impl HostMemory {
         Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Allocator(base, layout) })
     }
 
-    /// Maps fresh zero pages, or takes those of a block that went where anything may be in them. Untouched pages cost
+    /// Maps fresh zero pages, or takes a cached block where the contents are undefined. Untouched pages cost
     /// nothing, so the room to align in is address space only.
     fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let huge = bytes >= MAPPED_FROM;
         // With power-of-two alignments the larger one serves both; another one is not combined with huge pages.
         let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
         let len = bytes.checked_add(alignment)?;
-        let again = if contents == Contents::Undefined { KEPT.again(len) } else { None };
-        let mut mapping = match again {
+        let cached = if contents == Contents::Undefined { CACHE.take(len) } else { None };
+        let mut mapping = match cached {
             Some(mapping) => mapping,
-            None => map(len, huge).or_else(|| if KEPT.let_go() { map(len, huge) } else { None })?,
+            None => map(len, huge).or_else(|| if CACHE.release_all() { map(len, huge) } else { None })?,
         };
         let base = NonNull::new(mapping.as_mut_ptr())?;
         // SAFETY: the mapping has `alignment` bytes more than are used.
@@ -94,7 +94,7 @@ impl Drop for HostMemory {
             Backing::Allocator(base, layout) => unsafe { dealloc(base.as_ptr(), *layout) },
             Backing::Mapping(mapping) => {
                 if let Some(mapping) = mapping.take() {
-                    KEPT.keep(mapping);
+                    CACHE.put(mapping);
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! The only code that allocates memory for elements.
 
+mod block_cache;
 pub mod cuda;
+mod error;
 mod host;
-mod kept;
 
-use self::cuda::{CudaMemory, Order, Stream};
+use self::cuda::{CudaMemory, Stream, StreamUses};
+pub use self::error::OutOfMemory;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 
@@ -15,20 +17,6 @@ pub enum Contents {
     Undefined,
     /// Zeros; for large blocks the operating system supplies them when a page is first touched.
     Zeros,
-}
-
-/// Memory that cannot be had.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "shape: {bytes} bytes at a multiple of {alignment} on {device} cannot be allocated, the system has not got them"
-)]
-pub struct OutOfMemory {
-    /// Bytes asked for.
-    pub bytes: usize,
-    /// Bytes whose multiple the start has to be.
-    pub alignment: usize,
-    /// Where.
-    pub device: Device,
 }
 
 /// One block of memory, freed when dropped, on any thread.
@@ -87,11 +75,11 @@ impl Block {
         }
     }
 
-    /// The order of the work on the block, which is freed after it; `None` where no device works on it.
-    pub(crate) fn order(&self) -> Option<Box<Order>> {
+    /// The streams that use the block, which is freed after their work; `None` for memory that no device uses.
+    pub(crate) fn stream_uses(&self) -> Option<Box<StreamUses>> {
         match &self.memory {
             Memory::Host(_) => None,
-            Memory::Cuda(memory) => Some(memory.order()),
+            Memory::Cuda(memory) => Some(memory.stream_uses()),
         }
     }
 

@@ -229,7 +229,7 @@ pub enum ExchangeError {
         "owner: another library was given the memory and may write to it; allowed is memory that only Rust has, so copy \
          before it is given away, or in unsafe code"
     )]
-    Lent,
+    Exported,
     /// Read-only memory where the format cannot say so, or writing was asked for.
     #[error("{field}: the memory is read-only; {fix}")]
     ReadOnly {

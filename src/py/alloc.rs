@@ -4,11 +4,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::errors::Kind;
+use super::import::Value;
 use super::keywords::{Given, Keywords, Others, sizes};
 use super::labels::Labels;
-use super::read::Value;
 use super::tensor::PyTensor;
-use super::{args, copies, dtype, export, place, read, recycle};
+use super::{args, copies, dtype, export, freelist, import, sync};
 use crate::copy::can_cast;
 use crate::device::Device;
 use crate::dtype::{DType, DTypeError};
@@ -88,12 +88,12 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
 
 /// An argument that may be any array, or what NumPy makes an array of, of which no element is read.
 fn looked_at(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    read::own(data)?.map_or_else(|| converted(data), Ok)
+    import::own(data)?.map_or_else(|| converted(data), Ok)
 }
 
 /// The same, to be read and copied to `near`.
 fn source<'py>(data: &Bound<'py, PyAny>, near: Device) -> PyResult<Value<'py>> {
-    read::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
+    import::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
 }
 
 /// What NumPy makes an array of.
@@ -108,9 +108,9 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     {
         return Err(not_an_array());
     }
-    let mut tensor = read::own(&array)?.ok_or_else(not_an_array)?;
+    let mut tensor = import::own(&array)?.ok_or_else(not_an_array)?;
     // What NumPy makes of an object forgets its labels.
-    Labels::find(data, &read::Seen::default(), None, None)?.attach(&mut tensor)?;
+    Labels::find(data, &import::ImportCache::default(), None, None)?.attach(&mut tensor)?;
     Ok(tensor)
 }
 
@@ -142,7 +142,7 @@ fn copied(py: Python<'_>, spec: &Spec, data: &Tensor) -> PyResult<Tensor> {
             copied => return Ok(copied?),
         }
     }
-    let data = place::to(py, data, Device::CPU, None)?;
+    let data = sync::to(py, data, Device::CPU, None)?;
     if known {
         return Ok(copies::of(py, spec, &data)?);
     }
@@ -213,7 +213,7 @@ macro_rules! allocation {
                 backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
             };
             // Recycled, and filled in place: no value of this size is moved.
-            recycle::create($py, |made: &mut PyTensor| {
+            freelist::create($py, |made: &mut PyTensor| {
                 made.0 = (|| -> PyResult<Tensor> { $body })()?;
                 Ok(())
             })

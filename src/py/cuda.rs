@@ -95,8 +95,8 @@ fn found(stream: &Bound<'_, PyAny>) -> PyResult<(Device, Stream)> {
 
 #[pyfunction]
 #[pyo3(name = "_cuda_take_back")]
-fn take_back(number: u64) {
-    cuda::take_back(number);
+fn pop_stream(number: u64) {
+    cuda::pop_stream(number);
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -107,5 +107,5 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(current_stream, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)?;
     module.add_function(wrap_pyfunction!(state, module)?)?;
-    module.add_function(wrap_pyfunction!(take_back, module)?)
+    module.add_function(wrap_pyfunction!(pop_stream, module)?)
 }

@@ -51,7 +51,7 @@ pub(super) fn on<'py, T>(
             return Ok(found);
         }
         with_kept_stream(device, theirs, None, || {
-            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.hand_over(ours)?))
+            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(ours)?))
         })?;
         Ok(found)
     });

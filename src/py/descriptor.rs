@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::device::PyDevice;
-use super::{args, attributes, dtype, read};
+use super::freelist::{Freelist, HasFreelist};
+use super::{args, attributes, dtype, import};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
@@ -34,22 +35,6 @@ impl PyDescriptor {
         (self.object, self.owner, self.protocol) = (Some(object.unbind()), owner, protocol);
     }
 
-    /// A description of nothing, to be filled in place.
-    pub(super) fn blank() -> PyDescriptor {
-        PyDescriptor { descriptor: Descriptor::BLANK, object: None, owner: None, protocol: "" }
-    }
-
-    /// Lets go of everything.
-    pub(super) fn clear(&mut self, py: Python<'_>) {
-        match self.owner.take() {
-            // The host may have to wait for the device before memory goes back.
-            Some(owner) if owner.order().is_some() => py.detach(|| drop(owner)),
-            owner => drop(owner),
-        }
-        self.descriptor.clear();
-        drop(self.object.take().map(|object| object.into_bound(py)));
-    }
-
     pub(super) fn descriptor_mut(&mut self) -> &mut Descriptor {
         &mut self.descriptor
     }
@@ -68,12 +53,34 @@ impl PyDescriptor {
 
     /// Keeps the memory where it is: what the producer handed over does so anyway.
     pub(super) fn pinned(&self, py: Python<'_>) -> PyResult<Option<Owner>> {
-        if self.owner.is_some() { Ok(None) } else { read::pinned(&self.object(py), &self.descriptor).map(Some) }
+        if self.owner.is_some() { Ok(None) } else { import::pinned(&self.object(py), &self.descriptor).map(Some) }
     }
 
     /// Refuses memory that is the object's, and that the object has moved or reshaped since it was described.
     pub(super) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
-        if self.owner.is_some() { Ok(()) } else { read::check_unmoved(&self.object(py), &self.descriptor) }
+        if self.owner.is_some() { Ok(()) } else { import::check_unmoved(&self.object(py), &self.descriptor) }
+    }
+}
+
+static FREED: Freelist = Freelist::new();
+
+impl HasFreelist for PyDescriptor {
+    fn freelist() -> &'static Freelist {
+        &FREED
+    }
+
+    fn blank() -> PyDescriptor {
+        PyDescriptor { descriptor: Descriptor::BLANK, object: None, owner: None, protocol: "" }
+    }
+
+    fn release(&mut self, py: Python<'_>) {
+        match self.owner.take() {
+            // The host may have to wait for the device before the memory is freed.
+            Some(owner) if owner.stream_uses().is_some() => py.detach(|| drop(owner)),
+            owner => drop(owner),
+        }
+        self.descriptor.clear();
+        drop(self.object.take().map(|object| object.into_bound(py)));
     }
 }
 

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use super::{args, lookup, read};
+use super::{args, getattr, import};
 use crate::device::Device;
 
 /// Where memory lives: a kind of device and its number.
@@ -72,14 +72,14 @@ impl PyDevice {
 pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     let py = value.py();
     let text = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
-        Ok(lookup::optional(value, name)?.and_then(|text| text.extract().ok()))
+        Ok(getattr::getattr_opt(value, name)?.and_then(|text| text.extract().ok()))
     };
     let number = |name: &Bound<'_, PyString>| -> PyResult<Option<i64>> {
-        Ok(lookup::optional(value, name)?.and_then(|number| number.extract().ok()))
+        Ok(getattr::getattr_opt(value, name)?.and_then(|number| number.extract().ok()))
     };
     // `torch.device`.
     if let Some(kind) = text(intern!(py, "type"))?
-        && let Some(index) = lookup::optional(value, intern!(py, "index"))?
+        && let Some(index) = getattr::getattr_opt(value, intern!(py, "index"))?
         && let Ok(index) = index.extract::<Option<i64>>()
     {
         let number = match index {
@@ -98,7 +98,7 @@ pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>>
         return named(kind, local.unwrap_or(id)).map(Some);
     }
     // A `cupy.cuda.Device`. Other libraries number other things by `id`.
-    let module = lookup::on_type(&value.get_type(), intern!(py, "__module__"));
+    let module = getattr::on_type(&value.get_type(), intern!(py, "__module__"));
     let module = module.and_then(|module| module.extract::<String>().ok());
     if module.is_some_and(|module| module.split('.').next() == Some("cupy"))
         && let Some(id) = number(intern!(py, "id"))?
@@ -115,7 +115,7 @@ fn named(kind: &str, number: i64) -> PyResult<Device> {
 
 /// What PyTorch means by "cuda" without a number: its current device, the first one until it has used any.
 fn current_of_torch(py: Python<'_>) -> PyResult<i64> {
-    let Some(torch) = read::loaded(py, "torch")? else { return Ok(0) };
+    let Some(torch) = import::loaded(py, "torch")? else { return Ok(0) };
     let cuda = torch.getattr(intern!(py, "cuda"))?;
     if !cuda.call_method0(intern!(py, "is_initialized"))?.is_truthy()? {
         return Ok(0);

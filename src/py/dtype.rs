@@ -13,8 +13,8 @@ use pyo3::types::PyString;
 
 use super::args::shown;
 use super::errors::Kind;
+use super::import::require_numpy;
 use super::nearest::did_you_mean;
-use super::read::require_numpy;
 use crate::dtype::DType;
 use crate::layout::Extents;
 

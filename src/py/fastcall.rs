@@ -232,6 +232,6 @@ pub(super) fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'p
 /// Lets PyO3 know that this thread is attached, which the functions here don't do otherwise: it takes longer than the
 /// shortest of them. What PyO3 owns without knowing that, such as errors that nobody wants, it puts aside until it does:
 /// whoever drops such a thing and succeeds has to call this, or memory grows from call to call.
-pub(super) fn settle() {
+pub(super) fn drop_deferred_references() {
     Python::try_attach(|_| ());
 }

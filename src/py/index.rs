@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::errors::Kind;
 use super::tensor::PyTensor;
-use super::{args, cupy, export, place, read, recycle};
+use super::{args, cupy, export, import, sync};
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -93,7 +93,7 @@ pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
             cupy::with(slf, |array| array.get_item(key))
         };
     };
-    let view = recycle::tensor(py, tensor.view(&index)?)?;
+    let view = PyTensor::create(py, tensor.view(&index)?)?;
     if element && tensor.descriptor().device().is_host_readable() {
         return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
     }
@@ -117,7 +117,7 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     // Before the value is read: a key may run code that changes it.
     let index = parse(tensor.descriptor(), key)?.map(|Basic { index, .. }| index);
     let selected = index.map(|index| tensor.view(&index)).transpose()?;
-    let array = match read::value(value, tensor.descriptor().device()) {
+    let array = match import::value(value, tensor.descriptor().device()) {
         Ok(array) => array,
         Err(error) if Kind::DType.is(py, &error) => None,
         Err(error) => return Err(error),
@@ -192,7 +192,7 @@ fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
 
 /// Whether a value is a tensor, or a storage that has two.
 fn is_ours(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(value.cast_exact::<PyTensor>().is_ok() || read::is_pair(value)?)
+    Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
 }
 
 /// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
@@ -209,7 +209,7 @@ fn set_on_device(
     let Some(selected) = selected else {
         // It reads what we have read; of the object itself it would ask to write.
         let value = match array {
-            Some(array) if array.descriptor().device().is_cuda() => recycle::tensor(py, array.clone())?.into_any(),
+            Some(array) if array.descriptor().device().is_cuda() => PyTensor::create(py, array.clone())?.into_any(),
             Some(array) => export::numpy::view(py, array)?.into_any(),
             None => value.clone(),
         };
@@ -221,7 +221,7 @@ fn set_on_device(
         Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
         Some(array) => {
             // Elements are converted by the host.
-            let host = place::to(py, array, Device::CPU, None)?;
+            let host = sync::to(py, array, Device::CPU, None)?;
             if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
                 host
             } else {
@@ -255,7 +255,7 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // with NumPy.
     let assign = || unsafe { to.assign(from) };
     // To let others run takes longer than to copy a little, but not than to wait for a device.
-    let little = to.descriptor().nbytes() < DETACHED_FROM && !place::is_of_others(to) && !place::is_of_others(from);
+    let little = to.descriptor().nbytes() < DETACHED_FROM && !sync::is_of_others(to) && !sync::is_of_others(from);
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),

@@ -9,8 +9,8 @@ use super::args;
 use super::attributes;
 use super::descriptor::PyDescriptor;
 use super::errors::Kind;
-use super::lookup;
-use super::read::{self, Interface, Key, Name, Seen};
+use super::getattr;
+use super::import::{self, ImportCache, Interface, Key, Name};
 use super::tensor::PyTensor;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -18,7 +18,7 @@ use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::tensor::Tensor;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(read::attribute(object, name)?.filter(|value| !value.is_none()))
+    Ok(import::attribute(object, name)?.filter(|value| !value.is_none()))
 }
 
 /// An attribute that may be a value or a method that returns it.
@@ -98,8 +98,8 @@ fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
 
 /// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
 fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
-    if read::is_field(object)? {
-        return read::field_origin(object);
+    if import::is_field(object)? {
+        return import::field_origin(object);
     }
     let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
     for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
@@ -159,7 +159,7 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = item.py();
     let is_number = [intern!(py, "__float__"), intern!(py, "__complex__"), intern!(py, "__index__")]
         .into_iter()
-        .any(|name| lookup::on_type(&item.get_type(), name).is_some());
+        .any(|name| getattr::on_type(&item.get_type(), name).is_some());
     if is_number || item.is_none() || item.is_instance_of::<PyBytes>() {
         return Err(args::not_a_label(source, item));
     }
@@ -183,33 +183,33 @@ impl Labels {
     /// what reading the object has come across.
     pub(super) fn find<'py>(
         object: &Bound<'py, PyAny>,
-        seen: &Seen<'py>,
+        cache: &ImportCache<'py>,
         dims: Option<Dims>,
         origin: Option<Extents>,
     ) -> PyResult<Labels> {
         if let Some(labels) = Labels::ours(object) {
             return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
         }
-        if let Some(inner) = seen.inner.get()
-            && read::is_pair(object)?
+        if let Some(inner) = cache.inner.get()
+            && import::is_pair(object)?
         {
             // It is labelled as its sides are.
-            return Labels::find(&inner.array, &inner.seen, dims, origin);
+            return Labels::find(&inner.array, &inner.cache, dims, origin);
         }
-        let interface = match seen.interface.get() {
+        let interface = match cache.interface.get() {
             Some(interface) => interface,
             None => {
-                let interface = Interface::of(object, seen.device)?;
-                seen.interface.get_or_init(|| interface)
+                let interface = Interface::of(object, cache.device)?;
+                cache.interface.get_or_init(|| interface)
             }
         };
         let (dims_given, origin_given) = (dims.is_some(), origin.is_some());
         let dims = if dims_given { dims } else { stated_dims(object, interface)? };
         let origin = if origin_given { origin } else { stated_origin(object, dims.as_ref())? };
         let labels = Labels { dims, origin, halo: stated_halo(interface)? };
-        let Some(inner) = seen.inner.get() else { return Ok(labels) };
+        let Some(inner) = cache.inner.get() else { return Ok(labels) };
         // What was given need not be looked for.
-        let inside = Labels::find(&inner.array, &inner.seen, labels.dims.clone().filter(|_| dims_given), None)?;
+        let inside = Labels::find(&inner.array, &inner.cache, labels.dims.clone().filter(|_| dims_given), None)?;
         labels.over(inside)
     }
 
@@ -259,7 +259,7 @@ impl Labels {
 
 /// What the object states, looked for as if nothing were known of it yet.
 pub(super) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Labels> {
-    Labels::find(object, &Seen::default(), None, None)
+    Labels::find(object, &ImportCache::default(), None, None)
 }
 
 /// Return the labels of an array's dimensions in index order, from wherever the object states them.
@@ -346,7 +346,7 @@ fn get_origin<'py>(
         return PyTuple::new(py, tensor.get().0.origin()).map(Some);
     }
     let stated = |object: &Bound<'py, PyAny>| {
-        let Labels { origin, halo, .. } = Labels::find(object, &Seen::default(), None, None)?;
+        let Labels { origin, halo, .. } = Labels::find(object, &ImportCache::default(), None, None)?;
         Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
     };
     let origin = match stated_anywhere(obj, stated)? {
@@ -363,7 +363,7 @@ fn stated_anywhere<'py, T>(
 ) -> PyResult<Option<T>> {
     match stated(object)? {
         Some(found) => Ok(Some(found)),
-        None => read::inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
+        None => import::inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
     }
 }
 

@@ -12,33 +12,33 @@ mod device;
 mod dtype;
 mod errors;
 mod export;
-pub(crate) mod extract;
 mod fastcall;
-mod give;
+mod freelist;
+pub(crate) mod from_py;
+mod getattr;
+mod import;
 mod index;
-mod keep;
+mod into_py;
 mod keywords;
 mod labels;
-mod lookup;
 mod nearest;
 mod pickle;
-mod place;
 mod preflight;
 mod preset;
-mod read;
-mod recycle;
+mod py_owner;
 mod saved_error;
 mod signature;
-mod stated;
 mod stream;
+mod sync;
 mod tensor;
 mod threads;
+mod with_metadata;
 
 use pyo3::prelude::*;
 
 /// The compiled part of `dlfield`.
 #[pymodule]
-// `recycle` keeps its lists under the global lock; PyO3 would declare that none is needed.
+// `freelist` keeps its lists under the global lock; PyO3 would declare that none is needed.
 #[pyo3(name = "_native", gil_used = true)]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -48,19 +48,21 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<preset::PyPreset>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<descriptor::PyDescriptor>()?;
-    recycle::install(py)?;
+    freelist::install::<tensor::PyTensor>(py)?;
+    freelist::install::<descriptor::PyDescriptor>(py)?;
+    freelist::install::<signature::PyBound>(py)?;
     arithmetic::install(py)?;
     export::dlpack::install(py)?;
-    export::exchange::install(py)?;
+    export::dlpack_c_exchange::install(py)?;
     alloc::register(module)?;
     preset::register(module)?;
-    read::register(module)?;
+    import::register(module)?;
     export::torch::register(module)?;
     preflight::register(module)?;
     labels::register(module)?;
     pickle::register(module)?;
     signature::register(module)?;
-    stated::register(module)?;
+    with_metadata::register(module)?;
     cuda::register(module)?;
     threads::register(module)
 }

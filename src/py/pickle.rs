@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::tensor::PyTensor;
-use super::{copies, place, recycle};
+use super::{copies, sync};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dims;
@@ -38,11 +38,11 @@ type State = (
 pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
     // Bytes are the host's.
     let (device, readonly) = (tensor.descriptor().device(), tensor.descriptor().is_readonly());
-    let host = if device == Device::CPU { None } else { Some(place::to(py, tensor, Device::CPU, None)?) };
+    let host = if device == Device::CPU { None } else { Some(sync::to(py, tensor, Device::CPU, None)?) };
     let tensor = host.as_ref().unwrap_or(tensor);
     // Between rows there may be bytes of others, or whatever was in the memory: those are left out as zeros.
     let packed = if is_packed(tensor) { tensor.clone() } else { copies::zero_padded(py, tensor)? };
-    let bytes = recycle::tensor(py, bytes_of(&packed)?)?;
+    let bytes = PyTensor::create(py, bytes_of(&packed)?)?;
     let data = if protocol >= 5 {
         py.import(intern!(py, "pickle"))?.getattr(intern!(py, "PickleBuffer"))?.call1((bytes,))?
     } else {
@@ -118,7 +118,7 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<Py
         std::ptr::copy_nonoverlapping(bytes.buf_ptr().cast::<u8>(), tensor.descriptor().ptr(), bytes.len_bytes());
     }
     let device = device.parse()?;
-    let tensor = if device == Device::CPU { tensor } else { place::to(py, &tensor, device, None)? };
+    let tensor = if device == Device::CPU { tensor } else { sync::to(py, &tensor, device, None)? };
     Ok(PyTensor(if readonly { tensor.into_readonly() } else { tensor }))
 }
 

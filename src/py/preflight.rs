@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 
 use super::errors::Kind;
 use super::tensor::PyTensor;
-use super::{args, read};
+use super::{args, import};
 use crate::descriptor::Descriptor;
 use crate::preflight::{self, Preflight, Support, Target, Verdict};
 
@@ -119,19 +119,19 @@ fn of_object(
     if let Some(readonly) = own(obj, wanted)? {
         return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));
     }
-    if let Err(error) = read::refuse_grad(obj) {
+    if let Err(error) = import::refuse_grad(obj) {
         return match Kind::Exchange.is(py, &error) {
             true => Ok(PyPreflight(Preflight::refused(&error.value(py).to_string()))),
             false => Err(error),
         };
     }
     // CuPy is given the side on the device of a storage with two.
-    let on_device = wanted == Target::CuPy && read::is_pair(obj)?;
+    let on_device = wanted == Target::CuPy && import::is_pair(obj)?;
     let near = if on_device { Some(args::device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
-    let found = match read::description(obj, near) {
+    let found = match import::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if Kind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
-        Err(error) if Kind::Exchange.is(py, &error) => match read::own(obj) {
+        Err(error) if Kind::Exchange.is(py, &error) => match import::own(obj) {
             // The producer hands over a copy, which describes something else than the object.
             Ok(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
                 found if found.verdict == Verdict::Impossible => found,

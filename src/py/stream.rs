@@ -8,8 +8,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::keep::Keep;
-use super::{args, lookup};
+use super::py_owner::PyOwner;
+use super::{args, getattr};
 use crate::cuda::Stream;
 use crate::device::Device;
 use crate::memory::cuda::{Kept, with_kept_stream};
@@ -34,7 +34,7 @@ pub(super) enum Asked {
 
 /// The number of a stream, if that is what this is: an integer, or what an object with `__cuda_stream__` says.
 pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    let Some(found) = lookup::optional(value, intern!(value.py(), "__cuda_stream__"))? else {
+    let Some(found) = getattr::getattr_opt(value, intern!(value.py(), "__cuda_stream__"))? else {
         return Ok(value.extract().ok());
     };
     let pair = if found.is_callable() { found.call0()? } else { found };
@@ -52,7 +52,7 @@ pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 
 /// What keeps a stream alive: the object it was given as. A number keeps nothing.
 pub(super) fn kept(value: &Bound<'_, PyAny>) -> Option<Kept> {
-    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(Keep::new(value)) as Kept)
+    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as Kept)
 }
 
 /// A stream of a CUDA device.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::stand_in::StandIn;
+use super::writeback::Writeback;
 use super::{FieldSpec, Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -28,7 +28,7 @@ pub struct Bound<'a> {
 struct Copied {
     field: Box<str>,
     written: bool,
-    copy: StandIn,
+    copy: Writeback,
 }
 
 impl<'a> Bound<'a> {
@@ -50,7 +50,7 @@ impl<'a> Bound<'a> {
     pub(super) fn with_copies(
         signature: &Signature,
         given: &[(&str, &'a Tensor)],
-        filled: impl Fn(&FieldSpec, &Tensor, Descriptor, Device) -> Result<StandIn>,
+        filled: impl Fn(&FieldSpec, &Tensor, Descriptor, Device) -> Result<Writeback>,
     ) -> Result<Bound<'a>> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
         let mut bound = Bound::oriented(signature, &descriptors)?;

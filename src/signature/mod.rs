@@ -9,22 +9,21 @@
 //! be undefined is an error that names the field. What is only slow, another layout, is told by [`Bound::slow`].
 
 mod bound;
-mod error;
 mod fit;
-mod stand_in;
+mod writeback;
 
 use std::sync::Arc;
 
 pub use self::bound::Bound;
 #[cfg(feature = "python")]
 pub(crate) use self::bound::{check_overlap, common_domain};
-pub use self::error::SignatureError;
-pub(crate) use self::stand_in::StandIn;
-use crate::descriptor::{Descriptor, Labels};
+pub(crate) use self::writeback::Writeback;
+use crate::descriptor::{Descriptor, Metadata};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
+pub use crate::error::SignatureError;
 use crate::layout::{Layout, LayoutError, check_len};
 use crate::tensor::Tensor;
 
@@ -64,13 +63,13 @@ pub struct FieldSpec {
     shape: Option<Box<[Option<i64>]>>,
     optional: bool,
     /// What a field without any labels gets.
-    labels: Arc<Labels>,
+    labels: Arc<Metadata>,
 }
 
 impl FieldSpec {
     /// A field that is read, of elements of this type; `dims` are in the order in which the kernel indexes it.
     pub fn new(dtype: DType, dims: Dims) -> FieldSpec {
-        let labels = Labels::plain(dims.clone());
+        let labels = Metadata::plain(dims.clone());
         let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
         FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, labels }
     }
@@ -246,7 +245,7 @@ impl Signature {
     ///
     /// # Errors
     /// As for [`Signature::bind`], also where [`can_cast`](crate::can_cast) does not allow for the element types, for
-    /// written fields both ways; [`crate::OutOfMemory`], and [`ExchangeError::Lent`](crate::ExchangeError::Lent) if another
+    /// written fields both ways; [`crate::OutOfMemory`], and [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another
     /// library was given the memory that has to be copied: [`Signature::bind_or_copy_shared`] copies that.
     ///
     /// # Example
@@ -269,13 +268,13 @@ impl Signature {
     /// # }
     /// ```
     pub fn bind_or_copy<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
-        Bound::with_copies(self, fields, StandIn::filled)
+        Bound::with_copies(self, fields, Writeback::filled)
     }
 
     /// As [`Signature::bind_or_copy`], of memory that others have too.
     ///
     /// # Errors
-    /// As for [`Signature::bind_or_copy`], except [`ExchangeError::Lent`](crate::ExchangeError::Lent).
+    /// As for [`Signature::bind_or_copy`], except [`ExchangeError::Exported`](crate::ExchangeError::Exported).
     ///
     /// # Safety
     /// - Nobody writes to the fields' memory meanwhile; on a device until its current stream has done the work.
@@ -300,7 +299,7 @@ impl Signature {
     pub unsafe fn bind_or_copy_shared<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
         Bound::with_copies(self, fields, |spec, tensor, oriented, device| {
             // SAFETY: passed on from the caller.
-            unsafe { StandIn::filled_shared(spec, tensor, oriented, device) }
+            unsafe { Writeback::filled_shared(spec, tensor, oriented, device) }
         })
     }
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
 use super::device::refuse_brief_memory;
-use super::owner::again;
+use super::owner::retry;
 use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
@@ -68,7 +68,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, [`crate::DTypeError`] if
-    /// [`can_cast`](crate::can_cast) does not allow for the element types, and [`ExchangeError::Lent`] if another library
+    /// [`can_cast`](crate::can_cast) does not allow for the element types, and [`ExchangeError::Exported`] if another library
     /// was given the memory: [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
@@ -187,7 +187,7 @@ impl Tensor {
     /// assert_eq!(unsafe { *field.descriptor().ptr().cast::<f64>() }, 2.5);
     /// ```
     pub unsafe fn fill(&self, element: &[u8]) -> Result<()> {
-        self.reached_by(copy::hand_that_fills(&self.descriptor)?)?;
+        self.before_use_by(copy::fill_executor(&self.descriptor)?)?;
         // SAFETY: passed on from the caller.
         unsafe { copy::fill(&self.descriptor, element, false) }
     }
@@ -204,7 +204,7 @@ impl Tensor {
     /// A copy with the same layout, padding, alignment and labels, in memory of its own that may be written.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`ExchangeError::Lent`] if another library was given the memory:
+    /// As for [`Tensor::empty`], and [`ExchangeError::Exported`] if another library was given the memory:
     /// [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
@@ -253,11 +253,11 @@ impl Tensor {
         let (bytes, alignment) = (place.block_bytes, place.block_alignment);
         let had = || Block::allocate(place.device, bytes, alignment, contents, current_stream(place.device));
         let block = match had() {
-            // What waited for the end of a recording may make room.
-            Err(Error::Memory(_)) if again(usize::MAX) => had()?,
+            // Memory whose release waits for the end of a graph capture may be free by now.
+            Err(Error::Memory(_)) if retry(usize::MAX) => had()?,
             had => had?,
         };
-        let order = block.order();
+        let uses = block.stream_uses();
         // The placement has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);
         let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, &place.shape, &place.strides)?;
@@ -273,7 +273,7 @@ impl Tensor {
         }
         Ok(Tensor {
             descriptor,
-            owner: Owner::block(block, order),
+            owner: Owner::block(block, uses),
             layout: Some(place.layout),
             padding: place.padding,
             alignment_size: place.alignment_size,

@@ -7,23 +7,23 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut};
 
-use super::owner::Alone;
+use super::owner::ExclusiveOwner;
 use super::{Element, Owner, Tensor};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Extents, LayoutError, Spec, is_unshared};
-use crate::memory::cuda::{Order, Stream, enter, is_primary};
+use crate::memory::cuda::{Stream, StreamUses, enter, is_primary};
 use crate::protocol::ExchangeError;
 
 /// A slice that is dropped where its device is the thread's current one, as `cudarc` relies on.
-struct Kept<T> {
+struct OwnedSlice<T> {
     slice: Option<CudaSlice<T>>,
     device: Device,
 }
 
-impl<T> Drop for Kept<T> {
+impl<T> Drop for OwnedSlice<T> {
     fn drop(&mut self) {
         let Some(slice) = self.slice.take() else { return };
         // Without its context the memory is gone already.
@@ -72,9 +72,9 @@ impl Tensor {
         stream.context().check_err().map_err(|error| DeviceError::of_cudarc(device, "cuStreamWaitEvent", error))?;
         let start = std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0));
         drop(entered);
-        let owner = Owner::elements_in_order(
-            Kept { slice: Some(slice), device },
-            Box::new(Order::new(device, handle_of(&stream))),
+        let owner = Owner::elements_freed_after(
+            OwnedSlice { slice: Some(slice), device },
+            Box::new(StreamUses::new(device, handle_of(&stream))),
         );
         let strides = match strides {
             Some(strides) => Extents::from_slice(strides),
@@ -132,27 +132,27 @@ impl Tensor {
         if !owner.is_exclusive() {
             return Err(ExchangeError::Shared.into());
         }
-        if let Some(order) = owner.order() {
-            // On errors the owner goes, in its order.
-            order.settle()?;
-            order.precede(device, handle_of(stream))?;
+        if let Some(uses) = owner.stream_uses() {
+            // On an error the owner is dropped, after the work of its streams.
+            uses.wait_before_free()?;
+            uses.precede(device, handle_of(stream))?;
         }
-        let (alone, order) = owner.into_alone().ok_or(ExchangeError::Shared)?;
-        match alone {
-            Alone::Elements(elements) => match elements.downcast::<Kept<T>>() {
+        let (exclusive, uses) = owner.into_exclusive().ok_or(ExchangeError::Shared)?;
+        match exclusive {
+            ExclusiveOwner::Elements(elements) => match elements.downcast::<OwnedSlice<T>>() {
                 Ok(mut kept) if kept.slice.as_ref().is_some_and(|slice| slice.len() == count) => {
                     kept.slice.take().ok_or_else(|| gaps().into())
                 }
                 Ok(kept) => {
-                    drop(Owner::of_alone(Alone::Elements(kept), order));
+                    drop(Owner::from_exclusive(ExclusiveOwner::Elements(kept), uses));
                     Err(gaps().into())
                 }
                 Err(other) => {
-                    drop(Owner::of_alone(Alone::Elements(other), order));
+                    drop(Owner::from_exclusive(ExclusiveOwner::Elements(other), uses));
                     Err(ExchangeError::Shared.into())
                 }
             },
-            Alone::Block(block) if block.cuda_base() == Some(start) => {
+            ExclusiveOwner::Block(block) if block.cuda_base() == Some(start) => {
                 let _entered = enter(device)?;
                 // What `cudarc` is about to make for the slice, and would panic about: if there are two now there are then.
                 for event in [stream.context().new_event(None), stream.context().new_event(None)] {
@@ -163,8 +163,8 @@ impl Tensor {
                 // which nobody else has.
                 Ok(unsafe { stream.upgrade_device_ptr(start as u64, count) })
             }
-            Alone::Block(block) => {
-                drop(Owner::of_alone(Alone::Block(block), order));
+            ExclusiveOwner::Block(block) => {
+                drop(Owner::from_exclusive(ExclusiveOwner::Block(block), uses));
                 Err(gaps().into())
             }
         }
@@ -196,8 +196,8 @@ impl Tensor {
             return Err(DTypeError::Unlike { found: self.descriptor.dtype().name(), wanted: T::DTYPE.name() }.into());
         }
         check_device(&self.descriptor, device)?;
-        if let Some(order) = self.owner.order() {
-            order.join_kept(device, handle_of(stream), stream.clone())?;
+        if let Some(uses) = self.owner.stream_uses() {
+            uses.record_kept_stream(device, handle_of(stream), stream.clone())?;
         }
         Ok(CudaView { tensor: self, elements: PhantomData })
     }

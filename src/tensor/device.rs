@@ -3,11 +3,11 @@
 #![allow(unsafe_code, reason = "what is copied is memory that others may have")]
 
 use super::Tensor;
-use crate::copy::{self, Hand};
+use crate::copy::{self, Executor};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::{Stream, current_stream, is_available, refuse_recording, synchronize};
+use crate::memory::cuda::{Stream, current_stream, error_if_capturing, is_available, synchronize};
 use crate::protocol::ExchangeError;
 
 /// Refuses memory for a while where the work of a device's current stream is recorded: it would be gone when that is run.
@@ -15,7 +15,7 @@ use crate::protocol::ExchangeError;
 /// # Errors
 /// [`DeviceError::Capturing`], [`DeviceError::Driver`].
 pub(crate) fn refuse_brief_memory(device: Device) -> Result<()> {
-    if device.is_of_cuda() && is_available() { refuse_recording(device, current_stream(device)) } else { Ok(()) }
+    if device.is_of_cuda() && is_available() { error_if_capturing(device, current_stream(device)) } else { Ok(()) }
 }
 
 impl Tensor {
@@ -80,11 +80,11 @@ impl Tensor {
             return Ok(Some(self.clone()));
         }
         if self.is_of_host_and_devices() && device == Device::CPU {
-            self.reached_by(Hand::Host)?;
+            self.before_use_by(Executor::Host)?;
         } else if self.is_of_host_and_devices() && device.is_cuda() {
             // Nothing else asks whether there is such a device.
             Stream::new(device, current_stream(device).handle())?;
-            self.reached_by(Hand::Device(device))?;
+            self.before_use_by(Executor::Device(device))?;
         } else if copy == Some(false) {
             let reason = format!("the memory is on {here}, which {device} does not reach");
             return Err(ExchangeError::NeedsCopy { reason }.into());
@@ -98,7 +98,7 @@ impl Tensor {
 
     /// Whether the memory is the host's, and no device reaches it.
     pub(crate) fn is_of_host_alone(&self) -> bool {
-        self.descriptor.device() == Device::CPU && self.owner.order().is_none()
+        self.descriptor.device() == Device::CPU && self.owner.stream_uses().is_none()
     }
 
     /// Whether the memory is pinned or managed, so that the host and devices reach it.
@@ -115,46 +115,48 @@ impl Tensor {
         from: &Tensor,
         write: unsafe fn(&Descriptor, &Descriptor) -> Result<()>,
     ) -> Result<()> {
-        let (writer, reader) = copy::hands(&self.descriptor, &from.descriptor)?;
-        self.reached_by(writer)?;
-        from.reached_by(reader)?;
+        let (writer, reader) = copy::executors(&self.descriptor, &from.descriptor)?;
+        self.before_use_by(writer)?;
+        from.before_use_by(reader)?;
         // SAFETY: passed on from the caller.
         let written = unsafe { write(&self.descriptor, &from.descriptor) };
-        let left = self.left_by(writer).and(from.left_by(reader));
+        let left = self.after_use_by(writer).and(from.after_use_by(reader));
         written.and(left)
     }
 
-    /// Puts what a hand does next with the memory after the work of those that were told of it.
-    pub(crate) fn reached_by(&self, hand: Hand) -> Result<()> {
-        let order = self.owner.order();
-        if order.is_none() && !self.is_of_host_and_devices() || self.descriptor.size() == 0 {
+    /// Orders the next work of an executor on the memory after the work of the streams that use it.
+    pub(crate) fn before_use_by(&self, executor: Executor) -> Result<()> {
+        let uses = self.owner.stream_uses();
+        if uses.is_none() && !self.is_of_host_and_devices() || self.descriptor.size() == 0 {
             return Ok(());
         }
-        let device = match hand {
-            Hand::Host => self.descriptor.device(),
-            Hand::Device(device) => device,
+        let device = match executor {
+            Executor::Host => self.descriptor.device(),
+            Executor::Device(device) => device,
         };
         let stream = current_stream(device);
-        // The legacy stream would wait for blocking ones, and nothing waits for those that are recorded.
-        if stream == Stream::LEGACY && hand != Hand::Host {
-            refuse_recording(device, stream)?;
+        // The legacy stream would wait for blocking ones, which fails while one of them is captured.
+        if stream == Stream::LEGACY && executor != Executor::Host {
+            error_if_capturing(device, stream)?;
         }
-        match (hand, order) {
-            (Hand::Host, Some(order)) => order.finish(),
-            (Hand::Device(_), Some(order)) => order.join(device, stream),
-            // Without a driver nobody is at work.
-            (Hand::Host, None) if !is_available() => Ok(()),
-            (Hand::Host, None) => synchronize(device, stream),
-            // Somebody will have to wait: see `left_by`.
-            (Hand::Device(_), None) => refuse_recording(device, stream),
+        match (executor, uses) {
+            (Executor::Host, Some(uses)) => uses.finish(),
+            (Executor::Device(_), Some(uses)) => uses.record_stream(device, stream),
+            // Without a driver no device is at work.
+            (Executor::Host, None) if !is_available() => Ok(()),
+            (Executor::Host, None) => synchronize(device, stream),
+            // `after_use_by` will have to wait, which a capture rules out.
+            (Executor::Device(_), None) => error_if_capturing(device, stream),
         }
     }
 
-    /// Waits for work on memory whose owner does not know who is at work on it, as it may be gone with this tensor.
-    fn left_by(&self, hand: Hand) -> Result<()> {
-        match hand {
-            Hand::Device(device)
-                if self.owner.order().is_none() && self.is_of_host_and_devices() && self.descriptor.size() > 0 =>
+    /// Waits for the work of a device on memory whose owner records no streams: it may be freed with this tensor.
+    fn after_use_by(&self, executor: Executor) -> Result<()> {
+        match executor {
+            Executor::Device(device)
+                if self.owner.stream_uses().is_none()
+                    && self.is_of_host_and_devices()
+                    && self.descriptor.size() > 0 =>
             {
                 synchronize(device, current_stream(device))
             }

@@ -10,7 +10,7 @@ use super::{Owner, Tensor};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::{Order, current_stream};
+use crate::memory::cuda::{StreamUses, current_stream};
 use crate::protocol::{ExchangeError, dlpack};
 
 /// As [`Tensor::from_managed`], in place: describes what the managed tensor says and returns the owner that will
@@ -18,7 +18,7 @@ use crate::protocol::{ExchangeError, dlpack};
 ///
 /// # Safety
 /// - As for [`Tensor::from_managed`].
-pub(crate) unsafe fn take_over<M: ManagedTensorBase>(
+pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     managed: Managed<M>,
     descriptor: &mut Descriptor,
 ) -> Result<Owner> {
@@ -37,8 +37,8 @@ fn in_order(owner: Owner, device: Device) -> Owner {
     if !device.is_of_cuda() {
         return owner;
     }
-    match Order::of_import(device, current_stream(device)) {
-        Ok(order) => owner.in_order(order),
+    match StreamUses::of_import(device, current_stream(device)) {
+        Ok(uses) => owner.freed_after(uses),
         Err(_) => owner,
     }
 }
@@ -159,7 +159,7 @@ impl Tensor {
     pub unsafe fn from_managed<M: ManagedTensorBase>(managed: Managed<M>) -> Result<Tensor> {
         let mut descriptor = Descriptor::BLANK;
         // SAFETY: passed on from the caller.
-        let owner = unsafe { take_over(managed, &mut descriptor) }?;
+        let owner = unsafe { consume_managed(managed, &mut descriptor) }?;
         let owner = in_order(owner, descriptor.device());
         // SAFETY: the caller's word for the memory is what this asks for.
         Ok(unsafe { Tensor::from_parts(descriptor, owner) })

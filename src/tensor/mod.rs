@@ -6,6 +6,7 @@ mod broadcast;
 mod cudarc;
 mod device;
 mod element;
+mod index;
 mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
@@ -17,10 +18,10 @@ mod work;
 pub use cudarc::CudaView;
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
+pub use index::{Index, IndexError};
 #[cfg(feature = "python")]
-pub(crate) use managed::take_over;
+pub(crate) use managed::consume_managed;
 pub use owner::Owner;
-pub use view::{Index, IndexError};
 
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -222,7 +223,7 @@ impl Tensor {
         }
     }
 
-    /// Order of the strides.
+    /// StreamUses of the strides.
     ///
     /// # Example
     /// ```

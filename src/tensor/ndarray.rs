@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
 
 use super::{Element, Owner, Tensor};
-use crate::copy::Hand;
+use crate::copy::Executor;
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::{DType, DTypeError};
@@ -52,7 +52,7 @@ impl Tensor {
     /// # Errors
     /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another type of elements or number of dimensions,
     /// [`DeviceError::NotHostReadable`], [`LayoutError::Unaligned`], [`DTypeError::NotBool`] for bools that are none, and
-    /// [`ExchangeError::Lent`] if another library has the memory.
+    /// [`ExchangeError::Exported`] if another library has the memory.
     ///
     /// # Example
     /// ```
@@ -66,7 +66,7 @@ impl Tensor {
     /// ```
     pub fn into_array<T: Element, D: Dimension>(mut self) -> Result<Array<T, D>> {
         self.owner.clear_exported();
-        self.reached_by(Hand::Host)?;
+        self.before_use_by(Executor::Host)?;
         let (descriptor, mut taken) = (&self.descriptor, None);
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
             // SAFETY: the tensor keeps its memory, and nobody else has it.
@@ -112,7 +112,7 @@ impl Tensor {
         }
         self.owner.clear_exported();
         self.descriptor.check_writable("readonly")?;
-        self.reached_by(Hand::Host)?;
+        self.before_use_by(Executor::Host)?;
         // SAFETY: the tensor keeps its memory, and nobody else has it.
         unsafe {
             check::<T, D>(&self.descriptor)?;
@@ -141,7 +141,7 @@ impl Tensor {
     /// assert_eq!(one.unwrap(), other.unwrap());
     /// ```
     pub unsafe fn array_view<T: Element, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>> {
-        self.reached_by(Hand::Host)?;
+        self.before_use_by(Executor::Host)?;
         // SAFETY: the tensor keeps its memory; that nobody writes is the caller's word.
         unsafe {
             check::<T, D>(&self.descriptor)?;
@@ -236,7 +236,7 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
         return Err(LayoutError::Unaligned { address, wanted: align_of::<T>() }.into());
     }
     if T::DTYPE == DType::BOOL {
-        settle(field.ptr());
+        freeze(field.ptr());
         // SAFETY: as the caller says; a byte may hold anything.
         let bytes = unsafe { view::<u8, ndarray::IxDyn>(field) };
         // Any other byte in a bool is undefined behaviour.
@@ -254,7 +254,7 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
 /// - For as long as the view lives the elements are readable, and nobody writes to them.
 pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayView<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
-    settle(geometry.lowest);
+    freeze(geometry.lowest);
     // SAFETY: a descriptor is validated, so every element lies where shape and strides say, counted from the lowest one; the
     // rest is passed on from the caller.
     inverted(unsafe { ArrayView::from_shape_ptr(geometry.shape, geometry.lowest) }, field)
@@ -266,7 +266,7 @@ pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> A
 /// - As for [`view`], [`Descriptor::check_writable`] has nothing against it either, and nobody else reads the elements.
 pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayViewMut<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
-    settle(geometry.lowest);
+    freeze(geometry.lowest);
     // SAFETY: as above.
     inverted(unsafe { ArrayViewMut::from_shape_ptr(geometry.shape, geometry.lowest) }, field)
 }
@@ -315,7 +315,7 @@ fn inverted<S: ndarray::RawData, D: Dimension>(
 /// undefined behaviour, though any bytes are good numbers. Code that the compiler cannot look into may have written them:
 /// this is what `freeze` will be for, once Rust has it.
 #[inline]
-fn settle<T>(start: *mut T) {
+fn freeze<T>(start: *mut T) {
     #[cfg(not(miri))]
     // SAFETY: it does nothing.
     unsafe {

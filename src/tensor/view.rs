@@ -1,65 +1,9 @@
 //! Views: other descriptors of the same memory.
 
-use super::Tensor;
+use super::{Index, IndexError, Tensor};
 use crate::dims::DimsError;
 use crate::error::Result;
 use crate::layout::{Extents, Halo};
-
-/// What a view takes of one dimension.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Index {
-    /// One position; negative ones count from the end. The dimension and its label are dropped.
-    At(i64),
-    /// `len` positions from `start`, `step` apart; the dimension keeps its label.
-    Range {
-        /// First position.
-        start: i64,
-        /// Number of positions.
-        len: i64,
-        /// Distance, not 0; negative ones go backwards.
-        step: i64,
-    },
-    /// All positions.
-    All,
-}
-
-/// What is wrong with an index.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum IndexError {
-    /// More entries than dimensions.
-    #[error("index: {got} entries for {ndim} dimensions; allowed are at most {ndim}")]
-    TooMany {
-        /// Entries given.
-        got: usize,
-        /// Number of dimensions.
-        ndim: usize,
-    },
-    /// A position outside the field.
-    #[error("index: {got} at axis {axis} of extent {extent}; allowed is -{extent} to {extent} - 1")]
-    OutOfBounds {
-        /// The dimension.
-        axis: usize,
-        /// The position.
-        got: i64,
-        /// Its extent.
-        extent: i64,
-    },
-    /// A range that leaves the field or stands still.
-    #[error("index: range of {len} from {start} by {step} at axis {axis} of extent {extent} leaves the field")]
-    Range {
-        /// The dimension.
-        axis: usize,
-        /// First position.
-        start: i64,
-        /// Number of positions.
-        len: i64,
-        /// Distance.
-        step: i64,
-        /// Its extent.
-        extent: i64,
-    },
-}
 
 impl Tensor {
     /// The part of the field that an index selects; dimensions not mentioned are kept whole.

@@ -19,14 +19,14 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Spec, Tensor, cuda::Stream};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
-    /// field.hand_over(Stream::LEGACY).unwrap();
+    /// field.make_stream_wait(Stream::LEGACY).unwrap();
     /// let managed = field.to_versioned(false).unwrap();
     /// ```
-    pub fn hand_over(&self, to: Stream) -> Result<()> {
+    pub fn make_stream_wait(&self, to: Stream) -> Result<()> {
         let device = self.descriptor.device();
         let from = current_stream(device);
-        match self.owner.order() {
-            Some(order) => order.hand_over(device, from, to),
+        match self.owner.stream_uses() {
+            Some(uses) => uses.make_stream_wait(device, from, to),
             None if device.is_of_cuda() => wait((device, to), (device, from)),
             None => Ok(()),
         }

@@ -100,7 +100,7 @@ fn memory_of_both_that_is_handed_to_a_stream_of_any_device_is_waited_for_there()
             for number in 0..device_count().min(2) {
                 let shared = zeros(place);
                 let stream = OwnStream::new(Device::cuda(u16::try_from(number).unwrap()));
-                shared.hand_over(stream.stream).unwrap();
+                shared.make_stream_wait(stream.stream).unwrap();
                 write_in(&stream, &shared);
                 drop(stream);
                 drop(shared);
@@ -114,7 +114,7 @@ fn a_new_stream_under_an_old_handle_comes_after_the_allocation() {
     on_cuda_with_old_handles(|| {
         let (ours, theirs) = (OwnStream::new(GPU), OwnStream::new(GPU));
         let field = zeros_in(ours.stream, 64);
-        with_stream(GPU, ours.stream, || field.hand_over(theirs.stream)).unwrap();
+        with_stream(GPU, ours.stream, || field.make_stream_wait(theirs.stream)).unwrap();
         let next = replaced(theirs);
         fill_in(&next, &field);
         drop(field);
@@ -164,11 +164,11 @@ fn the_work_of_a_stream_whose_handle_is_anothers_is_waited_for() {
         for told_again in [false, true] {
             let (ours, theirs) = (OwnStream::new(GPU), OwnStream::new(GPU));
             let field = zeros_in(ours.stream, 64);
-            with_stream(GPU, ours.stream, || field.hand_over(theirs.stream)).unwrap();
+            with_stream(GPU, ours.stream, || field.make_stream_wait(theirs.stream)).unwrap();
             write_in(&theirs, &field);
             let next = replaced(theirs);
             if told_again {
-                with_stream(GPU, ours.stream, || field.hand_over(next.stream)).unwrap();
+                with_stream(GPU, ours.stream, || field.make_stream_wait(next.stream)).unwrap();
             }
             drop(field);
             drop((ours, next));
@@ -182,7 +182,7 @@ fn the_host_waits_for_a_stream_whose_handle_is_anothers() {
         for place in SHARED {
             let shared = zeros(place);
             let theirs = OwnStream::new(GPU);
-            shared.hand_over(theirs.stream).unwrap();
+            shared.make_stream_wait(theirs.stream).unwrap();
             write_in(&theirs, &shared);
             let next = replaced(theirs);
             let host = shared.to_device(Device::CPU, None).unwrap();
@@ -203,7 +203,7 @@ fn memory_that_many_streams_of_one_handle_were_told_of_goes_as_quickly() {
         let field = zeros_in(ours.stream, 64);
         let mut theirs = OwnStream::new(GPU);
         for _ in 0..100 {
-            with_stream(GPU, ours.stream, || field.hand_over(theirs.stream)).unwrap();
+            with_stream(GPU, ours.stream, || field.make_stream_wait(theirs.stream)).unwrap();
             theirs = replaced(theirs);
         }
         let calls = double.count("calls");

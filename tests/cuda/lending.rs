@@ -69,7 +69,7 @@ fn memory_goes_out_while_a_copy_of_it_lets_others_go_to_make_room() {
 
 fn is_lent<T>(result: Result<T>) -> bool {
     match result {
-        Err(Error::Exchange(ExchangeError::Lent)) => true,
+        Err(Error::Exchange(ExchangeError::Exported)) => true,
         Err(Error::Signature(SignatureError::Field { source, .. })) => is_lent::<T>(Err(*source)),
         _ => false,
     }

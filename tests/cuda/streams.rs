@@ -36,7 +36,7 @@ fn the_default_stream_of_one_thread_is_handed_to_that_of_another() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let stream = CudaContext::new(0).unwrap().per_thread_stream();
-                with_stream(GPU, Stream::PER_THREAD, || field.hand_over(Stream::PER_THREAD)).unwrap();
+                with_stream(GPU, Stream::PER_THREAD, || field.make_stream_wait(Stream::PER_THREAD)).unwrap();
                 write_in(&stream, &field);
                 stream.synchronize().unwrap();
             });
@@ -89,12 +89,12 @@ fn what_came_from_another_library_is_handed_on() {
     on_cuda(|| {
         let (ours, theirs) = (new_stream(0), new_stream(0));
         let field = zeros_in(of(&ours), 1024);
-        field.hand_over(of(&ours)).unwrap();
+        field.make_stream_wait(of(&ours)).unwrap();
         // SAFETY: the struct is this library's own.
         let imported =
             with_stream(GPU, of(&ours), || unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) });
         let imported = imported.unwrap();
-        with_stream(GPU, of(&ours), || imported.hand_over(of(&theirs))).unwrap();
+        with_stream(GPU, of(&ours), || imported.make_stream_wait(of(&theirs))).unwrap();
         write_in(&theirs, &imported);
         drop((field, imported));
     });
@@ -106,10 +106,10 @@ fn a_view_of_the_host_comes_after_work_of_devices() {
         for device in [Device::CUDA_MANAGED, Device::CUDA_HOST] {
             let theirs = new_stream(0);
             let mut field = Tensor::zeros(&Spec::new(&[4], DType::U8).device(device)).unwrap();
-            field.hand_over(of(&theirs)).unwrap();
+            field.make_stream_wait(of(&theirs)).unwrap();
             write_in(&theirs, &field);
             assert_eq!(field.array_view_mut::<u8, Ix1>().unwrap().to_vec(), [1; 4], "{device}");
-            field.hand_over(of(&theirs)).unwrap();
+            field.make_stream_wait(of(&theirs)).unwrap();
             write_in(&theirs, &field);
             drop(field);
         }
@@ -168,10 +168,10 @@ fn memory_is_handed_to_a_recording_after_it_was_written() {
         let (ours, theirs) = (new_stream(0), new_stream(0));
         let field = zeros_in(of(&ours), 1024);
         record(&theirs, THREAD_LOCAL);
-        with_stream(GPU, of(&ours), || field.hand_over(of(&theirs))).unwrap();
+        with_stream(GPU, of(&ours), || field.make_stream_wait(of(&theirs))).unwrap();
         write_in(&theirs, &field);
         // The other way would draw the stream into the graph.
-        let refused = with_stream(GPU, of(&theirs), || field.hand_over(of(&ours)));
+        let refused = with_stream(GPU, of(&theirs), || field.make_stream_wait(of(&ours)));
         assert!(is_capturing(refused));
         let graph = recorded(&theirs);
         graph.launch().unwrap();
@@ -210,7 +210,7 @@ fn what_a_blocking_stream_records_is_not_waited_for_by_the_legacy_one() {
         let graph = stream.record(|| {
             // SAFETY: nobody else has the fields.
             assert!(is_capturing(unsafe { before.fill(&[1; 8]) }));
-            assert!(is_capturing(with_stream(GPU, stream.stream, || told.hand_over(Stream::LEGACY))));
+            assert!(is_capturing(with_stream(GPU, stream.stream, || told.make_stream_wait(Stream::LEGACY))));
             assert!(is_capturing(dlfield::cuda::synchronize(GPU, Stream::LEGACY)));
             drop(zeros_in(Stream::LEGACY, 8));
         });

@@ -69,11 +69,11 @@ proptest! {
         let again = Tensor::empty(&spec).unwrap().spec();
         let (place, again) = (spec.place().unwrap(), again.place().unwrap());
         // An aligned index of zeros is the same as none.
-        let index = |place: &dlfield::Placement| {
+        let index = |place: &dlfield::AllocationLayout| {
             place.aligned_index.as_deref().filter(|index| index.iter().any(|at| *at != 0)).map(<[i64]>::to_vec)
         };
         prop_assert_eq!(index(&place), index(&again));
-        let plain = |place| format!("{:?}", dlfield::Placement { aligned_index: None, ..place });
+        let plain = |place| format!("{:?}", dlfield::AllocationLayout { aligned_index: None, ..place });
         prop_assert_eq!(plain(place), plain(again));
     }
 }

@@ -127,12 +127,12 @@ fn what_somebody_else_has_is_copied() {
 
 #[test]
 fn what_was_lent_is_read_in_unsafe_code_only() {
-    let lent = |result: dlfield::Result<Tensor>| matches!(result, Err(Error::Exchange(ExchangeError::Lent)));
+    let lent = |result: dlfield::Result<Tensor>| matches!(result, Err(Error::Exchange(ExchangeError::Exported)));
     let field = Tensor::from(vec![1.0f64, 2.0]);
     assert!(!lent(field.copy()));
     let exported = field.to_versioned(false).unwrap();
     assert!(lent(field.copy()) && lent(Tensor::copy_of(&Spec::new(&[2], DType::F32), &field)));
-    assert!(matches!(field.clone().into_array::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Lent))));
+    assert!(matches!(field.clone().into_array::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Exported))));
     // SAFETY: nothing is done with what was exported.
     let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
     assert_eq!(by_address(&copy), [1.0, 2.0]);

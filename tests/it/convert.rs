@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::casts::{cast, specials};
-use crate::laid::{Laid, Side, side};
+use crate::layouts::{LaidOut, Side, side};
 use crate::naive::indices;
 use crate::strategies::config;
 
@@ -38,7 +38,7 @@ fn pairs() -> Vec<(DType, DType)> {
 
 /// Converts one field into another, repeating where an extent is 1, and holds all bytes of the destination against the
 /// oracle's.
-fn check(mut from: Laid, mut to: Laid) {
+fn check(mut from: LaidOut, mut to: LaidOut) {
     let mut expected = to.bytes.clone();
     let inside =
         |index: &[i64]| index.iter().zip(&from.shape).map(|(at, extent)| *at.min(&(extent - 1))).collect::<Vec<_>>();
@@ -87,7 +87,7 @@ fn shape() -> impl Strategy<Value = Vec<i64>> {
 }
 
 /// Two sides, one of which is repeated in some dimensions.
-fn case() -> impl Strategy<Value = (Laid, Laid)> {
+fn case() -> impl Strategy<Value = (LaidOut, LaidOut)> {
     (shape(), select(pairs()), vec(any::<u8>(), 61)).prop_flat_map(|(shape, (from, to), raw)| {
         let ndim = shape.len();
         (side(ndim), side(ndim), vec(prop::bool::weighted(0.85), ndim)).prop_map(move |(source, destination, kept)| {
@@ -98,7 +98,7 @@ fn case() -> impl Strategy<Value = (Laid, Laid)> {
 }
 
 /// Elements from the start, also between those of the field.
-fn filled(mut field: Laid, raw: &[u8]) -> Laid {
+fn filled(mut field: LaidOut, raw: &[u8]) -> LaidOut {
     let first = field.start % field.dtype.itemsize();
     let all = field.bytes.len();
     field.bytes.truncate(first);

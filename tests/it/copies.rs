@@ -7,12 +7,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::laid::{CANARY, Laid, Side, side};
+use crate::layouts::{CANARY, LaidOut, Side, side};
 use crate::naive::{indices, offset, wide};
 use crate::strategies::config;
 
 /// Assigns, and checks every byte of the destination's memory.
-fn check(mut to: Laid, mut from: Laid) {
+fn check(mut to: LaidOut, mut from: LaidOut) {
     from.number();
     let wanted: Vec<Vec<u8>> =
         from.places().map(|place| from.bytes[place..place + from.dtype.itemsize()].to_vec()).collect();

@@ -10,7 +10,7 @@ use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensor
 use dlpark::{DlpackFlags, Managed};
 
 use crate::elements::all;
-use crate::handmade::{Drops, make, owned, set_shape, set_strides, versioned};
+use crate::managed_tensors::{Drops, make, owned, set_shape, set_strides, versioned};
 
 /// A change to a sound struct, and whether an error is the one it deserves.
 type Defect = (&'static str, fn(&mut DLTensor), fn(&Error) -> bool);
@@ -98,12 +98,12 @@ const DEFECTS: [Defect; 20] = [
 ];
 
 fn import<M: dlpark::ManagedTensorBase>(managed: Managed<M>) -> dlfield::Result<Tensor> {
-    // SAFETY: `handmade` keeps readable and writable elements until the deleter; broken structs are refused unread.
+    // SAFETY: `managed_tensors` keeps readable and writable elements until the deleter; broken structs are refused unread.
     unsafe { Tensor::from_managed(managed) }
 }
 
 fn import_raw(raw: *mut DLManagedTensorVersioned) -> dlfield::Result<Tensor> {
-    // SAFETY: `handmade` returns a live struct.
+    // SAFETY: `managed_tensors` returns a live struct.
     import(unsafe { Managed::from_raw(raw) }.expect("major version 1"))
 }
 

@@ -21,7 +21,7 @@ fn is_lent<T>(result: Result<T>) -> bool {
 
 fn says_lent(error: &Error) -> bool {
     match error {
-        Error::Exchange(ExchangeError::Lent) => true,
+        Error::Exchange(ExchangeError::Exported) => true,
         Error::Signature(SignatureError::Field { source, .. }) => says_lent(source),
         _ => false,
     }
@@ -70,7 +70,7 @@ const SAFE_FUNCTIONS: [(&str, Does, Call); 34] = [
     ("to_versioned", Does::Nothing, |field| field.to_versioned(false).map(drop)),
     ("to_legacy", Does::Nothing, |field| field.to_legacy().map(drop)),
     ("as_dlpack", Does::Nothing, |field| field.as_dlpack().map(drop)),
-    ("hand_over", Does::Nothing, |field| field.hand_over(Stream::LEGACY)),
+    ("make_stream_wait", Does::Nothing, |field| field.make_stream_wait(Stream::LEGACY)),
     ("view", Does::Nothing, |field| field.view(&[Index::At(1)]).map(drop)),
     ("transpose", Does::Nothing, |field| field.transpose(&[1, 0]).map(drop)),
     ("domain_view", Does::Nothing, |field| does(field.domain_view())),

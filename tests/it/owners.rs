@@ -10,7 +10,7 @@ use dlfield::layout::Extents;
 use dlfield::{DType, Descriptor, Device, Index, Owner, Spec, Tensor};
 
 use crate::elements::{all, number_all, numbers};
-use crate::handmade::{Counted, Drops, owned};
+use crate::managed_tensors::{Counted, Drops, owned};
 
 /// Memory of a Rust vector, with a counter of its release.
 fn foreign(drops: &Drops) -> Tensor {

@@ -3,12 +3,12 @@
 #![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
 
 use dlfield::layout::is_contiguous;
-use dlfield::{Padding, Placement, Spec, Tensor};
+use dlfield::{AllocationLayout, Padding, Spec, Tensor};
 
 use crate::naive::{indices, offset, offsets, size, wide};
 
 /// Places a spec and checks every element's address against what the placement promises.
-pub fn check(spec: &Spec) -> Placement {
+pub fn check(spec: &Spec) -> AllocationLayout {
     let place = spec.place().unwrap_or_else(|error| panic!("{spec:?}: {error}"));
     elements_are_apart_and_inside(&place);
     alignment_is_kept(&place);
@@ -46,7 +46,7 @@ pub fn alignment_statement_is_true(tensor: &Tensor) {
     assert_eq!(address.rem_euclid(i128::from(tensor.alignment_size())), 0, "{tensor:?}");
 }
 
-fn elements_are_apart_and_inside(place: &Placement) {
+fn elements_are_apart_and_inside(place: &AllocationLayout) {
     let itemsize = place.dtype.itemsize();
     let all = offsets(&place.shape, &place.strides, itemsize);
     assert!(all.windows(2).all(|pair| pair[1] - pair[0] >= wide(itemsize)), "elements overlap: {place:?}");
@@ -57,7 +57,7 @@ fn elements_are_apart_and_inside(place: &Placement) {
 }
 
 /// Addresses are told modulo the block's alignment, so that of the block itself counts as 0.
-fn alignment_is_kept(place: &Placement) {
+fn alignment_is_kept(place: &AllocationLayout) {
     let (itemsize, alignment) = (place.dtype.itemsize(), i128::from(place.alignment_size));
     assert_eq!(place.block_alignment % 64, 0);
     assert_eq!(wide(place.block_alignment) % alignment, 0);
@@ -83,7 +83,7 @@ fn alignment_is_kept(place: &Placement) {
     }
 }
 
-fn strides_follow_the_layout(place: &Placement) {
+fn strides_follow_the_layout(place: &AllocationLayout) {
     let axes = place.layout.axes();
     let mut ranks: Vec<u8> = place.layout.to_vec();
     assert!(axes.iter().enumerate().all(|(rank, axis)| usize::from(ranks[*axis]) == rank));
@@ -98,7 +98,7 @@ fn strides_follow_the_layout(place: &Placement) {
     }
 }
 
-fn padding_is_what_it_says(place: &Placement) {
+fn padding_is_what_it_says(place: &AllocationLayout) {
     let itemsize = place.dtype.itemsize();
     let axes = place.layout.axes();
     let length = place.block_bytes - place.first_byte;

@@ -14,7 +14,7 @@ from calls import F8, W8, Array, cube, dataarray, jax_of, next_field, spec, torc
 from fakes import FakeTensor, OldProducer, Producer
 from fakes_interfaces import NOWHERE, Exposing, Hooked, cuda, device_interface, host, interface_of
 from oracle import values
-from turns import run_in_threads
+from interleaved_threads import run_in_threads
 
 MAKERS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "numpy": (lambda array: array, "numpy"),

@@ -16,7 +16,7 @@ import dlfield as dl
 from calls import SIG, accessed, array, copying, numbers, view
 from fakes import FakeTensor, Producer
 from fakes_interfaces import Hooked, host
-from heap import Growth, grown
+from leak_checks import Growth, grown
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def uses_of_copies() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def all_uses() -> dict[str, Callable[[], object]]:
-    """For `heap`: whatever comes of a use."""
+    """For `leak_checks`: whatever comes of a use."""
     warnings.simplefilter("ignore", dl.LayoutWarning)
     errors = (TypeError, ValueError, RuntimeError, ZeroDivisionError, ExceptionGroup, dl.LayoutWarning)
 

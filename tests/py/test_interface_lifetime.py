@@ -12,7 +12,7 @@ import pytest
 
 import dlfield as dl
 from fakes_interfaces import Arrays, Exposing, FakeBuffer, cuda, double_matrix, host, interface_of
-from heap import Growth, grown
+from leak_checks import Growth, grown
 from oracle import values
 
 ROWS = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
@@ -62,7 +62,7 @@ USES: dict[str, Callable[[Any], object]] = {
 
 
 def pairs() -> dict[str, Callable[[], object]]:
-    """Each use of one producer of each kind, for `heap`."""
+    """Each use of one producer of each kind, for `leak_checks`."""
 
     def using(use: Callable[[Any], object], producer: Any) -> Callable[[], object]:
         def run() -> None:

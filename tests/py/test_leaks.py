@@ -13,7 +13,7 @@ import pytest
 
 import dlfield as dl
 from dlpack_structs import release, take
-from heap import Growth, grown
+from leak_checks import Growth, grown
 
 MIB = 1 << 20
 ROUNDS, ROUNDS_OF_NEW = 500, 30

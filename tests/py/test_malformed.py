@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dlfield as dl
 from fakes import FakeTensor, Producer, int_matrix
 from fakes_interfaces import MISSING, Exposing, FakeBuffer, changed, device_interface, double_matrix, interface_of
-from heap import Growth, grown
+from leak_checks import Growth, grown
 
 
 class MineError(Exception):
@@ -297,7 +297,7 @@ def test_attributes_that_are_no_dictionary(name: str) -> None:
 
 
 def refusals() -> dict[str, Callable[[], object]]:
-    """A value of each kind, for `heap`."""
+    """A value of each kind, for `leak_checks`."""
     cases = [{key: value} for key, values in KEYS.items() for value in values[:30]]
 
     def use(make: Callable[[dict[str, Any]], Any]) -> None:

@@ -18,8 +18,8 @@ import dlfield as dl
 from childproc import run_python
 from fakes import FakeTensor, int_matrix
 from fakes_interfaces import Exposing, double_matrix, interface_of
-from heap import Growth, grown
-from turns import run_in_threads
+from leak_checks import Growth, grown
+from interleaved_threads import run_in_threads
 
 # More than are kept for the next ones.
 MANY = 100
@@ -318,7 +318,7 @@ ROUNDS = 500
 
 
 def suppressed() -> dict[str, Callable[[], object]]:
-    """For `heap`."""
+    """For `leak_checks`."""
 
     def quietly(failure: Callable[[], object]) -> Callable[[], None]:
         def run() -> None:

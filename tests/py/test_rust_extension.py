@@ -19,7 +19,7 @@ import pytest
 import dlfield as dl
 from catalog import NUMPY_CODES, dtype_named
 from fakes import FakeTensor
-from heap import grown
+from leak_checks import grown
 
 rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds
@@ -353,7 +353,7 @@ def test_nothing_is_kept_after_a_call() -> None:
 
 
 def calls() -> dict[str, Callable[[], object]]:
-    """For `heap`."""
+    """For `leak_checks`."""
     array = np.zeros((4, 4), "f4")
     sources = [array, as_torch(array), dl.from_array(array), as_xarray(array), as_buffer(array)]
 

@@ -13,7 +13,7 @@ from catalog import CODES, dtype_named
 from childproc import run_python
 from dlpack_structs import SUBBYTE_PADDED
 from fakes import FakeTensor, Producer
-from heap import grown
+from leak_checks import grown
 
 # What PyTorch cannot export: how it is made, what the message says that it is, and the way out.
 WITHOUT_MEMORY: dict[str, tuple[Callable[[Any], Any], str, str]] = {

@@ -1,4 +1,4 @@
-"""Arithmetic on storages with two sides: which side computes, and which is out of date after it."""
+"""Arithmetic on host/device pairs: which side computes, and which is out of date after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PairArithmetic"]
 
 
 class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
-    """NumPy's ufuncs and operators for storages with two sides; dimensions are brought together by their labels.
+    """NumPy's ufuncs and operators for host/device pairs; dimensions are brought together by their labels.
 
     The device computes if any operand is up to date there: a storage whose device buffer is, or an array on a device.
     Where a result goes to an array with one buffer, the side of that computes. What is on the other side only is

@@ -164,7 +164,7 @@ def as_storage(
     if isinstance(device_data, SoftwareManagedGPUStorage) or (
         isinstance(data, SoftwareManagedGPUStorage) and device_data is not None
     ):
-        raise ExchangeError("data: a storage with two sides is both buffers; pass it alone, as data")
+        raise ExchangeError("data: a host/device pair is both buffers; pass it alone, as data")
     pair: tuple[Any, Any] = (data, device_data)
     if isinstance(data, SoftwareManagedGPUStorage):
         sync_state = _state_of(data, sync_state)

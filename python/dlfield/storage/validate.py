@@ -96,4 +96,4 @@ def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
     if (buffer.alignment_size, buffer.aligned_index) == (like.alignment_size, place):
         return buffer
     # That rows are padded is more than was looked at.
-    return _native._restate(buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place)))
+    return _native._with_metadata(buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place)))

@@ -5,9 +5,8 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::Row;
 use super::cast::{Bf16, Cast, Wide};
-use super::rows::row;
+use super::cast_loop::{CastLoop, row};
 use crate::copy::plan::Step;
 use crate::dtype::DType;
 
@@ -21,7 +20,7 @@ const NARROW: isize = size_of::<f16>().cast_signed();
 const WIDE: isize = size_of::<Wide>().cast_signed();
 
 /// The loop from `float16` to another type.
-pub(super) fn widen(to: DType) -> Option<Row> {
+pub(super) fn widen(to: DType) -> Option<CastLoop> {
     match to {
         DType::F32 => Some(widened::<f32>),
         DType::F64 => Some(widened::<f64>),
@@ -35,7 +34,7 @@ pub(super) fn widen(to: DType) -> Option<Row> {
 /// Converts a row of `float16`.
 ///
 /// # Safety
-/// - As for [`Row`].
+/// - As for [`CastLoop`].
 unsafe fn widened<T: Copy>(step: Step, to: *mut u8, from: *const u8)
 where
     f32: Cast<T>,
@@ -54,7 +53,7 @@ where
 /// Converts a row to `float16`.
 ///
 /// # Safety
-/// - As for [`Row`].
+/// - As for [`CastLoop`].
 pub(super) unsafe fn narrow<F: Cast<Wide>>(step: Step, to: *mut u8, from: *const u8) {
     let (mut wide, mut narrow) = ([0f32; TOGETHER], [f16::ZERO; TOGETHER]);
     pieces(step, to, from, |count, to, from| {

@@ -1,26 +1,20 @@
 //! Elements of one type into elements of another, as NumPy casts them by its `same_kind` rule.
 
 mod cast;
+mod cast_loop;
 mod float16;
 mod rows;
 
-use super::plan::Step;
+pub(super) use self::cast_loop::CastLoop;
 use crate::dtype::DType;
-
-/// A loop over elements that converts each: `to` and `from` of the step are the distances on the two sides.
-///
-/// # Safety
-/// - Every address the step reaches is readable from `from` for an element of the one type, and writable from `to` for
-///   one of the other, without overlap.
-pub(super) type Row = unsafe fn(step: Step, to: *mut u8, from: *const u8);
 
 /// What becomes of the elements of a copy.
 #[derive(Clone, Copy)]
-pub(super) enum Change {
+pub(super) enum Conversion {
     /// They keep their bits.
     None,
     /// They are converted from elements of so many bytes.
-    Convert { row: Row, itemsize: usize },
+    Convert { row: CastLoop, itemsize: usize },
 }
 
 /// What numbers a type is for. A cast may go to the same kind or to a later one.
@@ -63,15 +57,15 @@ pub fn can_cast(from: DType, to: DType) -> bool {
     from == to || by_kind() && (from, to) != (DType::BF16, DType::F16)
 }
 
-impl Change {
+impl Conversion {
     /// How elements of `from` become elements of `to`; `None` if [`can_cast`] says that they don't.
-    pub(super) fn between(from: DType, to: DType) -> Option<Change> {
+    pub(super) fn between(from: DType, to: DType) -> Option<Conversion> {
         let integers = |dtype| matches!(kind(dtype), Some(Kind::Unsigned | Kind::Signed));
         if from == to || can_cast(from, to) && integers(from) && integers(to) && from.itemsize() == to.itemsize() {
-            return Some(Change::None);
+            return Some(Conversion::None);
         }
         let row = can_cast(from, to).then(|| rows::between(from, to)).flatten()?;
-        Some(Change::Convert { row, itemsize: from.itemsize() })
+        Some(Conversion::Convert { row, itemsize: from.itemsize() })
     }
 }
 
@@ -82,10 +76,10 @@ mod tests {
     #[test]
     fn every_cast_that_is_allowed_has_its_loop() {
         for (from, to) in DType::all().flat_map(|from| DType::all().map(move |to| (from, to))) {
-            let found = Change::between(from, to);
+            let found = Conversion::between(from, to);
             assert_eq!(found.is_some(), can_cast(from, to), "{from} to {to}");
             let itemsize = match found {
-                Some(Change::Convert { itemsize, .. }) => itemsize,
+                Some(Conversion::Convert { itemsize, .. }) => itemsize,
                 _ => continue,
             };
             assert_eq!(itemsize, from.itemsize());

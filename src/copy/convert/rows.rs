@@ -2,17 +2,17 @@
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
-use super::cast::{Bf16, Bool, Cast};
-use super::{Row, float16};
-use crate::copy::plan::Step;
+use super::cast::{Bf16, Bool};
+use super::cast_loop::{CastLoop, row};
+use super::float16;
 use crate::dtype::DType;
 
 /// The loop from one type to those it becomes.
 macro_rules! loops {
     ($from:ty => $wanted:expr; $($dtype:ident: $to:ty),+; $($half:ident)?) => {
         match $wanted {
-            $(DType::$dtype => Some(row::<$from, $to> as Row),)+
-            $(DType::F16 => Some(float16::$half::<$from> as Row),)?
+            $(DType::$dtype => Some(row::<$from, $to> as CastLoop),)+
+            $(DType::F16 => Some(float16::$half::<$from> as CastLoop),)?
             _ => None,
         }
     };
@@ -27,7 +27,7 @@ macro_rules! loops {
 }
 
 /// The loop for a pair of types that can be cast, and differ in more than the sign of integers.
-pub(super) fn between(from: DType, to: DType) -> Option<Row> {
+pub(super) fn between(from: DType, to: DType) -> Option<CastLoop> {
     match from {
         DType::BOOL => loops!(integer Bool => to),
         DType::U8 => loops!(integer u8 => to),
@@ -45,45 +45,5 @@ pub(super) fn between(from: DType, to: DType) -> Option<Row> {
         DType::C64 => loops!([f32; 2] => to; C128: [f64; 2];),
         DType::C128 => loops!([f64; 2] => to; C64: [f32; 2];),
         _ => None,
-    }
-}
-
-/// Converts a row.
-///
-/// # Safety
-/// - As for [`Row`].
-pub(super) unsafe fn row<F: Cast<T>, T: Copy>(step: Step, to: *mut u8, from: *const u8) {
-    let (to_size, from_size) = (size_of::<T>().cast_signed(), size_of::<F>().cast_signed());
-    // SAFETY: passed on from the caller.
-    unsafe {
-        if step.from == 0 && step.count > 0 {
-            // One element for the whole row: without the caller's word that nothing overlaps it would be read each time.
-            let element: T = from.cast::<F>().read_unaligned().cast();
-            let mut to = to;
-            for _ in 0..step.count {
-                to.cast::<T>().write_unaligned(element);
-                to = to.wrapping_offset(step.to);
-            }
-        } else if (step.to, step.from) == (to_size, from_size) {
-            // Distances that the compiler knows become vectors.
-            each::<F, T>(Step { count: step.count, to: to_size, from: from_size }, to, from);
-        } else {
-            each::<F, T>(step, to, from);
-        }
-    }
-}
-
-/// One element after the other, which need not be aligned.
-///
-/// # Safety
-/// - As for [`Row`].
-#[inline(always)]
-unsafe fn each<F: Cast<T>, T>(step: Step, to: *mut u8, from: *const u8) {
-    let (mut to, mut from) = (to, from);
-    for _ in 0..step.count {
-        // SAFETY: the addresses of one element of the row.
-        unsafe { to.cast::<T>().write_unaligned(from.cast::<F>().read_unaligned().cast()) };
-        to = to.wrapping_offset(step.to);
-        from = from.wrapping_offset(step.from);
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the signatures are those of the twin")]
 
-use crate::copy::convert::Change;
+use crate::copy::convert::Conversion;
 use crate::copy::plan::Plan;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -11,7 +11,7 @@ use crate::memory::cuda::synchronize;
 
 /// # Safety
 /// - None: nothing is touched.
-pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, _: Change) -> Result<()> {
+pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, _: Conversion) -> Result<()> {
     let device = if to.device().is_cuda() { to.device() } else { from.device() };
     no_cuda(device)
 }

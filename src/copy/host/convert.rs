@@ -4,7 +4,7 @@
 
 use super::transpose::{APART, COLUMN_BYTES, LINE_BYTES, Scratch, Square, at};
 use super::{STREAMED_FROM, faster, nested, stream, transpose};
-use crate::copy::convert::Row;
+use crate::copy::convert::CastLoop;
 use crate::copy::plan::{Plan, Step};
 
 /// Bytes that are converted in the first cache before they are stored past the others.
@@ -22,7 +22,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
     plan: &Plan,
     to: *mut u8,
     from: *const u8,
-    row: Row,
+    row: CastLoop,
     itemsize: usize,
     whole: usize,
 ) {
@@ -57,8 +57,14 @@ pub(super) unsafe fn follow<const SIZE: usize>(
 /// Converts a row that is contiguous where it is written, chunk by chunk.
 ///
 /// # Safety
-/// - As for [`Row`].
-unsafe fn past_the_caches<const SIZE: usize>(chunk: &mut Chunk, row: Row, step: Step, to: *mut u8, from: *const u8) {
+/// - As for [`CastLoop`].
+unsafe fn past_the_caches<const SIZE: usize>(
+    chunk: &mut Chunk,
+    row: CastLoop,
+    step: Step,
+    to: *mut u8,
+    from: *const u8,
+) {
     let mut done = 0;
     // The first chunk ends where a line does, so that the others are whole lines.
     let mut most = (CHUNK - to.addr() % 64) / SIZE;
@@ -77,7 +83,7 @@ unsafe fn past_the_caches<const SIZE: usize>(chunk: &mut Chunk, row: Row, step: 
 
 /// What is contiguous along different loops is converted as it is read, and then transposed.
 struct Blocks {
-    row: Row,
+    row: CastLoop,
     itemsize: usize,
     converted: Scratch,
     /// For the transposition.

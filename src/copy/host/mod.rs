@@ -11,7 +11,7 @@ mod transpose;
 use self::fill::Pattern;
 use self::tile::SIDE;
 use self::transpose::{Scratch, Square};
-use super::convert::Change;
+use super::convert::Conversion;
 use super::plan::{Plan, Step, Steps};
 
 /// From so many bytes on the destination would fill the caches with what nobody reads soon.
@@ -26,14 +26,14 @@ pub(super) unsafe fn follow<const SIZE: usize>(
     plan: &Plan,
     to: *mut u8,
     from: *const u8,
-    change: Change,
+    conversion: Conversion,
     whole: usize,
 ) {
     // SAFETY: passed on from the caller.
     unsafe {
-        match change {
-            Change::None => copy::<SIZE>(plan, to, from, whole),
-            Change::Convert { row, itemsize } => convert::follow::<SIZE>(plan, to, from, row, itemsize, whole),
+        match conversion {
+            Conversion::None => copy::<SIZE>(plan, to, from, whole),
+            Conversion::Convert { row, itemsize } => convert::follow::<SIZE>(plan, to, from, row, itemsize, whole),
         }
     }
 }

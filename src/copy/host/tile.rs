@@ -147,7 +147,7 @@ mod x86 {
             // SAFETY: passed on from the caller.
             unsafe {
                 for right in 0..2isize {
-                    // Rows four apart share a register, so that no lane has to change places.
+                    // Rows four apart share a register, so that no lane has to conversion places.
                     let row = |row: isize| {
                         let from = from.offset(row * from_row + 16 * right);
                         let low = _mm256_castps128_ps256(_mm_loadu_ps(from.cast()));

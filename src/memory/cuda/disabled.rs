@@ -61,7 +61,7 @@ pub fn is_capturing(device: Device, _: Stream) -> Result<bool> {
     no_cuda(device)
 }
 
-pub(crate) fn refuse_recording(device: Device, _: Stream) -> Result<()> {
+pub(crate) fn error_if_capturing(device: Device, _: Stream) -> Result<()> {
     no_cuda(device)
 }
 
@@ -94,35 +94,35 @@ impl CudaMemory {
         match *self {}
     }
 
-    pub(in crate::memory) fn order(&self) -> Box<Order> {
+    pub(in crate::memory) fn stream_uses(&self) -> Box<StreamUses> {
         match *self {}
     }
 }
 
-/// No order: there is no work.
+/// No streams: there is no work.
 #[derive(Debug)]
-pub(crate) enum Order {}
+pub(crate) enum StreamUses {}
 
-impl Order {
-    pub(crate) fn of_import(device: Device, _: Stream) -> Result<Box<Order>> {
+impl StreamUses {
+    pub(crate) fn of_import(device: Device, _: Stream) -> Result<Box<StreamUses>> {
         no_cuda(device)
     }
 
     #[cfg(feature = "python")]
-    pub(crate) fn set_by_host(&mut self) {
+    pub(crate) fn set_freed_by_host(&mut self) {
         match *self {}
     }
 
-    pub(crate) fn join(&self, _: Device, _: Stream) -> Result<()> {
+    pub(crate) fn record_stream(&self, _: Device, _: Stream) -> Result<()> {
         match *self {}
     }
 
     #[cfg(feature = "python")]
-    pub(crate) fn join_kept(&self, _: Device, _: Stream, _: Kept) -> Result<()> {
+    pub(crate) fn record_kept_stream(&self, _: Device, _: Stream, _: Kept) -> Result<()> {
         match *self {}
     }
 
-    pub(crate) fn hand_over(&self, _: Device, _: Stream, _: Stream) -> Result<()> {
+    pub(crate) fn make_stream_wait(&self, _: Device, _: Stream, _: Stream) -> Result<()> {
         match *self {}
     }
 
@@ -130,7 +130,7 @@ impl Order {
         match *self {}
     }
 
-    pub(crate) fn settle(&self) -> Result<(), DeviceError> {
+    pub(crate) fn wait_before_free(&self) -> Result<(), DeviceError> {
         match *self {}
     }
 }

@@ -27,13 +27,13 @@ mod twin;
 mod stream;
 
 #[cfg(feature = "python")]
-pub(crate) use self::stream::{Kept, state, take_back, with_kept_stream};
+pub(crate) use self::stream::{Kept, pop_stream, state, with_kept_stream};
 pub use self::stream::{Stream, current_stream, with_stream};
 pub(super) use self::twin::CudaMemory;
-pub(crate) use self::twin::Order;
+pub(crate) use self::twin::StreamUses;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
 pub use self::twin::{device_count, device_name, is_available, is_capturing, memory_info, synchronize, why_not};
-pub(crate) use self::twin::{refuse_recording, wait};
+pub(crate) use self::twin::{error_if_capturing, wait};

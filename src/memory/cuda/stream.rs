@@ -105,7 +105,7 @@ pub(crate) fn state(device: Device, stream: Stream, kept: Option<Kept>) -> u64 {
 }
 
 /// Takes back what this thread has stated.
-pub(crate) fn take_back(number: u64) {
+pub(crate) fn pop_stream(number: u64) {
     let place = |stated: &Vec<Statement>| stated.iter().position(|one| one.number == number);
     // What keeps the stream may run anybody's code when it goes, which may ask for the current stream.
     let taken = CURRENT.with_borrow_mut(|stated| place(stated).map(|place| stated.remove(place)));
@@ -143,7 +143,7 @@ pub(crate) fn with_kept_stream<R>(device: Device, stream: Stream, kept: Option<K
     struct Stated(u64);
     impl Drop for Stated {
         fn drop(&mut self) {
-            take_back(self.0);
+            pop_stream(self.0);
         }
     }
     let _stated = Stated(state(device, stream, kept));

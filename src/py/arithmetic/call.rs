@@ -29,7 +29,7 @@ pub(super) fn call<'py>(
     let own = if outputs.0.is_empty() { joined } else { Labelled::broadcast(&[joined, space.clone()])? };
     let mut made = Results::new();
     if outputs.0.is_empty() || outputs.0.iter().any(|output| matches!(output, Output::New)) {
-        made = dtypes::of_results(ufunc, Method::Call, &operands.inputs, keywords.passed.as_ref())?;
+        made = dtypes::of_results(ufunc, Method::ReleaseHook, &operands.inputs, keywords.passed.as_ref())?;
         outputs.0.resize_with(made.len(), || Output::New);
     }
     let task = Task { operands, outputs, own, space, made, library };

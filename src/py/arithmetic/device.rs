@@ -14,9 +14,9 @@ use crate::arithmetic::Labelled;
 use crate::device::Device;
 use crate::layout::Spec;
 use crate::py::errors::Kind;
-use crate::py::lookup::{self, Keyword};
+use crate::py::getattr::{self, Keyword};
 use crate::py::tensor::PyTensor;
-use crate::py::{cupy, export, place, recycle};
+use crate::py::{cupy, export, sync};
 use crate::tensor::Tensor;
 
 /// CuPy's functions for reductions of ufuncs, most of which have no `reduce` there.
@@ -111,13 +111,13 @@ impl<'py> Library<'py> {
             Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
             Library::NumPy => {
                 let wide = found.broadcast_to(space.dims(), space.shape())?;
-                export::numpy::view_of(&recycle::tensor(py, wide)?)
+                export::numpy::view_of(&PyTensor::create(py, wide)?)
             }
             Library::CuPy { device, .. } => {
                 let there =
-                    place::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
+                    sync::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
                 let wide = if is_so { there } else { there.arranged(space.dims(), space.shape())? };
-                cupy::array(&recycle::tensor(py, wide.into_readable())?)
+                cupy::array(&PyTensor::create(py, wide.into_readable())?)
             }
         }
     }
@@ -129,7 +129,7 @@ impl<'py> Library<'py> {
         let turned = if is(found, space) {
             tensor.clone()
         } else {
-            recycle::tensor(tensor.py(), found.arranged(space.dims(), space.shape())?)?
+            PyTensor::create(tensor.py(), found.arranged(space.dims(), space.shape())?)?
         };
         match self {
             Library::NumPy => export::numpy::view_of(&turned),
@@ -160,7 +160,7 @@ impl<'py> Library<'py> {
             };
             let Some(keywords) = keywords else {
                 let arguments: SmallVec<[_; 4]> = inputs.iter().chain([out]).collect();
-                return lookup::call_function(ufunc, &arguments, OUT.get(py)?).map(drop);
+                return getattr::call_function(ufunc, &arguments, OUT.get(py)?).map(drop);
             };
             keywords.set_item(intern!(py, "out"), out)?;
             return ufunc.call(PyTuple::new(py, inputs)?, Some(keywords)).map(drop);

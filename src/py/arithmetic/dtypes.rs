@@ -124,7 +124,7 @@ fn asked(
     }
     let tried = PyTuple::new(py, tried)?;
     let found = match method {
-        Method::Call => ufunc.call(tried, passed)?,
+        Method::ReleaseHook => ufunc.call(tried, passed)?,
         Method::Reduce => {
             let keywords = match passed {
                 Some(passed) => passed.copy()?,
@@ -149,7 +149,7 @@ fn nothing(py: Python<'_>, element: DType, method: Method) -> PyResult<Bound<'_,
     let numpy = py.import(intern!(py, "numpy"))?;
     let element = dtype::to_numpy(py, element)?;
     match method {
-        Method::Call => numpy.call_method1(intern!(py, "empty"), (0, element)),
+        Method::ReleaseHook => numpy.call_method1(intern!(py, "empty"), (0, element)),
         Method::Reduce => numpy.call_method1(intern!(py, "empty"), ((0, 1), element)),
     }
 }

@@ -35,11 +35,11 @@ impl<'py> Keywords<'py> {
                 ("out", _) => keywords.out = places(&value),
                 ("where", _) => keywords.mask = Some(value).filter(|mask| !is_true(mask)),
                 ("dtype", _) if value.is_none() => {}
-                ("dtype", _) | ("casting" | "signature" | "sig", Method::Call) | ("initial", Method::Reduce) => {
+                ("dtype", _) | ("casting" | "signature" | "sig", Method::ReleaseHook) | ("initial", Method::Reduce) => {
                     keywords.pass(&keyword, &value)?;
                 }
-                ("order", Method::Call) => only_kept(&value)?,
-                ("subok", Method::Call) => drop(args::flag("subok", &value)?),
+                ("order", Method::ReleaseHook) => only_kept(&value)?,
+                ("subok", Method::ReleaseHook) => drop(args::flag("subok", &value)?),
                 ("axis", Method::Reduce) => keywords.axis = Some(value),
                 ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
                 (other, _) => {

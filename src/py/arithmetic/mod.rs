@@ -22,7 +22,7 @@ use super::args;
 /// What a ufunc is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Method {
-    Call,
+    ReleaseHook,
     Reduce,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn array_ufunc<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = ufunc.py();
     let method = match &*method.to_cow()? {
-        "__call__" => Method::Call,
+        "__call__" => Method::ReleaseHook,
         "reduce" => Method::Reduce,
         other => {
             let fix = "call it on arrays instead: to_numpy(), to_cupy()";
@@ -49,7 +49,7 @@ pub(super) fn array_ufunc<'py>(
     let inputs: operands::Inputs<'py> = inputs.iter().collect();
     let keywords = Keywords::read(ufunc, method, keywords)?;
     let result = match method {
-        Method::Call => call::call(ufunc, &inputs, &keywords)?,
+        Method::ReleaseHook => call::call(ufunc, &inputs, &keywords)?,
         Method::Reduce => reduce::reduce(ufunc, &inputs, &keywords)?,
     };
     Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))

@@ -13,9 +13,9 @@ use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::layout::LayoutError;
 use crate::py::errors::Kind;
-use crate::py::read::Value;
+use crate::py::import::Value;
 use crate::py::tensor::PyTensor;
-use crate::py::{lookup, read, recycle};
+use crate::py::{getattr, import};
 use crate::tensor::{Index, Tensor};
 
 /// The inputs of a ufunc.
@@ -107,10 +107,10 @@ impl<'py> Operand<'py> {
 impl<'py> Array<'py> {
     /// Another library's array, up to date; `None` for what has no protocol.
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
-        let Some(found) = read::value(value, near)? else { return Ok(None) };
+        let Some(found) = import::value(value, near)? else { return Ok(None) };
         let tensor = Tensor::clone(&found);
         let labels = if tensor.descriptor().dims().is_some() { Labels::Stated } else { Labels::Unknown };
-        Ok(Some(Array { tensor: recycle::tensor(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
+        Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
     }
 
     /// Says what the dimensions are, but for those at `dropped`, which have one point and do not count.
@@ -122,7 +122,7 @@ impl<'py> Array<'py> {
             let index: SmallVec<[Index; 6]> = (0..dims.len()).map(at).collect();
             tensor = tensor.view(&index)?;
         }
-        self.tensor = recycle::tensor(self.tensor.py(), tensor)?;
+        self.tensor = PyTensor::create(self.tensor.py(), tensor)?;
         self.labels = Labels::Stated;
         Ok(())
     }
@@ -282,7 +282,7 @@ fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static DEFAULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let (py, ty) = (value.py(), value.get_type());
-    let Some(rules) = lookup::on_type(&ty, intern!(py, "__array_ufunc__")) else { return Ok(false) };
+    let Some(rules) = getattr::on_type(&ty, intern!(py, "__array_ufunc__")) else { return Ok(false) };
     let array = || Ok::<_, PyErr>(py.get_type::<PyUntypedArray>().getattr(intern!(py, "__array_ufunc__"))?.unbind());
     if rules.is(DEFAULT.get_or_try_init(py, array)?) {
         return Ok(false);
@@ -290,14 +290,14 @@ pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if rules.is_none() {
         return Ok(true);
     }
-    let module = lookup::on_type(&ty, intern!(py, "__module__"));
+    let module = getattr::on_type(&ty, intern!(py, "__module__"));
     let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
     let of_cupy = module.is_some_and(|module| module.to_string_lossy().split('.').next() == Some("cupy"));
-    Ok(!of_cupy && read::inner_of(value)?.is_none())
+    Ok(!of_cupy && import::inner_of(value)?.is_none())
 }
 
 /// Whether NumPy asks an object that has rules of its own: not one that says it has nothing to do with ufuncs.
 pub(super) fn is_asked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let rules = lookup::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
+    let rules = getattr::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
     Ok(rules.is_some_and(|rules| !rules.is_none()) && has_other_rules(value)?)
 }

@@ -15,7 +15,7 @@ use super::keywords::Keywords;
 use super::operands::{Operands, is_asked};
 use super::{call, generalized};
 use crate::py::fastcall::{self, Definition};
-use crate::py::lookup;
+use crate::py::getattr;
 use crate::py::tensor::PyTensor;
 
 /// On which side of the operator the tensor stands.
@@ -147,7 +147,7 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
                 found => found,
             }
         };
-        fastcall::settle();
+        fastcall::drop_deferred_references();
         match found {
             None if in_place => Err(unsupported_in_place(UFUNCS[PLACE], &inputs[1])),
             found => Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py))),
@@ -160,7 +160,7 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
 #[cold]
 fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
     let ty = operand.get_type();
-    let declines = lookup::on_type(&ty, intern!(operand.py(), "__array_ufunc__")).is_some_and(|rules| rules.is_none());
+    let declines = getattr::on_type(&ty, intern!(operand.py(), "__array_ufunc__")).is_some_and(|rules| rules.is_none());
     let why = if declines {
         "it has __array_ufunc__ = None, so only the operator that is not in place asks it"
     } else {
@@ -201,7 +201,7 @@ unsafe extern "C" fn one<const PLACE: usize>(slf: *mut ffi::PyObject, _: *mut ff
     fastcall::run(py, || {
         let ufunc = ufuncs(py, UFUNCS_OF_ONE, &KNOWN)?[PLACE].bind(py);
         let found = call::call(ufunc, &[slf], &Keywords::default())?;
-        fastcall::settle();
+        fastcall::drop_deferred_references();
         Ok(found.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
     })
 }

@@ -14,7 +14,7 @@ use crate::layout::Spec;
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::errors::Kind;
-use crate::py::recycle;
+use crate::py::freelist;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
@@ -158,7 +158,7 @@ pub(super) fn spec<'py>(
 
 /// Allocates a result.
 pub(super) fn make<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyTensor>> {
-    recycle::create(py, |made: &mut PyTensor| {
+    freelist::create(py, |made: &mut PyTensor| {
         made.0 = Tensor::empty(spec)?;
         Ok(())
     })

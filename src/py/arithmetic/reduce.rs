@@ -13,9 +13,9 @@ use super::outputs::{self, Output, Outputs};
 use super::{Method, dtypes};
 use crate::arithmetic::Labelled;
 use crate::device::Device;
+use crate::py::args;
 use crate::py::errors::Kind;
 use crate::py::tensor::PyTensor;
-use crate::py::{args, recycle};
 use crate::tensor::{Index, Tensor};
 
 type Axes = SmallVec<[usize; 6]>;
@@ -57,7 +57,7 @@ pub(super) fn reduce<'py>(
     all.set_item(intern!(py, "keepdims"), keywords.keepdims)?;
     let (target, object, repeated) = match outputs.0.first() {
         Some(Output::Given { object, array }) => {
-            let target = recycle::tensor(py, first_of(array.tensor(), &result)?)?;
+            let target = PyTensor::create(py, first_of(array.tensor(), &result)?)?;
             let repeated = (target.get().0.descriptor().size() != array.tensor().descriptor().size()).then_some(array);
             (target, object.clone(), repeated)
         }

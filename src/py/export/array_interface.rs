@@ -1,16 +1,14 @@
-//! `__array_interface__` and the GT4Py data interface made of it.
+//! `__array_interface__`.
 //!
-//! Source: NumPy's page on the array interface, version 3; GDP 3 for `__gt_data_interface__`.
+//! Source: NumPy's page on the array interface, version 3.
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::cuda_array_interface;
 use crate::descriptor::Descriptor;
-use crate::device::Device;
 use crate::protocol::typestr;
-use crate::py::{attributes, place};
+use crate::py::{attributes, sync};
 use crate::tensor::Tensor;
 
 /// The dictionary of the array interface. `AttributeError`, which means that there is none, for memory that the host
@@ -20,7 +18,7 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
     if !descriptor.device().is_host_readable() {
         return Err(absent("__array_interface__", &format!("the host cannot read {}", descriptor.device())));
     }
-    place::await_others(py, tensor)?;
+    sync::synchronize_host(py, tensor)?;
     dictionary(py, "__array_interface__", descriptor)
 }
 
@@ -44,27 +42,4 @@ pub(super) fn dictionary<'py>(
     dict.set_item("data", (descriptor.ptr().addr(), descriptor.is_readonly()))?;
     dict.set_item("strides", attributes::strides(py, descriptor)?)?;
     Ok(dict)
-}
-
-/// The data interface: the buffers on the devices that reach the memory, with dims and halo.
-pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
-    let device = tensor.descriptor().device();
-    let devices = PyDict::new(py);
-    let labelled = |buffer: Bound<'py, PyDict>| -> PyResult<Bound<'py, PyDict>> {
-        buffer.set_item("dims", attributes::labels(py, &tensor.dims())?)?;
-        buffer.set_item("halo", PyTuple::new(py, tensor.halo())?)?;
-        Ok(buffer)
-    };
-    if device.is_cuda() || device == Device::CUDA_MANAGED {
-        let buffer = labelled(cuda_array_interface::interface(py, tensor)?)?;
-        if device.id() == 0 {
-            devices.set_item("gpu", buffer)?
-        } else {
-            devices.set_item(("gpu", device.id()), buffer)?
-        }
-    }
-    if !device.is_cuda() {
-        devices.set_item(py.None(), labelled(interface(py, tensor)?)?)?;
-    }
-    Ok(devices)
 }

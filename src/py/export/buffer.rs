@@ -18,7 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::protocol::{ExchangeError, pep3118};
-use crate::py::place;
+use crate::py::sync;
 use crate::py::tensor::PyTensor;
 
 /// The format of unsigned bytes.
@@ -42,7 +42,7 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     unsafe { (*view).obj = null_mut() };
     let descriptor = slf.get().0.descriptor();
     let format = check(descriptor, flags)?;
-    place::await_others(slf.py(), &slf.get().0)?;
+    sync::synchronize_host(slf.py(), &slf.get().0)?;
     // A single element has no shape and strides to point to.
     let shaped = asked(flags, ffi::PyBUF_ND);
     let numbers = (shaped && descriptor.ndim() > 0)

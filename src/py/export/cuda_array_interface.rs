@@ -26,8 +26,8 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
         dict.set_item("data", (0, descriptor.is_readonly()))?;
     }
     let stream = Stream::new(device, current_stream(device).handle())?;
-    if let Some(order) = tensor.owner().order() {
-        py.detach(|| order.join(device, stream))?;
+    if let Some(uses) = tensor.owner().stream_uses() {
+        py.detach(|| uses.record_stream(device, stream))?;
     }
     dict.set_item("stream", stream.handle())?;
     Ok(dict)

@@ -18,7 +18,7 @@ use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
 use crate::py::stream::{self, Asked};
 use crate::py::tensor::PyTensor;
-use crate::py::{args, copies, place};
+use crate::py::{args, copies, sync};
 use crate::tensor::Tensor;
 
 const LEGACY: &CStr = c"dltensor";
@@ -94,7 +94,7 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
     let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
-    let made = if place::is_of_others(tensor) || elsewhere.is_some() {
+    let made = if sync::is_of_others(tensor) || elsewhere.is_some() {
         Some(ordered(py, tensor, request, elsewhere)?)
     } else {
         args::check_stream(request.stream, found)?;
@@ -144,31 +144,31 @@ fn ordered<'py>(
     };
     let wanted = elsewhere.map_or(Ok(found), args::exact_device).map_err(refused)?;
     args::check_stream(request.stream, wanted)?;
-    let moved = place::to(py, tensor, wanted, request.copy).map_err(|error| refused(error.into()))?;
-    hand_over(py, &moved, request.stream)?;
+    let moved = sync::to(py, tensor, wanted, request.copy).map_err(|error| refused(error.into()))?;
+    make_stream_wait(py, &moved, request.stream)?;
     Ok(moved)
 }
 
 /// Puts the consumer's work after ours. Memory of a device is ordered by events: without a stream the consumer works on
 /// the legacy default one. Pinned and managed memory may be the host's next, so without a stream it waits.
-fn hand_over(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+fn make_stream_wait(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_of_cuda() {
-        return Ok(place::await_others(py, tensor)?);
+        return Ok(sync::synchronize_host(py, tensor)?);
     }
     let consumer = match stream::asked(stream, device)? {
         Asked::NoOrder => return Ok(()),
-        Asked::Nothing if device.is_host_readable() => return Ok(place::await_work(py, tensor)?),
+        Asked::Nothing if device.is_host_readable() => return Ok(sync::await_work(py, tensor)?),
         Asked::Nothing => Stream::LEGACY,
         Asked::Stream(consumer) => consumer,
     };
-    match tensor.owner().order() {
-        Some(order) => {
+    match tensor.owner().stream_uses() {
+        Some(uses) => {
             let current = current_stream(device);
             let kept = stream.and_then(stream::kept);
             Ok(py.detach(|| {
-                order.hand_over(device, current, consumer)?;
-                kept.map_or(Ok(()), |kept| order.join_kept(device, consumer, kept))
+                uses.make_stream_wait(device, current, consumer)?;
+                kept.map_or(Ok(()), |kept| uses.record_kept_stream(device, consumer, kept))
             })?)
         }
         None => Ok(()),

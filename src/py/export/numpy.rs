@@ -14,20 +14,20 @@ use pyo3::types::PyDict;
 use crate::layout::Extents;
 use crate::py::dtype;
 use crate::py::errors::Kind;
+use crate::py::sync;
 use crate::py::tensor::PyTensor;
-use crate::py::{place, recycle};
 use crate::tensor::Tensor;
 
 /// The tensor as a NumPy array on the same memory, which the array keeps. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    view_of(&recycle::tensor(py, tensor.clone())?)
+    view_of(&PyTensor::create(py, tensor.clone())?)
 }
 
 /// As [`view`], with the Python tensor itself as the array's base.
 pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = base.py();
     let descriptor = base.get().0.descriptor();
-    if place::is_of_others(&base.get().0) {
+    if sync::is_of_others(&base.get().0) {
         reach(py, &base.get().0)?;
     }
     let element = dtype::to_numpy(py, descriptor.dtype())?.clone();
@@ -70,7 +70,7 @@ fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
         let message = format!("device: {device} has no host buffer; copy it with to_device('cpu')");
         return Err(Kind::NoSuchBuffer.error(message));
     }
-    Ok(place::await_work(py, tensor)?)
+    Ok(sync::await_work(py, tensor)?)
 }
 
 /// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.

@@ -18,7 +18,7 @@ use crate::preflight::torch_shares;
 use crate::py::args;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
 use crate::py::tensor::PyTensor;
-use crate::py::{errors, place, read, recycle};
+use crate::py::{errors, import, sync};
 use crate::tensor::Tensor;
 
 static AS_TORCH: Definition = Definition::new(
@@ -83,15 +83,15 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
             None => otherwise(obj, copy),
         };
     }
-    if read::is_torch(obj)? {
+    if import::is_torch(obj)? {
         return otherwise(obj, copy);
     }
-    let tensor = if copy == Some(true) { read::readable(obj)? } else { read::tensor(obj, copy)? };
+    let tensor = if copy == Some(true) { import::readable(obj)? } else { import::tensor(obj, copy)? };
     let device = tensor.descriptor().device();
     if device != Device::CPU && !device.is_of_cuda() {
         return Err(DeviceError::NotOwned { device }.into());
     }
-    let tensor = recycle::tensor(py, tensor)?;
+    let tensor = PyTensor::create(py, tensor)?;
     match share(py, &tensor.get().0, copy)? {
         Some(shared) => Ok(shared),
         None => otherwise(tensor.as_any(), copy),
@@ -105,7 +105,7 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
     if copy == Some(true) || !torch_shares(tensor.descriptor()) || !takes(py, dtype)? {
         return Ok(None);
     }
-    place::await_others(py, tensor)?;
+    sync::synchronize_host(py, tensor)?;
     let managed = tensor.to_versioned(false)?.into_raw();
     let mut made: *mut c_void = null_mut();
     // SAFETY: PyTorch's own function, which is handed the managed tensor.
@@ -114,7 +114,7 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
         // twice, so this one is lost where they have not, and there is no second one.
         remember(dtype, Answer::Refused);
         drop(PyErr::take(py));
-        fastcall::settle();
+        fastcall::drop_deferred_references();
         return Ok(None);
     }
     // SAFETY: on success a new reference.
@@ -163,7 +163,7 @@ fn import(py: Python<'_>) -> PyResult<Import> {
     static IMPORT: PyOnceLock<Import> = PyOnceLock::new();
     let found = IMPORT.get_or_try_init(py, || {
         let torch = frameworks(py)?.call_method1(intern!(py, "imported"), ("torch", "as_torch"))?;
-        let table = read::table(torch.getattr(intern!(py, "Tensor"))?.cast()?)?;
+        let table = import::table(torch.getattr(intern!(py, "Tensor"))?.cast()?)?;
         Ok::<_, PyErr>(table.and_then(|table| table.managed_tensor_to_py_object_no_sync))
     });
     found.copied()

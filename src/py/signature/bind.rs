@@ -11,7 +11,7 @@ use super::field::Field;
 use super::{PyBound, PySignature};
 use crate::error::Error;
 use crate::py::fastcall::{self, Definition};
-use crate::py::recycle;
+use crate::py::freelist;
 use crate::signature::SignatureError;
 
 static BIND: Definition = Definition::new(
@@ -81,7 +81,7 @@ unsafe extern "C" fn bind(
         let keywords = unsafe {
             Bound::from_borrowed_ptr_or_opt(py, keywords).map(|names| names.cast_into_unchecked::<PyTuple>())
         };
-        let made = recycle::create(py, |bound: &mut PyBound| {
+        let made = freelist::create(py, |bound: &mut PyBound| {
             let known = signature.get();
             let fields = bound.prepare(&signature);
             let (mut absent, mut ran_code) = (fields.len(), false);

@@ -16,6 +16,7 @@ use super::hooks::Errors;
 use crate::py::args;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::errors;
+use crate::py::freelist::{Freelist, HasFreelist};
 use crate::signature::{SignatureError, check_overlap, common_domain};
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: what `Signature.bind` returns.
@@ -49,20 +50,6 @@ const ENTERED: u8 = 2;
 const LEFT: u8 = 3;
 
 impl PyBound {
-    /// Of no call, to be filled in place.
-    pub(in crate::py) fn blank() -> PyBound {
-        PyBound { signature: None, fields: Vec::new(), stage: AtomicU8::new(BOUND) }
-    }
-
-    /// Lets go of everything.
-    pub(in crate::py) fn clear(&mut self, py: Python<'_>) {
-        *self.stage.get_mut() = BOUND;
-        for field in self.fields.drain(..).flatten() {
-            field.release(py);
-        }
-        drop(self.signature.take().map(|signature| signature.into_bound(py)));
-    }
-
     /// Room for the fields of a signature.
     pub(super) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut [Option<Field>] {
         self.signature = Some(signature.clone().unbind());
@@ -113,6 +100,26 @@ impl PyBound {
 
     fn place(&self, name: &str) -> PyResult<Option<usize>> {
         Ok(self.signature()?.signature.fields().iter().position(|(known, _)| **known == *name))
+    }
+}
+
+static FREED: Freelist = Freelist::new();
+
+impl HasFreelist for PyBound {
+    fn freelist() -> &'static Freelist {
+        &FREED
+    }
+
+    fn blank() -> PyBound {
+        PyBound { signature: None, fields: Vec::new(), stage: AtomicU8::new(BOUND) }
+    }
+
+    fn release(&mut self, py: Python<'_>) {
+        *self.stage.get_mut() = BOUND;
+        for field in self.fields.drain(..).flatten() {
+            field.release(py);
+        }
+        drop(self.signature.take().map(|signature| signature.into_bound(py)));
     }
 }
 

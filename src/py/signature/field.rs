@@ -9,10 +9,11 @@ use super::PySignature;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
+use crate::py::import::Hooks;
 use crate::py::index::DETACHED_FROM;
-use crate::py::read::Hooks;
-use crate::py::{errors, read, recycle};
-use crate::signature::{FieldSpec, SignatureError, StandIn};
+use crate::py::tensor::PyTensor;
+use crate::py::{errors, freelist, import};
+use crate::signature::{FieldSpec, SignatureError, Writeback};
 use crate::tensor::{Owner, Tensor};
 
 /// An argument that was described and fits.
@@ -34,7 +35,7 @@ struct More {
 /// A copy that stands in for the caller's memory.
 struct Copy {
     described: Py<PyDescriptor>,
-    stand_in: StandIn,
+    writeback: Writeback,
 }
 
 impl Field {
@@ -51,9 +52,9 @@ impl Field {
         let (name, spec) = signature.spec(place);
         let device = signature.signature.stated_device();
         let mut hooks = None;
-        let described = recycle::create(py, |description: &mut PyDescriptor| {
+        let described = freelist::create(py, |description: &mut PyDescriptor| {
             let writes = spec.stated_access().writes();
-            let found = read::argument(value, device, writes, description);
+            let found = import::argument(value, device, writes, description);
             let found = found.map_err(|error| errors::about(py, name, error))?;
             *ran_code |= found.ran_code;
             hooks = found.hooks;
@@ -119,23 +120,23 @@ impl Field {
     /// Fills the copy that stands in.
     pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
         // SAFETY: what other threads do to the memory meanwhile is their affair, as with NumPy.
-        self.copying(py, |stand_in| unsafe { stand_in.fill() })
+        self.copying(py, |writeback| unsafe { writeback.fill() })
     }
 
     /// Copies what was written back into the caller's memory.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
         // SAFETY: as above; the signature lets nobody write read-only memory.
-        self.copying(py, |stand_in| unsafe { stand_in.copy_back() })
+        self.copying(py, |writeback| unsafe { writeback.copy_back() })
     }
 
     /// Copies all elements, with other threads running if there are many, or a device may have to be waited for.
-    fn copying(&self, py: Python<'_>, copy: impl Fn(&StandIn) -> crate::Result<()> + Sync) -> PyResult<()> {
-        let Some(Copy { stand_in, .. }) = self.copy() else { return Ok(()) };
+    fn copying(&self, py: Python<'_>, copy: impl Fn(&Writeback) -> crate::Result<()> + Sync) -> PyResult<()> {
+        let Some(Copy { writeback, .. }) = self.copy() else { return Ok(()) };
         // What other threads do meanwhile, and what the body has done, leaves the memory where it is, or is an error.
         let _pinned = self.original.get().pinned(py)?;
-        let devices = [stand_in.tensor().descriptor().device(), self.original().device()];
-        let little = stand_in.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
-        Ok(if little { copy(stand_in) } else { py.detach(|| copy(stand_in)) }?)
+        let devices = [writeback.tensor().descriptor().device(), self.original().device()];
+        let little = writeback.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
+        Ok(if little { copy(writeback) } else { py.detach(|| copy(writeback)) }?)
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -166,23 +167,23 @@ impl Field {
 }
 
 impl Copy {
-    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> crate::Result<StandIn> {
+    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> crate::Result<Writeback> {
         let theirs = original.get().descriptor().clone();
         // SAFETY: the field keeps the description, which keeps the memory, for longer than this lasts. A second reference
         // is one that the collector would not see. What is written is writable: the signature has seen to it.
-        StandIn::of(spec, unsafe { Tensor::from_parts(theirs, Owner::NOBODY) }, device)
+        Writeback::of(spec, unsafe { Tensor::from_parts(theirs, Owner::NOBODY) }, device)
     }
 
     /// With the description that the kernel gets.
-    fn described(py: Python<'_>, stand_in: StandIn) -> PyResult<Copy> {
-        let tensor = stand_in.tensor();
-        let owner = recycle::tensor(py, tensor.clone())?;
-        let described = recycle::create(py, |description: &mut PyDescriptor| {
+    fn described(py: Python<'_>, writeback: Writeback) -> PyResult<Copy> {
+        let tensor = writeback.tensor();
+        let owner = PyTensor::create(py, tensor.clone())?;
+        let described = freelist::create(py, |description: &mut PyDescriptor| {
             *description.descriptor_mut() = tensor.descriptor().clone();
             description.set(owner.into_any(), None, "dlfield");
             Ok(())
         })?;
-        Ok(Copy { described: described.unbind(), stand_in })
+        Ok(Copy { described: described.unbind(), writeback })
     }
 }
 

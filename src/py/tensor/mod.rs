@@ -8,6 +8,7 @@ mod views;
 
 use pyo3::prelude::*;
 
+use super::freelist::{self, Freelist, HasFreelist};
 use crate::descriptor::Descriptor;
 use crate::tensor::Tensor;
 
@@ -25,7 +26,36 @@ use crate::tensor::Tensor;
 pub(super) struct PyTensor(pub(super) Tensor);
 
 impl PyTensor {
+    /// A new object for a tensor.
+    pub(super) fn create(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+        freelist::create(py, |made: &mut PyTensor| {
+            made.0 = tensor;
+            Ok(())
+        })
+    }
+
     fn descriptor(&self) -> &Descriptor {
         self.0.descriptor()
+    }
+}
+
+static FREED: Freelist = Freelist::new();
+
+impl HasFreelist for PyTensor {
+    fn freelist() -> &'static Freelist {
+        &FREED
+    }
+
+    fn blank() -> PyTensor {
+        PyTensor(Tensor::BLANK)
+    }
+
+    fn release(&mut self, py: Python<'_>) {
+        if self.0.owner().stream_uses().is_some() {
+            // The host may have to wait for the device before the memory is freed.
+            py.detach(|| self.0.clear());
+        } else {
+            self.0.clear();
+        }
     }
 }

@@ -54,7 +54,7 @@ impl PyTensor {
         export::numpy::array(slf, dtype, copy)
     }
 
-    /// What NumPy asks of operands of several types: storages with two sides, and memory that is on both, come first.
+    /// What NumPy asks of operands of several types: host/device pairs, and memory that is on both, come first.
     #[getter]
     fn __array_priority__(&self) -> f64 {
         if self.descriptor().device() == Device::CUDA_MANAGED { 11.0 } else { 10.0 }
@@ -89,7 +89,7 @@ impl PyTensor {
     /// GT4Py's data interface: the array interface with dims and halo, by device.
     #[getter]
     fn __gt_data_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        export::array_interface::data_interface(py, &self.0)
+        export::gt_data_interface::data_interface(py, &self.0)
     }
 
     /// DLPack's pair of device type and id.

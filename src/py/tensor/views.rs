@@ -8,7 +8,7 @@ use super::PyTensor;
 use crate::device::Device;
 use crate::py::errors::Kind;
 use crate::py::index;
-use crate::py::{args, copies, cupy, export, place, recycle, stream};
+use crate::py::{args, copies, cupy, export, stream, sync};
 
 #[pymethods]
 impl PyTensor {
@@ -88,7 +88,7 @@ impl PyTensor {
             if wanted == found {
                 return Ok(slf.clone());
             }
-            recycle::tensor(slf.py(), place::to(slf.py(), &slf.get().0, wanted, None)?)
+            PyTensor::create(slf.py(), sync::to(slf.py(), &slf.get().0, wanted, None)?)
         })
     }
 

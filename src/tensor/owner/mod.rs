@@ -1,8 +1,8 @@
-//! Who keeps a tensor's memory.
+//! Owners of a tensor's memory.
 
-mod letting_go;
+mod deferred_drop;
 
-pub(super) use self::letting_go::again;
+pub(super) use self::deferred_drop::retry;
 
 #[cfg(any(feature = "ndarray", feature = "cuda"))]
 use std::any::Any;
@@ -16,55 +16,55 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
 use crate::memory::Block;
-use crate::memory::cuda::Order;
+use crate::memory::cuda::StreamUses;
 use crate::protocol::ExchangeError;
 
 /// Keeps memory for as long as any clone of it lives, and releases it once, from whichever thread comes last.
 #[derive(Clone)]
-pub struct Owner(Option<Arc<Keeper>>);
+pub struct Owner(Option<Arc<OwnerInner>>);
 
-/// What an owner keeps; let go by [`Keeper::drop`], and taken nowhere else.
-struct Keeper {
-    kept: ManuallyDrop<Kept>,
+/// The shared part of an owner. `kind` is taken out by [`OwnerInner::drop`] and [`Owner::into_exclusive`] only.
+struct OwnerInner {
+    kind: ManuallyDrop<OwnerKind>,
     /// Whether another library was given the memory, and may write to it at any time.
     exported: AtomicBool,
-    /// How many of this crate's safe functions are reading it.
+    /// How many of this crate's safe functions are reading it now.
     readers: AtomicUsize,
-    /// Whose work the memory is let go after, on a device.
-    order: Option<Box<Order>>,
+    /// The streams whose work has to be done before memory of a device is released.
+    uses: Option<Box<StreamUses>>,
 }
 
 #[allow(dead_code, reason = "owners are held for their drop")]
-enum Kept {
-    /// An allocation of ours.
+enum OwnerKind {
+    /// An allocation of this crate.
     Block(Block),
-    /// A managed tensor of somebody else; its deleter runs when this is dropped.
+    /// A DLPack managed tensor of another library; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
-    /// What has elements and was handed over, so that nobody else has it.
+    /// A container of elements, given up by its caller, so that nobody else can reach them.
     #[cfg(any(feature = "ndarray", feature = "cuda"))]
     Elements(Box<dyn Any + Send + Sync>),
-    /// Any other thing whose drop releases the memory.
+    /// Any other value whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An object of another runtime.
     Object(Object),
 }
 
-/// What an owner kept alone.
+/// What an owner held as the only one.
 #[cfg(feature = "cuda")]
-pub(crate) enum Alone {
-    /// An allocation of ours.
+pub(crate) enum ExclusiveOwner {
+    /// An allocation of this crate.
     Block(Block),
-    /// What was handed over.
+    /// A container of elements.
     Elements(Box<dyn Any + Send + Sync>),
 }
 
-/// An object of another runtime, by address, with what gives it back.
+/// An object of another runtime: its address, and the function that gives the reference back.
 struct Object {
     address: *mut c_void,
     release: unsafe fn(*mut c_void),
 }
 
-// SAFETY: who made the owner has said that any thread may release the object; nothing else is done with it.
+// SAFETY: by the contract of `Owner::object` any thread may release the object; nothing else is done with it.
 #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl Send for Object {}
 // SAFETY: as above.
@@ -73,33 +73,33 @@ unsafe impl Sync for Object {}
 
 impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: called once, as `Owner::object` asked to be allowed to.
-        #[allow(unsafe_code, reason = "an address goes back to where it came from")]
+        // SAFETY: called once, by the contract of `Owner::object`.
+        #[allow(unsafe_code, reason = "a C function gives the reference back")]
         unsafe {
             (self.release)(self.address);
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for OwnerInner {
     fn drop(&mut self) {
-        // SAFETY: taken here alone, and not used after.
+        // SAFETY: taken once, in `drop`, and not used after.
         #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
-        let kept = unsafe { ManuallyDrop::take(&mut self.kept) };
-        match self.order.take() {
-            None => letting_go::now(kept),
-            Some(order) => letting_go::in_order(order, kept),
+        let kind = unsafe { ManuallyDrop::take(&mut self.kind) };
+        match self.uses.take() {
+            None => deferred_drop::now(kind),
+            Some(uses) => deferred_drop::after_work(uses, kind),
         }
     }
 }
 
-/// A reader that is counted, whatever happens while it reads.
-struct Reader<'k>(&'k Keeper);
+/// Counts one reader, also if it panics.
+struct Reader<'i>(&'i OwnerInner);
 
 impl Reader<'_> {
-    fn of(keeper: &Keeper) -> Reader<'_> {
-        keeper.readers.fetch_add(1, Ordering::SeqCst);
-        Reader(keeper)
+    fn of(inner: &OwnerInner) -> Reader<'_> {
+        inner.readers.fetch_add(1, Ordering::SeqCst);
+        Reader(inner)
     }
 }
 
@@ -109,14 +109,14 @@ impl Drop for Reader<'_> {
     }
 }
 
-impl Keeper {
-    fn new(kept: Kept) -> Option<Arc<Keeper>> {
-        Keeper::with_order(kept, None)
+impl OwnerInner {
+    fn new(kind: OwnerKind) -> Option<Arc<OwnerInner>> {
+        OwnerInner::with_stream_uses(kind, None)
     }
 
-    fn with_order(kept: Kept, order: Option<Box<Order>>) -> Option<Arc<Keeper>> {
+    fn with_stream_uses(kind: OwnerKind, uses: Option<Box<StreamUses>>) -> Option<Arc<OwnerInner>> {
         let (exported, readers) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Some(Arc::new(Keeper { kept: ManuallyDrop::new(kept), exported, readers, order }))
+        Some(Arc::new(OwnerInner { kind: ManuallyDrop::new(kind), exported, readers, uses }))
     }
 }
 
@@ -125,27 +125,27 @@ impl Owner {
     #[cfg(feature = "python")]
     pub(crate) const NOBODY: Owner = Owner(None);
 
-    /// Owns an allocation of ours, which is freed after the work that `order` knows of.
-    pub(crate) fn block(block: Block, order: Option<Box<Order>>) -> Owner {
-        Owner(Keeper::with_order(Kept::Block(block), order))
+    /// Owns an allocation of this crate, which is freed after the work of the streams in `uses`.
+    pub(crate) fn block(block: Block, uses: Option<Box<StreamUses>>) -> Owner {
+        Owner(OwnerInner::with_stream_uses(OwnerKind::Block(block), uses))
     }
 
-    /// The order of work on the memory, if a device works on it.
-    pub(crate) fn order(&self) -> Option<&Order> {
-        self.0.as_deref()?.order.as_deref()
+    /// The streams that use the memory, if a device can.
+    pub(crate) fn stream_uses(&self) -> Option<&StreamUses> {
+        self.0.as_deref()?.uses.as_deref()
     }
 
-    /// The same owner, who lets go after the work that `order` knows of.
-    pub(crate) fn in_order(mut self, order: Box<Order>) -> Owner {
+    /// The same owner, released after the work of the streams in `uses`.
+    pub(crate) fn freed_after(mut self, uses: Box<StreamUses>) -> Owner {
         match self.0.as_mut().map(Arc::get_mut) {
             // Owns nothing.
             None => self,
-            Some(Some(keeper)) if keeper.order.is_none() => {
-                keeper.order = Some(order);
+            Some(Some(inner)) if inner.uses.is_none() => {
+                inner.uses = Some(uses);
                 self
             }
-            // Others have it, in an order of their own.
-            Some(_) => Owner(Keeper::with_order(Kept::Foreign(Box::new(self)), Some(order))),
+            // Shared, or with uses of its own already.
+            Some(_) => Owner(OwnerInner::with_stream_uses(OwnerKind::Foreign(Box::new(self)), Some(uses))),
         }
     }
 
@@ -159,7 +159,7 @@ impl Owner {
     /// assert_eq!(format!("{owner:?}"), "Owner(managed)");
     /// ```
     pub fn managed<M: ManagedTensorBase>(managed: Managed<M>) -> Owner {
-        Owner(Keeper::new(Kept::Managed(managed.into_deleter())))
+        Owner(OwnerInner::new(OwnerKind::Managed(managed.into_deleter())))
     }
 
     /// Owns anything whose drop releases the memory; the drop may happen on any thread.
@@ -175,132 +175,133 @@ impl Owner {
     /// assert_eq!(std::sync::Arc::strong_count(&kept), 1);
     /// ```
     pub fn foreign(keeper: impl Send + Sync + 'static) -> Owner {
-        Owner(Keeper::new(Kept::Foreign(Box::new(keeper))))
+        Owner(OwnerInner::new(OwnerKind::Foreign(Box::new(keeper))))
     }
 
     /// Owns a vector of elements.
     #[cfg(feature = "ndarray")]
     pub(crate) fn elements<T: Send + Sync + 'static>(elements: Vec<T>) -> Owner {
-        Owner(Keeper::new(Kept::Elements(Box::new(elements))))
+        Owner(OwnerInner::new(OwnerKind::Elements(Box::new(elements))))
     }
 
-    /// Owns what has elements in a device's memory, and is let go after the work that `order` knows of.
+    /// Owns a container of elements in a device's memory, which is released after the work of the streams in `uses`.
     #[cfg(feature = "cuda")]
-    pub(crate) fn elements_in_order(elements: impl Send + Sync + 'static, order: Box<Order>) -> Owner {
-        Owner(Keeper::with_order(Kept::Elements(Box::new(elements)), Some(order)))
+    pub(crate) fn elements_freed_after(elements: impl Send + Sync + 'static, uses: Box<StreamUses>) -> Owner {
+        Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Some(uses)))
     }
 
-    /// Keeps again what was kept alone.
+    /// The owner of what [`Owner::into_exclusive`] took out.
     #[cfg(feature = "cuda")]
-    pub(crate) fn of_alone(alone: Alone, order: Option<Box<Order>>) -> Owner {
-        Owner(Keeper::with_order(
-            match alone {
-                Alone::Block(block) => Kept::Block(block),
-                Alone::Elements(elements) => Kept::Elements(elements),
+    pub(crate) fn from_exclusive(exclusive: ExclusiveOwner, uses: Option<Box<StreamUses>>) -> Owner {
+        Owner(OwnerInner::with_stream_uses(
+            match exclusive {
+                ExclusiveOwner::Block(block) => OwnerKind::Block(block),
+                ExclusiveOwner::Elements(elements) => OwnerKind::Elements(elements),
             },
-            order,
+            uses,
         ))
     }
 
-    /// What is kept, which nobody else has, and the order of the work on it. Not of memory of other libraries.
+    /// What is owned, with the streams that use it; `None`, and the owner is dropped, if others share it or another library
+    /// made it.
     #[cfg(feature = "cuda")]
-    pub(crate) fn into_alone(self) -> Option<(Alone, Option<Box<Order>>)> {
-        let mut keeper = ManuallyDrop::new(Arc::into_inner(self.0?)?);
-        let order = keeper.order.take();
-        // SAFETY: taken once, as the keeper that would do it too is not dropped.
+    pub(crate) fn into_exclusive(self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
+        let mut inner = ManuallyDrop::new(Arc::into_inner(self.0?)?);
+        let uses = inner.uses.take();
+        // SAFETY: taken once: `inner`, whose drop would take it too, is not dropped.
         #[allow(unsafe_code, reason = "the value leaves a struct that is not dropped")]
-        match unsafe { ManuallyDrop::take(&mut keeper.kept) } {
-            Kept::Block(block) => Some((Alone::Block(block), order)),
-            Kept::Elements(elements) => Some((Alone::Elements(elements), order)),
+        match unsafe { ManuallyDrop::take(&mut inner.kind) } {
+            OwnerKind::Block(block) => Some((ExclusiveOwner::Block(block), uses)),
+            OwnerKind::Elements(elements) => Some((ExclusiveOwner::Elements(elements), uses)),
             other => {
-                match order {
-                    Some(order) => letting_go::in_order(order, other),
-                    None => letting_go::now(other),
+                match uses {
+                    Some(uses) => deferred_drop::after_work(uses, other),
+                    None => deferred_drop::now(other),
                 }
                 None
             }
         }
     }
 
-    /// Whether nobody but this owner has the memory, as far as the memory's kind can tell.
+    /// Whether no other owner shares the memory; never for memory of other libraries.
     #[cfg(any(feature = "ndarray", feature = "cuda"))]
     pub(crate) fn is_exclusive(&mut self) -> bool {
-        let keeper = self.0.as_mut().and_then(Arc::get_mut);
-        keeper.is_some_and(|keeper| matches!(*keeper.kept, Kept::Block(_) | Kept::Elements(_)))
+        let inner = self.0.as_mut().and_then(Arc::get_mut);
+        inner.is_some_and(|inner| matches!(*inner.kind, OwnerKind::Block(_) | OwnerKind::Elements(_)))
     }
 
-    /// Notes that another library gets the memory: safe functions refuse it from now on. Whether none is still reading it; if
-    /// one is, [`Owner::wait_for_readers`] has to be called before the other library gets it.
+    /// Marks the memory as exported to another library: safe functions reject it from now on. Returns whether none of them is
+    /// still reading it; if not, call [`Owner::wait_for_readers`] before the export.
     ///
-    /// Who reads counts itself before it looks for the note, and who exports leaves the note before it looks at the count. All
-    /// of that is in one order for all threads, so one of the two sees the other.
+    /// A reader increments the count before it checks the mark, and an exporter sets the mark before it checks the count. All
+    /// four are sequentially consistent, so at least one of the two sees the other.
     #[inline]
     #[must_use]
     pub(crate) fn mark_exported(&self) -> bool {
-        let Some(keeper) = &self.0 else { return true };
-        if !keeper.exported.load(Ordering::SeqCst) {
-            keeper.exported.store(true, Ordering::SeqCst);
+        let Some(inner) = &self.0 else { return true };
+        if !inner.exported.load(Ordering::SeqCst) {
+            inner.exported.store(true, Ordering::SeqCst);
         }
-        keeper.readers.load(Ordering::SeqCst) == 0
+        inner.readers.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until safe functions have read what they are reading of memory that is marked: there will be no more of them. A
-    /// thread that is attached to Python detaches before, as one that reads may wait for a device, and that for Python.
+    /// Waits until no safe function reads memory that is marked as exported; new ones are rejected. A thread attached to Python
+    /// must detach first: a reader may wait for a device, whose callbacks may need the GIL.
     #[cold]
     pub(crate) fn wait_for_readers(&self) {
-        while self.0.as_ref().is_some_and(|keeper| keeper.readers.load(Ordering::SeqCst) > 0) {
+        while self.0.as_ref().is_some_and(|inner| inner.readers.load(Ordering::SeqCst) > 0) {
             std::thread::yield_now();
         }
     }
 
-    /// Refuses memory that another library was given, and may write to.
+    /// Rejects memory that was exported: the other library may write to it.
     pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
-        let exported = self.0.as_ref().is_some_and(|keeper| keeper.exported.load(Ordering::SeqCst));
-        if exported { Err(ExchangeError::Lent) } else { Ok(()) }
+        let exported = self.0.as_ref().is_some_and(|inner| inner.exported.load(Ordering::SeqCst));
+        if exported { Err(ExchangeError::Exported) } else { Ok(()) }
     }
 
-    /// Runs `read`, which reads the memory, if nobody can write to it meanwhile but in unsafe code: if no other library was
-    /// given it. Those who export it wait, so `read` only reads: it neither allocates memory of tensors nor lets go of an owner,
-    /// both of which may run anybody's code, which may wait for one who exports, or be one.
+    /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
+    /// waits for `read`, so `read` must neither allocate a tensor nor drop an owner: both may run foreign code, which may export
+    /// the memory or wait for an export.
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
-        let Some(keeper) = &self.0 else { return Ok(read()) };
-        // Those who are refused do not keep others waiting.
+        let Some(inner) = &self.0 else { return Ok(read()) };
+        // Before counting, so that a rejected reader delays no export.
         self.check_not_exported()?;
-        let _counted = Reader::of(keeper);
+        let _counted = Reader::of(inner);
         self.check_not_exported()?;
         Ok(read())
     }
 
-    /// Forgets that the memory was exported, if nobody else has it any more: of memory that came from others nobody knows.
+    /// Removes the mark of an export if this is the only owner left; never for memory of other libraries.
     #[cfg(feature = "ndarray")]
     pub(crate) fn clear_exported(&mut self) {
         if self.is_exclusive()
-            && let Some(keeper) = self.0.as_mut().and_then(Arc::get_mut)
+            && let Some(inner) = self.0.as_mut().and_then(Arc::get_mut)
         {
-            *keeper.exported.get_mut() = false;
+            *inner.exported.get_mut() = false;
         }
     }
 
-    /// The vector that is kept, if its elements begin at `start`, are of this type, and nobody else has them.
+    /// The owned vector, if its elements begin at `start` and are of this type, and no other owner shares it.
     #[cfg(feature = "ndarray")]
     pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
-        let Kept::Elements(kept) = &mut *Arc::get_mut(self.0.as_mut()?)?.kept else { return None };
-        let elements = kept.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
+        let OwnerKind::Elements(elements) = &mut *Arc::get_mut(self.0.as_mut()?)?.kind else { return None };
+        let elements = elements.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
         Some(std::mem::take(elements))
     }
 
-    /// Owns an object of another runtime by its address, in one allocation less than [`Owner::foreign`] takes: what a
-    /// binding does for every array that comes in.
+    /// Owns an object of another runtime by its address, with one allocation less than [`Owner::foreign`]: what a binding does
+    /// for every array that it imports.
     ///
     /// # Safety
     /// - `release(address)` may be called once, from any thread, and gives the object back.
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub unsafe fn object(address: *mut c_void, release: unsafe fn(*mut c_void)) -> Owner {
-        Owner(Keeper::new(Kept::Object(Object { address, release })))
+        Owner(OwnerInner::new(OwnerKind::Object(Object { address, release })))
     }
 }
 
-// SAFETY: an `Arc` of a `Send + Sync` value may be dropped on any thread; `Keeper` holds nothing bound to one.
+// SAFETY: an `Arc` of a `Send + Sync` value may be dropped on any thread; `OwnerInner` holds nothing bound to one.
 #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl OpaqueContext for Owner {
     fn into_raw(self) -> *mut c_void {
@@ -312,22 +313,22 @@ unsafe impl OpaqueContext for Owner {
             return;
         }
         // SAFETY: `raw` came from `into_raw`, whose count is given back here.
-        let keeper = unsafe { Arc::from_raw(raw.cast::<Keeper>()) };
+        let inner = unsafe { Arc::from_raw(raw.cast::<OwnerInner>()) };
         // This is called by deleters, out of which nothing may unwind. The message has been written by then.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(keeper)));
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(inner)));
     }
 }
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0.as_deref().map(|keeper| &*keeper.kept) {
+        f.write_str(match self.0.as_deref().map(|inner| &*inner.kind) {
             None => "Owner(nobody)",
-            Some(Kept::Block(_)) => "Owner(block)",
-            Some(Kept::Managed(_)) => "Owner(managed)",
+            Some(OwnerKind::Block(_)) => "Owner(block)",
+            Some(OwnerKind::Managed(_)) => "Owner(managed)",
             #[cfg(any(feature = "ndarray", feature = "cuda"))]
-            Some(Kept::Elements(_)) => "Owner(elements)",
-            Some(Kept::Foreign(_)) => "Owner(foreign)",
-            Some(Kept::Object(_)) => "Owner(object)",
+            Some(OwnerKind::Elements(_)) => "Owner(elements)",
+            Some(OwnerKind::Foreign(_)) => "Owner(foreign)",
+            Some(OwnerKind::Object(_)) => "Owner(object)",
         })
     }
 }

@@ -1,4 +1,4 @@
-"""What `watching` has, for every test in here. Never beside the other tests, which are about having no driver."""
+"""What `driver_fixtures` has, for every test in here. Never beside the other tests, which are about having no driver."""
 
 import gc
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 import cupy_double
 from driver import DRIVER, IS_FAKE, Driver
-from watching import collect_ignore, collect_ignore_glob, driver, kept_for_good, pytest_configure, watched
+from driver_fixtures import collect_ignore, collect_ignore_glob, driver, kept_for_good, pytest_configure, watched
 
 __all__ = ["collect_ignore", "collect_ignore_glob", "driver", "kept_for_good", "pytest_configure", "watched"]
 

@@ -1,4 +1,4 @@
-"""What tests of storages with two sides have in common."""
+"""What tests of host/device pairs have in common."""
 
 from __future__ import annotations
 

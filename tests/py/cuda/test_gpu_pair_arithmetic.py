@@ -1,4 +1,4 @@
-"""Arithmetic on storages with two sides: which side computes, what is copied for it, and what is out of date then."""
+"""Arithmetic on host/device pairs: which side computes, what is copied for it, and what is out of date then."""
 
 from __future__ import annotations
 

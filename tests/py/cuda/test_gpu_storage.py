@@ -1,4 +1,4 @@
-"""Storages with two sides: the copies that must happen happen, those that need not do not."""
+"""Host/device pairs: the copies that must happen happen, those that need not do not."""
 
 from __future__ import annotations
 

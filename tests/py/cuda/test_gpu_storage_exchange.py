@@ -1,4 +1,4 @@
-"""A storage with two sides goes out by every protocol: right values, no copy too many, the right state after."""
+"""A host/device pair goes out by every protocol: right values, no copy too many, the right state after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage with two sides in several threads: nothing is lost, nothing is copied twice, nobody waits for ever."""
+"""A host/device pair in several threads: nothing is lost, nothing is copied twice, nobody waits for ever."""
 
 from __future__ import annotations
 

@@ -6,51 +6,25 @@
 
 use super::fill::fill;
 use super::launch;
+use super::link::Link;
 use super::rows::Rows;
 use super::work::{Detour, Side, Work};
-use crate::copy::convert::Change;
+use crate::copy::convert::Conversion;
 use crate::copy::plan::{Plan, Steps};
 use crate::copy::threads;
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory::cuda::{Stream, current_stream, refuse_recording, synchronize, wait};
+use crate::memory::cuda::{Stream, current_stream, error_if_capturing, synchronize, wait};
 use crate::memory::{Block, Contents};
 
 /// What the memory in between starts at a multiple of.
 const ALIGNMENT: usize = 256;
 
-/// The two ends of a copy, one of which is a device that carries the elements, in its current stream.
-#[derive(Clone, Copy)]
-pub(super) enum Link {
-    /// From the host, carried by the destination.
-    Up(Device),
-    /// To the host, carried by the source.
-    Down(Device),
-    /// To another device, carried by the destination.
-    Peer { to: Device, from: Device },
-}
-
-impl Link {
-    fn carrier(self) -> Device {
-        match self {
-            Link::Up(device) | Link::Down(device) | Link::Peer { to: device, .. } => device,
-        }
-    }
-
-    /// The carrier's side, and the other one.
-    fn sides(self) -> (Side, Side) {
-        match self {
-            Link::Up(_) | Link::Peer { .. } => (Side::To, Side::From),
-            Link::Down(_) => (Side::From, Side::To),
-        }
-    }
-}
-
 /// Copies between the host and a device, and waits. `itemsize` is that of the device's elements.
 ///
 /// # Safety
 /// - As for [`crate::copy::copy`].
-pub(super) unsafe fn with_host(link: Link, work: &Work, change: Change, itemsize: usize) -> Result<()> {
+pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
     let device = link.carrier();
     let stream = current_stream(device);
     if let Link::Up(_) = link
@@ -60,16 +34,16 @@ pub(super) unsafe fn with_host(link: Link, work: &Work, change: Change, itemsize
         let one = Plan::of(Steps::new());
         // SAFETY: the one element that is read is the caller's.
         unsafe {
-            threads::copy(&one, element.as_mut_ptr(), work.from, itemsize, change, false);
+            threads::copy(&one, element.as_mut_ptr(), work.from, itemsize, conversion, false);
             return fill(device, &work.plan, work.to, &element[..itemsize]);
         }
     }
-    refuse_recording(device, stream)?;
+    error_if_capturing(device, stream)?;
     // SAFETY: passed on from the caller. Nobody returns before the host's memory is done with.
     unsafe {
-        match change {
-            Change::None => finished(device, stream, carry(link, work)),
-            Change::Convert { .. } => by_the_host(link, work, change, itemsize),
+        match conversion {
+            Conversion::None => finished(device, stream, carry(link, work)),
+            Conversion::Convert { .. } => by_the_host(link, work, conversion, itemsize),
         }
     }
 }
@@ -86,7 +60,7 @@ pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
         return unsafe { rows.cross(link, stream) };
     }
     // What is recorded runs later, and there is no saying how often: memory in between would be gone.
-    refuse_recording(device, stream)?;
+    error_if_capturing(device, stream)?;
     let (_, other) = link.sides();
     let detour = Detour::like(work, other, work.itemsize);
     let (into, out) = detour.through(work, std::ptr::null_mut());
@@ -98,7 +72,7 @@ pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
         } else if let Link::Peer { to, from } = link {
             by_the_peer(to, from, work)
         } else {
-            by_the_host(link, work, Change::None, work.itemsize)
+            by_the_host(link, work, Conversion::None, work.itemsize)
         }
     }
 }
@@ -128,7 +102,7 @@ unsafe fn by_the_carrier(link: Link, work: &Work, detour: &Detour) -> Result<()>
 ///
 /// # Safety
 /// - As for [`with_host`].
-unsafe fn by_the_host(link: Link, work: &Work, change: Change, itemsize: usize) -> Result<()> {
+unsafe fn by_the_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
     let device = link.carrier();
     let stream = current_stream(device);
     let (side, _) = link.sides();
@@ -139,10 +113,10 @@ unsafe fn by_the_host(link: Link, work: &Work, change: Change, itemsize: usize) 
     unsafe {
         if let Link::Down(_) = link {
             finished(device, stream, carry(link, &into))?;
-            threads::copy(&out.plan, out.to, out.from, out.itemsize, change, false);
+            threads::copy(&out.plan, out.to, out.from, out.itemsize, conversion, false);
             Ok(())
         } else {
-            threads::copy(&into.plan, into.to, into.from, into.itemsize, change, false);
+            threads::copy(&into.plan, into.to, into.from, into.itemsize, conversion, false);
             finished(device, stream, carry(link, &out))
         }
     }

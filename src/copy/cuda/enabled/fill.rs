@@ -83,7 +83,7 @@ unsafe fn set(
     let _entered = enter(device)?;
     let (to, on) = (to.expose_provenance() as u64, raw(stream));
     // SAFETY: passed on from the caller.
-    let (told, function) = unsafe {
+    let (result, function) = unsafe {
         match (pattern, rows) {
             ([a], 1) => (sys::cuMemsetD8Async(to, *a, count, on), "cuMemsetD8Async"),
             ([a], _) => (sys::cuMemsetD2D8Async(to, pitch, *a, count, rows, on), "cuMemsetD2D8Async"),
@@ -96,7 +96,7 @@ unsafe fn set(
             _ => (sys::cuMemsetD2D32Async(to, pitch, word(pattern), count, rows, on), "cuMemsetD2D32Async"),
         }
     };
-    Ok(check(device, function, told)?)
+    Ok(check(device, function, result)?)
 }
 
 /// Fills items that lie apart, in several goes where elements are not aligned.

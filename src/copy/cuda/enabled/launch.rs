@@ -164,11 +164,11 @@ unsafe fn launch(
 ) -> Result<()> {
     let blocks = u32::try_from(blocks.clamp(1, BLOCKS)).unwrap_or(1);
     // SAFETY: passed on from the caller.
-    let told = unsafe {
+    let result = unsafe {
         let (all, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
         sys::cuLaunchKernel(kernel.0, blocks, 1, 1, THREADS, 1, 1, 0, raw(stream), all, none)
     };
-    Ok(check(device, "cuLaunchKernel", told)?)
+    Ok(check(device, "cuLaunchKernel", result)?)
 }
 
 /// The largest item that elements of `itemsize` bytes at such addresses consist of.

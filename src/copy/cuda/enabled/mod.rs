@@ -14,20 +14,21 @@
 mod cross;
 mod fill;
 mod launch;
+mod link;
 mod module;
 mod rows;
 mod work;
 
-use self::cross::Link;
+use self::link::Link;
 use self::work::Work;
-use crate::copy::convert::Change;
+use crate::copy::convert::Conversion;
 use crate::copy::plan::Plan;
-use crate::copy::{Hand, hands};
+use crate::copy::{Executor, executors};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DTypeError;
 use crate::error::Result;
-use crate::memory::cuda::{current_stream, is_capturing, refuse_recording, wait};
+use crate::memory::cuda::{current_stream, error_if_capturing, is_capturing, wait};
 
 pub(in crate::copy) use self::fill::fill;
 
@@ -38,24 +39,26 @@ pub(in crate::copy) use self::fill::fill;
 ///
 /// # Safety
 /// - As for [`crate::copy::copy`].
-pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, change: Change) -> Result<()> {
+pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversion: Conversion) -> Result<()> {
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
     let work = Work { plan, to: to.ptr(), from: from.ptr(), itemsize: to.itemsize() };
     // SAFETY: passed on from the caller.
     unsafe {
-        match (hands(to, from)?, change) {
-            ((Hand::Device(device), Hand::Device(_)), Change::Convert { .. }) => {
+        match (executors(to, from)?, conversion) {
+            ((Executor::Device(device), Executor::Device(_)), Conversion::Convert { .. }) => {
                 Err(DTypeError::CastOnDevice { from: from.dtype().name(), to: to.dtype().name(), device }.into())
             }
-            ((Hand::Device(there), Hand::Device(here)), Change::None) if there == here => {
+            ((Executor::Device(there), Executor::Device(here)), Conversion::None) if there == here => {
                 launch::copy(there, current_stream(there), &work)
             }
-            ((Hand::Device(there), Hand::Device(here)), Change::None) => between(there, here, &work),
-            ((Hand::Device(device), Hand::Host), _) => cross::with_host(Link::Up(device), &work, change, to.itemsize()),
-            ((Hand::Host, Hand::Device(device)), _) => {
-                cross::with_host(Link::Down(device), &work, change, from.itemsize())
+            ((Executor::Device(there), Executor::Device(here)), Conversion::None) => between(there, here, &work),
+            ((Executor::Device(device), Executor::Host), _) => {
+                cross::with_host(Link::Up(device), &work, conversion, to.itemsize())
             }
-            ((Hand::Host, Hand::Host), _) => Ok(()),
+            ((Executor::Host, Executor::Device(device)), _) => {
+                cross::with_host(Link::Down(device), &work, conversion, from.itemsize())
+            }
+            ((Executor::Host, Executor::Host), _) => Ok(()),
         }
     }
 }
@@ -67,7 +70,7 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, change: C
 /// - As for [`copy`].
 unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
     let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
-    refuse_recording(from, reads.1)?;
+    error_if_capturing(from, reads.1)?;
     let link = Link::Peer { to, from };
     if is_capturing(to, writes.1)? {
         // SAFETY: passed on from the caller.

@@ -48,14 +48,14 @@ fn load(device: Device) -> Result<Kernels> {
     let _relaxed = Relaxed::new();
     let mut module = std::ptr::null_mut();
     // SAFETY: a place for the handle, and text that ends with a zero.
-    let told = unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
-    check(device, "cuModuleLoadData", told)?;
+    let result = unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
+    check(device, "cuModuleLoadData", result)?;
     let find = |name: String| -> Result<Kernel> {
         let name = CString::new(name).unwrap_or_default();
         let mut function = std::ptr::null_mut();
         // SAFETY: a place for the handle, the module that was just loaded, and a name.
-        let told = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
-        check(device, "cuModuleGetFunction", told)?;
+        let result = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
+        check(device, "cuModuleGetFunction", result)?;
         Ok(Kernel(function))
     };
     let sized = |name: &str| -> Result<[Kernel; 5]> {

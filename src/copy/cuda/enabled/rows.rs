@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use cudarc::driver::sys::{self, CUmemorytype};
 
-use super::cross::Link;
+use super::link::Link;
 use super::work::{Work, each};
 use crate::copy::plan::{Plan, Step};
 use crate::device::{Device, DeviceError};
@@ -121,7 +121,7 @@ impl Rows<'_> {
             let (to_host, from_host) =
                 (std::ptr::with_exposed_provenance_mut(to), std::ptr::with_exposed_provenance(from));
             // SAFETY: passed on from the caller; zeros are no kind of memory, but that is stated.
-            let (told, function) = unsafe {
+            let (result, function) = unsafe {
                 if self.height == 1 {
                     let width = self.width;
                     match (to_kind, from_kind) {
@@ -145,7 +145,7 @@ impl Rows<'_> {
                     (sys::cuMemcpy3DAsync_v2(it, raw(stream)), "cuMemcpy3DAsync")
                 }
             };
-            Ok(check(device, function, told)?)
+            Ok(check(device, function, result)?)
         })
     }
 
@@ -161,10 +161,10 @@ impl Rows<'_> {
         each(self.outer, self.start, &mut |to, from| {
             let (to, from) = (to.expose_provenance() as u64, from.expose_provenance() as u64);
             // SAFETY: as above.
-            let (told, function) = unsafe {
+            let (result, function) = unsafe {
                 if self.height == 1 {
-                    let told = sys::cuMemcpyPeerAsync(to, to_context, from, from_context, self.width, raw(stream));
-                    (told, "cuMemcpyPeerAsync")
+                    let result = sys::cuMemcpyPeerAsync(to, to_context, from, from_context, self.width, raw(stream));
+                    (result, "cuMemcpyPeerAsync")
                 } else {
                     let mut copy = MaybeUninit::<sys::CUDA_MEMCPY3D_PEER>::zeroed();
                     let it = copy.as_mut_ptr();
@@ -177,7 +177,7 @@ impl Rows<'_> {
                     (sys::cuMemcpy3DPeerAsync(it, raw(stream)), "cuMemcpy3DPeerAsync")
                 }
             };
-            Ok(check(to_device, function, told)?)
+            Ok(check(to_device, function, result)?)
         })
     }
 }

@@ -8,8 +8,8 @@ use cudarc::driver::sys::{self, CUresult};
 
 use super::context::{Entered, Relaxed, enter};
 use super::driver::check;
-use super::order::Order;
 use super::queue::Queue;
+use super::stream_uses::StreamUses;
 use super::streams::{is_capturing, raw};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
@@ -93,8 +93,8 @@ impl CudaMemory {
             return Ok(());
         }
         // SAFETY: the memory is fresh, and of at least so many bytes.
-        let told = unsafe { sys::cuMemsetD8Async(self.base as u64, 0, bytes, raw(stream)) };
-        check(self.device, "cuMemsetD8Async", told)?;
+        let result = unsafe { sys::cuMemsetD8Async(self.base as u64, 0, bytes, raw(stream)) };
+        check(self.device, "cuMemsetD8Async", result)?;
         if self.device.is_host_readable() {
             // The host may read it at once.
             // SAFETY: the stream is not recorded.
@@ -113,8 +113,8 @@ impl CudaMemory {
     }
 
     /// The order of the work on the memory, of which there is none but what allocated it.
-    pub(in crate::memory) fn order(&self) -> Box<Order> {
-        Box::new(Order::at(self.device, self.queue))
+    pub(in crate::memory) fn stream_uses(&self) -> Box<StreamUses> {
+        Box::new(StreamUses::at(self.device, self.queue))
     }
 }
 
@@ -122,11 +122,11 @@ impl CudaMemory {
 fn had(device: Device, entered: &Entered, bytes: usize, stream: Stream) -> Result<(usize, Kind), DeviceError> {
     let (mut base, mut pinned) = (0u64, std::ptr::null_mut());
     // SAFETY: places for the addresses that the driver tells.
-    let (told, function, kind) = unsafe {
+    let (result, function, kind) = unsafe {
         match device {
             Device::CUDA_HOST => {
-                let told = sys::cuMemHostAlloc(&raw mut pinned, bytes, sys::CU_MEMHOSTALLOC_PORTABLE);
-                (told, "cuMemHostAlloc", Kind::Pinned)
+                let result = sys::cuMemHostAlloc(&raw mut pinned, bytes, sys::CU_MEMHOSTALLOC_PORTABLE);
+                (result, "cuMemHostAlloc", Kind::Pinned)
             }
             Device::CUDA_MANAGED => {
                 let everybody = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
@@ -138,7 +138,7 @@ fn had(device: Device, entered: &Entered, bytes: usize, stream: Stream) -> Resul
             _ => (sys::cuMemAlloc_v2(&raw mut base, bytes), "cuMemAlloc", Kind::Plain),
         }
     };
-    check(device, function, told)?;
+    check(device, function, result)?;
     // Addresses of devices are as wide as those of the host.
     Ok((if pinned.is_null() { usize::try_from(base).unwrap_or(0) } else { pinned.expose_provenance() }, kind))
 }
@@ -149,7 +149,7 @@ impl Drop for CudaMemory {
         let Ok(_entered) = enter(self.device) else { return };
         // To free memory is forbidden while any stream of the process is recorded, unless it is said to be harmless.
         let _relaxed = Relaxed::new();
-        // SAFETY: what the driver gave goes back once, after the work on it: see `Order`.
+        // SAFETY: what the driver gave goes back once, after the work on it: see `StreamUses`.
         unsafe {
             let _ = match self.kind {
                 Kind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),

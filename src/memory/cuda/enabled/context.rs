@@ -93,8 +93,8 @@ fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {
     // SAFETY: places for what the driver tells.
     unsafe {
         check(device, "cuDeviceGet", sys::cuDeviceGet(&raw mut number, ordinal))?;
-        let told = sys::cuDeviceGetAttribute(&raw mut has_pools, pools, number);
-        check(device, "cuDeviceGetAttribute", told)?;
+        let result = sys::cuDeviceGetAttribute(&raw mut has_pools, pools, number);
+        check(device, "cuDeviceGetAttribute", result)?;
         check(device, "cuDevicePrimaryCtxRetain", sys::cuDevicePrimaryCtxRetain(&raw mut raw, number))?;
         if has_pools != 0 {
             keep_what_is_freed(number);

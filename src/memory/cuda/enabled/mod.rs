@@ -6,19 +6,19 @@
 mod block;
 mod context;
 mod driver;
-mod order;
 #[cfg(feature = "python")]
 mod pointer;
 mod queue;
+mod stream_uses;
 mod streams;
 
 pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
-pub(crate) use self::order::Order;
 #[cfg(feature = "python")]
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::queue::wait;
+pub(crate) use self::stream_uses::StreamUses;
 pub(super) use self::streams::check_stream;
 pub use self::streams::{device_count, device_name, is_available, is_capturing, memory_info, synchronize, why_not};
-pub(crate) use self::streams::{raw, refuse_recording};
+pub(crate) use self::streams::{error_if_capturing, raw};

@@ -24,8 +24,9 @@ pub(crate) fn device_of_pointer(address: usize) -> Result<Option<Device>> {
     ];
     let mut places = [(&raw mut kind).cast(), (&raw mut managed).cast(), (&raw mut ordinal).cast()];
     // SAFETY: as many places as attributes, of their types. What is not known is left as it is.
-    let told = unsafe { sys::cuPointerGetAttributes(3, attributes.as_mut_ptr(), places.as_mut_ptr(), address as u64) };
-    check(any, "cuPointerGetAttributes", told)?;
+    let result =
+        unsafe { sys::cuPointerGetAttributes(3, attributes.as_mut_ptr(), places.as_mut_ptr(), address as u64) };
+    check(any, "cuPointerGetAttributes", result)?;
     Ok(match (kind, managed) {
         (0, _) => None,
         (_, 1..) => Some(Device::CUDA_MANAGED),

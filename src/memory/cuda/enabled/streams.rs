@@ -103,7 +103,7 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 /// }
 /// ```
 pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
-    refuse_recording(device, stream)?;
+    error_if_capturing(device, stream)?;
     let _entered = enter(device)?;
     // SAFETY: a stream that the driver has just known.
     Ok(check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?)
@@ -125,11 +125,11 @@ pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
     let _entered = enter(device)?;
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     // SAFETY: the driver looks handles up; a place for its answer.
-    let told = unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) };
-    if told == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT {
+    let result = unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) };
+    if result == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT {
         return Ok(true);
     }
-    check(device, "cuStreamIsCapturing", told)?;
+    check(device, "cuStreamIsCapturing", result)?;
     Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
 }
 
@@ -137,7 +137,7 @@ pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
 ///
 /// # Errors
 /// [`DeviceError::Capturing`], [`DeviceError::Driver`].
-pub(crate) fn refuse_recording(device: Device, stream: Stream) -> Result<()> {
+pub(crate) fn error_if_capturing(device: Device, stream: Stream) -> Result<()> {
     if is_capturing(device, stream)? {
         return Err(DeviceError::Capturing { device, stream: stream.handle() }.into());
     }
@@ -177,9 +177,9 @@ pub(super) fn ordinal_of(device: Device, stream: Stream) -> Result<i32, DeviceEr
             return Err(DeviceError::Stream { got: stream.handle().to_string() });
         }
         check(device, "cuCtxPushCurrent", sys::cuCtxPushCurrent_v2(context))?;
-        let told = sys::cuCtxGetDevice(&raw mut found);
+        let result = sys::cuCtxGetDevice(&raw mut found);
         let _ = sys::cuCtxPopCurrent_v2(&raw mut left);
-        check(device, "cuCtxGetDevice", told)?;
+        check(device, "cuCtxGetDevice", result)?;
     }
     Ok(found)
 }
@@ -193,6 +193,6 @@ pub(super) fn number_of(device: Device, stream: Stream) -> Option<u64> {
     let _entered = enter(device).ok()?;
     let mut number = 0;
     // SAFETY: the driver looks handles up; a place for its answer.
-    let told = unsafe { sys::cuStreamGetId(raw(stream), &raw mut number) };
-    (told == CUresult::CUDA_SUCCESS).then_some(number)
+    let result = unsafe { sys::cuStreamGetId(raw(stream), &raw mut number) };
+    (result == CUresult::CUDA_SUCCESS).then_some(number)
 }

@@ -1,0 +1,221 @@
+//! What is known of the meaning of a field's dimensions.
+
+use std::sync::{Arc, OnceLock};
+
+use super::halo_override::HaloOverride;
+use super::{Descriptor, Metadata};
+use crate::dims::Dims;
+use crate::layout::{Extents, LayoutError, check_halo, check_origin};
+
+impl Descriptor {
+    /// States the labels.
+    ///
+    /// # Errors
+    /// [`crate::DimsError::Length`] if there is not one per dimension.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device, Dims};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// let field = field.with_dims(Dims::parse(["K", "I"]).unwrap()).unwrap();
+    /// assert_eq!(field.dims().unwrap().to_string(), "K, I");
+    /// ```
+    pub fn with_dims(mut self, dims: Dims) -> Result<Descriptor, crate::DimsError> {
+        self.set_dims(dims)?;
+        Ok(self)
+    }
+
+    /// States the first compute point.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if there is not one entry per dimension, or one lies outside the field.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// assert!(field.clone().with_origin([3, 0].into()).is_err());
+    /// assert_eq!(field.with_origin([1, 0].into()).unwrap().origin(), Some(&[1, 0][..]));
+    /// ```
+    pub fn with_origin(mut self, origin: Box<[i64]>) -> Result<Descriptor, LayoutError> {
+        self.set_origin(origin)?;
+        Ok(self)
+    }
+
+    /// States the ghost widths, each 0 or more and together at most the extent.
+    ///
+    /// # Errors
+    /// [`LayoutError`] otherwise.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// let field = field.with_halo([(0, 0), (1, 1)].into()).unwrap();
+    /// assert_eq!(field.halo(), Some(&[(0, 0), (1, 1)][..]));
+    /// ```
+    pub fn with_halo(mut self, halo: Box<[(i64, i64)]>) -> Result<Descriptor, LayoutError> {
+        self.set_halo(halo)?;
+        Ok(self)
+    }
+
+    /// As [`Descriptor::with_dims`], in place.
+    pub(crate) fn set_dims(&mut self, dims: Dims) -> Result<(), crate::DimsError> {
+        dims.check_len(self.ndim())?;
+        self.labels_mut().dims = Some(dims);
+        Ok(())
+    }
+
+    /// As [`Descriptor::with_origin`], in place.
+    pub(crate) fn set_origin(&mut self, origin: Box<[i64]>) -> Result<(), LayoutError> {
+        check_origin(&origin, self.shape())?;
+        self.labels_mut().origin = Some(origin);
+        Ok(())
+    }
+
+    /// As [`Descriptor::with_halo`], in place.
+    pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
+        check_halo(&halo, self.shape())?;
+        let labels = self.labels_mut();
+        (labels.halo, labels.halo_is_cut) = (Some(halo), false);
+        Ok(())
+    }
+
+    /// Says whether the halo, if there is one, is what a slice has left.
+    pub(crate) fn set_halo_is_cut(&mut self, is_cut: bool) {
+        if self.halo().is_some() && self.halo_is_cut() != is_cut {
+            self.labels_mut().halo_is_cut = is_cut;
+        }
+    }
+
+    /// Metadata, if somebody stated them.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.dims(), None);
+    /// ```
+    pub fn dims(&self) -> Option<&Dims> {
+        self.stated()?.dims.as_ref()
+    }
+
+    /// First compute point, if somebody stated it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+    /// let field = field.descriptor();
+    /// assert_eq!(field.origin(), None);
+    /// ```
+    pub fn origin(&self) -> Option<&[i64]> {
+        self.stated()?.origin.as_deref()
+    }
+
+    /// Ghost widths, if somebody stated them.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
+    /// assert_eq!(field.descriptor().halo(), Some(&[(1, 2), (0, 1)][..]));
+    /// ```
+    pub fn halo(&self) -> Option<&[(i64, i64)]> {
+        self.stated()?.halo.as_deref()
+    }
+
+    /// Whether the ghost widths are what a slice has left of those that were stated. They then say which points are ghosts,
+    /// and nothing of where the domain of a field begins.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Index, Spec, Tensor};
+    /// let field = Tensor::zeros(&Spec::new(&[6], DType::F64).halo(&[(1, 1)])).unwrap();
+    /// let later = field.view(&[Index::Range { start: 1, len: 5, step: 1 }]).unwrap();
+    /// assert_eq!(later.descriptor().halo(), Some(&[(0, 1)][..]));
+    /// assert!(later.descriptor().halo_is_cut());
+    /// assert!(!field.domain_view().descriptor().halo_is_cut());
+    /// ```
+    pub fn halo_is_cut(&self) -> bool {
+        self.stated().is_some_and(|labels| labels.halo_is_cut)
+    }
+
+    /// States the ghost widths through a shared reference: the dims stay, and the origin is the lower width from now on.
+    ///
+    /// Slices of what was stated before stay as they are.
+    pub(crate) fn restate_halo(&self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
+        check_halo(&halo, self.shape())?;
+        let labels = Metadata { dims: self.dims().cloned(), origin: None, halo: Some(halo), halo_is_cut: false };
+        let labels = Arc::new(labels);
+        match self.halo_override.get() {
+            Some(halo_override) => halo_override.set(labels),
+            // Two threads that come here at once both state theirs.
+            None => self.halo_override.get_or_init(|| Box::new(HaloOverride::new(Arc::clone(&labels)))).set(labels),
+        }
+        Ok(())
+    }
+
+    /// What counts of the labels.
+    #[inline]
+    pub(super) fn stated(&self) -> Option<&Arc<Metadata>> {
+        match self.halo_override.get() {
+            None => self.labels.as_ref(),
+            Some(halo_override) => halo_override.current(),
+        }
+    }
+
+    /// Forgets what was stated, for these labels.
+    #[inline(always)]
+    pub(super) fn set_labels(&mut self, labels: Option<Arc<Metadata>>) {
+        if self.halo_override.get_mut().is_some() {
+            self.forget_restated();
+        }
+        self.labels = labels;
+    }
+
+    /// Takes what counts for what was stated at first.
+    #[cold]
+    fn forget_restated(&mut self) {
+        self.labels = self.stated().cloned();
+        self.halo_override = OnceLock::new();
+    }
+
+    #[inline]
+    fn labels_mut(&mut self) -> &mut Metadata {
+        if self.halo_override.get_mut().is_some() {
+            self.forget_restated();
+        }
+        Arc::make_mut(self.labels.get_or_insert_default())
+    }
+
+    /// Takes labels that are known to fit, where none are stated.
+    pub(crate) fn label_plain(&mut self, labels: &Arc<Metadata>) -> bool {
+        let free = self.stated().is_none();
+        if free {
+            self.set_labels(Some(Arc::clone(labels)));
+        }
+        free
+    }
+
+    /// Puts the dimensions, and what is stated of them, into another order: each of `axes` once.
+    pub(crate) fn permute(&mut self, axes: &[usize]) {
+        fn pick<T: Copy, C: FromIterator<T>>(axes: &[usize], all: &[T]) -> C {
+            axes.iter().map(|axis| all[*axis]).collect()
+        }
+        let (shape, strides): (Extents, Extents) = (pick(axes, self.shape()), pick(axes, self.strides()));
+        let (new_shape, new_strides) = self.numbers.split_mut();
+        new_shape.copy_from_slice(&shape);
+        new_strides.copy_from_slice(&strides);
+        if self.stated().is_some() {
+            let labels = self.labels_mut();
+            labels.dims = labels.dims.as_ref().map(|dims| dims.select(axes));
+            labels.origin = labels.origin.as_deref().map(|origin| pick(axes, origin));
+            labels.halo = labels.halo.as_deref().map(|halo| pick(axes, halo));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Where a field that is wanted puts every element.
+
+use super::strides::{compute, lcm};
+use super::{Extents, Layout, LayoutError, MAX_NDIM, Padding, Spec, check_halo, check_len, check_origin};
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::preset::{Alignment, Preset};
+
+/// Every block of host memory starts at a multiple of this, which is what JAX takes without a copy.
+const HOST_ALIGNMENT: i64 = 64;
+
+/// Every block of memory that CUDA looks after starts at a multiple of this, as its own allocations do.
+const CUDA_ALIGNMENT: i64 = 256;
+
+/// Where every element of a field goes: the outcome of a [`Spec`], checked.
+#[derive(Clone, Debug)]
+pub struct AllocationLayout {
+    /// Extents, in index order.
+    pub shape: Extents,
+    /// Element type.
+    pub dtype: DType,
+    /// Strides in elements, in index order.
+    pub strides: Extents,
+    /// Order of the strides.
+    pub layout: Layout,
+    /// What lies between rows.
+    pub padding: Padding,
+    /// Labels, if stated; the standard ones otherwise.
+    pub dims: Option<Dims>,
+    /// Ghost widths, if stated; none otherwise.
+    pub halo: Option<Box<[(i64, i64)]>>,
+    /// Whether these are what a slice has left: see [`crate::Descriptor::halo_is_cut`].
+    pub halo_is_cut: bool,
+    /// First compute point, if stated; the lower halo otherwise.
+    pub origin: Option<Box<[i64]>>,
+    /// The address of the element at `aligned_index` is a multiple of this many bytes.
+    pub alignment_size: i64,
+    /// The index that is aligned; all zeros if absent.
+    pub aligned_index: Option<Box<[i64]>>,
+    /// Where the memory is.
+    pub device: Device,
+    /// Bytes to allocate; may be 0.
+    pub block_bytes: usize,
+    /// What the start of the block has to be a multiple of.
+    pub block_alignment: usize,
+    /// Bytes from the start of the block to the element at index 0.
+    pub first_byte: usize,
+}
+
+impl Spec {
+    /// Decides where every element goes.
+    ///
+    /// # Errors
+    /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault: a negative extent, a length other than
+    /// the number of dimensions, a layout that is no permutation, a halo wider than the field, sizes beyond 64 bits.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec};
+    /// let place = Spec::new(&[4, 5], DType::F32).place().unwrap();
+    /// assert_eq!((place.strides.as_slice(), place.block_bytes), (&[5, 1][..], 80));
+    /// assert!(Spec::new(&[i64::MAX, 5], DType::F32).place().is_err());
+    /// ```
+    pub fn place(&self) -> Result<AllocationLayout> {
+        let (shape, ndim) = (&self.shape, self.shape.len());
+        if ndim > MAX_NDIM {
+            return Err(LayoutError::TooManyDims { got: ndim }.into());
+        }
+        if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
+            return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
+        }
+        if let Some(dims) = &self.dims {
+            dims.check_len(ndim)?;
+        }
+        if let Some(halo) = &self.halo {
+            check_halo(halo, shape)?;
+        }
+        if let Some(origin) = &self.origin {
+            check_origin(origin, shape)?;
+        }
+        let layout = self.checked_layout()?;
+        let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
+        let alignment_size = self.checked_alignment(itemsize)?;
+        let aligned_index = self.checked_aligned_index()?;
+        let padding = self.padding.unwrap_or_else(|| {
+            if self.aligns_base() { Padding::None } else { Padding::default_for(alignment_size, itemsize) }
+        });
+
+        let block = if self.target().is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
+        let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
+        let alignment = lcm(alignment_size, itemsize).ok_or_else(too_wide)?;
+        let block_alignment = lcm(alignment, block).ok_or_else(too_wide)?;
+        let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
+        let placed = compute(shape, &layout, padding, alignment / itemsize).ok_or_else(too_large)?;
+        let aligned_offset = match &aligned_index {
+            Some(index) => offset(index, &placed.strides, itemsize)
+                .ok_or_else(|| LayoutError::AlignedIndexOverflow { got: index.to_vec() })?,
+            None => 0,
+        };
+        let first_byte = (-aligned_offset).rem_euclid(alignment);
+        // The strides of a field without elements are those of one with some; the memory is not.
+        let all = placed.elements.checked_mul(itemsize);
+        let bytes =
+            all.map(|all| if shape.contains(&0) { 0 } else { all }).and_then(|bytes| bytes.checked_add(first_byte));
+        let bytes = bytes.ok_or_else(too_large)?;
+        // The block's alignment must be findable behind whatever address the allocator returns.
+        bytes.checked_add(block_alignment).ok_or_else(too_wide)?;
+        let as_size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large());
+
+        Ok(AllocationLayout {
+            shape: shape.clone(),
+            dtype: self.dtype,
+            strides: placed.strides,
+            layout,
+            padding,
+            dims: self.dims.clone(),
+            halo: self.halo.clone(),
+            halo_is_cut: self.halo_is_cut,
+            origin: self.origin.clone(),
+            alignment_size,
+            aligned_index,
+            device: self.target(),
+            block_bytes: as_size(bytes)?,
+            block_alignment: as_size(block_alignment)?,
+            first_byte: as_size(first_byte)?,
+        })
+    }
+
+    /// Whether the preset is of the kind that aligns the start of the memory and keeps rows compact. A stated
+    /// alignment replaces the number of bytes, not the kind.
+    fn aligns_base(&self) -> bool {
+        matches!(self.preset.as_ref().map(Preset::alignment), Some(Alignment::Base(_)))
+    }
+
+    fn checked_layout(&self) -> Result<Layout, LayoutError> {
+        match (&self.layout, &self.preset) {
+            (Some(layout), _) => check_len("layout", layout.len(), self.ndim()).map(|()| layout.clone()),
+            (None, Some(preset)) => Ok(match &self.dims {
+                Some(dims) => Layout::by_rule(preset.layout(), dims),
+                None => Layout::by_rule(preset.layout(), &Dims::standard(self.ndim())),
+            }),
+            (None, None) => Ok(Layout::c_order(self.ndim())),
+        }
+    }
+
+    fn checked_alignment(&self, itemsize: i64) -> Result<i64, LayoutError> {
+        match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
+            (Some(bytes), _) if bytes < 1 => Err(LayoutError::AlignmentSize { got: bytes }),
+            (Some(bytes), _) => Ok(bytes),
+            // At most 2**32 elements of 16 bytes: far from overflow.
+            (None, Some(Alignment::Elements(elements))) => Ok(i64::from(elements) * itemsize),
+            (None, Some(Alignment::Base(bytes))) => Ok(i64::from(bytes)),
+            (None, None) => Ok(1),
+        }
+    }
+
+    fn checked_aligned_index(&self) -> Result<Option<Box<[i64]>>, LayoutError> {
+        let Some(index) = &self.aligned_index else {
+            // A preset that aligns the base would not, were the first point behind the halo aligned instead.
+            let halo = self.halo.as_ref().filter(|_| !self.aligns_base());
+            return Ok(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()));
+        };
+        check_len("aligned_index", index.len(), self.ndim())?;
+        // Behind the last point, as the lower halo of a field that has no point inside.
+        match index.iter().zip(&self.shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
+            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: self.shape[axis] }),
+            None => Ok(Some(index.clone())),
+        }
+    }
+}
+
+/// Bytes from element 0 to the element at `index`; `None` if that overflows.
+pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i64> {
+    index.iter().zip(strides).try_fold(0i64, |sum, (position, stride)| {
+        position.checked_mul(*stride)?.checked_mul(itemsize)?.checked_add(sum)
+    })
+}

@@ -1,0 +1,229 @@
+//! The streams that use one piece of memory, and what has to be waited for before it is freed.
+
+use std::sync::{Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::context::{context, enter};
+use super::queue::{self, Queue, State};
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::memory::cuda::Stream;
+use crate::memory::cuda::stream::{Kept, kept};
+
+/// The streams that use some memory: what PyTorch's allocator notes with `record_stream`.
+#[derive(Debug)]
+pub(crate) struct StreamUses {
+    /// The stream in whose order the memory is freed.
+    first: Queue,
+    /// Whether the host frees the memory, and so has to wait for the streams itself.
+    freed_by_host: bool,
+    streams: Mutex<Streams>,
+}
+
+#[derive(Debug, Default)]
+struct Streams {
+    recorded: SmallVec<[Use; 2]>,
+    /// Destroyed streams whose handle belongs to a new stream now, one for each device: to wait for the device covers them
+    /// all.
+    destroyed: Vec<Use>,
+}
+
+/// A stream that was recorded, and may still use the memory.
+#[derive(Debug)]
+struct Use {
+    queue: Queue,
+    /// Whether its work is ordered after the earlier work of the first stream.
+    ordered: bool,
+    /// Keeps the stream alive, if its owner is known.
+    kept: Option<Kept>,
+}
+
+impl Drop for StreamUses {
+    fn drop(&mut self) {
+        let Streams { recorded, destroyed } = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if recorded.iter().chain(&*destroyed).any(|used| used.kept.is_some()) {
+            // To destroy a stream makes its device current.
+            let _entered = enter(self.first.device());
+            recorded.clear();
+            destroyed.clear();
+        }
+    }
+}
+
+impl StreamUses {
+    /// The uses of memory that is freed in the order of `stream`, its first user.
+    pub(crate) fn new(device: Device, stream: Stream) -> StreamUses {
+        StreamUses::at(device, Queue::of(device, stream))
+    }
+
+    /// The same, of a stream by the name that its thread has for it.
+    pub(super) fn at(device: Device, first: Queue) -> StreamUses {
+        let kept = kept(first.device(), first.stream());
+        let recorded = kept.map(|kept| Use { queue: first, ordered: true, kept: Some(kept) }).into_iter().collect();
+        let streams = Streams { recorded, destroyed: Vec::new() };
+        StreamUses { first, freed_by_host: !device.is_cuda(), streams: Mutex::new(streams) }
+    }
+
+    /// The uses of memory of another library, which `stream` uses first: it is released after the work of that stream.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
+    pub(crate) fn of_import(device: Device, stream: Stream) -> Result<Box<StreamUses>> {
+        context(device)?;
+        Ok(Box::new(StreamUses::new(device, stream)))
+    }
+
+    /// Makes the host wait for all work before the memory is released: its producer orders nothing by a stream.
+    #[cfg(feature = "python")]
+    pub(crate) fn set_freed_by_host(&mut self) {
+        self.freed_by_host = true;
+    }
+
+    /// Records a stream that is about to use the memory. Its work is ordered once after the earlier work of the first stream;
+    /// from then on whoever launches work on several streams orders it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Capturing`] if a graph capture rules that order out, [`DeviceError::Driver`].
+    pub(crate) fn record_stream(&self, device: Device, stream: Stream) -> Result<()> {
+        self.record(device, stream, None)
+    }
+
+    /// As [`StreamUses::record_stream`], for a stream that is kept alive until its work on the memory is done.
+    ///
+    /// # Errors
+    /// As for [`StreamUses::record_stream`].
+    pub(crate) fn record_kept_stream(&self, device: Device, stream: Stream, keep: Kept) -> Result<()> {
+        self.record(device, stream, Some(keep))
+    }
+
+    fn record(&self, device: Device, stream: Stream, keep: Option<Kept>) -> Result<()> {
+        // What turns out not to be needed is dropped after the lock is released.
+        let mut keep = keep.or_else(|| kept(device, stream));
+        let queue = Queue::of(device, stream);
+        if queue == self.first && keep.is_none() {
+            return Ok(());
+        }
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.note_reused_handle(queue);
+        let recorded = &mut streams.recorded;
+        let place = recorded.iter().position(|used| used.queue == queue).unwrap_or(recorded.len());
+        if place == recorded.len() {
+            recorded.push(Use { queue, ordered: false, kept: None });
+        }
+        if recorded[place].kept.is_none() {
+            recorded[place].kept = keep.take();
+        }
+        if !recorded[place].ordered {
+            // Under the lock: no other thread takes the stream for ordered before it is.
+            self.order_after_first(queue)?;
+            recorded[place].ordered = true;
+        }
+        Ok(())
+    }
+
+    /// Makes the next work of a stream wait for the earlier work of the first one.
+    fn order_after_first(&self, queue: Queue) -> Result<()> {
+        if !self.first.has_lost_handle() {
+            return queue::order(queue, self.first);
+        }
+        // A destroyed stream cannot be waited for by another one: the host waits, which a graph capture does not allow.
+        match queue.state() {
+            State::Capturing => Err(queue.captured().into()),
+            _ => Ok(self.first.finish_all()?),
+        }
+    }
+
+    /// Makes the next work of `to`, a consumer's stream, wait for the earlier work of `from`, and records both.
+    ///
+    /// # Errors
+    /// As for [`StreamUses::record_stream`].
+    pub(crate) fn make_stream_wait(&self, device: Device, from: Stream, to: Stream) -> Result<()> {
+        self.record_stream(device, from)?;
+        self.record_stream(device, to)?;
+        queue::order(Queue::of(device, to), Queue::of(device, from))
+    }
+
+    /// Makes the next work of `stream` wait for the first stream, in whose order the memory is not freed any more.
+    ///
+    /// # Errors
+    /// As for [`StreamUses::record_stream`].
+    pub(crate) fn precede(&self, device: Device, stream: Stream) -> Result<()> {
+        self.order_after_first(Queue::of(device, stream))
+    }
+
+    /// Waits for the work of all recorded streams, so that the host may use the memory.
+    ///
+    /// # Errors
+    /// [`DeviceError::Capturing`] during graph capture, [`DeviceError::Driver`].
+    pub(crate) fn finish(&self) -> Result<()> {
+        for queue in self.queues() {
+            if queue.state() == State::Capturing {
+                return Err(queue.captured().into());
+            }
+            queue.finish_or_all()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the first stream wait for all recorded streams, or the host where it frees the memory: then the memory may be
+    /// freed.
+    ///
+    /// # Errors
+    /// [`DeviceError::Capturing`] while one of them is captured into a graph, and [`DeviceError::Driver`]: the memory must not
+    /// be freed yet.
+    pub(crate) fn wait_before_free(&self) -> Result<(), DeviceError> {
+        let queues = self.queues();
+        let (mut destroyed, mut by_host) = (SmallVec::<[Queue; 2]>::new(), self.freed_by_host);
+        for queue in &queues {
+            match queue.state() {
+                State::Working => {}
+                State::Capturing => return Err(queue.captured()),
+                State::Gone => {
+                    destroyed.push(*queue);
+                    by_host |= *queue == self.first;
+                }
+            }
+        }
+        // Nothing can wait for a destroyed stream, but its work may still be running: the host waits for its device.
+        let mut done = SmallVec::<[Queue; 2]>::new();
+        for queue in destroyed {
+            if !done.iter().any(|done| done.is_on_device_of(&queue)) {
+                queue.finish_all()?;
+                done.push(queue);
+            }
+        }
+        for queue in queues {
+            if done.iter().any(|done| done.is_on_device_of(&queue)) {
+                continue;
+            }
+            if by_host {
+                queue.finish_or_all()?;
+            } else if queue::order(self.first, queue).is_err() {
+                queue.finish_all()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All recorded streams, the first one last.
+    fn queues(&self) -> SmallVec<[Queue; 3]> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorded = streams.recorded.iter().chain(&streams.destroyed).map(|used| used.queue);
+        recorded.filter(|queue| *queue != self.first).chain([self.first]).collect()
+    }
+}
+
+impl Streams {
+    /// Notes as destroyed the recorded stream, if any, that had the handle of this one before.
+    fn note_reused_handle(&mut self, queue: Queue) {
+        let had_its_handle = |used: &Use| used.queue.has_handle_of(&queue) && used.queue != queue;
+        let Some(place) = self.recorded.iter().position(had_its_handle) else { return };
+        let replaced = self.recorded.remove(place);
+        let is_known = self.destroyed.iter().any(|other| other.queue.is_on_device_of(&replaced.queue));
+        // What keeps a stream alive may run any code when it is dropped: it is dropped with the memory.
+        if !is_known || replaced.kept.is_some() {
+            self.destroyed.push(replaced);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Arrays that are copied where they are not what is wanted.
+
+#![allow(unsafe_code, reason = "memory that is borrowed is copied")]
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use ndarray::Dimension;
+use pyo3::prelude::*;
+
+use super::In;
+use super::borrows::{Access, CheckValues, Loan};
+use super::kinds::{AnyOrder, Elements, Host, Order, Place};
+use super::open::{check, open, refusal};
+use crate::copy::can_cast;
+use crate::descriptor::Descriptor;
+use crate::dtype::{DType, DTypeError};
+use crate::error::Result;
+use crate::layout::{Layout, Spec};
+use crate::py::import::BorrowSource;
+use crate::tensor::ndarray as views;
+use crate::tensor::{Element, Owner, Tensor};
+
+/// An array to read, of which a copy is taken if its elements are of another type or in another order: an [`In`] otherwise.
+///
+/// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions has to be
+/// the one wanted, and the host has to reach the memory.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{COrder, OrCopy};
+/// use pyo3::prelude::*;
+///
+/// /// Takes any numbers but complex ones.
+/// #[pyfunction]
+/// fn norm(numbers: OrCopy<'_, f64, Ix1, COrder>) -> f64 {
+///     numbers.array().iter().map(|number| number * number).sum::<f64>().sqrt()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct OrCopy<'py, T, D, O = AnyOrder> {
+    array: In<'py, T, D, O>,
+    copied: bool,
+}
+
+impl<T, D, O> OrCopy<'_, T, D, O> {
+    /// Whether the elements are those of a copy.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::OrCopy;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn was_cast(numbers: OrCopy<'_, f64, Ix1>) -> bool {
+    ///     numbers.is_copy()
+    /// }
+    /// ```
+    pub fn is_copy(&self) -> bool {
+        self.copied
+    }
+}
+
+impl<'py, T, D, O> Deref for OrCopy<'py, T, D, O> {
+    type Target = In<'py, T, D, O>;
+
+    fn deref(&self) -> &In<'py, T, D, O> {
+        &self.array
+    }
+}
+
+impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T, D, O> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // Also while it is copied nobody may write.
+        let mut loan = open(&object, Access::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
+            views::check_shape(field, None, D::NDIM)?;
+            Host::check(field)?;
+            if can_cast(field.dtype(), T::DTYPE) {
+                return Ok(());
+            }
+            Err(DTypeError::Cast { from: field.dtype().name(), to: T::DTYPE.name() }.into())
+        })?;
+        let found = loan.descriptor();
+        let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
+        if copied {
+            let (descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
+            loan = Loan::open(&object, |of_copy| {
+                *of_copy = descriptor;
+                Ok((Some(owner), BorrowSource::None))
+            })?;
+            // Of memory that nobody else has.
+            loan.borrow(Access::Read).map_err(refusal)?;
+            check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
+            // To let go of what was copied may have run any code.
+            loan.check_undisturbed().map_err(refusal)?;
+            loan.check_values(T::values()).map_err(refusal)?;
+        }
+        Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
+    }
+}
+
+/// Looks at the elements if they are bools; others are still to become some.
+///
+/// # Safety
+/// - Elements that the host can reach are readable.
+unsafe fn check_bools(field: &Descriptor) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    if field.dtype() == DType::BOOL { unsafe { views::check_memory::<bool>(field) } } else { Ok(()) }
+}
+
+/// A copy with the elements and the order wanted, without labels.
+fn copy<T: Element, O: Order>(found: &Descriptor) -> Result<Tensor> {
+    let ndim = i64::try_from(found.ndim()).unwrap_or(i64::MAX);
+    let layout: Vec<i64> = if O::IS_F { (0..ndim).rev().collect() } else { (0..ndim).collect() };
+    let spec = Spec::new(found.shape(), T::DTYPE).layout(Layout::new(&layout, found.ndim())?);
+    // SAFETY: the loan keeps the memory for longer than this tensor lives, and nobody writes to it meanwhile.
+    let source = unsafe { Tensor::from_parts(found.clone(), Owner::NOBODY) };
+    Tensor::copy_of(&spec, &source)
+}

@@ -1,0 +1,138 @@
+//! An object into a loan: described, held against what the type says, borrowed, looked at.
+
+use ndarray::Dimension;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::borrows::{Access, CheckValues, Loan};
+use super::kinds::{Elements, Place};
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use crate::protocol::ExchangeError;
+use crate::py::errors::Kind;
+use crate::py::import::{self, BorrowSource, Borrowed};
+use crate::tensor::ndarray as views;
+
+/// Describes an object, holds it against what is wanted of it, and borrows its memory; only then are elements looked at.
+#[inline]
+pub(super) fn open<'py>(
+    object: &Bound<'py, PyAny>,
+    access: Access,
+    values: Option<CheckValues>,
+    check: impl Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Loan<'py>> {
+    if object.is_exact_instance_of::<PyCapsule>()
+        && let Some(loan) = open_capsule(object, access, values, &check)?
+    {
+        return Ok(loan);
+    }
+    let mut ran = false;
+    let mut loan = Loan::open(object, |descriptor| {
+        let plain = import::plain_memory(object, access == Access::Write, descriptor)
+            .or_else(|error| as_refusal(object.py(), error))?;
+        let kept = match plain {
+            Some(_) => (None, BorrowSource::Argument),
+            None => describe(object, access == Access::Write, descriptor).map(|lent| (lent.owner, lent.source))?,
+        };
+        ran = plain.unwrap_or(true);
+        check(descriptor).map_err(refusal)?;
+        Ok(kept)
+    })?;
+    loan.borrow(access).map_err(refusal)?;
+    if ran {
+        loan.check_undisturbed().map_err(refusal)?;
+    }
+    loan.check_values(values).map_err(refusal)?;
+    Ok(loan)
+}
+
+/// As [`open`], for a capsule that nobody has taken; `None` for any other. It can be taken only once, so that is done last,
+/// when there is nothing left to refuse.
+#[cold]
+fn open_capsule<'py>(
+    object: &Bound<'py, PyAny>,
+    access: Access,
+    values: Option<CheckValues>,
+    check: &dyn Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Option<Loan<'py>>> {
+    let mut fresh = false;
+    let mut loan = Loan::open(object, |descriptor| {
+        fresh = import::inspect_capsule(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
+        if fresh {
+            check(descriptor).map_err(refusal)?;
+        }
+        Ok((None, BorrowSource::None))
+    })?;
+    if !fresh {
+        return Ok(None);
+    }
+    loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
+    // It says the same as when it was looked at: no code has run since.
+    let mut taken = Descriptor::BLANK;
+    loan.keep(import::memory(object, access == Access::Write, &mut taken)?.owner);
+    Ok(Some(loan))
+}
+
+/// Refuses other elements, dimensions and places than those wanted.
+#[inline]
+pub(super) fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
+    views::check_shape(field, T::DTYPE, D::NDIM)?;
+    M::check(field)?;
+    if M::IS_HOST { T::check_place(field) } else { Ok(()) }
+}
+
+/// What looks at the elements, where it can.
+#[inline]
+pub(super) fn values<T: Elements, M: Place>() -> Option<CheckValues> {
+    if M::IS_HOST { T::values() } else { None }
+}
+
+/// The error for an array that is not what the type wants.
+#[cold]
+pub(super) fn refusal(error: Error) -> PyErr {
+    match error {
+        // Another array would not do either.
+        Error::Memory(_) => error.into(),
+        error => PyTypeError::new_err(error.to_string()),
+    }
+}
+
+/// The same for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
+#[cold]
+fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
+    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
+}
+
+/// Describes any object, also a `dlfield.Descriptor`, by what it describes: that class is the module's, and not known to
+/// another extension that this crate is built into.
+fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
+    let py = object.py();
+    let error = match import::memory(object, writes, descriptor) {
+        Ok(lent) => return Ok(lent),
+        Err(error) => error,
+    };
+    let class = match import::loaded(py, "dlfield._native")? {
+        Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
+        None => None,
+    };
+    if !class.is_some_and(|class| object.get_type().is(&class)) {
+        return as_refusal(py, error);
+    }
+    let described = object.getattr(intern!(py, "owner"))?;
+    if described.is_exact_instance_of::<PyCapsule>() {
+        let got = "a dlfield.Descriptor of a DLPack capsule, which was taken over to describe it".to_owned();
+        let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
+        return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
+    }
+    let mut lent = import::memory(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;
+    if lent.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
+        // The word of whoever said `writable=True`.
+        descriptor.set_readonly(false);
+    }
+    if let BorrowSource::Argument = lent.source {
+        lent.source = BorrowSource::Inside(described.unbind());
+    }
+    Ok(lent)
+}

@@ -1,0 +1,137 @@
+//! Attributes that may be absent, and calls without detours.
+
+#![allow(unsafe_code, reason = "the interpreter's own call is used, for its speed")]
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple, PyType};
+use smallvec::SmallVec;
+
+/// A method to call.
+pub(super) enum Method<'a, 'py> {
+    /// An ordinary method of the object's type, by name: a bound one need not be made.
+    OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
+    /// One that was looked up.
+    Value(Bound<'py, PyAny>),
+}
+
+impl<'py> Method<'_, 'py> {
+    /// Calls it with as many keywords as there are values.
+    pub(super) fn call<const N: usize>(
+        &self,
+        py: Python<'py>,
+        values: [&Bound<'py, PyAny>; N],
+        keywords: Option<&Bound<'py, PyTuple>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keywords = keywords.map_or(std::ptr::null_mut(), Bound::as_ptr);
+        // Room for the object in front: methods want it there, and whoever is called may use the place before the first
+        // argument.
+        let mut arguments = [std::ptr::null_mut(); 4];
+        const { assert!(N < 3, "more arguments than there is room for") };
+        for (slot, value) in arguments[2..].iter_mut().zip(values) {
+            *slot = value.as_ptr();
+        }
+        // SAFETY: all are live objects, `N` values stand behind the object, and each has its keyword.
+        unsafe {
+            let called = match self {
+                Method::OfType(object, name) => {
+                    arguments[1] = object.as_ptr();
+                    let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+                    ffi::PyObject_VectorcallMethod(name.as_ptr(), first, flags, keywords)
+                }
+                Method::Value(function) => {
+                    let (first, flags) = (arguments.as_mut_ptr().add(2), ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+                    ffi::PyObject_Vectorcall(function.as_ptr(), first, flags, keywords)
+                }
+            };
+            Bound::from_owned_ptr_or_err(py, called)
+        }
+    }
+}
+
+/// Calls a function with arguments, the last of which have keywords.
+pub(super) fn call_function<'py>(
+    function: &Bound<'py, PyAny>,
+    values: &[&Bound<'py, PyAny>],
+    keywords: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Room in front, as whoever is called may use the place before the first argument.
+    let mut arguments: SmallVec<[_; 6]> = smallvec::smallvec![std::ptr::null_mut()];
+    arguments.extend(values.iter().map(|value| value.as_ptr()));
+    let positional = values.len() - keywords.len();
+    // SAFETY: all are live objects, and behind the positional arguments stand as many as there are keywords.
+    unsafe {
+        let (first, count) = (arguments.as_mut_ptr().add(1), positional | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+        let called = ffi::PyObject_Vectorcall(function.as_ptr(), first, count, keywords.as_ptr());
+        Bound::from_owned_ptr_or_err(function.py(), called)
+    }
+}
+
+/// The name of the one keyword of a call, as calls want it.
+pub(super) struct Keyword {
+    name: &'static str,
+    tuple: PyOnceLock<Py<PyTuple>>,
+}
+
+impl Keyword {
+    pub(super) const fn new(name: &'static str) -> Keyword {
+        Keyword { name, tuple: PyOnceLock::new() }
+    }
+
+    pub(super) fn get<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyTuple>> {
+        let made = || PyTuple::new(py, [PyString::intern(py, self.name)]).map(Bound::unbind);
+        Ok(self.tuple.get_or_try_init(py, made)?.bind(py))
+    }
+}
+
+/// An attribute of the object; `None` where there is none. An error of any other kind than `AttributeError` is the
+/// object's, and reaches the caller.
+///
+/// Most objects lack most of what is asked for here. Making an `AttributeError` for each takes 0.2 µs; this call makes
+/// none.
+#[cfg(Py_3_13)]
+pub(super) fn getattr_opt<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    object.getattr_opt(name)
+}
+
+#[cfg(not(Py_3_13))]
+unsafe extern "C" {
+    /// What became `PyObject_GetOptionalAttr` in 3.13: exported since 3.7, and neither 3.11 nor 3.12 will change.
+    fn _PyObject_LookupAttr(
+        object: *mut ffi::PyObject,
+        name: *mut ffi::PyObject,
+        result: *mut *mut ffi::PyObject,
+    ) -> std::ffi::c_int;
+}
+
+/// As above.
+#[cfg(not(Py_3_13))]
+pub(super) fn getattr_opt<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut found = std::ptr::null_mut();
+    // SAFETY: both are live objects; `found` becomes a new reference, or NULL where there is no attribute or an error.
+    unsafe {
+        if _PyObject_LookupAttr(object.as_ptr(), name.as_ptr(), &raw mut found) < 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(Bound::from_owned_ptr_or_opt(object.py(), found))
+    }
+}
+
+unsafe extern "C" {
+    /// Exported by every version, but no part of the documented API.
+    fn _PyType_Lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
+}
+
+/// What a type or its bases have under a name, as it lies there: nobody's code is run, and what the metaclass has is not
+/// looked at.
+pub(super) fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: a live type and a string; the call returns a borrowed reference, or NULL without an error.
+    unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), _PyType_Lookup(ty.as_type_ptr(), name.as_ptr())) }
+}

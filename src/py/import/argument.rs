@@ -1,0 +1,57 @@
+//! Arguments of a stencil: described like anything else, and asked who has to be told that they are used.
+
+use pyo3::prelude::*;
+
+use super::functions::describe_plain;
+use super::type_info::TypeInfo;
+use super::{
+    Access, Hooks, ImportCache, Interface, Ownership, Request, dlfield, import_object, is_torch, labels,
+    may_state_labels, torch,
+};
+use crate::device::Device;
+use crate::py::descriptor::PyDescriptor;
+
+/// How an argument was described.
+pub(in crate::py) struct Described {
+    /// What the object wants to have called around the use of its memory.
+    pub(in crate::py) hooks: Option<Hooks>,
+    /// Whether code of others may have run, which may have changed any argument.
+    pub(in crate::py) ran_code: bool,
+}
+
+/// Describes an object in place, with the labels that it states. Which of several buffers is meant, `device` says; the
+/// memory may be elsewhere all the same.
+#[inline]
+pub(in crate::py) fn argument<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Device,
+    writes: bool,
+    description: &mut PyDescriptor,
+) -> PyResult<Described> {
+    if let Some(ran_code) = describe_plain(object, writes, description)? {
+        return Ok(Described { hooks: None, ran_code });
+    }
+    // The host's buffer comes first anyway, and producers asked for a device may copy.
+    let device = Some(device).filter(|device| *device != Device::CPU);
+    let cache = ImportCache { device, ..ImportCache::default() };
+    let request = Request { device, access: Access::Stencil, cache, ..Request::default() };
+    let (reading, row) = import_object(object, &request, Ownership::Borrow, description.descriptor_mut())?;
+    let protocol = request.cache.inner.get().map_or(row.name, |inner| inner.protocol);
+    description.set(dlfield::kept(object), reading.into_shared(), protocol);
+    if may_state_labels(object, row, &request)? {
+        labels(object, row, &request, None, None)?.describe(description.descriptor_mut())?;
+    } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
+        // What was described is used, and wants to be told.
+        let behind = described.get().object(object.py());
+        if TypeInfo::of(&behind)?.may_be_labelled(&behind) {
+            let interface = Interface::of(&behind, device)?;
+            let _ = request.cache.interface.set(interface);
+        }
+    }
+    let behind = description.object(object.py());
+    if writes && is_torch(&behind)? {
+        torch::refuse_grad(&behind)?;
+    }
+    let hooks = Hooks::of(&request.cache, description.descriptor().device())?;
+    Ok(Described { hooks, ran_code: true })
+}

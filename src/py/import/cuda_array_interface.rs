@@ -1,0 +1,115 @@
+//! `__cuda_array_interface__` and its twin of ROCm, `__hip_array_interface__`.
+//!
+//! Source: Numba's page on the CUDA array interface, versions 2 and 3. Nothing here needs a GPU: memory is described, not
+//! touched.
+
+use pyo3::prelude::*;
+
+use super::names::Name;
+use super::{Ownership, Reading, Request, buffer, dictionary, stream_sync, type_info};
+use crate::cuda;
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::ExchangeError;
+use crate::protocol::array_interface::{CUDA, Data, HIP, Interface};
+use crate::py::py_owner::PyOwner;
+use crate::py::{args, stream};
+use crate::tensor::Owner;
+
+/// One of the two.
+struct Side {
+    name: Name,
+    interface: &'static Interface,
+    /// The kinds of device whose memory it may describe. It does not say which device that is.
+    kinds: &'static [&'static str],
+    /// The device where the caller does not know better.
+    default: Device,
+}
+
+static SIDES: [Side; 2] = [
+    Side {
+        name: Name::CudaArrayInterface,
+        interface: &CUDA,
+        kinds: &["cuda", "cuda_managed"],
+        default: Device::cuda(0),
+    },
+    Side { name: Name::HipArrayInterface, interface: &HIP, kinds: &["rocm"], default: Device::rocm(0) },
+];
+
+pub(super) fn import_cuda(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    ownership: Ownership,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    SIDES[0].import(object, request, ownership, descriptor)
+}
+
+pub(super) fn import_hip(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    ownership: Ownership,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    SIDES[1].import(object, request, ownership, descriptor)
+}
+
+impl Side {
+    fn import(
+        &self,
+        object: &Bound<'_, PyAny>,
+        request: &Request<'_, '_>,
+        ownership: Ownership,
+        descriptor: &mut Descriptor,
+    ) -> PyResult<Option<Reading>> {
+        let wanted = request.device.filter(|device| self.kinds.contains(&device.kind()));
+        if let Some(other) = request.device.filter(|_| wanted.is_none())
+            && is_elsewhere_too(object, other)?
+        {
+            return Ok(None);
+        }
+        let Some(value) = type_info::attribute(object, self.name)? else { return Ok(None) };
+        let dict = dictionary::of(self.interface.name, &value)?;
+        let found = dictionary::on_device(object, &dict, self.interface)?;
+        let device = match (wanted, found.data) {
+            (Some(wanted), _) => Some(wanted),
+            // The interface does not say which device, but the driver knows.
+            (None, Data::At { address, .. }) if self.default.is_cuda() => stream_sync::device_at(address)?,
+            _ => None,
+        };
+        *descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
+        check_order(self.interface, request.stream, found.stream)?;
+        request.producer.set(found.stream);
+        let object = (ownership == Ownership::Share).then(|| PyOwner::new(object));
+        Ok(Some(Reading::Owned(Owner::foreign((object, PyOwner::new(dict.as_any()))))))
+    }
+}
+
+/// Whether an object with memory on a GPU has a protocol for another device too.
+fn is_elsewhere_too(object: &Bound<'_, PyAny>, device: Device) -> PyResult<bool> {
+    if device == Device::CPU {
+        return Ok(buffer::is_exporter(object) || type_info::attribute(object, Name::ArrayInterface)?.is_some());
+    }
+    Ok(device.kind() == "rocm" && type_info::attribute(object, Name::HipArrayInterface)?.is_some())
+}
+
+/// Refuses what is no stream of the interface, and a consumer's stream that would have to wait for the producer's where
+/// nothing can.
+pub(super) fn check_order(
+    interface: &Interface,
+    wanted: Option<&Bound<'_, PyAny>>,
+    found: Option<i64>,
+) -> PyResult<()> {
+    let Some(wanted) = wanted.filter(|stream| !stream.is_none()) else { return Ok(()) };
+    let refuse = |allowed| ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed };
+    let number = stream::number(wanted)?.ok_or_else(|| refuse("None, -1 or the number of a stream"))?;
+    if number == -1 {
+        // The caller sees to the order.
+        return Ok(());
+    }
+    if let Some(allowed) = interface.refuses_stream(number) {
+        return Err(refuse(allowed).into());
+    }
+    let orders = interface.refuses_stream(0).is_some() && cuda::is_available();
+    Ok(if orders { Ok(()) } else { stream_sync::check_same(wanted, number, found) }?)
+}

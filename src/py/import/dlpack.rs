@@ -1,0 +1,234 @@
+//! `__dlpack__`, with what the array API standard says about asking for it.
+
+#![allow(unsafe_code, reason = "capsules hold raw pointers")]
+
+use std::ffi::c_void;
+
+use dlpark::ffi::DLManagedTensorVersioned;
+use dlpark::{DlpackFlags, Managed};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyTuple};
+
+use super::names::Name;
+use super::type_info::{self, Framework, TypeInfo};
+use super::{Ownership, Reading, Request, cuda_array_interface, refused_copy, stream_sync, torch};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::protocol::array_interface::{CUDA, HIP};
+use crate::protocol::{ExchangeError, dlpack};
+use crate::py::args;
+use crate::py::device::DlpackPair;
+use crate::py::getattr::Keyword;
+use crate::tensor::consume_managed;
+
+static MAX_VERSION: Keyword = Keyword::new("max_version");
+
+pub(super) fn import(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    ownership: Ownership,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    let py = object.py();
+    let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(None) };
+    if TypeInfo::of(object)?.library == Framework::Torch && request.access.takes(ownership) {
+        torch::refuse_grad(object)?;
+    }
+    let found = match type_info::method(object, Name::DlpackDevice)? {
+        Some(ask) => Some(device_of(&ask.call(py, [], None)?)?),
+        None => None,
+    };
+    let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
+    let device = request.device.or(found);
+    if let Some(device) = device {
+        // The producer is not made to export for nothing.
+        if ownership == Ownership::Share && !device.is_ownable() {
+            return Err(match found {
+                Some(found) if found == device => DeviceError::NotOwned { device },
+                _ => DeviceError::NotSupported { device },
+            }
+            .into());
+        }
+        check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
+    }
+    let stream = if device == Some(Device::CPU) { None } else { stream_sync::to_tell(request, found)? };
+    let stream = stream.map(|number| PyInt::new(py, number));
+    // A description of what the producer has moved would say nothing about the object.
+    let in_place = request.copy == Some(false) || (elsewhere.is_some() && ownership == Ownership::Borrow);
+    let version = max_version(py)?;
+    let asked = if elsewhere.is_none() && stream.is_none() && !in_place {
+        method.call(py, [version], Some(MAX_VERSION.get(py)?))
+    } else {
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "max_version"), version)?;
+        if let Some(wanted) = elsewhere {
+            let DlpackPair(code, id) = DlpackPair::of(wanted);
+            keywords.set_item(intern!(py, "dl_device"), (code, id))?;
+        }
+        if in_place {
+            keywords.set_item(intern!(py, "copy"), false)?;
+        }
+        if let Some(stream) = &stream {
+            keywords.set_item(intern!(py, "stream"), stream)?;
+        }
+        object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
+    };
+    let capsule = match asked {
+        // Producers of the old protocol know at most the stream. Whether the memory is where it has to be, its struct
+        // says; whether it is a copy, nothing does, so that demand is not dropped on the way.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
+            Some(stream) => {
+                let old = PyDict::new(py);
+                old.set_item(intern!(py, "stream"), stream)?;
+                object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
+            }
+            None => method.call(py, [], None)?,
+        },
+        other => other?,
+    };
+    let reading = consume(&capsule, ownership, request.copy, descriptor)?.ok_or_else(|| ExchangeError::Argument {
+        argument: "__dlpack__",
+        got: args::shown(&capsule),
+        allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
+    })?;
+    Ok(Some(match (reading, TypeInfo::of(object)?.library) {
+        // A JAX array never changes, whatever a caller promises.
+        (Reading::ReadonlyUnknown(owner), Framework::Jax) => Reading::Owned(owner),
+        (Reading::Owned(owner), Framework::Torch) => Reading::Owned(torch::with_storage(object, owner, descriptor)?),
+        (reading, _) => reading,
+    }))
+}
+
+/// Refuses what is no stream of the device: the host has none, and CUDA and ROCm each have numbers that mean nothing.
+fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
+    match device.kind() {
+        "cuda" | "cuda_managed" => cuda_array_interface::check_order(&CUDA, stream, None),
+        "rocm" => cuda_array_interface::check_order(&HIP, stream, None),
+        _ => args::check_stream(stream, device),
+    }
+}
+
+/// The newest version that is understood, as `max_version` says it.
+fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VERSION: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+    let version = VERSION
+        .get_or_try_init(py, || (dlpack::VERSION.major, dlpack::VERSION.minor).into_pyobject(py).map(Bound::unbind))?;
+    Ok(version.bind(py).as_any())
+}
+
+/// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule
+/// of DLPack's; one that was taken already is an error, and so is a copy where `copy` forbids it.
+pub(super) fn consume(
+    object: &Bound<'_, PyAny>,
+    ownership: Ownership,
+    copy: Option<bool>,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    let raw = object.as_ptr();
+    let named = |name: &std::ffi::CStr| {
+        // SAFETY: the call takes any object and a C string.
+        unsafe { ffi::PyCapsule_IsValid(raw, name.as_ptr()) != 0 }
+    };
+    if named(c"dltensor_versioned") {
+        // SAFETY: the capsule has this name, so it holds a struct of this kind that is now ours.
+        let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
+        check_copied(managed.flags(), ownership, copy)?;
+        // SAFETY: as above; what the struct says is the producer's word.
+        return Ok(Some(Reading::Owned(unsafe { consume_managed(managed, descriptor) }?)));
+    }
+    if named(c"dltensor") {
+        let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
+        // SAFETY: as above, for the legacy struct.
+        let managed = unsafe { Managed::<dlpark::ffi::DLManagedTensor>::from_raw(held) };
+        let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
+        // SAFETY: as above.
+        return Ok(Some(Reading::ReadonlyUnknown(unsafe { consume_managed(managed, descriptor) }?)));
+    }
+    if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
+        let got = "it was consumed already".to_owned();
+        let allowed = "a fresh capsule: a capsule can be taken over once";
+        return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
+    }
+    Ok(None)
+}
+
+/// Describes what a capsule holds that nobody has taken, and leaves it there, also if it is refused as it would be when
+/// taken for a description. `false` for what is no such capsule.
+pub(in crate::py) fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, whose version
+    // stands first whatever it is.
+    unsafe {
+        let versioned = c"dltensor_versioned".as_ptr();
+        if ffi::PyCapsule_IsValid(object.as_ptr(), versioned) != 0 {
+            let held = ffi::PyCapsule_GetPointer(object.as_ptr(), versioned).cast::<DLManagedTensorVersioned>();
+            let version = (*held).version;
+            if version.major != dlpack::VERSION.major {
+                return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
+            }
+            check_copied((*held).flags, Ownership::Borrow, None)?;
+            dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
+            return Ok(true);
+        }
+        let legacy = c"dltensor".as_ptr();
+        if ffi::PyCapsule_IsValid(object.as_ptr(), legacy) == 0 {
+            return Ok(false);
+        }
+        let held = ffi::PyCapsule_GetPointer(object.as_ptr(), legacy).cast::<dlpark::ffi::DLManagedTensor>();
+        dlpack::read_into(descriptor, &(*held).dl_tensor, None, DlpackFlags::empty())?;
+    }
+    descriptor.set_readonly(true);
+    Ok(true)
+}
+
+/// Refuses a producer's copy where the memory itself is wanted: a description of a copy says nothing about the object.
+pub(super) fn check_copied(flags: DlpackFlags, ownership: Ownership, copy: Option<bool>) -> Result<(), ExchangeError> {
+    if flags.contains(DlpackFlags::IS_COPIED) && (ownership == Ownership::Borrow || copy == Some(false)) {
+        return Err(refused_copy(ownership, "the producer has made a copy (flag IS_COPIED)"));
+    }
+    Ok(())
+}
+
+/// What `__dlpack_device__` returned.
+fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
+    let pair: (i64, i64) = pair.extract().map_err(|_| ExchangeError::Argument {
+        argument: "__dlpack_device__",
+        got: args::shown(pair),
+        allowed: "a pair of integers",
+    })?;
+    args::dlpack_device(pair)
+}
+
+/// Marks a capsule as consumed and returns its pointer.
+fn rename(
+    object: &Bound<'_, PyAny>,
+    from: &'static std::ffi::CStr,
+    to: &'static std::ffi::CStr,
+) -> PyResult<*mut c_void> {
+    // SAFETY: the caller has checked the name; both names live for the rest of the process.
+    unsafe {
+        let pointer = ffi::PyCapsule_GetPointer(object.as_ptr(), from.as_ptr());
+        if pointer.is_null() || ffi::PyCapsule_SetName(object.as_ptr(), to.as_ptr()) != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(pointer)
+    }
+}
+
+/// Takes a versioned managed tensor over; one of a foreign major version is released and refused.
+///
+/// # Safety
+/// - `raw` is NULL or a live managed tensor whose ownership the caller has.
+pub(in crate::py) unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLManagedTensorVersioned>> {
+    if raw.is_null() {
+        return Err(ExchangeError::NullPointer { field: "managed tensor" }.into());
+    }
+    // SAFETY: not NULL, and the version stands first in every major version.
+    let version = unsafe { (*raw).version };
+    // SAFETY: passed on from the caller. A foreign major version is released by this call, and nothing else touched.
+    let managed = unsafe { Managed::from_raw(raw) };
+    Ok(managed.map_err(|_| ExchangeError::Version { major: version.major, minor: version.minor })?)
+}

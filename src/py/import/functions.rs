@@ -1,0 +1,366 @@
+//! `describe`, `from_dlpack` and `as_numpy`: what Python calls to take arrays in.
+
+#![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::type_info::TypeInfo;
+use super::{
+    Access, Ownership, Reading, Request, check_device, dlfield, import_object, labels, may_state_labels, not_an_array,
+    numpy, own_into, stream_sync, torch,
+};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::protocol::ExchangeError;
+use crate::py::args;
+use crate::py::copies;
+use crate::py::descriptor::PyDescriptor;
+use crate::py::export;
+use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
+use crate::py::tensor::PyTensor;
+use crate::py::{freelist, stream, sync};
+use crate::tensor::Tensor;
+
+static FROM_DLPACK: Definition = Definition::new(
+    c"from_dlpack",
+    c"from_dlpack(obj, *, device=None, copy=None, dims=None, origin=None, stream=None)
+--
+
+Take any array over as a `Tensor` that shares its memory and keeps it.
+
+Read-only memory stays read-only; so does that of a legacy DLPack capsule, which cannot say otherwise. What the object
+states of its dims, origin and halo goes along. The memory stays where it is as long as the tensor lives: meanwhile NumPy
+and PyTorch refuse to resize it, and a `torch.Tensor` that is given other memory leaves the old one to the tensor.
+
+Parameters
+----------
+obj
+    Any array: whatever one of the protocols that `describe` lists describes.
+device
+    Where the memory has to be; None for where it is. A producer of DLPack is asked to bring it there, what others have
+    is copied. Pinned and managed memory is called that of the host or of a CUDA device without a copy. The driver is
+    asked whether memory of CUDA is where it is said to be.
+copy
+    None copies only where the producer has no memory to share; True always; False never.
+dims
+    Labels of the dimensions, instead of those that `obj` states.
+origin
+    Index of the first compute point, instead of the one that `obj` states.
+stream
+    The CUDA stream that will use the memory: the producer's work comes before what it is given from now on. A number
+    as DLPack has it, or an object with `__cuda_stream__`; -1: no order is wanted. None for the current stream of this
+    thread; the host has no others.
+
+Returns
+-------
+Tensor
+    On the same memory with the same strides, unless it had to be copied.
+
+Raises
+------
+NotAnArrayError
+    No protocol describes `obj`.
+ExchangeError
+    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream on the host; a PyTorch tensor that
+    requires grad; a `Descriptor` of memory that was moved since.
+DTypeError
+    Elements that no other library knows: of the other byte order, structured, objects, dates, text.
+DeviceError
+    The memory is on a device that is not there, or that nobody here can look after; no such stream.
+MemoryError
+    It had to be copied, and there is no memory.
+DimsError, LayoutError
+    Labels that do not fit the shape, or that two sources state differently.
+Exception
+    What the producer itself raises passes through.
+
+Example
+-------
+>>> import dlfield as dl, numpy as np
+>>> array = np.ones((2, 3))
+>>> field = dl.from_dlpack(array, dims=\"JI\")
+>>> field[0, 0] = 5.0
+>>> float(array[0, 0]), field.dims
+(5.0, ('J', 'I'))
+",
+    from_dlpack,
+);
+
+static FROM_DLPACK_PARAMETERS: Parameters<6> =
+    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1);
+
+unsafe extern "C" fn from_dlpack(
+    module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, owned) }
+}
+
+/// `from_dlpack`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
+    let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
+    let copy = copy.map_or(Ok(None), args::copy)?;
+    let access = if copy == Some(true) { Access::Read } else { Access::Write };
+    let request = Request { device: device.map(args::device).transpose()?, access, copy, stream, ..Request::default() };
+    let dims = dims.map(args::dims).transpose()?;
+    let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
+    let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
+        let row = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+        let found = tensor.descriptor().device();
+        let elsewhere = request.device.filter(|wanted| *wanted != found);
+        if found == Device::CPU && elsewhere.is_none() {
+            args::check_stream(stream, found)?;
+        } else {
+            check_owned(&request, tensor.descriptor())?;
+        }
+        if dims.is_some() || origin.is_some() || may_state_labels(obj, row, &request)? {
+            labels(obj, row, &request, dims, origin)?.attach(tensor)?;
+        }
+        if let Some(wanted) = elsewhere {
+            *tensor = moved(py, tensor, wanted, &request)?;
+        } else if copy == Some(true) {
+            let copied = copies::like(py, tensor)?;
+            request.cache.release(py, found)?;
+            *tensor = copied;
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
+}
+
+/// Refuses memory of a device that nobody here can look after, and memory of CUDA that is not where it is said to be.
+#[cold]
+fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<()> {
+    let found = descriptor.device();
+    if !found.is_ownable() {
+        check_device(request.device, found)?;
+        return Err(DeviceError::NotOwned { device: found }.into());
+    }
+    if request.device == Some(found) && found.is_of_cuda() {
+        stream_sync::check_place(found, descriptor)?;
+    }
+    Ok(())
+}
+
+/// The tensor on the device where it is wanted, in the stream that is stated: one of the device that it leaves, unless that
+/// is the host.
+#[cold]
+fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
+    let found = tensor.descriptor().device();
+    let works = if found == Device::CPU { wanted } else { found };
+    stream::within(request.stream, works, || Ok(sync::to(py, tensor, wanted, request.copy)?))
+}
+
+static DESCRIBE: Definition = Definition::new(
+    c"describe",
+    c"describe(obj, *, dims=None, device=None, writable=False, stream=None)
+--
+
+Describe any array in place: address, shape, strides, element type, device, labels. Never copies.
+
+Protocols are tried in this order; the first that an object has is the one that counts, also if it fails. In brackets
+what `Descriptor.protocol` then says:
+
+- our own types (dlfield), NumPy's arrays (numpy), DLPack's C exchange API (dlpack-c), JAX arrays on the host (jax),
+  bytes, bytearray and memoryview (buffer);
+- xarray.DataArray and Variable and gt4py.next fields: the array inside, by its own protocol;
+- `__dlpack__` and raw capsules of both names (dlpack);
+- `__gt_data_interface__` and `__gt_interface__` (gt);
+- `__cuda_array_interface__` (cuda-array-interface), `__hip_array_interface__` (hip-array-interface),
+  `__array_interface__` (array-interface);
+- the buffer protocol (buffer), and at last `__array__` (array).
+
+Memory of a GPU is described without a driver or a GPU being there; it is not touched.
+
+Parameters
+----------
+obj
+    The array. A raw capsule can be described once only: that takes it over.
+dims
+    Labels of the dimensions, instead of those that `obj` states.
+device
+    Where the memory has to be; None for where it is. The CUDA and ROCm interfaces do not say which GPU: this does,
+    or else the driver if there is one, or else it is number 0. Of CUDA memory that is wanted on a device, the driver is
+    asked whether it is there.
+writable
+    Whether the memory has to be such that may be written. Of a legacy DLPack capsule, which cannot say, True is the
+    caller's word that it may be; without it, such memory counts as read-only. That of JAX always does.
+stream
+    The stream that will use the memory, as DLPack numbers it, or an object with `__cuda_stream__`: the producer's work
+    comes before what it is given from now on. -1: no order is wanted. None for the current stream of this thread; the
+    host has no others.
+
+Returns
+-------
+Descriptor
+    Keeps `obj`, and what the producer handed over for this. An `obj` that moves its memory afterwards (`resize` of NumPy,
+    `resize_`, `set_`, `.data =` of PyTorch) leaves `ptr` without meaning; where dlfield uses the description again, that is
+    an error.
+
+Raises
+------
+NotAnArrayError
+    No protocol describes `obj`.
+ExchangeError
+    A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer has only a copy to
+    show; a stream that the device has not got or that the producer cannot be told; a PyTorch tensor that requires grad and
+    `writable=True`.
+DTypeError
+    Elements that no other library knows: of the other byte order, structured, objects, dates, text.
+DeviceError
+    The memory is on another device than `device`.
+DimsError, LayoutError
+    Labels that do not fit the shape, or that two sources state differently.
+Exception
+    What the producer itself raises passes through.
+
+Example
+-------
+>>> import dlfield as dl, numpy as np
+>>> seen = dl.describe(np.zeros((2, 3), \"float32\"))
+>>> seen.shape, seen.strides, seen.protocol
+((2, 3), (12, 4), 'numpy')
+",
+    describe,
+);
+
+static DESCRIBE_PARAMETERS: Parameters<5> =
+    Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1);
+
+unsafe extern "C" fn describe(
+    module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, described) }
+}
+
+/// `describe`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
+    let made = freelist::create(py, |description: &mut PyDescriptor| {
+        if arguments[1..].iter().all(Option::is_none) && describe_plain(obj, false, description)?.is_some() {
+            return Ok(());
+        }
+        let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
+        let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+        let dims = dims.map(args::dims).transpose()?;
+        let access = if writable { Access::Write } else { Access::Read };
+        let request = Request { device: device.map(args::device).transpose()?, access, stream, ..Request::default() };
+        let (reading, row) = import_object(obj, &request, Ownership::Borrow, description.descriptor_mut())?;
+        let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
+        let protocol = request.cache.inner.get().map_or(row.name, |inner| inner.protocol);
+        description.set(dlfield::kept(obj), reading.into_shared(), protocol);
+        let descriptor = description.descriptor_mut();
+        check_device(request.device, descriptor.device())?;
+        args::check_stream(stream, descriptor.device())?;
+        if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
+            stream_sync::check_place(wanted, descriptor)?;
+        }
+        if dims.is_some() || may_state_labels(obj, row, &request)? {
+            labels(obj, row, &request, dims, None)?.describe(descriptor)?;
+        }
+        description.check_unmoved(py)?;
+        let descriptor = description.descriptor_mut();
+        if writable && readonly_unknown {
+            descriptor.set_readonly(false);
+        }
+        if writable && descriptor.is_readonly() {
+            let fix = "describe it without writable=True, or pass a copy";
+            return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
+}
+
+/// Describes what most calls are about, if it is that: an exact NumPy array or a PyTorch tensor without labels, with
+/// nothing else asked. No other protocol takes these. Says whether code of others may have run; `None` for other objects.
+#[inline]
+pub(super) fn describe_plain(
+    obj: &Bound<'_, PyAny>,
+    writes: bool,
+    description: &mut PyDescriptor,
+) -> PyResult<Option<bool>> {
+    if numpy::is_exact(obj) {
+        let ran = numpy::describe(obj, description.descriptor_mut())?;
+        description.set(obj.clone(), None, "numpy");
+        return Ok(Some(ran));
+    }
+    let (info, looked_up) = TypeInfo::remembered_or_found(obj)?;
+    if info.may_be_labelled(obj) {
+        return Ok(None);
+    }
+    let Some(ran) = torch::describe_if(obj, &info, writes, description.descriptor_mut())? else { return Ok(None) };
+    description.set(obj.clone(), None, "dlpack-c");
+    Ok(Some(looked_up || ran))
+}
+
+/// Return the `numpy.ndarray` on the memory of any array that the host can read.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Anything `from_dlpack` takes. An exact `numpy.ndarray` comes back as it is, whatever it holds.
+/// copy
+///     None copies only where the producer has no memory to share; True always; False never.
+///
+/// Returns
+/// -------
+/// numpy.ndarray
+///     Same shape, strides and dtype as `obj`; read-only where the memory is.
+///
+/// Raises
+/// ------
+/// NoSuchBufferError
+///     The host cannot read the memory.
+/// Error
+///     And what `from_dlpack` raises.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl
+/// >>> field = dl.zeros((2, 3), backend="gt:cpu_ifirst")
+/// >>> dl.as_numpy(field).ctypes.data == field.ptr
+/// True
+#[pyfunction]
+#[pyo3(signature = (obj, *, copy=None))]
+fn as_numpy<'py>(
+    py: Python<'py>,
+    obj: &Bound<'py, PyAny>,
+    copy: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let copy = copy.map_or(Ok(None), args::copy)?;
+    if numpy::is_exact(obj) {
+        let keep = pyo3::intern!(py, "K");
+        return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
+    }
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>()
+        && copy != Some(true)
+    {
+        return export::numpy::view_of(tensor);
+    }
+    if copy != Some(true) {
+        return export::numpy::view(py, &super::tensor(obj, copy)?);
+    }
+    let value = super::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
+    let copied = copies::like(py, &value)?;
+    export::numpy::view(py, &value.done(py, Ok(copied))?)
+}
+
+pub(in crate::py) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    FROM_DLPACK.add_to(module)?;
+    DESCRIBE.add_to(module)?;
+    module.add_function(wrap_pyfunction!(as_numpy, module)?)
+}

@@ -1,0 +1,179 @@
+//! NumPy arrays, read as the C struct they are: exact ones, and subclasses that export just as their base does.
+
+#![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
+
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NpyTypes, PyArrayObject, get_type_object};
+use numpy::{PyArrayDescr, PyUntypedArray, get_array_module};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use pyo3::{PyTypeInfo, ffi, intern};
+
+use super::{Ownership, Reading, Request, dlfield, type_info};
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::protocol::ExchangeError;
+use crate::py::{dtype, py_owner};
+use crate::tensor::Owner;
+
+/// NumPy's array type; NULL as long as NumPy is not known to be there.
+static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
+
+/// NumPy's array type, or NULL: nobody has an array before NumPy is imported, so it is not imported for this.
+#[inline]
+fn array_type(py: Python<'_>) -> *mut ffi::PyTypeObject {
+    let known = ARRAY.load(Ordering::Relaxed);
+    if known.is_null() { find(py).unwrap_or(null_mut()) } else { known }
+}
+
+#[cold]
+fn find(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
+    if type_info::loaded(py, "numpy")?.is_none() {
+        return Ok(null_mut());
+    }
+    require(py)?;
+    Ok(ARRAY.load(Ordering::Relaxed))
+}
+
+/// Imports NumPy, where it is needed: its C API would panic without.
+pub(in crate::py) fn require(py: Python<'_>) -> PyResult<()> {
+    if ARRAY.load(Ordering::Relaxed).is_null() {
+        get_array_module(py)?.getattr(intern!(py, "_ARRAY_API"))?.cast_into::<PyCapsule>()?;
+        // SAFETY: the interpreter is attached, and NumPy's C API there; the call returns NumPy's type object.
+        ARRAY.store(unsafe { get_type_object(py, NpyTypes::PyArray_Type) }, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Whether the object is a `numpy.ndarray` and no subclass of it.
+#[inline]
+pub(super) fn is_exact(object: &Bound<'_, PyAny>) -> bool {
+    object.get_type_ptr() == array_type(object.py())
+}
+
+/// Whether the object is a `numpy.ndarray`.
+pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    let array = array_type(object.py());
+    // SAFETY: two live types.
+    !array.is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), array) != 0 }
+}
+
+pub(super) fn import(
+    object: &Bound<'_, PyAny>,
+    _: &Request<'_, '_>,
+    ownership: Ownership,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    if is_exact(object) { read_struct(object, ownership, descriptor).map(Some) } else { Ok(None) }
+}
+
+/// Subclasses such as `numpy.memmap`, unless they have a `__dlpack__` of their own. Masked arrays are refused: the mask
+/// would be lost.
+pub(super) fn import_subclass(
+    object: &Bound<'_, PyAny>,
+    _: &Request<'_, '_>,
+    ownership: Ownership,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    let py = object.py();
+    if !is_array(object) {
+        return Ok(None);
+    }
+    if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
+        let got = "a masked array, whose mask no protocol can tell".to_owned();
+        let allowed = "an ordinary array: pass .data, or .filled() where masked elements matter";
+        return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+    }
+    let export = intern!(py, "__dlpack__");
+    let base = PyUntypedArray::type_object(py).getattr(export)?;
+    let inherited = object.get_type().getattr(export)?.is(&base);
+    if inherited { read_struct(object, ownership, descriptor).map(Some) } else { Ok(None) }
+}
+
+/// Describes an object that is an array, and says who keeps its memory.
+fn read_struct(object: &Bound<'_, PyAny>, ownership: Ownership, descriptor: &mut Descriptor) -> PyResult<Reading> {
+    if ownership == Ownership::Borrow {
+        describe(object, descriptor)?;
+        return Ok(Reading::Borrowed);
+    }
+    // Before the address is read.
+    let owner = match base(object).and_then(|base| dlfield::behind(&base)) {
+        Some(ours) => ours,
+        None => pinned(object)?,
+    };
+    describe(object, descriptor)?;
+    Ok(Reading::Owned(owner))
+}
+
+/// An owner of an array's memory, which NumPy does not resize as long as the owner lives: an array with a weak reference
+/// refuses that, whatever `refcheck` says (`PyArray_Resize`).
+pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    let mut holder = array.clone();
+    while let Some(base) = base(&holder).filter(is_array) {
+        holder = base;
+    }
+    let owner = py_owner::pinned(&holder)?;
+    Ok(if holder.is(array) { owner } else { dlfield::with(owner, array) })
+}
+
+/// The object that an array has its memory from, if it is not the array's own.
+#[inline]
+pub(super) fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: the callers have checked the type; the base is NULL or an object that the array keeps.
+    unsafe {
+        let fields = &(*array.as_ptr().cast::<PyArrayObject>()).fields;
+        // A copy that is to be written back has memory of its own and a base.
+        let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
+        if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
+    }
+}
+
+/// Reads the struct of an object that is an array. `true` if its dtype had to be looked into.
+#[inline]
+pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    let array = object.as_ptr().cast::<PyArrayObject>();
+    // SAFETY: the callers have checked the type, and an array has a dtype, which lives as long as it does.
+    let native = unsafe { dtype::of_native((*array).fields.descr) };
+    let dtype = match native {
+        Some(dtype) => dtype,
+        None => unusual(object)?,
+    };
+    // Only now: looking into a dtype may run any code, which may give the array another shape.
+    // SAFETY: as above; what the struct points to lives as long as the object, which nobody else touches before this
+    // returns.
+    let (fields, shape, byte_strides) = unsafe {
+        let fields = &(*array).fields;
+        let ndim = usize::try_from(fields.nd).unwrap_or(0);
+        (fields, numbers(fields.dimensions, ndim), numbers(fields.strides, ndim))
+    };
+    let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
+    let data = fields.data.cast();
+    descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)?;
+    Ok(native.is_none())
+}
+
+/// The element type of an array that is not one of NumPy's own in native byte order.
+#[cold]
+fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let object = array.as_ptr().cast::<PyArrayObject>();
+    // SAFETY: the callers have checked the type, and an array has a dtype.
+    let descriptor = unsafe { Bound::from_borrowed_ptr(array.py(), (*object).fields.descr.cast()) };
+    dtype::of_descriptor(&descriptor.cast_into::<PyArrayDescr>()?)
+}
+
+/// The `ndim` numbers at `start`.
+///
+/// # Safety
+/// - `start` points to `ndim` numbers that stay readable for the lifetime, unless `ndim` is 0.
+unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> &'a [i64] {
+    if ndim == 0 {
+        return &[];
+    }
+    // SAFETY: passed on from the caller; `isize` and `i64` agree on the 64-bit machines this is built for.
+    unsafe { std::slice::from_raw_parts(start.cast::<i64>(), ndim) }
+}
+
+const _: () = assert!(size_of::<isize>() == size_of::<i64>(), "dlfield is built for 64-bit machines");

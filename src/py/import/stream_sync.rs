@@ -1,0 +1,170 @@
+//! The order of work on memory that comes from a CUDA device: the producer's first, then ours, and only after that may it
+//! be let go.
+
+#![allow(unsafe_code, reason = "a table of C functions")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use dlpark::ffi::DLPackExchangeAPI;
+use pyo3::prelude::*;
+
+use super::{Ownership, Reading, Request, dlfield};
+use crate::cuda::{self, Stream, current_stream};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::error::Error;
+use crate::memory::cuda::{StreamUses, device_of_pointer};
+use crate::protocol::ExchangeError;
+use crate::py::args;
+use crate::py::errors::{self, Kind};
+use crate::py::stream::{self, Asked};
+use crate::tensor::Owner;
+
+/// The number of the stream to tell a producer: the one that the caller states, or this thread's current one of the
+/// device that the memory is on; `None` where there are no streams, or nobody says where it is.
+pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
+    if let Some(stated) = request.stream.filter(|stream| !stream.is_none()) {
+        return stream::number(stated);
+    }
+    let found = found.filter(|found| found.is_cuda() || *found == Device::CUDA_MANAGED);
+    Ok(found.map(|found| i64::try_from(current_stream(found).handle()).unwrap_or(1)))
+}
+
+/// Puts what a protocol has found in order. `request.producer` is the stream on which the producer may be at work still;
+/// without it, the producer was told the stream that comes after.
+///
+/// Where there is no CUDA nobody is at work. Memory is described all the same, and owned where the host can read it.
+#[cold]
+pub(super) fn found(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    ownership: Ownership,
+    device: Device,
+    reading: Reading,
+) -> PyResult<Reading> {
+    if !cuda::is_available() && (ownership == Ownership::Borrow || device.is_host_readable()) {
+        return Ok(reading);
+    }
+    let py = object.py();
+    let asked = stream::asked(request.stream, device)?;
+    let current = current_stream(device);
+    let stated = request.stream.filter(|stream| !stream.is_none()).and_then(stream::kept);
+    let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
+    let kept;
+    let known = match &reading {
+        Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) => owner.stream_uses(),
+        Reading::Borrowed => {
+            kept = dlfield::owner(object);
+            kept.as_ref().and_then(Owner::stream_uses)
+        }
+    };
+    if let Some(known) = known {
+        match asked {
+            Asked::NoOrder => {}
+            Asked::Nothing => py.detach(|| known.record_stream(device, current))?,
+            Asked::Stream(stream) => py.detach(|| {
+                known.make_stream_wait(device, current, stream)?;
+                stated.map_or(Ok(()), |stated| known.record_kept_stream(device, stream, stated))
+            })?,
+        }
+        return Ok(reading);
+    }
+    let producer = request.producer.get().and_then(|number| u64::try_from(number).ok());
+    let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
+    let mut uses = StreamUses::of_import(device, producer.unwrap_or(consumer))?;
+    // A producer that has not said its stream lets go, and uses the memory again, in one that has heard of no work of ours;
+    // streams that wait for the legacy default one do so for all of it.
+    if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
+        uses.set_freed_by_host();
+    }
+    if asked != Asked::NoOrder {
+        let joined = py.detach(|| match stated {
+            Some(stated) => uses.record_kept_stream(device, consumer, stated),
+            None => uses.record_stream(device, consumer),
+        });
+        joined.map_err(with_way_out)?;
+    }
+    Ok(match reading {
+        Reading::Owned(owner) => Reading::Owned(owner.freed_after(uses)),
+        Reading::ReadonlyUnknown(owner) => Reading::ReadonlyUnknown(owner.freed_after(uses)),
+        Reading::Borrowed => Reading::Borrowed,
+    })
+}
+
+/// What to do where a producer's work is being recorded.
+#[cold]
+fn with_way_out(error: Error) -> PyErr {
+    match error {
+        Error::Device(DeviceError::Capturing { .. }) => Kind::Device.error(format!(
+            "{error}; work in that stream too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
+             stream=-1 and see to the order yourself"
+        )),
+        error => error.into(),
+    }
+}
+
+/// Whether what a table hands over can be put in order with the stream that the caller states: its library says the stream it
+/// works on. Where the caller sees to the order there is nothing to say.
+#[cold]
+pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
+}
+
+/// The number of the stream that a table's library works on, if it says.
+#[cold]
+pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
+    let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
+    let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
+    // SAFETY: a function of the table, with a place for its answer.
+    if unsafe { ask(device.device_type, device.device_id, &raw mut stream) } != 0 {
+        let function = "__dlpack_c_exchange_api__.current_work_stream";
+        return Err(errors::set_by(function, object));
+    }
+    // NULL is the driver's name for the legacy default stream.
+    let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
+    Ok(i64::try_from(handle).ok())
+}
+
+/// Has this thread's work wait for that of PyTorch, whose struct is lent without a word about streams.
+#[cold]
+pub(super) fn lent(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
+    if let Some(number) = of_table(object, table, device)?.and_then(|number| u64::try_from(number).ok()) {
+        let (theirs, ours) = (Stream::new(device, number)?, current_stream(device));
+        let joined = object.py().detach(|| StreamUses::of_import(device, theirs)?.record_stream(device, ours));
+        joined.map_err(with_way_out)?;
+    }
+    Ok(())
+}
+
+/// Refuses memory that the driver knows to be elsewhere than the caller has asked for.
+#[cold]
+pub(super) fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
+    if descriptor.size() == 0 || !cuda::is_available() {
+        return Ok(());
+    }
+    let address = descriptor.ptr().addr();
+    match device_of_pointer(address)? {
+        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
+        // Pinned and managed memory is every device's.
+        Some(found) if found == wanted || (wanted.is_cuda() && found.is_host_readable()) => Ok(()),
+        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+    }
+}
+
+/// The device whose memory is at an address, where a protocol does not say.
+pub(super) fn device_at(address: u64) -> PyResult<Option<Device>> {
+    match usize::try_from(address) {
+        Ok(address) if address != 0 && cuda::is_available() => Ok(device_of_pointer(address)?),
+        _ => Ok(None),
+    }
+}
+
+/// Refuses a stream that work on another one would have to be waited for on, where nothing can wait.
+pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i64>) -> Result<(), ExchangeError> {
+    if found.is_none_or(|found| found == stream) {
+        return Ok(());
+    }
+    let allowed = "the producer's own stream, or -1 for no waiting: there is no CUDA driver here to order streams";
+    Err(ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed })
+}

@@ -1,0 +1,301 @@
+//! PyTorch tensors: their memory belongs to a storage, which a tensor may be given another one of at any time.
+//!
+//! `x.data = y` and `x.set_()` give a tensor another storage, and `x.resize_()` gives the storage other memory. A DLPack
+//! struct keeps the tensor only (PyTorch 2.5 to 2.15), so whoever owns the memory keeps the storage, as
+//! `torch.Tensor.numpy` does, and has it refuse to be resized.
+
+#![allow(unsafe_code, reason = "PyTorch's table of C functions is called")]
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use dlpark::DlpackFlags;
+use dlpark::ffi::{DLDataTypeCode, DLPackExchangeAPI, DLTensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+use super::dlpack_c_exchange::{BORROW, Borrow, failed};
+use super::type_info::TypeInfo;
+use super::{Access, Ownership, Reading, borrow, storages, stream_sync};
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::{ExchangeError, dlpack};
+use crate::py::py_owner::{self, PyOwner};
+use crate::tensor::Owner;
+
+/// What PyTorch's classes have, looked up once: the methods of the base class, whatever a subclass makes of them.
+struct Api {
+    tensor: Py<PyAny>,
+    storage: Py<PyType>,
+    /// Makes a context in which `__torch_function__` of subclasses is not called.
+    disable_subclasses: Py<PyAny>,
+    /// Methods of a tensor.
+    untyped_storage: Py<PyAny>,
+    /// An attribute of a tensor, and what gets it: to call `__get__` would take several times as long.
+    requires_grad: Py<PyAny>,
+    get: ffi::descrgetfunc,
+    /// Methods of a storage.
+    data_ptr: Py<PyAny>,
+    nbytes: Py<PyAny>,
+    resizable: Py<PyAny>,
+}
+
+impl Api {
+    fn get(py: Python<'_>) -> PyResult<&'static Api> {
+        static API: PyOnceLock<Api> = PyOnceLock::new();
+        API.get_or_try_init(py, || {
+            let torch = py.import(intern!(py, "torch"))?;
+            let tensor = torch.getattr(intern!(py, "Tensor"))?;
+            let storage = torch.getattr(intern!(py, "UntypedStorage"))?.cast_into::<PyType>()?;
+            let requires_grad = tensor.getattr(intern!(py, "requires_grad"))?;
+            // SAFETY: the class of a live object.
+            let get = unsafe { (*requires_grad.get_type_ptr()).tp_descr_get };
+            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: no descriptor");
+            let internals = torch.getattr(intern!(py, "_C"))?;
+            Ok(Api {
+                disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
+                untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
+                get: get.ok_or_else(no_descriptor)?,
+                requires_grad: requires_grad.unbind(),
+                tensor: tensor.unbind(),
+                data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
+                nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
+                resizable: storage.getattr(intern!(py, "resizable"))?.unbind(),
+                storage: storage.unbind(),
+            })
+        })
+    }
+}
+
+/// Calls a method of a class with an object and nothing else.
+fn call<'py>(method: &Py<PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: both are live objects; the result is a new reference, or NULL with an error set.
+    unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyObject_CallOneArg(method.as_ptr(), object.as_ptr())) }
+}
+
+/// Asks a tensor something past what a subclass makes of the question (`__torch_function__`): PyTorch's own
+/// `ReadOnlyTensorWrapper` refuses all of them.
+fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, ask: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let py = tensor.py();
+    let api = Api::get(py)?;
+    if tensor.get_type_ptr() == api.tensor.as_ptr().cast() {
+        return ask();
+    }
+    let context = api.disable_subclasses.bind(py).call0()?;
+    context.call_method0(intern!(py, "__enter__"))?;
+    let answer = ask();
+    context.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
+    answer
+}
+
+/// The storage that a tensor has now.
+pub(super) struct Storage<'py>(Bound<'py, PyAny>);
+
+impl<'py> Storage<'py> {
+    /// A mode of PyTorch that is switched on may run code for this.
+    pub(super) fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
+        let py = tensor.py();
+        let api = Api::get(py)?;
+        let storage = without_subclass(tensor, || call(&api.untyped_storage, tensor))?;
+        if storage.get_type_ptr() == api.storage.as_ptr().cast() {
+            return Ok(Storage(storage));
+        }
+        let (got, allowed) = (storage.get_type().to_string(), "a torch.UntypedStorage");
+        Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
+    }
+
+    /// Whether all elements of a field are in the storage's memory. Runs no code of others.
+    fn contains(&self, field: &Descriptor) -> PyResult<bool> {
+        let (low, high) = field.reach();
+        let memory = self.memory()?;
+        Ok(field.size() == 0 || memory.start <= low && high <= memory.end)
+    }
+
+    /// The addresses of its memory.
+    fn memory(&self) -> PyResult<Range<usize>> {
+        let api = Api::get(self.0.py())?;
+        let start: usize = call(&api.data_ptr, &self.0)?.extract()?;
+        let len: usize = call(&api.nbytes, &self.0)?.extract()?;
+        Ok(start..start.saturating_add(len))
+    }
+
+    fn check_contains(&self, field: &Descriptor) -> PyResult<()> {
+        if self.contains(field)? {
+            return Ok(());
+        }
+        let (got, allowed) =
+            ("one that the tensor's memory is not in".to_owned(), "the storage of the tensor's memory");
+        Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
+    }
+
+    /// Has the storage refuse to be resized: what `torch.Tensor.numpy` does, here for every dtype. A storage on a device has
+    /// no such switch.
+    fn pin(&self, device: Device) -> PyResult<()> {
+        let py = self.0.py();
+        if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {
+            return Ok(());
+        }
+        let torch = py.import(intern!(py, "torch"))?;
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "dtype"), torch.getattr(intern!(py, "uint8"))?)?;
+        keywords.set_item(intern!(py, "device"), intern!(py, "cpu"))?;
+        let bytes = torch.call_method(intern!(py, "empty"), PyTuple::new(py, [0])?, Some(&keywords))?;
+        bytes.call_method1(intern!(py, "set_"), (&self.0,))?.call_method0(intern!(py, "numpy"))?;
+        Ok(())
+    }
+
+    /// Remembers that the field's memory is this storage's, where it stays.
+    fn remember(&self, field: &Descriptor) -> PyResult<()> {
+        if field.device() != Device::CPU {
+            return Ok(());
+        }
+        storages::remember(&self.0, field, self.memory()?)
+    }
+}
+
+/// Reads a tensor by the struct that PyTorch lends: borrowed from the tensor, or owned with its storage.
+pub(super) fn import(
+    tensor: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    borrow: Borrow,
+    ownership: Ownership,
+    access: Access,
+    descriptor: &mut Descriptor,
+) -> PyResult<Reading> {
+    if access.takes(ownership) {
+        refuse_grad(tensor)?;
+    }
+    describe(tensor, table, borrow, descriptor)?;
+    if check_lazy(tensor, descriptor)? {
+        describe(tensor, table, borrow, descriptor)?;
+    }
+    if ownership == Ownership::Borrow {
+        return Ok(Reading::Borrowed);
+    }
+    if let Some(storage) = storages::holder(tensor.py(), descriptor) {
+        return Ok(Reading::Owned(py_owner::owner(&storage)));
+    }
+    let storage = Storage::of(tensor)?;
+    storage.pin(descriptor.device())?;
+    // Now that nothing moves it: all that may have run code.
+    describe(tensor, table, borrow, descriptor)?;
+    storage.check_contains(descriptor)?;
+    storage.remember(descriptor)?;
+    Ok(Reading::Owned(py_owner::owner(&storage.0)))
+}
+
+/// An owner of memory that was described, if it is the tensor's still.
+pub(super) fn pinned(tensor: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
+    let storage = Storage::of(tensor)?;
+    storage.pin(found.device())?;
+    borrow::check_unmoved(tensor, found)?;
+    storage.check_contains(found)?;
+    Ok(py_owner::owner(&storage.0))
+}
+
+/// The owner of memory that `__dlpack__` of a tensor has exported, with the storage that it is in. A copy is in none.
+pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: &Descriptor) -> PyResult<Owner> {
+    let storage = Storage::of(tensor)?;
+    if !storage.contains(descriptor)? {
+        return Ok(owner);
+    }
+    storage.pin(descriptor.device())?;
+    Ok(Owner::foreign((owner, PyOwner::new(&storage.0))))
+}
+
+/// Describes a tensor, if it is one, by the struct that PyTorch lends; `true` if code of others may have run for that.
+#[inline]
+pub(super) fn describe_if(
+    object: &Bound<'_, PyAny>,
+    info: &TypeInfo,
+    writes: bool,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<bool>> {
+    let (Some(table), Some(borrow)) = (info.table, info.torch_lends()) else { return Ok(None) };
+    if writes {
+        // Before the memory is looked at: a subclass may run code for it.
+        refuse_grad(object)?;
+    }
+    describe(object, table, borrow, descriptor)?;
+    let asked = check_lazy(object, descriptor)?;
+    if asked {
+        describe(object, table, borrow, descriptor)?;
+    }
+    if descriptor.device().is_of_cuda() {
+        stream_sync::lent(object, table, descriptor.device())?;
+    }
+    Ok(Some(asked || writes))
+}
+
+/// Describes a tensor by the struct that PyTorch lends.
+#[inline]
+pub(super) fn describe(
+    tensor: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    borrow: Borrow,
+    descriptor: &mut Descriptor,
+) -> PyResult<()> {
+    let mut lent = MaybeUninit::<DLTensor>::uninit();
+    // SAFETY: the object's type offers the table; on success the struct is filled, and its shape and strides live until
+    // control returns to the producer: they are copied here.
+    unsafe {
+        if borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
+            return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
+        }
+        let version = Some(table.header.version);
+        dlpack::read_into(descriptor, lent.assume_init_ref(), version, DlpackFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Refuses a tensor that requires grad: autograd does not see what others do to its memory. `describe`, and arguments of
+/// stencils that are only read, take one.
+pub(super) fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    let api = Api::get(tensor.py())?;
+    // SAFETY: the getter is the one of this descriptor's class; both are live objects, and the result is a new reference, or
+    // NULL with an error set.
+    let required = without_subclass(tensor, || unsafe {
+        let found = (api.get)(api.requires_grad.as_ptr(), tensor.as_ptr(), tensor.get_type_ptr().cast());
+        Bound::from_owned_ptr_or_err(tensor.py(), found)
+    })?;
+    if required.is_truthy()? { Err(ExchangeError::RequiresGrad.into()) } else { Ok(()) }
+}
+
+/// Refuses a tensor whose memory holds other values than it has. `true` if the tensor had to be asked: a subclass may have
+/// run any code then, and the memory may be elsewhere.
+#[inline]
+fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
+    let asked = may_be_lazy(descriptor);
+    if asked && is_lazy(tensor)? {
+        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
+    }
+    Ok(asked)
+}
+
+/// Whether PyTorch may have conjugated or negated a tensor like this lazily. What it negates so are the imaginary parts of
+/// complex numbers, which lie two steps apart, wherever views of them go.
+fn may_be_lazy(descriptor: &Descriptor) -> bool {
+    match descriptor.dtype().code() {
+        DLDataTypeCode::COMPLEX => true,
+        DLDataTypeCode::FLOAT => {
+            let mut steps = descriptor.shape().iter().zip(descriptor.strides());
+            steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
+        }
+        _ => false,
+    }
+}
+
+/// Whether PyTorch conjugates or negates the tensor lazily, which neither the table nor, for negation, `__dlpack__` looks
+/// at.
+fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    without_subclass(tensor, || {
+        Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
+            || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
+    })
+}

@@ -1,0 +1,170 @@
+//! Objects that wrap an array and label it: `xarray.DataArray` (and `Variable`), and fields of `gt4py.next`.
+//!
+//! Neither library is imported for this: nobody has such an object before they are.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use super::array::{is_fresh, is_shared};
+use super::type_info::{TypeInfo, loaded};
+use super::{Inner, Ownership, Reading, Request, dlfield, refused_copy};
+use crate::descriptor::Descriptor;
+use crate::layout::Extents;
+use crate::protocol::ExchangeError;
+use crate::py::{args, getattr};
+
+/// Reads what the object wraps; the protocol is the one that was found there.
+pub(super) fn import<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    ownership: Ownership,
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Reading>> {
+    if request.inside {
+        // What an array library keeps inside is an array: another wrapper there might be the same one again.
+        return Ok(None);
+    }
+    let Some(array) = inner_of(object)? else { return Ok(None) };
+    // Asked for first: to ask runs Python, which may do anything to memory that has been described.
+    let ranges = if is_field(object)? { Some(ranges(object)?) } else { None };
+    if is_shared(request, ownership) && is_fresh(&array) {
+        let reason = "the object has no array in memory, and makes one for each call: load it first";
+        return Err(refused_copy(ownership, reason).into());
+    }
+    let Request { device, near, access, copy, stream, .. } = *request;
+    let within = Request { device, near, access, copy, stream, inside: true, ..Request::default() };
+    let (reading, row) = super::import_object(&array, &within, ownership, descriptor)?;
+    let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
+    // A wrapper may be given another array at any time, so the array is kept for itself.
+    let owner = match reading {
+        Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) if ownership == Ownership::Borrow => {
+            dlfield::with(owner, &array)
+        }
+        reading => reading.into_owner(&array, descriptor)?,
+    };
+    if let Some(ranges) = ranges {
+        check_extents(&ranges, descriptor.shape())?;
+    }
+    let inner = Inner { array, protocol: row.name, cache: Box::new(within.cache) };
+    let _ = request.cache.inner.set(inner);
+    Ok(Some(if readonly_unknown { Reading::ReadonlyUnknown(owner) } else { Reading::Owned(owner) }))
+}
+
+/// The array that an object wraps, if it is one of those that do.
+pub(in crate::py) fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    match TypeInfo::of(object)?.wrapper {
+        None | Some(Wrapper::Pair) => return Ok(None),
+        Some(Wrapper::Xarray) => return object.getattr(intern!(py, "data")).map(Some),
+        Some(Wrapper::Field) => {}
+    }
+    for (dim, range) in ranges(object)? {
+        if range.is_none() {
+            return Err(wrong_field(format!("a field that is infinite in dimension {dim}"), "a finite domain").into());
+        }
+    }
+    let array = getattr::getattr_opt(object, intern!(py, "ndarray"))?;
+    let missing = || wrong_field("a field without an array, such as a constant".to_owned(), "an array behind it");
+    Ok(Some(array.ok_or_else(missing)?))
+}
+
+fn wrong_field(got: String, allowed: &'static str) -> ExchangeError {
+    ExchangeError::Argument { argument: "obj", got, allowed }
+}
+
+/// What wraps arrays and labels them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wrapper {
+    /// `xarray.DataArray` and its relatives.
+    Xarray,
+    /// A field of `gt4py.next`.
+    Field,
+    /// A host/device pair, labelled as its buffers are.
+    Pair,
+}
+
+impl Wrapper {
+    /// What objects of a type are, if they wrap an array.
+    pub(super) fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<Wrapper>> {
+        let py = ty.py();
+        // Not there while the module is still being imported.
+        if let Some(module) = loaded(py, "dlfield.storage.managed")?
+            && let Some(pair) = getattr::getattr_opt(&module, intern!(py, "SoftwareManagedGPUStorage"))?
+            && ty.is_subclass(&pair)?
+        {
+            return Ok(Some(Wrapper::Pair));
+        }
+        if let Some(xarray) = loaded(py, "xarray")? {
+            // While xarray is still being imported, and in older versions, some are missing.
+            for name in [intern!(py, "DataArray"), intern!(py, "Variable"), intern!(py, "NamedArray")] {
+                if let Some(kind) = getattr::getattr_opt(&xarray, name)?
+                    && ty.is_subclass(&kind)?
+                {
+                    return Ok(Some(Wrapper::Xarray));
+                }
+            }
+        }
+        let Some(module) = loaded(py, "gt4py.next.common")? else { return Ok(None) };
+        // All fields are derived from this protocol; `issubclass` would evaluate properties.
+        let Some(field) = getattr::getattr_opt(&module, intern!(py, "Field"))? else { return Ok(None) };
+        let derived = ty.mro().iter().any(|base| base.is(&field));
+        Ok(derived.then_some(Wrapper::Field))
+    }
+}
+
+/// Whether the object is a field of `gt4py.next`.
+pub(in crate::py) fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(TypeInfo::of(object)?.wrapper == Some(Wrapper::Field))
+}
+
+/// A dimension's label and number of grid points, none if there is no end to them.
+type Range = (String, Option<i64>);
+
+/// The dimensions of a field's domain.
+fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
+    let py = field.py();
+    let domain = field.getattr(intern!(py, "domain"))?;
+    let dims = domain.getattr(intern!(py, "dims"))?;
+    let ranges = domain.getattr(intern!(py, "ranges"))?;
+    let mut found = Vec::new();
+    for (dim, range) in dims.try_iter()?.zip(ranges.try_iter()?) {
+        let range = range?;
+        // Without an end these are no integers.
+        let start = range.getattr(intern!(py, "start"))?.extract::<i64>();
+        let stop = range.getattr(intern!(py, "stop"))?.extract::<i64>();
+        let points = start.ok().zip(stop.ok()).map(|(start, stop)| stop.saturating_sub(start));
+        found.push((dim?.getattr(intern!(py, "value"))?.to_string(), points));
+    }
+    Ok(found)
+}
+
+/// Refuses a field that says more points than its array has elements: one element stands for all of a dimension there.
+fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
+    for ((dim, points), extent) in ranges.iter().zip(shape) {
+        if points.is_some_and(|points| points != *extent) {
+            let got =
+                format!("a field with {} points in dimension {dim} on an array with {extent}", points.unwrap_or(0));
+            return Err(
+                wrong_field(got, "an element for each point: give the field an array of its domain's shape").into()
+            );
+        }
+    }
+    if ranges.len() != shape.len() {
+        let got = format!("a field of {} dimensions on an array of {}", ranges.len(), shape.len());
+        return Err(wrong_field(got, "a dimension of the array for each of the domain").into());
+    }
+    Ok(())
+}
+
+/// The index of the grid's point zero in a field, where that lies within it; `gt4py.next` says it in index order.
+pub(in crate::py) fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
+    let shape: Option<Extents> = ranges(field)?.into_iter().map(|(_, points)| points).collect();
+    let Some(shape) = shape else { return Ok(None) };
+    let origin = getattr::getattr_opt(field, intern!(field.py(), "__gt_origin__"))?.filter(|origin| !origin.is_none());
+    let Some(origin) = origin else { return Ok(None) };
+    let origin = args::ints("__gt_origin__", &origin)?;
+    let within =
+        origin.len() == shape.len() && origin.iter().zip(&shape).all(|(at, extent)| (0..=*extent).contains(at));
+    Ok(within.then_some(origin))
+}

@@ -1,0 +1,89 @@
+//! Values: arrays that are read once, here and now.
+
+use std::ops::Deref;
+
+use pyo3::prelude::*;
+
+use super::{Access, ImportCache, Ownership, Request, dlfield, import_object, labels, own_into};
+use crate::device::Device;
+use crate::py::descriptor::PyDescriptor;
+use crate::py::errors::Kind;
+use crate::py::tensor::PyTensor;
+use crate::py::{args, freelist};
+use crate::tensor::Tensor;
+
+/// A tensor to read from.
+pub(in crate::py) struct Value<'py> {
+    tensor: Tensor,
+    cache: ImportCache<'py>,
+}
+
+impl Deref for Value<'_> {
+    type Target = Tensor;
+
+    fn deref(&self) -> &Tensor {
+        &self.tensor
+    }
+}
+
+impl From<Tensor> for Value<'_> {
+    fn from(tensor: Tensor) -> Self {
+        Value { tensor, cache: ImportCache::default() }
+    }
+}
+
+impl Value<'_> {
+    /// The tensor, which keeps the object acquired.
+    pub(super) fn into_tensor(self) -> Tensor {
+        self.tensor
+    }
+
+    /// The outcome of what was done with the value; the error of its `release`, if that is the first.
+    pub(in crate::py) fn done<R>(self, py: Python<'_>, outcome: PyResult<R>) -> PyResult<R> {
+        let outcome = outcome?;
+        self.cache.release(py, self.tensor.descriptor().device())?;
+        Ok(outcome)
+    }
+}
+
+/// The object as a value, up to date, on the side that is nearer to `near` if it has several; `None` for an object with no
+/// protocol.
+pub(in crate::py) fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
+    let request = Request { access: Access::Read, near: Some(near), ..Request::default() };
+    let mut tensor = Tensor::BLANK;
+    let Some(row) = own_into(object, &request, &mut tensor)? else { return Ok(None) };
+    labels(object, row, &request, None, None)?.attach(&mut tensor)?;
+    Ok(Some(Value { tensor, cache: request.cache }))
+}
+
+/// The value as a tensor, which keeps it until it is let go; None for what NumPy has to turn into elements.
+#[pyfunction]
+#[pyo3(name = "_source")]
+fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
+        return Ok(Some(tensor.clone()));
+    }
+    match value(obj, args::device(near)?) {
+        Ok(found) => found.map(|found| PyTensor::create(py, found.into_tensor())).transpose(),
+        Err(error) if Kind::DType.is(py, &error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// As `describe`, of memory whose elements nobody looks at: they may be out of date.
+#[pyfunction]
+#[pyo3(name = "_look")]
+fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
+    freelist::create(obj.py(), |description: &mut PyDescriptor| {
+        let request = Request::default();
+        let (reading, row) = import_object(obj, &request, Ownership::Borrow, description.descriptor_mut())?;
+        description.set(dlfield::kept(obj), reading.into_shared(), row.name);
+        Ok(())
+    })
+}
+
+pub(in crate::py) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(source, module)?)?;
+    module.add_function(wrap_pyfunction!(look, module)?)
+}

@@ -1,0 +1,111 @@
+//! Python objects as owners of memory.
+
+#![allow(unsafe_code, reason = "a reference travels as an address")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::saved_error::SavedError;
+use crate::tensor::Owner;
+
+/// An owner that keeps one Python object, as [`PyOwner`] does.
+pub(super) fn owner(object: &Bound<'_, PyAny>) -> Owner {
+    // SAFETY: the reference that is taken here is the one that is given back.
+    unsafe { Owner::object(object.clone().into_ptr().cast(), release) }
+}
+
+/// The same, of an object that refuses some things as long as it has a weak reference.
+pub(super) fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    // SAFETY: a live object. A weak reference without a callback is made once for an object, and shared. It is not kept by its
+    // address, as `release_pinned` finds it again.
+    let weak = unsafe { ffi::PyWeakref_NewRef(object.as_ptr(), null_mut()) };
+    if weak.is_null() {
+        return Err(PyErr::fetch(object.py()));
+    }
+    // SAFETY: both references that were taken are given back.
+    Ok(unsafe { Owner::object(object.clone().into_ptr().cast(), release_pinned) })
+}
+
+/// # Safety
+/// - `address` is a reference that the caller owns and gives up, with one to the object's weak reference.
+unsafe fn release_pinned(address: *mut c_void) {
+    Python::try_attach(|py| {
+        // SAFETY: passed on from the caller. The weak reference of this object is alive, so it is the same one.
+        unsafe {
+            let object = Bound::from_owned_ptr(py, address.cast());
+            let weak = ffi::PyWeakref_NewRef(object.as_ptr(), null_mut());
+            if weak.is_null() {
+                // Nothing is made, so nothing can fail.
+                drop(PyErr::fetch(py));
+                return;
+            }
+            ffi::Py_DECREF(weak);
+            ffi::Py_DECREF(weak);
+        }
+    });
+}
+
+/// # Safety
+/// - `address` is a reference that the caller owns and gives up.
+unsafe fn release(address: *mut c_void) {
+    // SAFETY: passed on from the caller. With the interpreter gone the object is gone too.
+    Python::try_attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
+}
+
+/// Keeps a Python object for as long as the memory it owns is in use; may be dropped on any thread, and after the
+/// interpreter has ended (the object is gone with it then).
+pub(super) struct PyOwner(Option<Py<PyAny>>);
+
+impl PyOwner {
+    pub(super) fn new(object: &Bound<'_, PyAny>) -> PyOwner {
+        PyOwner(Some(object.clone().unbind()))
+    }
+}
+
+impl Drop for PyOwner {
+    fn drop(&mut self) {
+        let mut object = self.0.take();
+        // Attaching first makes the release immediate; without, it would wait for the next call into this module.
+        Python::try_attach(|_| drop(object.take()));
+        std::mem::forget(object);
+    }
+}
+
+/// Something that is called once: by [`ReleaseHook::now`], or else when this is dropped, on any thread; not after the interpreter
+/// has ended.
+pub(super) struct ReleaseHook(Mutex<Option<Py<PyAny>>>);
+
+impl ReleaseHook {
+    pub(super) fn new(function: Py<PyAny>) -> ReleaseHook {
+        ReleaseHook(Mutex::new(Some(function)))
+    }
+
+    /// Calls it, unless it was called before.
+    pub(super) fn now(&self, py: Python<'_>) -> PyResult<()> {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        function.map_or(Ok(()), |function| function.into_bound(py).call0().map(drop))
+    }
+}
+
+impl Drop for ReleaseHook {
+    fn drop(&mut self) {
+        let mut function = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if function.is_none() {
+            return;
+        }
+        Python::try_attach(|py| {
+            let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
+            let _not_of_the_call = SavedError::take(py);
+            if let Err(error) = function.call0() {
+                // Nobody waits for this.
+                error.write_unraisable(py, Some(&function));
+            }
+            drop(function);
+        });
+        std::mem::forget(function);
+    }
+}

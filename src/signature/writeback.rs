@@ -1,0 +1,124 @@
+//! Temporary copies of fields that do not fit, which are written back: NumPy's `WRITEBACKIFCOPY`.
+
+#![allow(unsafe_code, reason = "copies reach memory by its address")]
+
+use super::FieldSpec;
+use crate::copy::can_cast;
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dtype::{DType, DTypeError};
+use crate::error::{Error, Result};
+use crate::layout::{Layout, Spec};
+use crate::memory::cuda::is_available;
+use crate::tensor::{Tensor, refuse_brief_memory};
+
+/// A temporary field of the kind that is wanted, and the original that it replaces for a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Writeback {
+    temporary: Tensor,
+    original: Tensor,
+}
+
+impl Writeback {
+    /// Allocates the temporary, without values yet.
+    pub(crate) fn of(spec: &FieldSpec, original: Tensor, device: Device) -> Result<Writeback> {
+        refuse_brief_memory(device)?;
+        refuse_brief_memory(original.descriptor().device())?;
+        Ok(Writeback { temporary: Tensor::empty(&spec.temporary_spec(original.descriptor(), device))?, original })
+    }
+
+    /// The same, filled with a tensor's elements; `oriented` is its description in the wanted order of dimensions.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another library was given the memory, and as for
+    /// [`Tensor::assign`].
+    pub(super) fn filled(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<Writeback> {
+        // Before allocating.
+        tensor.owner().check_not_exported()?;
+        let copy = Writeback::of_tensor(spec, tensor, oriented, device)?;
+        // SAFETY: the memory is not exported, so safe code cannot write to it, and nobody else has the copy yet.
+        tensor.owner().read(|| unsafe { copy.fill() })??;
+        Ok(copy)
+    }
+
+    /// The same, of memory that may be exported.
+    ///
+    /// # Safety
+    /// - Nobody writes to the tensor's memory meanwhile.
+    pub(super) unsafe fn filled_shared(
+        spec: &FieldSpec,
+        tensor: &Tensor,
+        oriented: Descriptor,
+        device: Device,
+    ) -> Result<Writeback> {
+        let copy = Writeback::of_tensor(spec, tensor, oriented, device)?;
+        // SAFETY: passed on from the caller, and nobody else has the copy yet.
+        unsafe { copy.fill() }?;
+        Ok(copy)
+    }
+
+    fn of_tensor(spec: &FieldSpec, tensor: &Tensor, oriented: Descriptor, device: Device) -> Result<Writeback> {
+        // SAFETY: the same elements, kept by the same owner.
+        Writeback::of(spec, unsafe { Tensor::from_parts(oriented, tensor.owner().clone()) }, device)
+    }
+
+    /// The temporary.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.temporary
+    }
+
+    /// Copies the original's elements to the temporary.
+    ///
+    /// # Safety
+    /// - Nobody writes to the original, or uses the temporary, meanwhile.
+    pub(crate) unsafe fn fill(&self) -> Result<()> {
+        // SAFETY: this crate's own memory, which nobody else uses by the caller's contract.
+        unsafe { self.temporary.assign(&self.original) }
+    }
+
+    /// Copies the elements back to the original.
+    ///
+    /// # Safety
+    /// - The original may be written to, and nobody else uses it, or writes to the temporary, meanwhile.
+    pub(crate) unsafe fn copy_back(&self) -> Result<()> {
+        // SAFETY: passed on from the caller.
+        unsafe { self.original.assign(&self.temporary) }
+    }
+}
+
+impl FieldSpec {
+    /// Whether the field can be copied to a temporary, and back if it is written.
+    pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
+        let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
+        let had = device == Device::CPU || device.is_of_cuda() && is_available();
+        // Elements are converted by the host.
+        let converted = field.dtype() == self.dtype || field.device().is_host_readable() || device.is_host_readable();
+        read && had && converted && self.uncopyable(field).is_none()
+    }
+
+    /// Why it cannot, if that is because of the element types.
+    pub(crate) fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
+        let refused = |from: DType, to: DType| {
+            (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
+        };
+        let back = || self.access.writes().then(|| refused(self.dtype, field.dtype())).flatten();
+        refused(field.dtype(), self.dtype).or_else(back)
+    }
+
+    /// What to allocate as the temporary for a field.
+    fn temporary_spec(&self, field: &Descriptor, device: Device) -> Spec {
+        let layout = self.layout.clone().unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
+        let mut spec = Spec::new(field.shape(), self.dtype)
+            .dims(self.dims.clone())
+            .layout(layout)
+            .alignment_size(self.alignment_size)
+            .device(device);
+        if let Some(halo) = field.halo() {
+            spec = spec.halo(halo);
+        }
+        match field.origin() {
+            Some(origin) => spec.origin(origin).aligned_index(origin),
+            None => spec,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Dropping owners: not too deep inside each other, and not before the work on their memory is done.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::OwnerKind;
+use crate::memory::cuda::StreamUses;
+
+/// How many drops of owners may run inside one another. In a chain of arrays, each of which owns the one before, the drop of
+/// one drops the next; without a limit a long chain would overflow the stack.
+const DEPTH: u32 = 32;
+
+/// The drops of owners that run in a thread.
+struct ThreadDrops {
+    /// How many drops run now, one inside the other.
+    depth: Cell<u32>,
+    /// Owners that are dropped at the end of the outermost drop. Without a destructor: an owner in a thread-local variable
+    /// may be dropped after this variable's own destructor would have run.
+    waiting: RefCell<ManuallyDrop<Vec<OwnerKind>>>,
+    /// Whether `waiting` has entries, which is rare.
+    any_waits: Cell<bool>,
+}
+
+thread_local! {
+    // One variable for all three: finding a thread-local costs more than reading it.
+    static HERE: ThreadDrops = const {
+        ThreadDrops {
+            depth: Cell::new(0),
+            waiting: RefCell::new(ManuallyDrop::new(Vec::new())),
+            any_waits: Cell::new(false),
+        }
+    };
+}
+
+/// Counts one running drop, also if it panics.
+struct DeferredDrop {
+    is_outermost: bool,
+}
+
+impl DeferredDrop {
+    /// `None` at the limit.
+    fn begin() -> Option<DeferredDrop> {
+        HERE.with(|here| {
+            let depth = here.depth.get();
+            (depth < DEPTH).then(|| {
+                here.depth.set(depth + 1);
+                DeferredDrop { is_outermost: depth == 0 }
+            })
+        })
+    }
+}
+
+impl Drop for DeferredDrop {
+    fn drop(&mut self) {
+        HERE.with(|here| {
+            let panic = if self.is_outermost && here.any_waits.get() { here.drop_waiting() } else { None };
+            here.depth.set(here.depth.get() - 1);
+            // A second panic while unwinding would abort.
+            if let Some(panic) = panic.filter(|_| !thread::panicking()) {
+                resume_unwind(panic);
+            }
+        });
+    }
+}
+
+impl ThreadDrops {
+    #[cold]
+    fn defer(&self, owner: OwnerKind) {
+        self.waiting.borrow_mut().push(owner);
+        self.any_waits.set(true);
+    }
+
+    /// Drops one after the other, as a drop may defer more. A panic does not stop the rest; the first one is returned.
+    #[cold]
+    fn drop_waiting(&self) -> Option<Box<dyn Any + Send>> {
+        let mut panic = None;
+        while let Some(next) = self.next() {
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(next)));
+            panic = panic.or(dropped.err());
+        }
+        panic
+    }
+
+    /// One of those that wait; after the last one, the list's memory is freed.
+    fn next(&self) -> Option<OwnerKind> {
+        let mut waiting = self.waiting.borrow_mut();
+        let next = waiting.pop();
+        if next.is_none() {
+            **waiting = Vec::new();
+            self.any_waits.set(false);
+        }
+        next
+    }
+}
+
+/// Drops an owner now, or at the end of the outermost drop.
+pub(super) fn now(owner: OwnerKind) {
+    if matches!(owner, OwnerKind::Block(_)) {
+        // Owns no other owner.
+        return;
+    }
+    match DeferredDrop::begin() {
+        Some(_counted) => drop(owner),
+        None => HERE.with(|here| here.defer(owner)),
+    }
+}
+
+/// Owners that could not be dropped yet, for example during graph capture. They are tried again with later drops, the oldest
+/// first.
+static LATER: Mutex<VecDeque<(Box<StreamUses>, OwnerKind)>> = Mutex::new(VecDeque::new());
+
+/// How many of them are tried again with each drop.
+const TRIED: usize = 4;
+
+/// Drops an owner after the work on its memory.
+#[cold]
+pub(super) fn after_work(uses: Box<StreamUses>, owner: OwnerKind) {
+    retry(TRIED);
+    try_after_work(uses, owner);
+}
+
+/// Tries again to drop some of the owners that could not be dropped yet. Whether one was.
+pub(in crate::tensor) fn retry(count: usize) -> bool {
+    let mut any = false;
+    // A statement of its own, so that the lock is not held during the loop.
+    let waiting = later().len();
+    for _ in 0..count.min(waiting) {
+        // A statement of its own: no foreign code runs under the lock.
+        let oldest = later().pop_front();
+        let Some((uses, owner)) = oldest else { break };
+        any |= try_after_work(uses, owner);
+    }
+    any
+}
+
+/// Drops an owner, or keeps it for later if there is work on its memory that cannot be waited for now. Whether it was dropped.
+fn try_after_work(uses: Box<StreamUses>, owner: OwnerKind) -> bool {
+    let done = uses.wait_before_free().is_ok();
+    if done {
+        now(owner);
+    } else {
+        later().push_back((uses, owner));
+    }
+    done
+}
+
+fn later() -> MutexGuard<'static, VecDeque<(Box<StreamUses>, OwnerKind)>> {
+    LATER.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,92 @@
+"""How much memory a use leaves behind, counted in a process of its own.
+
+There is one thread there, and none of the frameworks that a test module does not import itself. So nothing allocates
+but the uses and, now and then, a table of the interpreter: much less than one use would leave behind in each round.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import sys
+from array import array
+from collections.abc import Callable, MutableSequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from childproc import run_python
+
+
+class Growth(NamedTuple):
+    """How much more there is after some rounds of a use than before them."""
+
+    # What Python's own allocator has given out.
+    blocks: int
+    # The bytes that `malloc` has given out.
+    heap: int
+    # The bytes of address space: large blocks are mapped by themselves.
+    mapped: int
+
+    def assert_none_in(self, rounds: int) -> None:
+        """What a use leaves behind is there as often as there were rounds, in the least size that there is."""
+        assert self.blocks < rounds / 2, self
+        assert self.heap < 16 * rounds, self
+        assert self.mapped < 4096 * rounds, self
+
+
+class MallInfo(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    hblkhd: int
+    uordblks: int
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()  # noqa: SIM905
+    ]
+
+
+def count(into: MutableSequence[int], at: int) -> None:
+    """Write what there is now, in the order of `Growth`, into memory that is there already."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = MallInfo
+    info: MallInfo = mallinfo()
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    into[at + 1], into[at + 2] = info.uordblks + info.hblkhd, pages * os.sysconf("SC_PAGE_SIZE")
+    into[at] = sys.getallocatedblocks()
+
+
+def measure(use: Callable[[], object], rounds: int) -> Growth:
+    """Run the use so many times, and again: the least growth, as a leak is in each, what a table grows by is not."""
+    size, repeats = len(Growth._fields), 5
+    counts = array("q", bytes(8 * size * repeats))
+    for at in range(0, size * repeats, size):
+        gc.collect()
+        count(counts, at)
+        for _ in range(rounds):
+            use()
+    # The first rounds are warming up.
+    readings = [counts[at : at + size] for at in range(size, size * repeats, size)]
+    grown = [[after - before for before, after in zip(*pair, strict=True)] for pair in pairwise(readings)]
+    return Growth(*map(min, zip(*grown, strict=True)))
+
+
+def report(module: str, uses: str, rounds: int) -> None:
+    """Print the growth by each use that a function of a module returns: what `grown` has a new process do."""
+    found: dict[str, Callable[[], object]] = getattr(importlib.import_module(module), uses)()
+    for use in found.values():
+        measure(use, rounds=5)
+    gc.freeze()
+    print(json.dumps({name: measure(use, rounds) for name, use in found.items()}))
+
+
+def grown(module: str, uses: str, rounds: int) -> dict[str, Growth]:
+    """The growth by so many rounds of each use that a function of a test module returns, by name."""
+    output = run_python(f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import leak_checks
+        leak_checks.report({module!r}, {uses!r}, {rounds})
+    """)
+    return {name: Growth(*counts) for name, counts in json.loads(output.splitlines()[-1]).items()}
