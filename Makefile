@@ -1,22 +1,22 @@
-# make demo      a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
-# make test      the tests, with the real frameworks; the same in every run, and minutes once the frameworks are there
-# make check     make test, and what takes longer: lints, types and documentation (make lint); every set of features, the
-#                properties at full length, both doubles of CUDA's driver (make exhaustive)
-# make fuzz      the properties with other cases in each run, for SECONDS
-# make asan      the tests of pure Rust under AddressSanitizer, with fewer cases for each property
-# make miri      those without foreign code and large copies under Miri; needs a nightly toolchain that has it
-# make versions  the tests of the host with the oldest and the newest packages, on Python 3.11 and 3.13
-# make test-sim  the tests of CUDA on a test double of the driver, without a GPU; they are part of make test
-# make test-cuda the same on the machine's GPU, with CuPy, PyTorch and JAX on memory there, and the measurements of docs/cuda.md
-# make kernels   src/copy/cuda/kernels.ptx from kernels.cu, with NVIDIA's compiler from PyPI
-# make bench     measurements next to NumPy, GT4Py and others, written into README.md and docs/
+# make demo      runs a GT4Py stencil on memory that dlfield allocated; WITH=torch adds PyTorch (gigabytes)
+# make test      runs the tests with the real frameworks; the same in every run; minutes once the frameworks are installed
+# make check     runs make test and slower checks: lints, types and documentation (make lint); every set of features, all
+#                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
+# make fuzz      runs the property tests with different cases in each run, for SECONDS
+# make asan      runs the pure Rust tests under AddressSanitizer, with fewer cases for each property
+# make miri      runs those without foreign code and large copies under Miri; needs a nightly toolchain with Miri
+# make versions  runs the host tests with the oldest and the newest packages, on Python 3.11 and 3.13
+# make test-sim  runs the CUDA tests on a test double of the driver, without a GPU; part of make test
+# make test-cuda runs them on the machine's GPU, with CuPy, PyTorch and JAX on GPU memory, and measures for docs/cuda.md
+# make kernels   compiles kernels.cu to src/copy/cuda/kernels.ptx, with NVIDIA's compiler from PyPI
+# make bench     measures dlfield, NumPy, GT4Py and others, and writes the results into README.md and docs/
 #
-# Each sets up .venv by itself. Needs Python 3.11 or newer with pip and its headers (PYTHON=...), a Rust toolchain, a C++
-# compiler. The tests run on a module of the profile "checked" (Cargo.toml), measurements on one of "release".
+# Each target sets up .venv by itself. Requirements: Python 3.11 or newer with pip and its headers (PYTHON=...), a Rust
+# toolchain, a C++ compiler. Tests use a module of the profile "checked" (Cargo.toml), measurements one of "release".
 
 PYTHON ?= python3
 WITH ?=
-# How long `make fuzz` looks.
+# Duration of `make fuzz`.
 SECONDS ?= 600
 
 VENV := $(CURDIR)/.venv
@@ -26,17 +26,17 @@ EXAMPLE := examples/rust_extension
 EXAMPLE_SOURCES := $(EXAMPLE)/Cargo.toml $(EXAMPLE)/pyproject.toml $(wildcard $(EXAMPLE)/src/*.rs)
 PYTEST := "$(BIN)/python" -m pytest --durations=10
 
-# Build and install into .venv: $(call develop,PROFILE). An active conda environment would make maturin refuse to choose.
+# Build and install into .venv: $(call develop,PROFILE). In an active conda environment maturin would refuse to choose one.
 develop = env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" PATH="$(BIN):$$PATH" "$(BIN)/maturin" develop --uv --profile $(1)
 # Install the packages of these extras.
 extras = "$(BIN)/uv" pip install --quiet --python "$(BIN)/python" -r pyproject.toml $(addprefix --extra ,$(1))
 
-# What both the module and the example are made of is compiled once.
+# One target folder, so that code shared by the module and the example is compiled once.
 export CARGO_TARGET_DIR := $(CURDIR)/target
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The interpreter that PyO3 builds against, also where cargo is called directly.
+# The interpreter that PyO3 builds against, also for direct calls of cargo.
 export PYO3_PYTHON := $(BIN)/python
 
 ifneq ($(filter-out torch,$(WITH)),)
@@ -49,7 +49,7 @@ endif
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
 
-# The Python tests of the host wait for little but themselves, the others are compiled meanwhile.
+# The other tests compile while the Python host tests run.
 test: $(VENV)/.test $(VENV)/.build
 	@echo "Running the Python tests, and those of Rust and CUDA beside them: each shows what it found when it is through"
 	@+$(MAKE) --jobs=2 --output-sync=target --no-print-directory test-host test-rust
@@ -57,14 +57,14 @@ test: $(VENV)/.test $(VENV)/.build
 test-host: $(VENV)/.test $(VENV)/.example
 	$(PYTEST) -q
 
-# With a quarter of the cases for each property.
+# Run a quarter of the cases of each property.
 test-rust test-sim: export PROPTEST_CASES ?= 64
 test-rust: $(VENV)/.build
 	cargo test --quiet --features cuda,ndarray
 	cargo run --quiet --features cuda,ndarray --example no_python
 	@$(MAKE) --no-print-directory test-sim
 
-# On the double with pools of memory: $(call double,POOLS,COMMAND) runs a command on it.
+# $(call double,POOLS,COMMAND) runs a command on the test double of the driver, with memory pools if POOLS is 1.
 SIM := $(CURDIR)/target/cuda_sim
 comma := ,
 double = DLFIELD_FAKE_CUDA=1 DLFIELD_FAKE_CUDA_POOLS=$(1) LD_LIBRARY_PATH="$(SIM)/lib" $(2)
@@ -78,7 +78,7 @@ test-cuda: $(VENV)/.gpu $(VENV)/.example-release
 	DLFIELD_REAL_CUDA=1 "$(BIN)/python" -m pytest tests/py/cuda
 	"$(BIN)/python" benches/py cuda --write
 
-# NVRTC 12 is the last that knows GPUs older than those of 2018.
+# NVRTC 12 is the last version that supports GPUs from before 2018.
 kernels: $(BIN)/uv
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" nvidia-cuda-nvrtc-cu12==12.9.86
 	"$(BIN)/python" src/copy/cuda/compile.py
@@ -100,7 +100,7 @@ lint: $(VENV)/.check $(VENV)/.build features
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
-# Without features, each alone, all together; without `python` there is no PyO3 in the tree.
+# No features, each feature alone, all features. Without `python` the dependency tree has no PyO3.
 features: $(BIN)/uv
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features ndarray -- -D warnings
@@ -109,8 +109,8 @@ features: $(BIN)/uv
 	cargo clippy --all-targets --all-features -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
-# What `make test` leaves out: pure Rust by itself, the documentation of the feature `python`, most cases of the properties,
-# the double without pools.
+# Tests that `make test` leaves out: pure Rust alone, documentation of the feature `python`, most cases of the properties,
+# and the test double without memory pools.
 exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
@@ -124,13 +124,13 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
 
-# Sanitizers are not stable in Rust, but the toolchain has what they need at run time: the variable lets it take the flag.
-# Memory that cannot be had is what some tests are about.
+# Sanitizers are unstable in Rust, but the stable toolchain has their runtime; RUSTC_BOOTSTRAP makes it accept the flag.
+# Some tests need failed allocations, so the allocator may return null.
 asan:
 	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
 	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
-# What Miri cannot run: files of the system, and properties over hundreds of megabytes.
+# Miri cannot run tests that use system files, and property tests over hundreds of megabytes.
 miri:
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \
 	  MIRIFLAGS="-Zmiri-permissive-provenance" cargo +nightly miri test --features ndarray --lib && \
@@ -157,7 +157,7 @@ $(VENV)/.build: $(SOURCES) | $(BIN)/maturin
 	@$(call develop,checked)
 	@touch $@
 
-# The example, with what the tests call and what `make bench` measures beside.
+# The example, with the functions for the tests (kinds) and for comparison in `make bench` (peers).
 $(VENV)/.example: $(SOURCES) $(EXAMPLE_SOURCES) | $(VENV)/.build
 	@echo "Building the example extension"
 	@rm -f "$(VENV)/.example-release"
@@ -169,7 +169,7 @@ $(VENV)/.example-release: $(SOURCES) $(EXAMPLE_SOURCES) | $(BIN)/maturin
 	@cd $(EXAMPLE) && $(call develop,release) --features cuda,kinds,peers
 	@touch $@
 
-# Packages. Those of CUDA come after PyTorch, which wants certain versions of some.
+# Packages. The CUDA packages are installed after PyTorch, because PyTorch pins versions of some of them.
 $(VENV)/.demo: pyproject.toml | $(BIN)/uv
 	@echo "Installing GT4Py, JAX and matplotlib"
 	@$(call extras,demo)
@@ -185,7 +185,7 @@ $(VENV)/.check: pyproject.toml | $(VENV)/.test
 	@$(call extras,dev)
 	@touch $@
 
-# These have the module of the profile "release".
+# The next two install the module of the profile "release".
 $(VENV)/.bench: $(SOURCES) | $(VENV)/.test $(BIN)/maturin
 	@echo "Building dlfield and installing the peers"
 	@$(call extras,bench)
@@ -207,7 +207,7 @@ $(BIN)/maturin: | $(BIN)/uv
 	@command -v cargo >/dev/null || { echo "cargo not found: install Rust with rustup, https://rustup.rs"; exit 1; }
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" "maturin>=1.9,<2"
 
-# uv installs the gigabytes of the frameworks in a fraction of pip's time, and from what another checkout has downloaded.
+# uv installs the gigabytes of the frameworks in a fraction of pip's time, and reuses the downloads of other checkouts.
 $(BIN)/uv:
 	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) not found: name one with make PYTHON=..."; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,4 +1,4 @@
-//! Tells the compiler which Python it builds for.
+//! Sets the cfgs of the Python version that PyO3 builds against.
 
 fn main() {
     #[cfg(feature = "python")]

@@ -1,7 +1,7 @@
 """Fields with the layout a stencil needs, shared without a copy with every array library.
 
-A `Tensor` owns memory that is laid out and aligned for a stencil backend and carries the labels of its dimensions, its
-halo and its origin. NumPy, PyTorch, JAX, GT4Py and every other library that speaks DLPack look at that same memory.
+A `Tensor` owns memory with the layout and the alignment of a stencil backend, and has metadata: dims, halo and origin.
+NumPy, PyTorch, JAX, GT4Py and every other library that supports DLPack can share this memory.
 
 Example
 -------

@@ -1,4 +1,4 @@
-"""`python -m dlfield`: what is installed and what it can exchange, and a demonstration."""
+"""`python -m dlfield`: shows the installed frameworks and their protocols, or runs a demonstration."""
 
 import argparse
 import platform
@@ -12,7 +12,7 @@ from dlfield._installed import Framework, frameworks, offered_protocols
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0 for success, 1 where something is missing or wrong."""
+    """Run the command line and return the exit status: 0 for success, 1 if something is missing or wrong."""
     parser = argparse.ArgumentParser(prog="python -m dlfield", description=(dl.__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="version, frameworks and the protocols each offers, CUDA")
@@ -50,7 +50,7 @@ def _info() -> None:
 
 
 def _cuda() -> list[str]:
-    """Return what there is of CUDA: each device, or why there is none."""
+    """Return one line for each CUDA device, or the reason why there is none."""
     why_not = dl.cuda.why_not()
     if why_not is not None:
         return [f"no: {why_not}"]

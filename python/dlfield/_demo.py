@@ -1,6 +1,7 @@
-"""What `make demo` shows: a compiled GT4Py stencil, NumPy, PyTorch and JAX, all on memory that dlfield allocated.
+"""Demonstration of `make demo`: a compiled GT4Py stencil, NumPy, PyTorch and JAX on memory that dlfield allocated.
 
-The stencil is the fourth-order horizontal diffusion weather models use: small-scale noise goes, the large waves stay.
+The stencil is the fourth-order horizontal diffusion of weather models: it removes small-scale noise and keeps large
+waves.
 """
 
 import importlib
@@ -30,8 +31,8 @@ Array = npt.NDArray[np.float64]
 def run(output: Path) -> int:
     """Run the demonstration, save the picture to `output` and return the exit status.
 
-    Returns 1 where GT4Py is missing or the stencil and the NumPy reference differ. What else is missing (JAX, PyTorch,
-    matplotlib, tqdm) is left out with a line that says how to get it.
+    The status is 1 if GT4Py is missing or if the stencil and the NumPy reference differ. Other missing packages (JAX,
+    PyTorch, matplotlib, tqdm) are skipped, with a line that says how to install them.
     """
     if importlib.util.find_spec("gt4py") is None:
         print('The demo runs a GT4Py stencil and GT4Py is not installed. Fix: pip install "gt4py>=1.1.12,<1.2"')
@@ -69,7 +70,7 @@ def run(output: Path) -> int:
 
 
 def _initial(shape: tuple[int, ...]) -> Array:
-    """Return waves that the diffusion keeps, with noise that it removes."""
+    """Return waves that the diffusion keeps, plus noise that it removes."""
     i, j, k = np.indices(shape, dtype=np.float64, sparse=True)
     waves = np.sin(4.0 * np.pi * i / shape[0]) * np.cos(2.0 * np.pi * j / shape[1]) + 0.1 * k / shape[2]
     noise = np.random.default_rng(0).normal(scale=0.4, size=shape)
@@ -77,7 +78,7 @@ def _initial(shape: tuple[int, ...]) -> Array:
 
 
 def _pointers(field: dl.Tensor) -> Iterable[tuple[str, str]]:
-    """Yield each library with the address it sees, or with what to install."""
+    """Yield the name of each library with the address that it sees, or with what to install."""
     yield "dlfield", f"{field.ptr:#x}"
     yield "NumPy", f"{np.from_dlpack(field).__array_interface__['data'][0]:#x}"
     if importlib.util.find_spec("torch") is None:
@@ -91,7 +92,7 @@ def _pointers(field: dl.Tensor) -> Iterable[tuple[str, str]]:
 
 
 def _compile() -> Callable[..., None]:
-    """Return the stencil, compiled for `_BACKEND`; GT4Py keeps the result in `.gt_cache`."""
+    """Return the stencil compiled for `_BACKEND`; GT4Py caches the result in `.gt_cache`."""
     from gt4py.cartesian import gtscript
     from gt4py.cartesian.gtscript import PARALLEL, Field, computation, interval
 
@@ -105,7 +106,7 @@ def _compile() -> Callable[..., None]:
 
 
 def _diffuse(stencil: Callable[..., None], field: dl.Tensor) -> dl.Tensor:
-    """Run the steps, back and forth between two fields; the stencil takes the tensors as they are."""
+    """Run the steps, alternating between two fields; the stencil accepts tensors directly."""
     inp, out = field, field.copy()
     for _ in _progress(range(_STEPS)):
         stencil(inp, out, _COEFFICIENT, domain=_DOMAIN)
@@ -122,7 +123,7 @@ def _progress(steps: range) -> Iterable[int]:
 
 
 def _reference(initial: Array) -> Array:
-    """Return the same steps in plain NumPy. The halo stays as it is, as in the stencil."""
+    """Return the result of the same steps in NumPy. As in the stencil, the halo does not change."""
     field = initial.copy()
     for _ in range(_STEPS):
         laplacian = _laplacian(field)

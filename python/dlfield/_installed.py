@@ -1,4 +1,4 @@
-"""What the installed array frameworks are, and which exchange protocols their arrays offer."""
+"""The installed array frameworks, and the exchange protocols that their arrays offer."""
 
 import importlib
 import importlib.metadata
@@ -13,11 +13,11 @@ from dlfield._native import zeros
 
 @dataclass(frozen=True)
 class Framework:
-    """An array framework `dlfield` exchanges memory with.
+    """An array framework that `dlfield` exchanges memory with.
 
-    `name` is the one that is imported. `version` is that of the distribution, with its name where that is another, as
-    "13.6.0 (cupy-cuda13x)"; None where it is not installed. `protocols` are those its array type offers; `note` says
-    why there are none.
+    `name` is that of the imported module. `version` is that of the distribution, followed by its name if it differs,
+    as "13.6.0 (cupy-cuda13x)"; None if it is not installed. `protocols` are those of its array type; `note` says why
+    there are none.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Framework:
     note: str = ""
 
 
-# The name that is imported, and what makes a small array; None where the arrays are another framework's.
+# Name of the module, and a function that makes a small array; None if the arrays are another framework's.
 _KNOWN: tuple[tuple[str, Callable[[ModuleType], Any] | None], ...] = (
     ("numpy", lambda numpy: numpy.zeros(1)),
     ("torch", lambda torch: torch.zeros(1)),
@@ -51,9 +51,9 @@ _PROTOCOLS = (
 
 
 def frameworks() -> list[Framework]:
-    """Return the frameworks `dlfield` knows, with version and protocols where they are installed.
+    """Return the frameworks that `dlfield` knows, with version and protocols if they are installed.
 
-    Imports each installed one that has an array type of its own; what isn't installed costs nothing.
+    Imports each installed one that has an array type of its own; one that is not installed costs nothing.
     """
     distributions = importlib.metadata.packages_distributions()
     return [_inspect(module, distributions.get(module, ()), make) for module, make in _KNOWN]
@@ -62,7 +62,7 @@ def frameworks() -> list[Framework]:
 def _inspect(module: str, distributions: Sequence[str], make: Callable[[ModuleType], Any] | None) -> Framework:
     if importlib.util.find_spec(module) is None:
         return Framework(module, None, note="not installed")
-    # CuPy has a distribution for each version of CUDA. Several of them at once disturb each other, so all are shown.
+    # CuPy has one distribution for each version of CUDA. Several at once conflict, so all are shown.
     version = ", ".join(_version(name, module) for name in sorted(set(distributions))) or "unknown"
     if make is None:
         return Framework(module, version, note="its arrays are NumPy's or CuPy's")
@@ -79,7 +79,7 @@ def _version(distribution: str, module: str) -> str:
 
 
 def offered_protocols(array: Any) -> tuple[str, ...]:
-    """Return the names of the exchange protocols that `array` offers, where it is."""
+    """Return the names of the exchange protocols that `array` offers on its current device."""
     found = [name for name in _PROTOCOLS if hasattr(array, name)]
     try:
         memoryview(array)

@@ -1,4 +1,4 @@
-"""Tensors as text: the values as NumPy shows them, then what NumPy's arrays have not got."""
+"""Text of tensors: the values as NumPy prints them, then the attributes that NumPy arrays lack."""
 
 import itertools
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from dlfield._native import Error, Tensor
 
 
 def repr_text(tensor: Tensor, attributes: str) -> str:
-    """Return the values of `tensor`, elided by NumPy's print options, and its attributes behind them.
+    """Return the values of `tensor`, elided by NumPy's print options, followed by its attributes.
 
     Example
     -------
@@ -30,7 +30,7 @@ def repr_text(tensor: Tensor, attributes: str) -> str:
 
 
 def values_text(tensor: Tensor, prefix: str = "", suffix: str = "") -> str:
-    """Return the values of `tensor`, elided by NumPy's print options, for a place between `prefix` and `suffix`.
+    """Return the values of `tensor`, elided by NumPy's print options, to print between `prefix` and `suffix`.
 
     Example
     -------
@@ -42,12 +42,12 @@ def values_text(tensor: Tensor, prefix: str = "", suffix: str = "") -> str:
         shown, options = _elided(tensor)
         return np.array2string(shown, separator=", ", prefix=prefix, suffix=suffix, **options)
     except (Error, ImportError) as error:
-        # Work that is recorded as a graph cannot be waited for; some element types need a package.
+        # Values cannot be read during graph capture; some dtypes need another package.
         return f"<values on {tensor.device}, not read: {str(error).splitlines()[0]}>"
 
 
 def str_text(tensor: Tensor) -> str:
-    """Return the number where there is but one without dimensions, as of NumPy's arrays; else what `repr` returns.
+    """Return the number of a tensor without dimensions, as for NumPy arrays, else the `repr`.
 
     Example
     -------
@@ -64,20 +64,20 @@ def str_text(tensor: Tensor) -> str:
 
 
 def _elided(tensor: Tensor) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-    """Return an array with all elements that are shown, and how to print it."""
+    """Return an array with all elements to print, and the print options."""
     if tensor.device.type in ("cpu", "cuda_host", "cuda_managed"):
         return tensor.to_numpy(), {}
     options = np.get_printoptions()
     if tensor.size <= options["threshold"]:
         return tensor.to_device("cpu").to_numpy(), {}
-    # NumPy shows the last element always.
+    # NumPy always prints the last element.
     return _corners(tensor, max(options["edgeitems"], 1)), {"threshold": 0}
 
 
 def _corners(tensor: Tensor, edge: int) -> npt.NDArray[Any]:
-    """Return the first and last `edge` elements of each dimension, with one between them that stands for the others.
+    """Return the first and last `edge` elements of each dimension, with one placeholder for those between.
 
-    Only these are copied, not the field.
+    Only these elements are copied to the host, not the whole tensor.
     """
     found = np.zeros([min(extent, 2 * edge + 1) for extent in tensor.shape], tensor.dtype)
     for parts in itertools.product(*(_ends(extent, edge) for extent in tensor.shape)):
@@ -87,7 +87,7 @@ def _corners(tensor: Tensor, edge: int) -> npt.NDArray[Any]:
 
 
 def _ends(extent: int, edge: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the parts of a dimension that are shown: where each goes, and where it is."""
+    """Yield destination and source of each part of a dimension that is printed."""
     if extent <= 2 * edge:
         yield slice(None), slice(None)
     else:

@@ -1,11 +1,11 @@
-"""The picture of a tensor in a notebook: its attributes, its values, and a drawing of its first rows in memory."""
+"""HTML of a tensor for notebooks: its attributes, its values, and a drawing of its first rows in memory."""
 
 from html import escape
 
 from dlfield._native import Tensor
 from dlfield._repr import values_text
 
-# What is drawn at most; whatever is longer loses its middle, so the picture stays small for a tensor of any size.
+# Limits of the drawing, which leaves out the middle of longer tensors, so that its size is bounded.
 _MAX_ROWS = 10
 _MAX_COLUMNS = 32
 _CELL = 16
@@ -19,10 +19,10 @@ _ALIGNED_EDGE = "#111111"
 
 
 def repr_html(tensor: Tensor) -> str:
-    """Return HTML that shows the attributes of `tensor`, its values, and how its first rows lie in memory.
+    """Return HTML with the attributes of `tensor`, its values, and a drawing of its first rows in memory.
 
-    Self-contained: no scripts, styles or links outside it. Its size is bounded whatever the shape; the values' size is
-    by NumPy's print options.
+    The HTML is self-contained: no external scripts, styles or links. Its size is bounded for any shape; NumPy's print
+    options limit the values.
 
     Example
     -------
@@ -57,12 +57,12 @@ def repr_html(tensor: Tensor) -> str:
 
 
 def _memory_order(tensor: Tensor) -> list[int]:
-    """Return the dimensions from the largest stride to the smallest."""
+    """Return the dimensions in order of decreasing strides."""
     return sorted(range(tensor.ndim), key=lambda dimension: tensor.layout[dimension])
 
 
 def _row_pitch(tensor: Tensor) -> int:
-    """Return the elements from one row to the next, the row's own length where there is only one."""
+    """Return the distance from one row to the next in elements, or the length of the row if there is only one."""
     *outer, inner = _memory_order(tensor)
     length = tensor.shape[inner]
     if not outer or tensor.shape[outer[-1]] < 2 or abs(tensor.strides[inner]) != tensor.itemsize:
@@ -78,7 +78,7 @@ def _padding_bytes(tensor: Tensor) -> int:
 
 
 def _shown(count: int, limit: int) -> list[int | None]:
-    """Return the numbers below `count` that are drawn; one None stands for those left out in the middle."""
+    """Return the indices below `count` to draw, with one None in place of those left out in the middle."""
     if count <= limit:
         return list(range(count))
     head = limit // 2
@@ -87,7 +87,7 @@ def _shown(count: int, limit: int) -> list[int | None]:
 
 
 def _drawing(tensor: Tensor) -> str:
-    """Draw rows (runs along the smallest stride) below each other, in the plane through the origin."""
+    """Draw the rows (runs along the smallest stride) one below the other, in the plane through the origin."""
     order = _memory_order(tensor)
     inner = order[-1] if order else None
     row_axis = order[-2] if len(order) > 1 else None

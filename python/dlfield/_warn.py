@@ -1,4 +1,4 @@
-"""Warnings at the line that has called dlfield, through whichever of its files."""
+"""Warnings at the line of the user's code that called dlfield."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dlfield._native import LayoutWarning
 
-_FOLDER = os.path.dirname(__file__) + os.sep  # noqa: PTH120 (as it stands in code objects)
+_FOLDER = os.path.dirname(__file__) + os.sep  # noqa: PTH120 (the form in code objects)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -17,21 +17,21 @@ _CALLED_BY_OTHERS: set[CodeType] = set()
 
 
 def called_by_others(function: _Function) -> _Function:
-    """Mark a function that another library calls while dlfield has called that library.
+    """Mark a function that another library calls back while dlfield calls that library.
 
-    The frames between the two belong to neither the user nor dlfield, and are passed over.
+    The frames between the two calls belong to neither the user nor dlfield, and `warn` skips them.
     """
     _CALLED_BY_OTHERS.add(function.__code__)
     return function
 
 
 def warn(message: str) -> None:
-    """Issue a `LayoutWarning` at the line of whoever called dlfield."""
+    """Issue a `LayoutWarning` at the line that called dlfield."""
     warnings.warn(message, LayoutWarning, stacklevel=_level())
 
 
 def _level() -> int:
-    """Return the level of the caller's frame, counted from the function that calls this one."""
+    """Return the stack level of the caller of dlfield, counted from the function that calls this one."""
     frame: FrameType | None = sys._getframe(1)
     level, in_between = 1, False
     while frame is not None:

@@ -1,11 +1,11 @@
-"""CUDA: whether there is any, and the stream that a thread's work goes to.
+"""CUDA devices, and the current stream of each thread.
 
-The driver is looked for when it is first needed; nothing else of CUDA has to be installed. Without one everything here
-can be called all the same, and what needs a device raises `DeviceError` with the reason.
+The driver is loaded on first use; no other part of CUDA has to be installed. Without a driver all functions of this
+module can be called, and those that need a device raise `DeviceError` with the reason.
 
-A device does the work of one stream in order, and that of two streams in any. What dlfield does with memory of a
-device, and what it tells other libraries, goes by the current stream of the calling thread: the legacy default stream,
-unless `stream` states another.
+A device runs the work of one stream in order, and the work of two streams in any order. For its own work on device
+memory, and for exchange with other libraries, dlfield uses the current stream of the calling thread: the legacy default
+stream, unless `stream` sets another.
 
 Example
 -------
@@ -39,15 +39,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A queue of work for a device: what `current_stream` returns and `stream` yields.
+    """A CUDA stream, as `current_stream` returns it and `stream` yields it.
 
-    Libraries that know the CUDA stream protocol (cuda.core, for one) take it as it is, others by its number. It does
-    not keep the stream that it names.
+    Libraries that support the CUDA stream protocol (such as cuda.core) accept the object, others its handle. The object
+    does not keep the stream alive.
 
     Attributes
     ----------
     handle
-        The number that the driver knows it by: 1 is the legacy default stream, 2 the per-thread default.
+        The driver's handle: 1 is the legacy default stream, 2 the per-thread default stream.
     device
         Number of the device.
 
@@ -63,7 +63,7 @@ class Stream:
     device: int = 0
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Return version and handle, as the CUDA stream protocol wants it."""
+        """Return version and handle, as the CUDA stream protocol requires."""
         return 0, self.handle
 
     def __index__(self) -> int:
@@ -72,7 +72,7 @@ class Stream:
 
 
 def is_available() -> bool:
-    """Return whether there is a CUDA device that can be used.
+    """Return whether a CUDA device can be used.
 
     Example
     -------
@@ -84,12 +84,12 @@ def is_available() -> bool:
 
 
 def why_not() -> str | None:
-    """Return why there is no CUDA device that can be used: no driver, one that is too old, or no device.
+    """Return why no CUDA device can be used: no driver, a driver that is too old, or no device.
 
     Returns
     -------
     str or None
-        None if there is one.
+        None if a device can be used.
 
     Example
     -------
@@ -101,7 +101,7 @@ def why_not() -> str | None:
 
 
 def device_count() -> int:
-    """Return how many CUDA devices there are; 0 without a driver.
+    """Return the number of CUDA devices; 0 without a driver.
 
     Example
     -------
@@ -113,17 +113,17 @@ def device_count() -> int:
 
 
 def memory_info(device: SupportsIndex | str | Device = 0) -> tuple[int, int]:
-    """Return how many bytes of memory of a device are free, and how many there are.
+    """Return the free and the total memory of a device, in bytes.
 
     Parameters
     ----------
     device
-        Number of the device, or its name.
+        Number or name of the device.
 
     Raises
     ------
     DeviceError
-        There is no such device.
+        The device does not exist.
 
     Example
     -------
@@ -136,17 +136,17 @@ def memory_info(device: SupportsIndex | str | Device = 0) -> tuple[int, int]:
 
 
 def current_stream(device: SupportsIndex | str | Device = 0) -> Stream:
-    """Return the stream that work of the calling thread for a device goes to.
+    """Return the current stream of the calling thread for a device.
 
     Parameters
     ----------
     device
-        Number of the device, or its name.
+        Number or name of the device.
 
     Returns
     -------
     Stream
-        The legacy default stream, unless `stream` has stated another.
+        The legacy default stream, unless `stream` has set another.
 
     Example
     -------
@@ -166,12 +166,11 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     ----------
     stream
         1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with `__cuda_stream__`, such as
-        those of cuda.core and CuPy. The object is kept for as long as the body runs, and by all memory that the stream
-        is told of until that is let go. A number keeps nothing: the stream that it stands for has to live until all
-        memory that was told of it is gone.
+        those of cuda.core and CuPy. The object is kept alive while the body runs, and until all memory that the stream
+        is recorded on is released. A handle keeps nothing alive: the stream must exist until all memory that it is
+        recorded on is released.
     device
-        Number of the device, or its name; None for the one that the stream belongs to, which for the default streams is
-        number 0.
+        Number or name of the device; None for the device of the stream, which is 0 for the default streams.
 
     Yields
     ------
@@ -181,9 +180,9 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     Raises
     ------
     ExchangeError
-        0, which the array API standard leaves to neither default stream; -1; anything else that is no stream.
+        `stream` is 0, which the array API standard assigns to neither default stream, or -1, or not a stream.
     DeviceError
-        There is no device, or no stream with such a handle, or it is another device's.
+        The device does not exist, no stream has this handle, or the stream belongs to another device.
 
     Example
     -------
@@ -200,20 +199,20 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
 
 
 def synchronize(device: SupportsIndex | str | Device = 0, stream: Any = None) -> None:
-    """Wait until a stream has done its work; other threads of Python run meanwhile.
+    """Wait until a stream has finished its work, with the GIL released.
 
     Parameters
     ----------
     device
-        Number of the device, or its name.
+        Number or name of the device.
     stream
-        As for `stream`; None for the current one.
+        As for `stream`; None for the current stream.
 
     Raises
     ------
     DeviceError
-        There is no device or no such stream, its work has failed, or it is being recorded as a graph, so that there is
-        nothing to wait for.
+        The device or the stream does not exist, its work has failed, or the stream is in graph capture, so that no work
+        can be waited for.
 
     Example
     -------

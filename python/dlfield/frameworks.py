@@ -1,7 +1,7 @@
-"""The array of a framework on the memory of any other array.
+"""Export to PyTorch, JAX and CuPy.
 
-PyTorch, JAX and CuPy are imported when they are asked for, never by `import dlfield`. What each of them can use as it
-is, `preflight` knows; here is how it is done.
+PyTorch, JAX and CuPy are imported on first use, never by `import dlfield`. `preflight` decides what each of them can
+share; this module makes the arrays.
 """
 
 import functools
@@ -25,15 +25,15 @@ from dlfield._native import (
     zeros,
 )
 
-# What to install where that has another name than what is imported.
+# The distribution to install, if its name differs from that of the imported module.
 _DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)"}
 
-# What frameworks raise for an element type they lack.
+# The exceptions that frameworks raise for a dtype they lack.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
 
 
 def imported(name: str, caller: str) -> ModuleType:
-    """Import a framework; `caller` is who needs it."""
+    """Import a framework; raise an ImportError that names `caller` and the package to install if it is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -44,7 +44,7 @@ def imported(name: str, caller: str) -> ModuleType:
 
 
 def copied_to_torch(obj: Any, copy: bool | None) -> Any:
-    """Return what `as_torch` can't share: a copy, or `obj` itself if it is PyTorch's; else say what it lacks."""
+    """Return a PyTorch tensor for what `as_torch` can't share: a copy, or `obj` itself if it is one; or raise."""
     torch = imported("torch", "as_torch")
     if isinstance(obj, torch.Tensor):
         return obj.clone() if copy else obj
@@ -57,18 +57,18 @@ def copied_to_torch(obj: Any, copy: bool | None) -> Any:
 
 
 def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
-    """Return the `jax.Array` on the memory of `obj`.
+    """Return a `jax.Array` on the memory of `obj`, or on a copy.
 
-    The dtype is kept, 64-bit ones also where `jax_enable_x64` is off; what JAX then computes from such an array follows
-    its own setting. A JAX array is immutable, so read-only memory is shared too. Writes through other views of the same
-    memory are seen by JAX, but not ordered with the computations it has under way.
+    The dtype is kept, also a 64-bit one if `jax_enable_x64` is off; JAX's computations on such an array follow that
+    setting. JAX arrays are immutable, so read-only memory is shared too. JAX sees writes through other views of the
+    same memory, but they are not ordered with its pending computations.
 
     Parameters
     ----------
     obj
-        A `Tensor` or anything `from_dlpack` takes. A `jax.Array` comes back as it is (`copy=True`: copied).
+        A `Tensor` or anything `from_dlpack` accepts. A `jax.Array` is returned unchanged (`copy=True`: copied).
     copy
-        None copies only where JAX can't use the memory; True always; False never.
+        None copies only if JAX can't use the memory; True copies always; False never.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     Raises
     ------
     ExchangeError
-        `copy=False` and the strides are not compact (padding, steps, negative, broadcast), the address of host memory
-        is not a multiple of 64 bytes, or read-only memory is not in C order or a GPU's; or JAX lacks the dtype, or the
-        device.
+        `copy=False`, and the strides are not compact (padding, steps, negative, broadcast), the address of host memory
+        is not a multiple of 64 bytes, or the memory is read-only and either on a GPU or not in C order. Also if JAX
+        lacks the dtype or the device.
     ImportError
         JAX is not installed.
 
@@ -110,28 +110,28 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
 
 
 def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
-    """Return the `cupy.ndarray` on the memory of `obj`, or a copy of host memory on the GPU.
+    """Return a `cupy.ndarray` on the memory of `obj`, or on a copy in device memory.
 
-    CuPy has no read-only arrays, so it never gets read-only memory: that is copied, or refused. This has been tested
-    against a stand-in for CuPy and not yet on a GPU.
+    CuPy has no read-only arrays, so read-only memory is never shared: it is copied or rejected. This has been tested
+    with a fake of CuPy and not yet on a GPU.
 
     Parameters
     ----------
     obj
-        Anything `describe` takes. A `cupy.ndarray` comes back as it is (`copy=True`: copied).
+        Anything `describe` accepts. A `cupy.ndarray` is returned unchanged (`copy=True`: copied).
     copy
-        None copies only what CuPy can't use, host memory above all; True always; False never.
+        None copies only memory that CuPy can't use, mainly host memory; True copies always; False never.
 
     Returns
     -------
     cupy.ndarray
-        Same shape and dtype as `obj`; without a copy also the same strides, and it keeps `obj` alive.
+        Same shape and dtype as `obj`; without a copy it has the same strides too, and keeps `obj` alive.
 
     Raises
     ------
     ExchangeError
-        `copy=False` and the memory is the host's or read-only; or it is on a device CuPy can't read, or CuPy lacks the
-        dtype.
+        `copy=False` and the memory is host memory or read-only. Also if the memory is on a device that CuPy can't read,
+        or CuPy lacks the dtype.
     ImportError
         CuPy is not installed.
 
@@ -152,14 +152,14 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
         _allow_copy("as_cupy", found, copy)
     if seen.device.type not in ("cuda", "cuda_managed"):
         return cupy.asarray(as_numpy(seen))
-    # CuPy copies to its current device, in the current stream of that.
+    # CuPy copies to its current device, on the current stream of that device.
     with cupy.cuda.Device(seen.device.id):
         view = _cupy_view(cupy, seen)
         return view if found and not copy else view.copy(order="K")
 
 
 def _side(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
-    """Return the side of a host/device pair that is going to be used; any other object as it is."""
+    """Return the buffer of a host/device pair that will be used, any other object unchanged."""
     module = sys.modules.get("dlfield.storage.managed")
     if module is None or not isinstance(obj, module.SoftwareManagedGPUStorage):
         return obj
@@ -167,28 +167,28 @@ def _side(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
 
 
 def _checked(copy: Any) -> bool | None:
-    """Return the argument `copy` as one of the three values that `is` is asked for."""
+    """Return the argument `copy` as None, True or False; NumPy's booleans would fail a check by `is`."""
     if copy is None or isinstance(copy, (bool, np.bool_)):
         return None if copy is None else bool(copy)
     raise TypeError(f"copy: {copy!r}; allowed is None, True or False")
 
 
 def _tensor(obj: Any, copy: bool | None) -> Tensor:
-    """Return `obj` as a tensor; with `copy=False` its producer must not copy either."""
+    """Return `obj` as a tensor; with `copy=False` the producer must not copy either."""
     if isinstance(obj, Tensor):
         return obj
     return from_dlpack(obj, copy=False) if copy is False else from_dlpack(obj)
 
 
 def _nearer(framework: str, tensor: Tensor) -> Tensor:
-    """Return pinned and managed memory as that of a device the framework has a word for."""
+    """Return a tensor in pinned or managed memory on a device type that the framework knows, others unchanged."""
     if tensor.device.type == "cuda_managed" and reaches(framework, 0):
         return tensor.to_device("cuda:0")
     return tensor.to_device("cpu") if tensor.device.type in ("cuda_host", "cuda_managed") else tensor
 
 
 def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
-    """Raise if there can be no such array, or if it needs a copy where `copy` is False."""
+    """Raise an error if the export is impossible, or if it needs a copy and `copy` is False."""
     if found.verdict == "impossible":
         raise ExchangeError(f"{caller}: {found.reason}; {found.fix}")
     if copy is False:
@@ -196,9 +196,9 @@ def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
 
 
 def _jax_view(jax: ModuleType, tensor: Tensor) -> Any:
-    """Return the JAX array on the memory of `tensor`, or a copy where JAX makes one without a word."""
+    """Return a JAX array on the memory of `tensor`, or on a copy if JAX silently makes one."""
     if tensor.readonly and tensor.device.type != "cuda":
-        # JAX knows legacy capsules only, and those can't say read-only; NumPy's flag it respects.
+        # JAX accepts legacy capsules only, which have no read-only flag; it respects the flag of NumPy arrays.
         return jax.device_put(tensor.to_numpy(), _jax_cpu(jax), may_alias=True)
     return jax.numpy.from_dlpack(tensor)
 
@@ -219,10 +219,10 @@ def _jax_cpu(jax: ModuleType) -> Any:
 
 
 def _cupy_stream(cupy: ModuleType, obj: Any) -> int | None:
-    """Return CuPy's current stream as DLPack writes it where `obj` is on a CUDA device, else None."""
+    """Return CuPy's current stream in DLPack's numbering if `obj` is on a CUDA device, else None."""
     ask = getattr(obj, "__dlpack_device__", None)
     if ask is None:
-        # This interface does not say which device, but may say on which stream the memory is still being written.
+        # `__cuda_array_interface__` has no device, but it may have the stream that still writes the memory.
         names = ("__gt_data_interface__", "__gt_interface__")
         on_current = hasattr(obj, "__cuda_array_interface__") and not any(hasattr(obj, name) for name in names)
         return (cupy.cuda.get_current_stream().ptr or 1) if on_current else None
@@ -230,12 +230,12 @@ def _cupy_stream(cupy: ModuleType, obj: Any) -> int | None:
     if kind not in (2, 13):
         return None
     with cupy.cuda.Device(number):
-        # The legacy default stream has the handle 0 in CUDA, and DLPack calls it 1.
+        # The legacy default stream is 0 in CUDA and 1 in DLPack.
         return cupy.cuda.get_current_stream().ptr or 1
 
 
 def _cupy_view(cupy: ModuleType, seen: Descriptor) -> Any:
-    """Return the CuPy array on the memory that `seen` describes."""
+    """Return a CuPy array on the memory that `seen` describes."""
     if seen.size == 0:
         return cupy.empty(seen.shape, seen.dtype)
     reaches = [stride * (extent - 1) for stride, extent in zip(seen.strides, seen.shape, strict=True)]
@@ -247,22 +247,22 @@ def _cupy_view(cupy: ModuleType, seen: Descriptor) -> Any:
 
 @functools.cache
 def reaches(framework: str, device: int) -> bool:
-    """Return whether the installed PyTorch or JAX has this CUDA device. `preflight` asks this."""
+    """Return whether the installed PyTorch or JAX has this CUDA device; `preflight` calls it."""
     module = imported(framework, "preflight")
     if framework == "torch":
         return bool(module.cuda.is_available() and device < module.cuda.device_count())
     try:
         return any(found.local_hardware_id == device for found in module.local_devices(backend="gpu"))
-    except RuntimeError:  # built without, or finds none
+    except RuntimeError:  # built without CUDA, or no device found
         return False
 
 
 @functools.cache
 def shares(framework: str, dtype: str) -> bool | None:
-    """Return whether a framework works on memory of this dtype (True) or copies it (False); None if it lacks it.
+    """Return True if a framework shares memory of this dtype, False if it copies it, None if it lacks the dtype.
 
-    Versions differ, so the installed one is tried, with an element that nothing else stands in the way of. `preflight`
-    asks this. PyTorch or JAX not being installed is an ImportError; CuPy is only tried where it can be.
+    Versions differ, so this tries the installed one, with one element that meets all other conditions. `preflight`
+    calls it. Raises ImportError if PyTorch or JAX is not installed; CuPy is tried only if it and a GPU are available.
     """
     tensor = zeros((1,), dtype, alignment_size=64)
     if framework == "cupy":

@@ -1,11 +1,12 @@
-"""xarray's labelled arrays on dlfield's memory, and the attributes by which stencil codes read them.
+"""Exchange with xarray without a copy: tensors as `xarray.DataArray` and back.
 
-Importing this module gives every `xarray.DataArray` two attributes: `__gt_data_interface__`, which is that of the array
-inside with the DataArray's own dims, and `__gt_dims__`, by which GT4Py 1.1 orders the dimensions of an argument. Both
-are worked out whenever they are asked for, so they follow when a DataArray gets other data or dims. An accessor that
-somebody has registered under one of these names stays; one that is registered later replaces ours, and xarray warns.
+Importing this module adds two attributes to every `xarray.DataArray`: `__gt_data_interface__`, the interface of the
+wrapped array with the dims of the DataArray, and `__gt_dims__`, by which GT4Py 1.1 orders the dimensions of an
+argument. Both are computed at each access, so they stay valid when a DataArray gets other data or dims. An accessor
+that is already registered under one of these names is kept; one registered later replaces the attribute of this module,
+and xarray warns.
 
-dlfield's own readers take DataArrays with or without this module, and see the same.
+dlfield imports DataArrays with or without this module, with the same result.
 
 Example
 -------
@@ -36,30 +37,30 @@ __all__ = ["from_xarray", "to_xarray"]
 
 
 def to_xarray(obj: Any, *, name: Hashable | None = None, coords: Any = None) -> xarray.DataArray:
-    """Return the `xarray.DataArray` on the memory of `obj`, with its dims.
+    """Return an `xarray.DataArray` that shares the memory of `obj` and has its dims.
 
-    Origin and halo do not come along: xarray would hand them on, as they are, to every slice of the DataArray.
+    Origin and halo are dropped: xarray would copy them unchanged to every slice of the DataArray.
 
     Parameters
     ----------
     obj
-        A `Tensor`, or anything else `as_numpy` takes that states its dims.
+        A `Tensor`, or any other object with dims that `as_numpy` accepts.
     name
         The DataArray's name.
     coords
-        The DataArray's coordinates, as `xarray.DataArray` takes them.
+        The DataArray's coordinates, as for `xarray.DataArray`.
 
     Returns
     -------
     xarray.DataArray
-        A NumPy array on the same memory, labelled; read-only where `obj` is.
+        It wraps a NumPy array on the same memory, read-only if `obj` is.
 
     Raises
     ------
     DimsError
-        `obj` states no dims.
+        `obj` has no dims.
     ExchangeError
-        `obj` has no memory that NumPy could share.
+        NumPy cannot share the memory of `obj`.
 
     Example
     -------
@@ -78,30 +79,30 @@ def to_xarray(obj: Any, *, name: Hashable | None = None, coords: Any = None) -> 
 
 
 def from_xarray(data_array: xarray.DataArray, *, origin: Sequence[SupportsIndex] | None = None) -> Tensor:
-    """Return the `Tensor` on the memory of a DataArray, with its dims.
+    """Return a `Tensor` that shares the memory of a DataArray and has its dims.
 
-    Coordinates, attributes and name stay behind.
+    Coordinates, attributes and name are dropped.
 
     Parameters
     ----------
     data_array
-        Its dims are strings, and its data is in memory, in an array that `from_dlpack` takes.
+        A DataArray whose dims are strings and whose data is an array in memory that `from_dlpack` accepts.
     origin
-        Index of the first compute point; default: what the array inside states, else zeros.
+        Index of the first compute point; default: the origin of the wrapped array, else zeros.
 
     Returns
     -------
     Tensor
-        It shares the memory, and is read-only where that is.
+        It shares the memory, and is read-only if the memory is.
 
     Raises
     ------
     NotAnArrayError
-        `data_array` is no DataArray.
+        `data_array` is not a DataArray.
     DimsError
-        A dimension is not named by a string, or the array inside states other dims.
+        The name of a dimension is not a string, or the wrapped array has other dims.
     ExchangeError
-        The data is not in memory, or can't be shared without a copy.
+        The data is not in memory, or cannot be shared without a copy.
     DTypeError, LayoutError, DeviceError
         As `from_dlpack`.
 
@@ -126,28 +127,28 @@ def from_xarray(data_array: xarray.DataArray, *, origin: Sequence[SupportsIndex]
 
 
 class _Default(property):
-    """An attribute that this module has put on DataArrays.
+    """An attribute that this module adds to DataArrays.
 
-    xarray's own accessors keep what they have made, and would be wrong once a DataArray is renamed or gets other data.
-    The readers in `src/py/read/facts.rs` know this class by its module.
+    xarray's own accessors are cached, and would be wrong once a DataArray is renamed or gets other data.
+    `src/py/import/type_info.rs` recognizes this class by its module.
     """
 
 
 class _Buffer(dict[str, Any]):
-    """An array interface that keeps alive what its memory belongs to."""
+    """An array interface that keeps the owner of its memory alive."""
 
     owner: object
 
 
 def _register(name: str, find: Callable[[xarray.DataArray], Any]) -> None:
-    """Give DataArrays an attribute, unless it is there already and not from an earlier import of this module."""
+    """Add an attribute to DataArrays; keep an existing one, unless an earlier import of this module added it."""
     present = inspect.getattr_static(xarray.DataArray, name, None)
     if present is None or type(present).__module__ == __name__:
         setattr(xarray.DataArray, name, _Default(find))
 
 
 def _labels(data_array: xarray.DataArray) -> tuple[str, ...]:
-    """Return the dims, all of which must be strings."""
+    """Return the dims; raise an error if one is not a string."""
     for dim in data_array.dims:
         if not isinstance(dim, str):
             fix = f"data_array.rename({{{dim!r}: 'name'}})"
@@ -156,7 +157,7 @@ def _labels(data_array: xarray.DataArray) -> tuple[str, ...]:
 
 
 def _data_interface(data_array: xarray.DataArray) -> dict[Any, Any]:
-    """Return GT4Py's data interface of the array inside, with the dims of the DataArray."""
+    """Return GT4Py's data interface of the wrapped array, with the dims of the DataArray."""
     dims, data = _labels(data_array), data_array.data
     for name in ("__gt_data_interface__", "__gt_interface__"):
         interface = getattr(data, name, None)
@@ -168,7 +169,7 @@ def _data_interface(data_array: xarray.DataArray) -> dict[Any, Any]:
             raise ExchangeError(f"{name}: found {interface!r}, allowed is a mapping from a device to a dictionary")
         return {device: _labelled(value, dims, data) for device, value in interface.items()}
     if isinstance(data, np.ndarray) and data.dtype.kind == "V":
-        # The array interface would call bfloat16 and its like void, so a `Tensor` has none for them either.
+        # The array interface would describe bfloat16 and similar dtypes as void; a `Tensor` has none for them either.
         raise AttributeError(f"__gt_data_interface__: there is no type string for {data.dtype}")
     found = {}
     for device, name in ((None, "__array_interface__"), ("gpu", "__cuda_array_interface__")):
@@ -181,11 +182,11 @@ def _data_interface(data_array: xarray.DataArray) -> dict[Any, Any]:
 
 
 def _labelled(value: Any, dims: tuple[str, ...], data: Any) -> Any:
-    """Return an array interface of `data` with dims; for a callable, a callable that returns one."""
+    """Return an array interface of `data` with dims; for a callable, return a callable that returns one."""
     if callable(value):
         return partial(_called, value, dims, data)
     if not isinstance(value, Mapping):
-        # It may stand under a key that is no device; whoever reads one judges.
+        # Its key may be no device; the consumer checks the entries that it uses.
         return value
     stated = value.get("dims")
     if stated is not None and _stated(stated) != dims:
@@ -200,12 +201,12 @@ def _called(function: Callable[[], Any], dims: tuple[str, ...], data: Any) -> An
 
 
 def _stated(dims: Any) -> tuple[str, ...] | None:
-    """Return the labels that a data interface states, None if they are none."""
+    """Return the dims of a data interface as strings, None if they are not a sequence."""
     return tuple(str(label) for label in dims) if isinstance(dims, (str, Sequence)) else None
 
 
 def _gt4py_dims(data_array: xarray.DataArray) -> tuple[str, ...]:
-    """Return the dims where GT4Py knows all of them; it takes the dimensions of other arrays as they come."""
+    """Return the dims if GT4Py knows all of them, else raise: GT4Py then keeps the order of the dimensions."""
     dims = tuple(data_array.dims)
     if not all(isinstance(dim, str) and (dim in ("I", "J", "K") or dim.isdecimal()) for dim in dims):
         raise AttributeError(f"__gt_dims__: GT4Py knows 'I', 'J', 'K' and decimal digits, not all of {dims}")

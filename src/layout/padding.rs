@@ -10,7 +10,8 @@ use super::LayoutError;
 pub enum Padding {
     /// Nothing: rows follow each other.
     None,
-    /// Each row is lengthened so that the next one is aligned at the aligned index too.
+    /// Each row is lengthened so that the next one is aligned at the aligned index too. So is the last row: a kernel that works
+    /// in whole vectors may run to the end of any row.
     Row,
 }
 

@@ -47,7 +47,7 @@ impl Tensor {
 
     /// The elements as an array, or an error, with which the tensor is gone: what fits can be seen beforehand from its
     /// [`Tensor::descriptor`]. What came from an array or a `Vec` of this type, and is nobody else's, goes back without a
-    /// copy, if its first byte is still that of the vector; everything else is copied.
+    /// copy, if its first byte is still that of the vector; everything else is copied, as `ndarray` frees like a vector.
     ///
     /// # Errors
     /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another type of elements or number of dimensions,
@@ -321,6 +321,7 @@ fn freeze<T>(start: *mut T) {
     unsafe {
         std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags));
     }
+    // Miri has no assembly.
     #[cfg(miri)]
     let _ = start;
 }

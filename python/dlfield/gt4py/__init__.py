@@ -1,8 +1,8 @@
-"""What GT4Py's users need: allocation as in `gt4py.storage`, stencils that take any array, fields of `gt4py.next`.
+"""Support for GT4Py: allocation as in `gt4py.storage`, stencils that accept any array, fields of `gt4py.next`.
 
-- `empty`, `zeros`, `ones`, `full` and `from_array` are a drop-in for `gt4py.storage` and don't import GT4Py.
-- `wrap` makes a compiled stencil take any array.
-- `allocator` puts dlfield's memory under the fields of `gt4py.next`.
+- `empty`, `zeros`, `ones`, `full` and `from_array` are drop-in replacements for `gt4py.storage` and don't import GT4Py.
+- `wrap` makes a compiled stencil accept any array.
+- `allocator` allocates the fields of `gt4py.next` in dlfield's memory.
 """
 
 from dlfield.gt4py.allocator import Allocator, allocator

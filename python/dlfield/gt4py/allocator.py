@@ -1,4 +1,4 @@
-"""dlfield's memory under the fields of `gt4py.next`."""
+"""An allocator of dlfield's memory for the fields of `gt4py.next`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from dlfield._native import DeviceError, DTypeError, LayoutError
 
 __all__ = ["Allocator", "allocator"]
 
-# What gt4py.next's own allocator for the CPU aligns rows to.
+# Bytes that gt4py.next's own CPU allocator aligns rows to.
 _ALIGNMENT_SIZE = 64
 
 
 @dataclass(frozen=True)
 class Allocator:
-    """What `allocator` returns: an allocator by the protocol of `gt4py.next`, which calls its two special attributes.
+    """An allocator with the two special attributes that `gt4py.next` requires; `allocator` returns it.
 
-    Equal where the device is equal, and hashable, so that `gt4py.next` keeps one constructor for all of them.
+    Allocators of the same device are equal and hashable, so that `gt4py.next` caches one constructor for all of them.
     """
 
     device: _native.Device
 
     @property
     def __gt_device_type__(self) -> Any:
-        """The device as `gt4py.next` names it."""
+        """The type of the device, as an enumerator of GT4Py."""
         from gt4py._core.definitions import DeviceType
 
         return DeviceType.CPU
@@ -36,33 +36,33 @@ class Allocator:
         device_id: int = 0,
         aligned_index: Sequence[Any] | None = None,
     ) -> Any:
-        """Allocate memory for a field: what `zeros` and the others of `gt4py.next` call.
+        """Allocate memory for a field; `zeros` and the other constructors of `gt4py.next` call it.
 
         Parameters
         ----------
         domain
             A `gt4py.next.Domain`: each dimension with its range.
         dtype
-            A `DType` of GT4Py, of scalars.
+            A scalar `DType` of GT4Py.
         device_id
             0, as there is one CPU.
         aligned_index
-            Pairs of a dimension and an absolute index in `domain`; that point of each row is aligned. A dimension that
-            is not mentioned counts from its start, one that `domain` does not have is ignored.
+            Pairs of a dimension and an absolute index in `domain`; that point of each row is aligned. The default for a
+            dimension is its start; a dimension that `domain` does not have is ignored.
 
         Returns
         -------
         gt4py.storage.allocators.TensorBuffer
-            Its `buffer` is a `dlfield.Tensor` with the domain's labels, its `ndarray` a NumPy array on it.
+            `buffer` is a `dlfield.Tensor` with the labels of the domain, `ndarray` a NumPy array on its memory.
 
         Raises
         ------
         LayoutError
-            An `aligned_index` outside of `domain`; a size that overflows.
+            `aligned_index` is outside of `domain`, or a size overflows.
         DTypeError
-            A `dtype` that is not one of scalars.
+            `dtype` is not a scalar type.
         DeviceError
-            A `device_id` other than 0.
+            `device_id` is not 0.
         """
         from gt4py._core.definitions import Device
         from gt4py.next.custom_layout_allocators import horizontal_first_layout_mapper
@@ -97,16 +97,16 @@ class Allocator:
 
 
 def allocator(device: Any = "cpu") -> Allocator:
-    """Return an allocator for `gt4py.next`: its fields then lie in dlfield's memory.
+    """Return an allocator that places the fields of `gt4py.next` in dlfield's memory.
 
-    Layout and alignment are those of the allocator that `gt4py.next` uses itself: horizontal dimensions have the
-    smallest strides, then vertical, then local ones, the first of each kind first, and rows are aligned to 64 bytes.
-    Other than there, domains without points work, and sizes are 64-bit.
+    Layout and alignment are those of gt4py.next's own allocator: horizontal dimensions have the smallest strides, then
+    vertical, then local ones, the first of each kind first, and rows are aligned to 64 bytes. Unlike in that allocator,
+    empty domains work, and sizes are 64-bit.
 
     Parameters
     ----------
     device
-        Where to allocate: "cpu", a `Device` or DLPack's pair.
+        Where to allocate: "cpu", a `Device` or DLPack's pair of type and id.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def allocator(device: Any = "cpu") -> Allocator:
     Raises
     ------
     DeviceError
-        A `device` other than the host.
+        `device` is not the host.
 
     Example
     -------
@@ -141,7 +141,7 @@ def allocator(device: Any = "cpu") -> Allocator:
 
 
 def _relative(domain: Any, aligned_index: Sequence[Any]) -> tuple[int, ...]:
-    """Return the aligned index counted from the start of the domain, in the order of its dimensions."""
+    """Return the aligned index relative to the start of the domain, in the order of its dimensions."""
     wanted = {named.dim: int(named.value) for named in aligned_index}
     found = []
     for named_range in domain:

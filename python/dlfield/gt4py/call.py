@@ -1,4 +1,4 @@
-"""One call of a wrapped stencil: from any arrays to what the compiled stencil runs on."""
+"""One call of a wrapped stencil: imports the arguments, checks them, and runs the compiled stencil."""
 
 import time
 from collections.abc import Hashable, Mapping
@@ -15,22 +15,22 @@ from dlfield.gt4py.domain import Ints, check, field_origins, given_domain, large
 
 __all__ = ["Call"]
 
-# Combinations of shapes, strides, origins and types whose domain and origins are remembered. A program has a few; one
-# that comes with new ones all the time must not fill the memory.
+# Largest number of combinations of shapes, strides, origins and types whose domain and origins are cached. A program
+# has a few; the limit bounds the memory if a program keeps passing new ones.
 _REMEMBERED = 256
 
 _ACCESS: dict[int, Literal["r", "rw"]] = {
     1: "r",
-    # The stencil leaves what is outside of the domain as it is, so a copy that stands in needs that too.
+    # The stencil does not write outside of the domain, so a temporary needs the values there.
     2: "rw",
     3: "rw",
 }
 
 
 class Call:
-    """Stands where a stencil's `__call__` expects the stencil, and runs it on the memory of whatever is passed.
+    """Replaces the stencil object in the stencil's `__call__`, and runs the stencil on the memory of any arrays.
 
-    Fields that the stencil does not use are not looked at: it runs with None for those.
+    Fields that the stencil does not use are not imported: the stencil gets None for them.
     """
 
     def __init__(self, stencil: Any, on_mismatch: Literal["raise", "copy"]) -> None:
@@ -49,7 +49,7 @@ class Call:
                     self.field_info[name].dtype,
                     _dims(self.field_info[name]),
                     access=_ACCESS[int(self.field_info[name].access)],
-                    # Where nothing is copied, a slow layout is for `_resolve` to tell, once.
+                    # If nothing is copied, `_resolve` warns of a slow layout, once.
                     layout=None if self._in_place else layout,
                     shape=(*(None for _ in self.field_info[name].axes), *self.field_info[name].data_dims),
                 )
@@ -69,7 +69,7 @@ class Call:
         validate_args: bool = True,
         exec_info: dict[str, Any] | None = None,
     ) -> None:
-        """Take the place of `StencilObject._call_run`."""
+        """Replace `StencilObject._call_run`."""
         if exec_info is not None:
             exec_info["call_run_start_time"] = time.perf_counter()
         self._execute(field_args, parameter_args, domain, origin, validate_args, exec_info)
@@ -80,7 +80,7 @@ class Call:
     def run(
         self, *, _domain_: Any, _origin_: Mapping[str, Any], exec_info: dict[str, Any] | None, **arguments: Any
     ) -> None:
-        """Take the place of `StencilObject.run`, which frozen stencils call."""
+        """Replace `StencilObject.run`, which frozen stencils call."""
         parameters = {name: arguments.pop(name) for name in self.parameter_info}
         self._execute(arguments, parameters, _domain_, _origin_, True, exec_info)
 
@@ -102,7 +102,7 @@ class Call:
             for name in self._layouts:
                 value = fields[name]
                 if in_place and type(value) is np.ndarray and value.flags.writeable:
-                    # It is what the bound field describes: without labels, so in the stencil's order from index 0 on.
+                    # The bound field describes this array: it has no dims, so the stencil's order, and origin 0.
                     found.append((value.shape, value.strides))
                     arrays[name] = value
                     continue
@@ -124,7 +124,7 @@ class Call:
     def _resolve(
         self, bound: _native.Bound, parameters: dict[str, Any], domain: Any, origin: Any, validate: bool
     ) -> tuple[Ints, dict[str, Ints], list[str]]:
-        """Return the domain and the origins of a call, checked if `validate`, and which scalars are enumerators."""
+        """Return the domain and the origins of a call, checked if `validate`, and the scalars that are enumerators."""
         shapes = {name: bound[name].shape for name in self._layouts}
         stated = {name: bound[name].origin for name in self._layouts}
         origins = field_origins(self.field_info, stated, origin)
@@ -160,20 +160,20 @@ def _dims(info: Any) -> tuple[str, ...]:
 
 
 def _layout(info: Any, backend: str) -> Ints:
-    """Return the layout that is fast for the backend: what an allocation for it would have."""
+    """Return the layout that is fast for the backend: that of an allocation for it."""
     return _native.empty((2,) * info.ndim, backend=backend, dims=_dims(info)).layout
 
 
 def _is_enum(value: Any, info: Any) -> bool:
-    """Return whether `value` is an enumerator for a scalar that is an integer.
+    """Return whether `value` is an enumerator for an integer scalar.
 
-    The stencil gets the integer: GT4Py 1.2 replaces those of `gtscript.enum` in `_call_run`, whose place `Call` takes.
+    The stencil gets the integer. GT4Py 1.2 converts those of `gtscript.enum` in `_call_run`, which `Call` replaces.
     """
     return isinstance(value, IntEnum) and info.access and info.dtype.kind in "iu"
 
 
 def _hashable(value: Any) -> Hashable:
-    """Return what a caller gave for origin or domain as a part of a key."""
+    """Return the caller's origin or domain as a part of a cache key."""
     try:
         hash(value)
     except TypeError:
@@ -185,7 +185,7 @@ def _hashable(value: Any) -> Hashable:
 
 
 class _Lent:
-    """Read-only memory that says it may be written: GT4Py's C++ asks for that, also of fields it only reads."""
+    """Read-only memory exported as writable: GT4Py's C++ requires that, also of fields that it only reads."""
 
     def __init__(self, field: _native.Descriptor) -> None:
         self.field = field
@@ -199,5 +199,5 @@ class _Lent:
 
 
 def _writable(field: _native.Descriptor) -> npt.NDArray[Any]:
-    """Return an array on read-only memory for a stencil that does not write it."""
+    """Return a writable array on read-only memory, for a stencil that does not write it."""
     return np.asarray(_Lent(field))

@@ -1,7 +1,7 @@
 """Origin and domain of a stencil call: the rules of `gt4py.cartesian`, with errors that name the field.
 
-Each is checked in every dimension by itself. GT4Py compares tuples as a whole: it lets an origin pass that is too small
-in one dimension if it is larger than necessary in another, and a domain without points if it has an extent.
+Both are checked for each dimension separately. GT4Py compares whole tuples: it accepts an origin that is too small in
+one dimension if it is larger than necessary in another, and an empty domain if one of its sizes is not zero.
 """
 
 import operator
@@ -19,12 +19,12 @@ def field_origins(field_info: Mapping[str, Any], stated: Mapping[str, Ints], ori
     Parameters
     ----------
     field_info
-        What the stencil says of its fields, by name.
+        The stencil's `field_info`: a description of each field, by name.
     stated
-        The origin that each field's array states, zeros where it states none.
+        The origin of each field's array, zeros if it has none.
     origin
-        What the caller gave: None, an integer or a sequence for all fields, or a dictionary by name with "_all_" for
-        those that it does not name.
+        The caller's argument: None, an integer or a sequence for all fields, or a dictionary by name with "_all_" for
+        the fields that it does not name.
 
     Raises
     ------
@@ -37,12 +37,12 @@ def field_origins(field_info: Mapping[str, Any], stated: Mapping[str, Ints], ori
 
 
 def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], origins: Mapping[str, Ints]) -> Ints:
-    """Return the sizes in I, J and K that every field in `shapes` has room for, 1 where no field has the dimension.
+    """Return the largest sizes in I, J and K that fit every field in `shapes`, 1 if no field has the dimension.
 
     Raises
     ------
     LayoutError
-        A field has no room even for its halo.
+        A field is too small for its origin and the points that the stencil reads beyond the domain.
     """
     largest: list[int | None] = [None, None, None]
     for name, shape in shapes.items():
@@ -58,12 +58,12 @@ def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], or
 
 
 def given_domain(domain: Any) -> Ints:
-    """Return what the caller gave for `domain` as three sizes.
+    """Return the caller's `domain` as three sizes.
 
     Raises
     ------
     LayoutError
-        It is not a sequence of three integers of 0 or more.
+        `domain` is not a sequence of three integers of 0 or more.
     """
     sizes = _integers("domain", domain)
     if len(sizes) != 3 or min(sizes) < 0:
@@ -78,12 +78,12 @@ def check(
     origins: Mapping[str, Ints],
     domain: Ints,
 ) -> None:
-    """Check that the stencil stays inside of every field in `shapes`.
+    """Check that the stencil stays inside every field in `shapes`.
 
     Raises
     ------
     LayoutError
-        A domain without points, too large for a field or with too few levels; an origin that is too small.
+        The domain is empty, too large for a field or has too few levels, or an origin is too small.
     """
     if 0 in domain:
         raise LayoutError(f"domain: {domain} is without points; allowed is 1 or more in each of I, J and K")
@@ -126,7 +126,7 @@ def _integers(what: str, values: Any) -> Ints:
 
 
 def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stated: Mapping[str, Ints]) -> Ints:
-    """Return what was given for the field, else for all fields, else what its array states."""
+    """Return the origin that was given for the field, else for all fields, else that of its array."""
     data = (0,) * len(info.data_dims)
     if own is not None:
         if len(own) not in (info.ndim, info.domain_ndim):
@@ -143,7 +143,7 @@ def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stat
 
 
 def _boundaries(info: Any) -> list[tuple[int, tuple[int, int]]]:
-    """Return for each of I, J and K the field has its number, and how far the stencil reads below and above a point."""
+    """Return the number of each of the field's I, J and K, and how far the stencil reads below and above a point."""
     return [
         (axis, cast(tuple[int, int], pair))
         for axis, (pair, present) in enumerate(zip(info.boundary, info.domain_mask, strict=True))
@@ -152,7 +152,7 @@ def _boundaries(info: Any) -> list[tuple[int, tuple[int, int]]]:
 
 
 def _room(info: Any, shape: Ints, origin: Ints) -> list[tuple[int, int]]:
-    """Return for each of I, J and K the field has its number, and the largest domain there."""
+    """Return the number of each of the field's I, J and K, and the largest size of a domain along it."""
     return [
         (axis, size - first - upper)
         for (axis, (_, upper)), size, first in zip(_boundaries(info), shape, origin, strict=False)

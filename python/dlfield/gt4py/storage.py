@@ -1,8 +1,8 @@
-"""Drop-in for `gt4py.storage`: the same functions, signatures and results, on dlfield's memory.
+"""Drop-in replacement for `gt4py.storage`: the same functions, signatures and results, on dlfield's memory.
 
-Results are NumPy's arrays, and CuPy's where the preset is for a GPU. As there, the names in `dimensions` say which of
-I, J, K and the data dimensions an array has, and the layout follows from that set by position, whatever the order of
-the names. Sizes are 64-bit, zero-size shapes work, and every block starts at a 64-byte boundary at least.
+Results are NumPy arrays, or CuPy arrays if the preset is for a GPU. As in GT4Py, `dimensions` says which of I, J, K and
+the data dimensions an array has; the layout depends on this set and on positions, not on the order of the names. Sizes
+are 64-bit, zero-size shapes work, and every block is aligned to 64 bytes at least.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,18 +28,18 @@ def empty(
     aligned_index: Sequence[SupportsIndex] | None = None,
     dimensions: Sequence[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Allocate an array of undefined values with the layout and alignment of `backend`.
+    """Allocate an uninitialized array with the layout and alignment of `backend`.
 
     Parameters
     ----------
     shape
-        Sizes of the dimensions, zero or more each.
+        Size of each dimension, zero or more.
     dtype
-        Anything `np.dtype()` takes, ml_dtypes too; a sub-array dtype adds trailing data dimensions. None is float64.
+        Anything `np.dtype()` accepts, ml_dtypes too; a sub-array dtype adds trailing data dimensions. None is float64.
     backend
         Name of a preset, see `dlfield.presets()`.
     aligned_index
-        Index of the element whose address is aligned; default all zeros.
+        Index of the element whose address is aligned; default: all zeros.
     dimensions
         One name for each dimension: "I", "J", "K", digits for data dimensions, or objects with `__gt_axis_name__`.
         Default: I, J, K, then data dimensions.
@@ -47,16 +47,16 @@ def empty(
     Returns
     -------
     numpy.ndarray
-        A view that keeps the memory alive; a `cupy.ndarray` where the preset is for a GPU.
+        A view that keeps the memory alive; a `cupy.ndarray` if the preset is for a GPU.
 
     Raises
     ------
     LayoutError
-        Unknown `backend`; wrong `shape` or `aligned_index`; a size that overflows.
+        `backend` is unknown, `shape` or `aligned_index` is wrong, or a size overflows.
     DimsError
         `dimensions` has another name, a duplicate or the wrong length.
     DTypeError
-        Big-endian, structured, object or datetime `dtype`.
+        `dtype` is big-endian, structured, object or datetime.
     DeviceError
         The preset is for a GPU, and there is none.
 
@@ -118,7 +118,7 @@ def full(
 ) -> npt.NDArray[Any]:
     """Allocate an array filled with `fill_value`; the other parameters and errors as `empty`.
 
-    As in GT4Py, `fill_value` is converted by the scalar type of `dtype`: 2.7 gives 2 in an integer array.
+    As in GT4Py, the scalar type of `dtype` converts `fill_value`: 2.7 becomes 2 in an integer array.
 
     Example
     -------
@@ -144,10 +144,10 @@ def from_array(
     Parameters
     ----------
     data
-        Anything `np.asarray()` or `as_cupy` takes, or a gt4py.next Field. With a sub-array `dtype` its last sizes are
-        those of the dtype.
+        Anything `np.asarray()` or `as_cupy` accepts, or a gt4py.next Field. With a sub-array `dtype` its last sizes
+        must be those of the dtype.
     dtype
-        The dtype of the result, to which the values are cast; None keeps that of `data`.
+        The dtype of the result, to which the values are cast; None keeps the dtype of `data`.
 
     Raises
     ------
@@ -175,13 +175,13 @@ def from_array(
             )
         shape = shape[:split]
     tensor = _allocate(_native.empty, shape, target, backend, aligned_index, dimensions)
-    # Cast as NumPy assigns; tensors allow less.
+    # Cast by NumPy's rules for assignment; tensors allow fewer casts.
     tensor[...] = source.astype(tensor.dtype, copy=False)
     return _array(tensor)
 
 
 def _array(tensor: _native.Tensor) -> npt.NDArray[Any]:
-    """Return NumPy's array on the memory, or CuPy's on that of a GPU, which type checkers know nothing of."""
+    """Return a NumPy array on the memory, or a CuPy array on a GPU's, which type checkers do not know."""
     array: npt.NDArray[Any] = tensor.to_ndarray()
     return array
 

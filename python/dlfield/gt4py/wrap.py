@@ -1,4 +1,4 @@
-"""Compiled GT4Py stencils that take any array."""
+"""Compiled GT4Py stencils that accept any array."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ __all__ = ["WrappedStencil", "wrap"]
 
 
 class WrappedStencil:
-    """What `wrap` returns: called as the stencil, with any arrays; every other attribute is the stencil's own."""
+    """A stencil that accepts any arrays, as `wrap` returns it; every other attribute is the stencil's own."""
 
     def __init__(self, stencil: Any, on_mismatch: Literal["raise", "copy"]) -> None:
         self.__wrapped__ = stencil
@@ -21,7 +21,7 @@ class WrappedStencil:
         self._call: Callable[..., None] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Run the stencil; `wrap` says on what."""
+        """Run the stencil; `wrap` describes the arguments."""
         call = self._call
         if call is None:
             self._call = call = _entry(self.__wrapped__, self._on_mismatch)
@@ -34,7 +34,7 @@ class WrappedStencil:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return itself, as stencils do: it can't be changed."""
+        """Return itself, as stencils do: it is immutable."""
         return self
 
     def __repr__(self) -> str:
@@ -42,24 +42,24 @@ class WrappedStencil:
 
 
 def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> WrappedStencil:
-    """Make a compiled GT4Py stencil take any array for any field.
+    """Make a compiled GT4Py stencil accept any array for any field.
 
-    The result is called as the stencil is, with `origin`, `domain`, `validate_args` and `exec_info`. For a field it
-    takes whatever `describe` takes, in any order of dimensions where the array states its own, and hands the stencil
-    the same memory. Origins are looked up as in `Signature.bind`; one that the call gives wins. Each call checks
-    element types, dimensions, device and writability, that no written field overlaps another, and that the domain
-    fits: GT4Py checks only the first call with the same shapes.
+    The result is called like the stencil, with `origin`, `domain`, `validate_args` and `exec_info`. For a field it
+    accepts anything that `describe` accepts, with dimensions in any order if the array has dims, and passes the stencil
+    the same memory. Origins are looked up as in `Signature.bind`; an origin in the call takes precedence. Each call
+    checks dtypes, dimensions, device and writability, that no written field overlaps another, and that the domain fits;
+    GT4Py checks only the first call with the same shapes.
 
-    An `IntEnum` for an integer is passed on as that integer, as GT4Py 1.2 does with those of `gtscript.enum`.
+    An `IntEnum` for an integer is passed as that integer, as GT4Py 1.2 does with those of `gtscript.enum`.
 
     Parameters
     ----------
     stencil
-        A stencil of `gtscript.stencil` or `gtscript.lazy_stencil` for a CPU backend, or a frozen one. A lazy one is
-        compiled when it is first called.
+        A stencil of `gtscript.stencil` or `gtscript.lazy_stencil` for a CPU backend, or a frozen one. A lazy stencil is
+        compiled at its first call.
     on_mismatch
-        What to do with an array of another layout or element type than the stencil's: "raise", though for layout only
-        warn, or "copy" it in and, if it is written, back.
+        What to do with an array whose layout or dtype differs from the stencil's: "raise" raises an error for the dtype
+        and warns for the layout; "copy" passes a temporary, and copies it back if it is written.
 
     Returns
     -------
@@ -69,17 +69,17 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
     Raises
     ------
     TypeError
-        `stencil` is none. A call with wrong arguments raises it too.
+        `stencil` is not a stencil. A call with wrong arguments raises it too.
     DeviceError
         The stencil is for a GPU.
     LayoutError, DTypeError, DimsError, ExchangeError, NotAnArrayError
-        By a call: what `Signature.bind` refuses; an origin or a domain that leaves a field; a scalar of another type.
+        By a call: `Signature.bind` rejects an argument, origin or domain leave a field, or a scalar has another type.
 
     Warns
     -----
     LayoutWarning
-        By a call with new shapes and strides of the arrays: a layout is not the one that is fast for the backend. With
-        `on_mismatch="copy"`, for each field once: a copy stands in for it.
+        By a call with new shapes and strides: a layout is not the fast one for the backend. With `on_mismatch="copy"`,
+        once for each field: a temporary replaces the array.
 
     Example
     -------
@@ -111,7 +111,7 @@ def wrap(stencil: Any, *, on_mismatch: Literal["raise", "copy"] = "raise") -> Wr
 
 
 def _check_device(stencil: Any) -> None:
-    """Refuse stencils of GPU backends; a lazy stencil has the backend itself where the others have its name."""
+    """Reject stencils of GPU backends; a lazy stencil has the backend itself, the others have its name."""
     backend = getattr(stencil, "stencil_object", stencil).backend
     name = getattr(backend, "name", backend)
     preset = _native.presets().get(name)
@@ -122,9 +122,9 @@ def _check_device(stencil: Any) -> None:
 
 
 def _entry(stencil: Any, on_mismatch: Literal["raise", "copy"]) -> Callable[..., None]:
-    """Return what a call goes to: the stencil's own `__call__`, with a `Call` in place of what it would run.
+    """Return the function that a call runs: the stencil's own `__call__`, with a `Call` in place of the stencil.
 
-    So its signature, defaults and errors are GT4Py's, and so is what it writes into `exec_info`.
+    Its signature, its defaults, its errors and what it writes into `exec_info` are therefore GT4Py's.
     """
     from gt4py.cartesian.stencil_object import FrozenStencil
 

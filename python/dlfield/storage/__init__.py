@@ -1,7 +1,7 @@
-"""Fields in host memory, in a device's, or in both and kept equal: the storages of GT4Py's GDP 3.
+"""The storages of GT4Py's GDP 3: fields in host memory, in device memory, or in a host/device pair.
 
-A storage with one buffer is a `dlfield.Tensor`. One with a buffer on each side copies when one side is used and the
-other was modified, and only then.
+A storage with one buffer is a `dlfield.Tensor`. A host/device pair copies only when one buffer is used after the other
+was modified.
 
 Example
 -------

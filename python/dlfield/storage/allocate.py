@@ -1,4 +1,4 @@
-"""Storages that are allocated: `empty`, `zeros`, `ones`, `full` and what is like another."""
+"""Allocation of storages: `empty`, `zeros`, `ones`, `full` and their `_like` variants."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ _Shape = Sequence[SupportsIndex]
 
 
 def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of undefined values.
+    """Allocate an uninitialized storage.
 
     Parameters
     ----------
     shape
-        Sizes of the dimensions.
+        Size of each dimension.
     dtype
         Type of the elements.
     defaults
-        Name of a preset, see `dlfield.presets()`, for the layout, the alignment and the device.
+        Name of a preset, see `dlfield.presets()`, which sets layout, alignment and device.
     device
-        "gpu", "cuda:N", or "cpu" to have the host's where the preset says otherwise.
+        "gpu", "cuda:N", or "cpu" for host memory in spite of the preset.
     managed
-        Who keeps the sides equal where there is a device: "gt4py" (default) for a buffer on each side, "cuda" for
-        managed memory, None for a buffer on the device alone.
+        What synchronizes host and device, if there is a device: "gt4py" (default) for a host/device pair, "cuda" for
+        managed memory, None for a device buffer only.
     dims, halo, layout, aligned_index, alignment_size
         As in `dlfield.empty`.
 
     Returns
     -------
     Storage
-        A `SoftwareManagedGPUStorage` where there is a buffer on each side, else a `dlfield.Tensor`.
+        A `SoftwareManagedGPUStorage` for a host/device pair, else a `dlfield.Tensor`.
 
     Raises
     ------
     LayoutError, DimsError, DTypeError
-        As `dlfield.empty`, or an unknown `defaults` or `managed`.
+        As `dlfield.empty`, or `defaults` or `managed` is unknown.
     DeviceError
-        There is no such device.
+        The device does not exist.
 
     Example
     -------
@@ -95,7 +95,7 @@ def full(shape: _Shape, fill_value: Any, dtype: Any = "float64", **parameters: U
 
 
 def empty_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of undefined values; what is not given is as in `data`, a storage or any array.
+    """Allocate an uninitialized storage; parameters not given are those of `data`, a storage or any array.
 
     Example
     -------
@@ -108,7 +108,7 @@ def empty_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -
 
 
 def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of zeros; what is not given is as in `data`, a storage or any array.
+    """Allocate a storage of zeros; parameters not given are those of `data`, a storage or any array.
 
     Example
     -------
@@ -120,7 +120,7 @@ def zeros_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -
 
 
 def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage of ones; what is not given is as in `data`, a storage or any array.
+    """Allocate a storage of ones; parameters not given are those of `data`, a storage or any array.
 
     Example
     -------
@@ -132,7 +132,7 @@ def ones_like(data: Any, dtype: Any = None, **parameters: Unpack[Parameters]) ->
 
 
 def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpack[Parameters]) -> Storage:
-    """Allocate a storage filled with `fill_value`; what is not given is as in `data`, a storage or any array.
+    """Allocate a storage filled with `fill_value`; parameters not given are those of `data`, a storage or any array.
 
     Example
     -------
@@ -146,7 +146,7 @@ def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpac
 
 
 def _placed(make: Callable[..., Tensor], parameters: Parameters, data: Any = None) -> Storage:
-    """Make the buffers there are to be, each filled where it is."""
+    """Allocate the buffer, or both buffers of a pair, each filled on its own device."""
     where, labels = placement(parameters, data), labels_of(parameters)
     if where.is_pair:
         return SoftwareManagedGPUStorage.whole(make("cpu", **labels), make(where.device, **labels), SyncState())

@@ -1,4 +1,4 @@
-"""Arithmetic on host/device pairs: which side computes, and which is out of date after it."""
+"""Arithmetic on host/device pairs: chooses the side that computes, and marks the other as out of date."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["PairArithmetic"]
 
 
 class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
-    """NumPy's ufuncs and operators for host/device pairs; dimensions are brought together by their labels.
+    """NumPy's ufuncs and operators for host/device pairs; dimensions are matched by their labels.
 
-    The device computes if any operand is up to date there: a storage whose device buffer is, or an array on a device.
-    Where a result goes to an array with one buffer, the side of that computes. What is on the other side only is
-    copied, a storage so that both of its sides are up to date.
+    The device computes if any operand is up to date there: a pair whose device buffer is, or an array on a device. If a
+    result goes to an array with one buffer, the side of that array computes. Operands that are only on the other side
+    are copied; of a pair, both buffers are then up to date.
     """
 
     __slots__ = ()
 
-    # That of the mixin is None, as equality is by elements.
+    # The mixin sets it to None, as equality is by element.
     __hash__ = object.__hash__
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
@@ -46,10 +46,10 @@ class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
             tensor = next(array for array in (*arrays, *targets) if isinstance(array, Tensor))
             begun = [pair for pair in _pairs(outputs) if _has_values(pair, device)]
             try:
-                # Not by the ufunc: NumPy 2.4 keeps a reference to the array for good where a reduction raises.
+                # Not through the ufunc: NumPy 2.4 leaks a reference to the array if a reduction raises.
                 found = tensor.__array_ufunc__(ufunc, method, *arrays[:-1], **keywords)
             except Error:
-                # Found before anything was computed.
+                # Raised before anything was computed.
                 raise
             except BaseException:
                 _mark(begun, device)
@@ -94,18 +94,18 @@ class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[Sides]) -> str | None:
-    """Return the name of the device that computes, or None for the host."""
+    """Return the name of the device that computes, None for the host."""
     fixed = [output for output in outputs if output is not None and not isinstance(output, Sides)]
     there = [value for value in fixed or operands if _is_on_device(value)]
     if not there:
         return None
-    # Managed memory, which goes with any device, leaves the choice to the first storage.
+    # Any device can use managed memory, so the first pair decides.
     named = (str(value.device) for value in there if isinstance(value, (Tensor, Sides)))
     return next((name for name in named if name != "cuda_managed"), str(pairs[0].device))
 
 
 def _is_on_device(value: Any) -> bool:
-    """Return whether a device has the values of an operand."""
+    """Return whether the values of an operand are up to date on a device."""
     if isinstance(value, Sides):
         return value.sync_state.state != SyncState.SYNC_HOST_DIRTY
     if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
@@ -118,7 +118,7 @@ def _is_on_device(value: Any) -> bool:
 
 
 def _on_side(operand: Any, device: str | None) -> Any:
-    """Return what stands for an operand on the side that computes."""
+    """Return an operand on the side that computes: the buffer of a pair, a copy of host memory, or the operand."""
     if isinstance(operand, Sides):
         return _buffer(operand, device, "r")
     if device is not None and isinstance(operand, Tensor) and operand.device.type in ("cpu", "cuda_host"):
@@ -127,21 +127,21 @@ def _on_side(operand: Any, device: str | None) -> Any:
 
 
 def _target(output: Any, device: str | None, *, partly: bool) -> Any:
-    """Return what stands for an output; a storage is brought up to date unless all of it is going to be written."""
+    """Return the array to write for an output; a pair is synchronized first unless all of it will be written."""
     if not isinstance(output, Sides):
         return output
     return _buffer(output, device, "" if output._covers(...) and not partly else "r")
 
 
 def _buffer(pair: Any, device: str | None, access: str) -> Tensor:
-    """Return the host's buffer or that of the device which the storage has, be it another."""
+    """Return the host buffer, or the device buffer even if it is on another device."""
     buffer: Tensor = pair._side(None if device is None else str(pair.device), access)
     return buffer
 
 
 @contextmanager
 def _locked(pairs: Sequence[Sides]) -> Iterator[None]:
-    """Hold the locks of all storages, taken in the same order by every thread."""
+    """Hold the locks of all pairs, taken in the same order by every thread."""
     with ExitStack() as held:
         for state in sorted({pair.sync_state for pair in pairs}, key=id):
             held.enter_context(state.lock)
@@ -153,19 +153,19 @@ def _pairs(values: Sequence[Any]) -> list[Sides]:
 
 
 def _has_values(pair: Sides, device: str | None) -> bool:
-    """Return whether the side that computes is up to date, so that nothing else has what it holds."""
+    """Return whether the side that computes is up to date; if it is not, the other side has the values."""
     behind = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
     return pair.sync_state.state != behind
 
 
 def _mark(written: Sequence[Sides], device: str | None) -> None:
-    """Mark storages as modified on the side that computes."""
+    """Mark pairs as modified on the side that computes."""
     for pair in written:
         (pair.set_host_modified if device is None else pair.set_device_modified)()
 
 
 def _paired(kind: Any, result: Tensor, device: _native.Device) -> Sides:
-    """Return the storage with a result on one side, and on the other a buffer that is out of date."""
+    """Return a pair with the result on one side, and an out-of-date buffer on the other."""
     if result.device.type in ("cuda", "cuda_managed"):
         sides, state = (empty_like(result, device="cpu"), result), SyncState.SYNC_DEVICE_DIRTY
     else:
@@ -175,7 +175,7 @@ def _paired(kind: Any, result: Tensor, device: _native.Device) -> Sides:
 
 
 def _is_operand(value: object) -> bool:
-    """Return whether a value is a number or an array, so that it can be compared with elements."""
+    """Return whether a value is a number or an array, so that it can be compared by element."""
     if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, Sides)):
         return True
     try:

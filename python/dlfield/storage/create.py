@@ -1,4 +1,4 @@
-"""Storages from data: copied by `storage`, or on the buffers that there are by `as_storage`."""
+"""Storages from data: `storage` copies the data, `as_storage` shares its buffers."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ def storage(
 ) -> Storage:
     """Allocate a storage with the values of `data`.
 
-    What is not given is looked for in the preset `defaults`, then in `data` or `device_data`, then it has the default
-    that `empty` has. Without data the values are undefined.
+    A parameter that is not given is taken from the preset `defaults`, else from `data` or `device_data`, else it has
+    the default of `empty`. Without data the storage is uninitialized.
 
     Parameters
     ----------
     data
-        Anything `np.asarray()` or `dlfield.from_dlpack` takes.
+        Anything `np.asarray()` or `dlfield.from_dlpack` accepts.
     device_data
-        The values on a device. With `data` these are two buffers of the same values.
+        The values on a device. With `data`, the two are buffers with the same values.
     copy
-        False does what `as_storage` does.
+        False calls `as_storage`.
     sync_state
-        Which of `data` and `device_data` is up to date; default both.
+        Which of `data` and `device_data` is up to date; default: both.
     shape, dtype
-        Sizes and type of the elements; default those of the data, and float64. The values are cast to `dtype`.
+        Size of each dimension and type of the elements; default: those of the data, and float64 without data. The
+        values are cast to `dtype`.
     defaults, device, managed, dims, halo, layout, aligned_index, alignment_size
         As in `empty`.
 
@@ -56,9 +57,9 @@ def storage(
     Raises
     ------
     LayoutError
-        There are neither data nor `shape`, or they disagree, or as `empty`.
+        Neither data nor `shape` is given, or they disagree, or as `empty`.
     NoSuchBufferError
-        `sync_state` says that a buffer is up to date which is missing.
+        `sync_state` says that a missing buffer is up to date.
     ExchangeError
         `sync_state` is not that of the storage `data`.
 
@@ -76,7 +77,7 @@ def storage(
         return _without_data(shape, dtype, sync_state, parameters)
     _check_type(sync_state)
     if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
-        # Nobody changes what its state says until the side that is up to date has been copied.
+        # The state must not change until the buffer that is up to date has been copied.
         with data.sync_state.lock:
             return _copied(data, None, sync_state, shape, dtype, parameters)
     return _copied(_array(data), _array(device_data), sync_state, shape, dtype, parameters)
@@ -95,7 +96,7 @@ def _copied(
         raise LayoutError(f"device_data: its shape {_native._look(device).shape} must be that of data, {sizes}")
     both = where.is_pair and host is not None and device is not None and state == SyncState.SYNC_CLEAN
     on_host = host is not None and state != SyncState.SYNC_DEVICE_DIRTY
-    # The side that is up to date, and nearer to where the values go.
+    # If both are up to date, copy from the buffer that is nearer to the destination.
     if on_host and device is not None and state == SyncState.SYNC_CLEAN and where.device is not None:
         on_host = where.is_pair
     source = host if on_host else device
@@ -124,28 +125,28 @@ def as_storage(
     dtype: Any = None,
     **parameters: Unpack[Parameters],
 ) -> Storage:
-    """Make a storage on the buffers that are given, without copying them; without any, `empty`.
+    """Make a storage on the given buffers without copying them; without buffers, as `empty`.
 
-    Where a buffer on each side is wanted and one is given, the other is allocated.
+    If a host/device pair is wanted and one buffer is given, the other is allocated.
 
     Parameters
     ----------
     data, device_data
-        The buffers: arrays that `dlfield.from_dlpack` takes, or storages.
+        The buffers: arrays that `dlfield.from_dlpack` accepts, or storages.
     sync_state
-        Which buffer is up to date; default both, or the one that is given. For buffers of a storage it must be that
+        Which buffer is up to date; default: both, or the only one given. For buffers of a storage it must be that
         storage's.
     shape, dtype, defaults, device, managed, dims, halo, layout, aligned_index, alignment_size
-        As in `storage`; they must be what the buffers have.
+        As in `storage`; they must match the buffers.
 
     Raises
     ------
     LayoutError, DimsError, DTypeError
-        The buffers are not what the parameters say, or disagree.
+        The buffers do not match the parameters, or each other.
     NoSuchBufferError
         A buffer is missing.
     ExchangeError
-        `sync_state` is that of other buffers.
+        `sync_state` belongs to other buffers.
 
     Example
     -------
@@ -192,7 +193,7 @@ def as_storage(
     if found is None or memory_of(found) != wanted:
         raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
     if isinstance(data, SoftwareManagedGPUStorage):
-        # From now on it can be written to unseen.
+        # Later writes to the buffer are not detected.
         data._side(None if where.device is None else str(data.device), "rw")
     return found
 
@@ -206,7 +207,7 @@ def _without_data(shape: Any, dtype: Any, sync_state: SyncState | None, paramete
 
 
 def _array(data: Any) -> Any:
-    """Return what has values in some other form, as a list, as an array."""
+    """Return arrays and None unchanged, and other values, such as a list, as a NumPy array."""
     if data is None:
         return data
     try:
@@ -217,7 +218,7 @@ def _array(data: Any) -> Any:
 
 
 def _sources(data: Any, device_data: Any, sync_state: SyncState | None) -> tuple[Any, Any, int]:
-    """Return what the values are copied from on each side, and which of them is up to date."""
+    """Return the sources of the values on host and device, and which of them is up to date."""
     if isinstance(data, SoftwareManagedGPUStorage) and device_data is None:
         sync_state = _state_of(data, sync_state)
         return data._host, data._device, sync_state.state
@@ -229,7 +230,7 @@ def _sources(data: Any, device_data: Any, sync_state: SyncState | None) -> tuple
 
 
 def _check_state(host: Any, device: Any, state: int) -> None:
-    """Raise an error where the buffer is missing that is said to be up to date."""
+    """Raise an error if the buffer that `state` says is up to date is missing."""
     for buffer, says, name in (
         (host, SyncState.SYNC_HOST_DIRTY, "data"),
         (device, SyncState.SYNC_DEVICE_DIRTY, "device_data"),
@@ -245,12 +246,12 @@ def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> 
 
 
 def _one_side(data: SoftwareManagedGPUStorage, where: Placement) -> tuple[Any, Any]:
-    """Return the buffer that is wanted of two."""
+    """Return only the host buffer, or only the device buffer, as `where` says."""
     return (data._host, None) if where.device is None else (None, data._device)
 
 
 def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
-    """Return the tensor on a buffer, with the labels that are given."""
+    """Return a tensor on a buffer, with the given dims and halo."""
     name = "device_data" if on_device else "data"
     try:
         found = _native._look(buffer).device
@@ -288,7 +289,7 @@ def _paired(
 
 
 def _labelled(values: Any, like: Tensor) -> Any:
-    """Return values with the labels of a tensor of their shape, whatever they were called before."""
+    """Return values with the dims of `like`, a tensor of their shape, in place of their own dims."""
     found = _native._source(values, like.device)
     return values if found is None else _native.from_dlpack(found, dims=like.dims)
 
@@ -299,7 +300,7 @@ def _check_type(sync_state: Any) -> None:
 
 
 def _check_sides(host: Tensor | None, device: Tensor | None, wanted: str | None) -> None:
-    """Raise an error where a buffer is not on its side, or on another device than the caller says."""
+    """Raise an error if a buffer is not on its side, or is on another device than `wanted`."""
     if host is not None and memory_of(host) == "device":
         raise NoSuchBufferError(f"data: found a buffer on {host.device}, must be one of the host beside device_data")
     if wanted is None or device is None or device.device.type == "cuda_managed":

@@ -1,4 +1,4 @@
-"""Out: a side of a storage for other libraries, brought up to date and marked by what they may do with it."""
+"""Export of host/device pairs: synchronizes the exported buffer, and marks it as modified if it may be written."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ExchangedSides"]
 
-# DLPack's name for the host.
+# DLPack's device type and id of the host.
 _CPU = (1, 0)
 
 
 class ExchangedSides(Sides):
-    """Two sides, each of which other libraries can use by every protocol there is for its memory."""
+    """A host/device pair that exports each buffer by every protocol for its memory."""
 
     __slots__ = ()
 
     @property
     def data(self) -> memoryview:
-        """Memory of the host buffer, which is brought up to date and counts as modified."""
+        """Memory of the host buffer, which is synchronized and marked as modified."""
         with self._state.lock:
             self.device_to_host()
             data = memoryview(self._host)
@@ -34,7 +34,7 @@ class ExchangedSides(Sides):
 
     @property
     def device_data(self) -> Any:
-        """`cupy.cuda.MemoryPointer` of the device buffer, which is brought up to date and counts as modified."""
+        """`cupy.cuda.MemoryPointer` of the device buffer, which is synchronized and marked as modified."""
         return self.to_cupy().data
 
     @property
@@ -72,7 +72,7 @@ class ExchangedSides(Sides):
         return array
 
     def to_numpy(self) -> npt.NDArray[Any]:
-        """Return the NumPy array on the host buffer, which is brought up to date and counts as modified."""
+        """Return a NumPy array on the host buffer, which is synchronized and marked as modified."""
         with self._state.lock:
             self.device_to_host()
             array = self._host.to_numpy()
@@ -80,16 +80,16 @@ class ExchangedSides(Sides):
         return array
 
     def to_cupy(self) -> Any:
-        """Return the CuPy array on the device buffer, which is brought up to date and counts as modified."""
+        """Return a CuPy array on the device buffer, which is synchronized and marked as modified."""
         with self._state.lock:
-            # CuPy's work comes after what was given to the device before.
+            # Before the export, which orders CuPy's work after the work submitted so far.
             self.host_to_device()
             array = self._device.to_cupy()
             self.set_device_modified()
         return array
 
     def to_ndarray(self) -> Any:
-        """Return the CuPy array on the device buffer, as `to_cupy`."""
+        """Return a CuPy array on the device buffer, as `to_cupy`."""
         return self.to_cupy()
 
     def __dlpack__(
@@ -100,10 +100,10 @@ class ExchangedSides(Sides):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> CapsuleType:
-        # Of what is not the host's buffer as it is, the device's says what it thinks.
+        # The device buffer accepts or rejects every request that is not for the host buffer itself.
         on_host = dl_device in (_CPU, self._host.__dlpack_device__())
         side = self._host if on_host else self._device
-        # Managed memory goes by the name of any CUDA device.
+        # Managed memory can be exported as memory of any CUDA device.
         is_at_hand = dl_device in (None, _CPU, side.__dlpack_device__()) or side.device.type == "cuda_managed"
         is_copied = copy or not is_at_hand
         with self._state.lock:

@@ -1,4 +1,4 @@
-"""The classes to check storages with: one with one buffer is a `dlfield.Tensor`, and its memory says which kind."""
+"""Classes for `isinstance` checks of storages: a `dlfield.Tensor` has one buffer, and its memory decides the kind."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["CPUStorage", "CUDAManagedGPUStorage", "GPUStorage", "Storage", "memo
 
 
 def memory_of(tensor: Tensor) -> str:
-    """Return whose memory a tensor has: "host", "managed" for both or "device"."""
+    """Return the kind of a tensor's memory: "host", "device", or "managed" for both."""
     if tensor.device.type in ("cpu", "cuda_host"):
         return "host"
     return "managed" if tensor.device.type == "cuda_managed" else "device"
 
 
 class _Kind(type):
-    """Counts tensors by their memory, and has no instances of its own."""
+    """Metaclass whose classes have no instances of their own: `isinstance` checks the memory of tensors."""
 
     _memory: frozenset[str]
     _classes: tuple[type, ...]
@@ -36,7 +36,7 @@ class _Kind(type):
 
 
 if TYPE_CHECKING:
-    # What their instances are.
+    # The types of their instances.
     Storage: TypeAlias = Tensor | SoftwareManagedGPUStorage
     CPUStorage: TypeAlias = Tensor
     GPUStorage: TypeAlias = Tensor
@@ -46,7 +46,7 @@ else:
     class Storage(metaclass=_Kind):
         """A field in one or two buffers: a `dlfield.Tensor` or a `SoftwareManagedGPUStorage`.
 
-        Storages are made by `storage`, `as_storage`, `empty` and the like.
+        `storage`, `as_storage`, `empty` and similar functions make storages.
 
         Example
         -------
@@ -60,7 +60,7 @@ else:
         _classes: ClassVar[tuple[type, ...]] = (Tensor, SoftwareManagedGPUStorage)
 
     class CPUStorage(Storage):
-        """A storage with a buffer of the host: a `dlfield.Tensor` there.
+        """A storage with a host buffer: a `dlfield.Tensor` in host memory.
 
         Example
         -------
@@ -73,7 +73,7 @@ else:
         _classes = ()
 
     class GPUStorage(Storage):
-        """A storage with a buffer of a device: a `dlfield.Tensor` there.
+        """A storage with a device buffer: a `dlfield.Tensor` in device memory.
 
         Example
         -------
@@ -86,7 +86,7 @@ else:
         _classes = ()
 
     class CUDAManagedGPUStorage(Storage):
-        """A storage with one buffer that host and device use: a `dlfield.Tensor` in managed memory.
+        """A storage with one buffer for host and device: a `dlfield.Tensor` in managed memory.
 
         Example
         -------

@@ -1,4 +1,4 @@
-"""A storage with a buffer on each side, which copies what the other side is to see."""
+"""The public class of host/device pairs, `SoftwareManagedGPUStorage`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["SoftwareManagedGPUStorage"]
 
 
 class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
-    """A storage with a buffer of the host and one of a device.
+    """A storage with a host buffer and a device buffer.
 
-    Each side is brought up to date when it is used and the other was modified. What writes through an array that was
-    handed out is not seen: that it was handed out for writing counts as a modification, and whoever keeps it calls
-    `set_host_modified` or `set_device_modified` after later writes.
+    Each buffer is synchronized when it is used after the other was modified. Writes through an exported array are not
+    detected: the export of a writable array counts as a modification, and after later writes through it callers must
+    call `set_host_modified` or `set_device_modified`.
 
-    Several threads may use it: one at a time changes what the sides hold. What they do with arrays that were handed out
-    is theirs to order.
+    Several threads may use it: a lock serializes changes of the buffers. Accesses through exported arrays must be
+    synchronized by the threads.
 
     Example
     -------
@@ -37,17 +37,17 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
 
     __slots__ = ()
 
-    # Above tensors, of which it has two.
+    # Higher than that of tensors, of which it has two.
     __array_priority__ = 11.0
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
+        """Size of each dimension."""
         return self._host.shape
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element of the host buffer to the next, along each dimension."""
+        """Byte strides of the host buffer."""
         return self._host.strides
 
     @property
@@ -62,7 +62,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements of one buffer, without padding."""
+        """Size of all elements of one buffer in bytes, without padding."""
         return self._host.nbytes
 
     @property
@@ -82,7 +82,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
 
     @property
     def alignment_size(self) -> int:
-        """Bytes that the address of the element at `aligned_index` is a multiple of."""
+        """Alignment in bytes of the address of the element at `aligned_index`."""
         return self._host.alignment_size
 
     @property
@@ -94,7 +94,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
     def halo(self) -> tuple[tuple[int, int], ...]:
         """Widths of the halo, lower and upper, for each dimension.
 
-        It can be set, to pairs or to one number for both, as that of a `dlfield.Tensor`.
+        It can be set, to pairs or to one number for both, as for a `dlfield.Tensor`.
         """
         return self._host.halo
 
@@ -105,7 +105,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
 
     @property
     def domain_view(self) -> Self:
-        """View of what the halo leaves."""
+        """View without the halo."""
         return type(self)(self._host.domain_view, self._device.domain_view, self._state)
 
     @property
@@ -125,7 +125,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
             return repr(self) if self.ndim else str(self._shown_side())
 
     def _shown_side(self) -> Tensor:
-        """Return the side whose values are shown: the host's, if it is up to date. Nothing is copied for that."""
+        """Return the buffer whose values are shown: the host buffer if it is up to date. Nothing is copied for that."""
         return self._device if self._state.state == SyncState.SYNC_DEVICE_DIRTY else self._host
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         return found
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        # What belongs to others is asked before the lock is taken, as they may have locks of their own.
+        # Foreign objects are imported before the lock is taken: their code may take locks of its own.
         key, (value, on_device) = _plain_key(key), self._source(value)
         side, mark = (self._device, self.set_device_modified) if on_device else (self._host, self.set_host_modified)
         with self._state.lock:
@@ -153,7 +153,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
             try:
                 side[key] = value
             except (Error, IndexError, ValueError):
-                # Found before anything was written.
+                # Raised before anything was written.
                 raise
             except BaseException:
                 if self._state.state != behind:
@@ -165,7 +165,7 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         """Return a storage with the same parameters, a copy of the values and a state of its own."""
         with self._state.lock:
             state = self._state.state
-            # What is out of date is not copied.
+            # A buffer that is out of date is not copied.
             host = empty_like(self._host) if state == SyncState.SYNC_DEVICE_DIRTY else self._host.copy()
             device = empty_like(self._device) if state == SyncState.SYNC_HOST_DIRTY else self._device.copy()
         return self.whole(host, device, SyncState(state))
@@ -185,11 +185,11 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         return _unpickled, (values, str(self.device))
 
     def transpose(self, *axes: Any) -> Self:
-        """Return a view with permuted dimensions; `axes` are numbers or labels, default is the reverse."""
+        """Return a view with permuted dimensions; `axes` are numbers or labels, default: reversed."""
         return type(self)(self._host.transpose(*axes), self._device.transpose(*axes), self._state)
 
     def _source(self, value: Any) -> tuple[Any, bool]:
-        """Return what to assign for a value, and whether it is on a device."""
+        """Return the array to assign for a value, and whether it is on a device."""
         if isinstance(value, SoftwareManagedGPUStorage):
             return value._up_to_date()
         found = _native._source(value, self.device)
@@ -199,13 +199,13 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
 
 
 def _unpickled(values: Tensor, device: str) -> SoftwareManagedGPUStorage:
-    """Make the storage of which the host's buffer was pickled."""
+    """Rebuild a pair from its pickled host buffer."""
     state = SyncState(SyncState.SYNC_HOST_DIRTY)
     return SoftwareManagedGPUStorage.whole(values, empty_like(values, device=device), state)
 
 
 def _plain_key(key: Any) -> Any:
-    """Return an index with the arrays in it as those of NumPy, wherever they are."""
+    """Return an index with its arrays converted to NumPy arrays, from any device."""
     if isinstance(key, tuple):
         return tuple(_plain_key(part) for part in key)
     if isinstance(key, SoftwareManagedGPUStorage):

@@ -1,4 +1,4 @@
-"""The parameters of storages, and the order in which they are searched: the caller, the preset, the data, a default."""
+"""The parameters of storages; each comes from the caller, else the preset, else the data, else a default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Managed", "Parameters", "Placement", "Unset", "is_on_device", "label
 
 
 class Unset(Enum):
-    """What stands for a parameter that the caller did not give, where None means something."""
+    """Marks a parameter that the caller did not give, if None has a meaning of its own."""
 
     UNSET = "not given"
 
@@ -25,7 +25,7 @@ Managed: TypeAlias = Literal["gt4py", "cuda"] | Unset | None
 
 
 class Parameters(TypedDict, total=False):
-    """The keywords that all functions take which make a storage."""
+    """Keywords of all functions that make a storage."""
 
     defaults: str | None
     device: str | Device | None
@@ -39,31 +39,31 @@ class Parameters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the buffers are: `device` is None for the host alone, `managed` says who keeps two sides equal."""
+    """Where the buffers are: `device` is None for host memory only, `managed` says what synchronizes the sides."""
 
     device: str | None
     managed: Literal["gt4py", "cuda"] | None
 
     @property
     def is_pair(self) -> bool:
-        """Whether there is a buffer on each side."""
+        """Whether there are a host buffer and a device buffer."""
         return self.device is not None and self.managed == "gt4py"
 
     @property
     def memory(self) -> str:
-        """The device of the one buffer there is."""
+        """The device of the only buffer."""
         if self.device is None:
             return "cpu"
         return "cuda_managed" if self.managed == "cuda" else self.device
 
 
 def placement(parameters: Parameters, data: Any = None, device_data: Any = None) -> Placement:
-    """Return where the buffers belong.
+    """Return where to place the buffers.
 
     Raises
     ------
     LayoutError
-        `managed`, `device` or `defaults` is none of those there are.
+        `managed`, `device` or `defaults` is not an allowed value.
     """
     unknown = set(parameters) - Parameters.__annotations__.keys()
     if unknown:
@@ -78,7 +78,7 @@ def placement(parameters: Parameters, data: Any = None, device_data: Any = None)
 
 
 def labels_of(parameters: Parameters) -> dict[str, Any]:
-    """Return what the functions of `dlfield` are told of the buffer."""
+    """Return the keywords for the allocation functions of `dlfield`."""
     names = ("dims", "halo", "layout", "aligned_index", "alignment_size")
     found = {name: parameters.get(name) for name in names}
     return {"backend": parameters.get("defaults"), **found}
@@ -97,7 +97,7 @@ def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
                 "memory, and as_storage takes memory of either kind"
             )
         return _gpu(device)
-    # "C" and "F" are orders, as NumPy has them, and not for any device.
+    # "C" and "F" are NumPy's orders, and imply no device.
     if defaults is not None and defaults not in ("C", "F"):
         return _gpu(presets[defaults].device)
     for buffer in (device_data, data):
@@ -108,7 +108,7 @@ def _device(parameters: Parameters, data: Any, device_data: Any) -> str | None:
 
 
 def _device_of(buffer: Any) -> str | None:
-    """Return the device that has memory of a buffer, None if only the host has."""
+    """Return the device of a buffer, None if only the host has its memory."""
     if buffer is None:
         return None
     if isinstance(buffer, SoftwareManagedGPUStorage):
@@ -126,18 +126,18 @@ def _gpu(device: Device) -> str | None:
 
 
 def _managed_of(data: Any, device_data: Any) -> Literal["gt4py", "cuda"] | None:
-    """Return how the storage that the data is from was synchronized."""
+    """Return the `managed` of the storage that the data comes from."""
     if data is not None and device_data is not None:
         return "gt4py"
     source = data if device_data is None else device_data
     if isinstance(source, CUDAManagedGPUStorage):
         return "cuda"
-    # A tensor on a device is one such storage.
+    # Any tensor in device memory is a `GPUStorage`.
     return None if isinstance(source, GPUStorage) else "gt4py"
 
 
 def is_on_device(buffer: Any) -> bool:
-    """Return whether all that a buffer has is on a device."""
+    """Return whether a buffer is in device memory only."""
     if isinstance(buffer, SoftwareManagedGPUStorage):
         return False
     try:

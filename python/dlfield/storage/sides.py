@@ -1,4 +1,4 @@
-"""Two buffers with the same values, one of which may be out of date: what brings them together again."""
+"""Host/device pairs: two buffers with the same values, one of which may be out of date, and their synchronization."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Sides"]
 
 
 class Sides:
-    """A buffer of the host and one of a device, and the state that all views of them share."""
+    """A host buffer, a device buffer, and the state that all views of the pair share."""
 
     __slots__ = ("__weakref__", "_device", "_host", "_state")
 
@@ -22,40 +22,40 @@ class Sides:
 
     @classmethod
     def whole(cls, host: Tensor, device: Tensor, sync_state: SyncState) -> Self:
-        """Return the storage on a pair of buffers, which `sync_state` takes over or has already."""
+        """Return the pair of two buffers, which `sync_state` adopts or already has."""
         sync_state.adopt(host, device)
         return cls(host, device, sync_state)
 
     @property
     def sync_state(self) -> SyncState:
-        """Which buffer is modified; the same object in all views."""
+        """Which buffer was modified last; the same object in all views."""
         return self._state
 
     @property
     def device(self) -> Device:
-        """The device that has a buffer, as `cuda:0`."""
+        """The device of the device buffer, as `cuda:0`."""
         return self._device.device
 
     def host_to_device(self, *, force: bool = False) -> None:
-        """Copy all of the host buffer to the device if it was modified, or with `force`.
+        """Copy the whole host buffer to the device if it was modified, or with `force`.
 
-        Where the device was modified, nothing is done without `force`.
+        If the device buffer was modified, nothing is done without `force`.
         """
         self._state.host_to_device(force=force)
 
     def device_to_host(self, *, force: bool = False) -> None:
-        """Copy all of the device buffer to the host if it was modified, or with `force`.
+        """Copy the whole device buffer to the host if it was modified, or with `force`.
 
-        Where the host was modified, nothing is done without `force`.
+        If the host buffer was modified, nothing is done without `force`.
         """
         self._state.device_to_host(force=force)
 
     def set_host_modified(self) -> None:
-        """Mark the host buffer as modified: it is copied before the device's is used."""
+        """Mark the host buffer as modified: it is copied before the device buffer is used."""
         self._state.state = SyncState.SYNC_HOST_DIRTY
 
     def set_device_modified(self) -> None:
-        """Mark the device buffer as modified: it is copied before the host's is used."""
+        """Mark the device buffer as modified: it is copied before the host buffer is used."""
         self._state.state = SyncState.SYNC_DEVICE_DIRTY
 
     def set_synchronized(self) -> None:
@@ -63,16 +63,16 @@ class Sides:
         self._state.state = SyncState.SYNC_CLEAN
 
     def synchronize(self) -> None:
-        """Copy the buffer that was modified to the other side."""
+        """Copy the buffer that was modified to the other one."""
         with self._state.lock:
             self.host_to_device()
             self.device_to_host()
 
     def _side(self, device: str | None, access: Literal["", "r", "rw"]) -> Tensor:
-        """Return the buffer that can be used from a device, None for the host's: what the readers of arrays ask for.
+        """Return the buffer that `device` can use, None for the host; dlfield's import functions call this.
 
-        To be read it is brought up to date; to be written, it counts as modified as well. For a device that can use
-        neither, it is one that can be copied from, which is up to date.
+        Access "r" synchronizes the buffer; "rw" also marks it as modified; "" does neither. For a device that can use
+        neither buffer, return one that is up to date, to copy from.
         """
         with self._state.lock:
             on_device = self._is_of_device(device)
@@ -85,7 +85,7 @@ class Sides:
             return self._device if on_device else self._host
 
     def _is_of_device(self, device: str | None) -> bool | None:
-        """Return whether the device buffer is the one that can be used from a device; None if neither can."""
+        """Return True if `device` can use the device buffer, False if the host buffer, None if neither."""
         if device in (None, "cpu", str(self._host.device)):
             return False
         own = self.device
@@ -94,13 +94,13 @@ class Sides:
         return None
 
     def _up_to_date(self) -> tuple[Tensor, bool]:
-        """Return a buffer that is up to date, and whether it is the device's: that if both are."""
+        """Return a buffer that is up to date, and whether it is the device buffer, which is chosen if both are."""
         with self._state.lock:
             on_host = self._state.state == SyncState.SYNC_HOST_DIRTY
             return (self._host, False) if on_host else (self._device, True)
 
     def _covers(self, key: Any) -> bool:
-        """Return whether an index selects all of both buffers, so that nothing of them is left to bring up to date."""
+        """Return whether a write to `key` needs no synchronization first: all is up to date, or all is overwritten."""
         if self._state.state == SyncState.SYNC_CLEAN:
             return True
         found = self._host[key]

@@ -1,4 +1,4 @@
-"""Which side of a host/device pair holds the values: shared by all storages on the pair."""
+"""The synchronization state of a host/device pair, shared by all views of the pair."""
 
 import operator
 import threading
@@ -12,8 +12,8 @@ __all__ = ["SyncState"]
 class SyncState:
     """Which buffer of a `SoftwareManagedGPUStorage` was modified last.
 
-    All views of a pair of buffers have the same `SyncState`. It keeps the whole pair, so that a view, too, synchronizes
-    all that the state speaks of.
+    All views of a host/device pair share one `SyncState`. It keeps the whole pair alive, so that a view synchronizes
+    the whole pair too.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class SyncState:
     Raises
     ------
     ExchangeError
-        Another `state`.
+        `state` has another value.
 
     Example
     -------
@@ -41,8 +41,8 @@ class SyncState:
     __slots__ = ("_pair", "_state", "lock")
 
     def __init__(self, state: int = SYNC_CLEAN) -> None:
-        # Held by whoever copies between the sides or writes to one, until the state says so. Who waits for it lets
-        # other threads run, as do copies.
+        # Held while copying between the buffers or writing to one, until the state is updated. Waiting for it releases
+        # the GIL, as copies do.
         self.lock = threading.RLock()
         self._pair: tuple[Tensor, Tensor] | None = None
         self.state = state
@@ -68,12 +68,12 @@ class SyncState:
         return f"SyncState({('SYNC_CLEAN', 'SYNC_HOST_DIRTY', 'SYNC_DEVICE_DIRTY')[self._state]})"
 
     def adopt(self, host: Tensor, device: Tensor) -> None:
-        """Take a pair over, or check that it is part of the one that the state speaks of.
+        """Adopt a pair, or check that it is part of the pair adopted before.
 
         Raises
         ------
         ExchangeError
-            The state is another pair's.
+            The state belongs to another pair.
         """
         with self.lock:
             if self._pair is None:
@@ -88,17 +88,17 @@ class SyncState:
             )
 
     def pair(self) -> tuple[Tensor, Tensor]:
-        """Return the whole buffers, host and device."""
+        """Return the whole host buffer and the whole device buffer."""
         if self._pair is None:
             raise Error("sync_state: it has no buffers yet")
         return self._pair
 
     def is_whole(self, part: Tensor) -> bool:
-        """Return whether a view of one of the buffers is all of it."""
+        """Return whether a view of one of the buffers covers all of it."""
         return part.size == self.pair()[0].size
 
     def host_to_device(self, *, force: bool) -> None:
-        """Copy from the host where it was modified."""
+        """Copy to the device if the host buffer was modified, or with `force`."""
         with self.lock:
             if force or self._state == self.SYNC_HOST_DIRTY:
                 host, device = self.pair()
@@ -106,7 +106,7 @@ class SyncState:
                 self._state = self.SYNC_CLEAN
 
     def device_to_host(self, *, force: bool) -> None:
-        """Copy from the device where it was modified."""
+        """Copy to the host if the device buffer was modified, or with `force`."""
         with self.lock:
             if force or self._state == self.SYNC_DEVICE_DIRTY:
                 host, device = self.pair()
@@ -115,7 +115,7 @@ class SyncState:
 
 
 def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
-    """Return shape, first index and steps as counted in `whole`; None where it is no part of it."""
+    """Return shape, first index, steps and directions of `part` in indices of `whole`; None if it is no part of it."""
     if part.dtype != whole.dtype:
         return None
     if part.size == 0:
@@ -128,7 +128,7 @@ def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
     steps = [_counted(abs(stride), whole) for _, stride in ways]
     if corners[0] is None or None in corners or None in steps:
         return None
-    # Where `whole` runs backwards, so do its indices.
+    # Along a negative stride of `whole`, indices count down from the last one.
     backwards = [stride < 0 for stride in whole.strides]
     first = [size - 1 - at if back else at for at, size, back in zip(corners[0], whole.shape, backwards, strict=True)]
     turned = [
@@ -139,7 +139,7 @@ def _place(part: Tensor, whole: Tensor) -> tuple[Any, ...] | None:
 
 
 def _counted(distance: int, whole: Tensor) -> tuple[int, ...] | None:
-    """Return a distance in bytes as one in elements along each dimension; None where it leads out of the memory."""
+    """Return a distance in bytes as elements along each dimension; None if it leads to no element of the memory."""
     counts = [0] * whole.ndim
     for axis in sorted(range(whole.ndim), key=lambda axis: -abs(whole.strides[axis])):
         if whole.shape[axis] > 1:

@@ -1,4 +1,4 @@
-"""Whether given buffers are what the parameters say, and fit each other."""
+"""Checks that given buffers match the parameters, and each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_pair", "check_shape", "checked"]
 
 
 def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
-    """Raise an error where a buffer has not the shape that the caller says; None is any."""
+    """Raise an error if a buffer does not have the caller's shape; None allows any."""
     if shape is None:
         return
     try:
@@ -26,16 +26,16 @@ def check_shape(name: str, found: tuple[int, ...], shape: Any) -> None:
 
 
 def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Parameters) -> Tensor:
-    """Return a buffer that says the alignment which it has; raise an error where it is not what the parameters say."""
+    """Return the buffer with its alignment recorded; raise an error if it does not match the parameters."""
     check_shape(name, buffer.shape, shape)
     if dtype is not None:
-        # Only an allocation knows the names of all types, and those of other libraries.
+        # Only an allocation knows the names of all dtypes, and the dtypes of other libraries.
         wanted = _native.empty((), dtype, device="cpu")
         if wanted.ndim > 0 or wanted.dtype != buffer.dtype:
             raise DTypeError(f"dtype: found {dtype}, but {name} has {buffer.dtype}; storage() copies and casts")
     defaults, layout = parameters.get("defaults"), parameters.get("layout")
     if defaults is not None or layout is not None:
-        # An allocation of nothing has the layout that is meant.
+        # An empty allocation has the layout that the parameters mean.
         like = _native.empty(
             (0,) * buffer.ndim, buffer.dtype, backend=defaults, dims=buffer.dims, layout=layout, device="cpu"
         )
@@ -48,7 +48,7 @@ def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Param
 
 
 def check_pair(host: Tensor, device: Tensor) -> None:
-    """Raise an error where two buffers can't be sides of one storage."""
+    """Raise an error if two buffers can't form a host/device pair."""
     if host.shape != device.shape:
         raise LayoutError(f"device_data: its shape {device.shape} must be that of data, {host.shape}")
     if host.dtype != device.dtype:
@@ -62,7 +62,7 @@ def check_pair(host: Tensor, device: Tensor) -> None:
 
 
 def _is_laid_out(buffer: Tensor, layout: tuple[int, ...]) -> bool:
-    """Return whether the strides decrease as a layout says; a size of one has any stride."""
+    """Return whether the strides decrease as `layout` says; a dimension of size one may have any stride."""
     order = sorted(range(buffer.ndim), key=lambda axis: layout[axis])
     strides = [abs(buffer.strides[axis]) for axis in order if buffer.shape[axis] > 1]
     return buffer.size == 0 or all(one >= two for one, two in pairwise(strides))
@@ -85,7 +85,7 @@ def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
     place = tuple(lower for lower, _ in buffer.halo) if index is None else _index(index, buffer.shape)
     if alignment is None:
         return buffer
-    # An allocation of nothing takes only what is right.
+    # An empty allocation accepts only a valid alignment.
     like = _native.empty((0,) * buffer.ndim, buffer.dtype, alignment_size=alignment, device="cpu")
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
     if address % like.alignment_size and buffer.size:
@@ -95,5 +95,5 @@ def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
         )
     if (buffer.alignment_size, buffer.aligned_index) == (like.alignment_size, place):
         return buffer
-    # That rows are padded is more than was looked at.
+    # "none", because the alignment of the other rows was not checked.
     return _native._with_metadata(buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place)))

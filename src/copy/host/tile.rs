@@ -174,6 +174,7 @@ mod x86 {
 #[cfg(target_arch = "aarch64")]
 pub(super) use arm::{Eight, Four};
 
+// Compiled, but never run: there was no such machine.
 #[cfg(target_arch = "aarch64")]
 mod arm {
     use std::arch::aarch64::*;

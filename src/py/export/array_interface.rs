@@ -33,6 +33,8 @@ pub(super) fn dictionary<'py>(
     name: &'static str,
     descriptor: &Descriptor,
 ) -> PyResult<Bound<'py, PyDict>> {
+    // For a void type NumPy would take plain bytes and stop looking; without this interface it calls `__array__`, which has
+    // the right dtype.
     let typestr = typestr::encode(descriptor.dtype())
         .ok_or_else(|| absent(name, &format!("it has no type string for {}", descriptor.dtype())))?;
     let dict = PyDict::new(py);

@@ -24,7 +24,8 @@ use crate::tensor::{Element, Owner, Tensor};
 /// An array to read, of which a copy is taken if its elements are of another type or in another order: an [`In`] otherwise.
 ///
 /// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions has to be
-/// the one wanted, and the host has to reach the memory.
+/// the one wanted, and the host has to reach the memory. An array that is copied is borrowed only meanwhile, so it may be an
+/// [`Out`](super::Out) of the same call if that comes later, not if it comes first.
 ///
 /// # Example
 /// ```

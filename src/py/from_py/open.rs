@@ -49,7 +49,7 @@ pub(super) fn open<'py>(
 }
 
 /// As [`open`], for a capsule that nobody has taken; `None` for any other. It can be taken only once, so that is done last,
-/// when there is nothing left to refuse.
+/// when there is nothing left to refuse. Capsules of earlier arguments are gone then: PyO3 extracts one after the other.
 #[cold]
 fn open_capsule<'py>(
     object: &Bound<'py, PyAny>,

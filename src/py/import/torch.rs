@@ -278,7 +278,8 @@ fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bo
 }
 
 /// Whether PyTorch may have conjugated or negated a tensor like this lazily. What it negates so are the imaginary parts of
-/// complex numbers, which lie two steps apart, wherever views of them go.
+/// complex numbers, which lie two steps apart, wherever views of them go. Only `torch.as_strided` on such a view, and the
+/// private `torch._neg_view`, make others. Asking every tensor (`is_neg`) would double the time of its import.
 fn may_be_lazy(descriptor: &Descriptor) -> bool {
     match descriptor.dtype().code() {
         DLDataTypeCode::COMPLEX => true,

@@ -125,7 +125,8 @@ impl HasFreelist for PyBound {
 
 #[pymethods]
 impl PyBound {
-    /// What is bound may hold this object; its own clearing breaks the cycle.
+    /// What is bound may hold this object; its own clearing breaks the cycle. A cycle through an owner is not seen: hooks that
+    /// are methods of an object, kept by the owner of its memory.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.signature)?;
         self.given().try_for_each(|(_, field)| field.traverse(&visit))

@@ -14,6 +14,8 @@ use crate::memory::cuda::{Stream, check, enter, raw};
 /// The driver takes no rows that are further apart.
 const FURTHEST: usize = (1 << 31) - 1;
 
+// The next three are estimates: nothing was measured on hardware.
+
 /// Rows so short are better moved by a kernel, if there are more than a few.
 const SHORT: usize = 64;
 

@@ -65,6 +65,7 @@ fn look() -> Result<Driver, String> {
     Ok(Driver { contexts, numbers_streams: version >= NUMBERS_STREAMS })
 }
 
+// An error code that is newer than cudarc's bindings would be no value of `CUresult`; cudarc leaves that open.
 fn called(function: &str, result: CUresult) -> Result<(), String> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{function}: {}", words(result))) }
 }

@@ -86,6 +86,7 @@ impl Queue {
             _ if self.has_lost_handle() => State::Gone,
             Ok(true) => State::Capturing,
             Ok(false) => State::Working,
+            // CUDA does not document what a driver answers for a destroyed handle: this relies on an error.
             Err(_) => State::Gone,
         }
     }
