@@ -1,11 +1,11 @@
-//! Where memory lives: DLPack's device types under the names this library uses.
+//! Devices of memory: DLPack's device types, with this crate's names.
 
 use std::fmt;
 use std::str::FromStr;
 
 use dlpark::ffi::{DLDevice, DLDeviceType};
 
-/// DLPack's code of each kind of device, and its name here.
+/// DLPack's code of each kind of device, and this crate's name for it.
 const KINDS: &[(DLDeviceType, &str)] = &[
     (DLDeviceType::CPU, "cpu"),
     (DLDeviceType::CUDA, "cuda"),
@@ -25,7 +25,7 @@ const KINDS: &[(DLDeviceType, &str)] = &[
     (DLDeviceType::TRN, "trn"),
 ];
 
-/// A device: its kind and its number.
+/// A device: its kind and its id.
 ///
 /// # Example
 /// ```
@@ -40,20 +40,20 @@ pub struct Device {
     id: i32,
 }
 
-/// What is wrong with a device.
+/// An invalid or unavailable device or stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// A device name nobody knows.
+    /// An unknown device name.
     #[error(
         "device: {got:?} is not a device; allowed are 'cpu', 'cuda:N', 'cuda_host', 'cuda_managed', \
          'gpu' (which is cuda:0) and the names of DLPack's other devices with ':N'"
     )]
     UnknownName {
-        /// What was given.
+        /// The name given.
         got: String,
     },
-    /// A DLPack device type outside the header.
+    /// A DLPack device outside the header.
     #[error(
         "device: DLPack device ({code}, {id}) is not a device; allowed are the device types of DLPack 1.3 with an id of 0 or more, 0 for memory of the host"
     )]
@@ -63,7 +63,7 @@ pub enum DeviceError {
         /// `DLDevice.device_id`.
         id: i64,
     },
-    /// Memory of a device this build cannot allocate.
+    /// A device on which this build cannot allocate.
     #[error(
         "device: cannot allocate on {device}: dlfield has no support for it; allowed are 'cpu', 'cuda:N', 'cuda_host' and 'cuda_managed'"
     )]
@@ -71,60 +71,60 @@ pub enum DeviceError {
         /// The device asked for.
         device: Device,
     },
-    /// Memory of a device this build cannot look after.
+    /// A device whose memory this build cannot own.
     #[error(
         "device: the memory is on {device}, and dlfield can own memory of the host and of CUDA only; describe() it, or copy it to the host first"
     )]
     NotOwned {
-        /// Where the memory is.
+        /// Device of the memory.
         device: Device,
     },
-    /// Memory on one device, wanted on another.
+    /// Memory on a device other than the one wanted.
     #[error("device: the memory is on {found}, wanted on {wanted}; copy it there: from_dlpack(obj, device='{wanted}')")]
     Mismatch {
-        /// Where the memory is.
+        /// Device of the memory.
         found: Device,
-        /// Where it was wanted.
+        /// The device wanted.
         wanted: Device,
     },
-    /// An address of which CUDA's driver does not know, said to be a device's.
+    /// An address that CUDA's driver does not know, wanted on a CUDA device.
     #[error(
         "device: the memory at {address:#x} is wanted on {wanted}, and CUDA's driver knows of none there; allowed is memory \
          that CUDA allocated"
     )]
     NotOfCuda {
-        /// Where the memory is said to be.
+        /// The address.
         address: usize,
         /// The device asked for.
         wanted: Device,
     },
-    /// CUDA was asked for where there is none.
+    /// A CUDA device that cannot be used.
     #[error("device: {device} cannot be used: {why}")]
     NoCuda {
         /// The device asked for.
         device: Device,
-        /// What was looked for and not found.
+        /// What is missing.
         why: String,
     },
-    /// A function of CUDA's driver failed.
+    /// A failed function of CUDA's driver.
     #[error("device: {function} on {device} failed: {words} ({code})")]
     Driver {
-        /// Where.
+        /// The device.
         device: Device,
         /// The driver's function.
         function: &'static str,
         /// `CUresult`.
         code: u32,
-        /// The driver's words for it.
+        /// The driver's message.
         words: String,
     },
-    /// A number that is no stream.
+    /// A number that is not a stream.
     #[error(
         "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of streams \
          that are alive"
     )]
     Stream {
-        /// What was given.
+        /// The number given.
         got: String,
     },
     /// A stream of another device.
@@ -132,12 +132,12 @@ pub enum DeviceError {
     StreamElsewhere {
         /// The handle.
         stream: u64,
-        /// The device the work is for.
+        /// The device of the work.
         device: Device,
-        /// The number of the device the stream belongs to.
+        /// The id of the stream's device.
         found: i32,
     },
-    /// A stream of a context that only its maker knows.
+    /// A stream whose context is not the device's primary one.
     #[error(
         "stream: its context is not the primary one of {device}; allowed are streams of that: make it by `CudaContext::new`"
     )]
@@ -145,24 +145,24 @@ pub enum DeviceError {
         /// The device.
         device: Device,
     },
-    /// Waiting for a stream that does not work.
+    /// A stream that nothing can wait for, as it is under graph capture.
     #[error("stream: the work of stream {stream} of {device} is being recorded as a graph, so nothing can wait for it")]
     Capturing {
-        /// Where.
+        /// The device.
         device: Device,
         /// The handle.
         stream: u64,
     },
-    /// The host was asked to read memory it cannot reach.
+    /// Memory that the host cannot read.
     #[error("device: the memory is on {found}; the host can read cpu, cuda_host and cuda_managed only")]
     NotHostReadable {
-        /// Where the memory is.
+        /// Device of the memory.
         found: Device,
     },
 }
 
 impl DeviceError {
-    /// 0 where a stream is wanted.
+    /// Returns the error for 0 as a stream.
     pub(crate) fn stream_0() -> DeviceError {
         DeviceError::Stream { got: "0, which may mean either default stream,".to_owned() }
     }
@@ -172,7 +172,7 @@ impl Device {
     /// Ordinary host memory, DLPack's `(1, 0)`.
     pub const CPU: Device = Device { kind: DLDeviceType::CPU, id: 0 };
 
-    /// The CUDA device with number `id`.
+    /// Returns the CUDA device with this id.
     ///
     /// # Example
     /// ```
@@ -185,10 +185,10 @@ impl Device {
     /// Pinned host memory, DLPack's `(3, 0)`.
     pub const CUDA_HOST: Device = Device { kind: DLDeviceType::CUDAHOST, id: 0 };
 
-    /// Memory that the host and all CUDA devices can reach, DLPack's `(13, 0)`.
+    /// Managed memory, which the host and all CUDA devices can access, DLPack's `(13, 0)`.
     pub const CUDA_MANAGED: Device = Device { kind: DLDeviceType::CUDAMANAGED, id: 0 };
 
-    /// The ROCm device with number `id`.
+    /// Returns the ROCm device with this id.
     ///
     /// # Example
     /// ```
@@ -198,10 +198,10 @@ impl Device {
         Device { kind: DLDeviceType::ROCM, id: id as i32 }
     }
 
-    /// Reads DLPack's pair of device type and id.
+    /// Converts DLPack's pair of device type and id to a device.
     ///
     /// # Errors
-    /// [`DeviceError::UnknownCode`] for a type outside the DLPack header or a negative id.
+    /// [`DeviceError::UnknownCode`] unless the type is in the DLPack header and the id is 0 or more.
     ///
     /// # Example
     /// ```
@@ -219,11 +219,11 @@ impl Device {
             return Err(DeviceError::UnknownCode { code: device.device_type.0.into(), id: device.device_id.into() });
         }
         let device = Device { kind: device.device_type, id: device.device_id };
-        // The header fixes the id of these to 0, and producers disagree on what else to put there.
+        // The header fixes the id of these to 0, but producers use different values.
         Ok(if device.is_numbered() { device } else { Device { id: 0, ..device } })
     }
 
-    /// The device as DLPack writes it.
+    /// Converts the device to DLPack's pair.
     ///
     /// # Example
     /// ```
@@ -233,7 +233,7 @@ impl Device {
         DLDevice { device_type: self.kind, device_id: self.id }
     }
 
-    /// The kind's name: `"cpu"`, `"cuda"`, `"cuda_host"`, …
+    /// Returns the name of the kind: `"cpu"`, `"cuda"`, `"cuda_host"`, …
     ///
     /// # Example
     /// ```
@@ -243,7 +243,7 @@ impl Device {
         KINDS.iter().find(|(kind, _)| *kind == self.kind).map_or("unknown", |(_, name)| name)
     }
 
-    /// The number among devices of its kind; 0 where there is only one.
+    /// Returns the id among devices of this kind; 0 for kinds with one device only.
     ///
     /// # Example
     /// ```
@@ -253,7 +253,7 @@ impl Device {
         self.id
     }
 
-    /// Whether host code may read the memory.
+    /// Returns whether host code can read the memory.
     ///
     /// # Example
     /// ```
@@ -268,35 +268,35 @@ impl Device {
         )
     }
 
-    /// Whether it is a CUDA device, whose memory the host cannot reach.
+    /// Returns whether this is a CUDA device, whose memory the host cannot access.
     pub(crate) fn is_cuda(self) -> bool {
         self.kind == DLDeviceType::CUDA
     }
 
-    /// Whether CUDA's driver knows the memory.
+    /// Returns whether CUDA's driver manages the memory.
     pub(crate) fn is_of_cuda(self) -> bool {
         self.is_cuda() || self == Device::CUDA_HOST || self == Device::CUDA_MANAGED
     }
 
-    /// Whether memory there can be owned: the host reads it, or CUDA's driver looks after it.
+    /// Returns whether memory there can be owned: the host can read it, or CUDA's driver manages it.
     #[cfg(feature = "python")]
     pub(crate) fn is_ownable(self) -> bool {
         self.is_host_readable() || self.is_of_cuda()
     }
 
-    /// The number of the CUDA device whose driver context looks after the memory; the first for that of all devices.
+    /// Returns the id of the CUDA device whose context manages the memory; 0 for memory that all devices share.
     pub(crate) fn cuda_ordinal(self) -> i32 {
         if self.is_cuda() { self.id } else { 0 }
     }
 
-    /// Whether an address may mean the same memory on both.
+    /// Returns whether equal addresses on both devices may mean the same memory.
     pub(crate) fn shares_addresses(self, other: Device) -> bool {
-        // CUDA gives the host and all devices one range of addresses, and the same memory goes under several names.
+        // CUDA gives the host and all devices one address range, and the same memory may be named as several devices.
         let of_one_range = |device: Device| device.is_host_readable() || device.is_cuda();
         self == other || of_one_range(self) && of_one_range(other)
     }
 
-    /// Whether several devices of this kind are told apart by a number.
+    /// Returns whether devices of this kind have different ids.
     fn is_numbered(self) -> bool {
         !self.is_host_readable()
     }
@@ -311,7 +311,7 @@ impl fmt::Display for Device {
 impl FromStr for Device {
     type Err = DeviceError;
 
-    /// Reads `"cpu"`, `"cuda:1"`, `"gpu"`, …; a missing number is 0.
+    /// Parses `"cpu"`, `"cuda:1"`, `"gpu"`, …; a missing id is 0.
     fn from_str(text: &str) -> Result<Device, DeviceError> {
         let unknown = || DeviceError::UnknownName { got: text.to_owned() };
         let (name, number) = match text.split_once(':') {

@@ -1,12 +1,12 @@
-//! Labels of the dimensions, in index order.
+//! Dims: the labels of a field's dimensions, in index order.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// The label of one dimension.
 ///
-/// `I`, `J`, `K` are the axes of the grid; decimal numbers are data dimensions (the components of a
-/// vector at a grid point); anything else is the user's own.
+/// `I`, `J`, `K` are the axes of the grid; decimal numbers are data dimensions (the components of a vector at a grid point);
+/// anything else is a user label.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Dim {
     /// First horizontal axis.
@@ -15,23 +15,23 @@ pub enum Dim {
     J,
     /// Vertical axis.
     K,
-    /// Data dimension with this number, written `"0"`, `"1"`, ….
+    /// The data dimension with this number, written `"0"`, `"1"`, ….
     Data(u32),
-    /// A user's label.
+    /// A user label.
     Label(Arc<str>),
 }
 
-/// What is wrong with labels.
+/// An error in dims.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DimsError {
-    /// A label of length zero.
+    /// An empty label.
     #[error("dims: label {axis} is empty; allowed is 'I', 'J', 'K', a decimal number or any other non-empty string")]
     Empty {
         /// Position of the label.
         axis: usize,
     },
-    /// The same label twice.
+    /// A label that occurs twice.
     #[error("dims: label {label:?} stands at {first} and at {second}; allowed is each label once")]
     Duplicate {
         /// The label.
@@ -41,7 +41,7 @@ pub enum DimsError {
         /// Second position.
         second: usize,
     },
-    /// More or fewer labels than dimensions.
+    /// A number of labels other than the number of dimensions.
     #[error("dims: {got} labels for {ndim} dimensions; allowed is one label for each dimension")]
     Length {
         /// Labels given.
@@ -49,23 +49,23 @@ pub enum DimsError {
         /// Dimensions of the field.
         ndim: usize,
     },
-    /// Other labels, or another number of them, than a stencil wants.
+    /// Labels, or a number of labels, other than a stencil wants.
     #[error("dims: {found}; wanted are {wanted}, in any order")]
     Unlike {
-        /// The labels or the number of dimensions.
+        /// The labels or the number of dimensions found.
         found: String,
         /// The labels wanted.
         wanted: String,
     },
-    /// A label that the field to become has not.
+    /// A label that the target field does not have.
     #[error("dims: {label:?} is not among {allowed}; allowed are fields without other dimensions")]
     NotAmong {
         /// The label.
         label: String,
-        /// The labels of the field to become.
+        /// The labels of the target field.
         allowed: String,
     },
-    /// Axes that are no permutation of the dimensions.
+    /// Axes that are not a permutation of the dimensions.
     #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
     Axes {
         /// The axes given.
@@ -73,18 +73,18 @@ pub enum DimsError {
         /// Number of dimensions.
         ndim: usize,
     },
-    /// A label that the tensor has not got.
+    /// A label that the tensor does not have.
     #[error("axes: {label:?} is not a dimension; allowed are {allowed}")]
     Unknown {
         /// The label asked for.
         label: String,
-        /// The labels there are.
+        /// The labels of the tensor.
         allowed: String,
     },
 }
 
 impl Dim {
-    /// Reads one label; `None` for the empty string.
+    /// Parses one label; `None` for the empty string.
     ///
     /// # Example
     /// ```
@@ -116,7 +116,7 @@ impl fmt::Display for Dim {
     }
 }
 
-/// The labels of all dimensions of a field, each different.
+/// The labels of all dimensions of a field, all different.
 ///
 /// # Example
 /// ```
@@ -127,7 +127,7 @@ impl fmt::Display for Dim {
 #[derive(Clone, Debug)]
 pub struct Dims(Repr);
 
-/// The standard labels need no memory of their own, so that a field without stated labels stays cheap.
+/// The standard labels need no allocation, so fields without explicit dims stay cheap.
 #[derive(Clone, Debug)]
 enum Repr {
     Standard(usize),
@@ -135,7 +135,7 @@ enum Repr {
 }
 
 impl Dims {
-    /// The labels of a field whose dimensions nobody named: I, J, K, "0", "1", ….
+    /// Returns the default dims of a field: I, J, K, "0", "1", ….
     ///
     /// # Example
     /// ```
@@ -145,10 +145,10 @@ impl Dims {
         Dims(Repr::Standard(ndim))
     }
 
-    /// Takes labels as they are.
+    /// Builds dims from labels.
     ///
     /// # Errors
-    /// [`DimsError::Duplicate`] if a label stands twice.
+    /// [`DimsError::Duplicate`] unless all labels are different.
     ///
     /// # Example
     /// ```
@@ -165,10 +165,10 @@ impl Dims {
         Ok(Dims(Repr::Named(labels.into())))
     }
 
-    /// Reads labels from strings.
+    /// Parses dims from strings.
     ///
     /// # Errors
-    /// [`DimsError::Empty`] for an empty string, [`DimsError::Duplicate`] for a repeated one.
+    /// [`DimsError::Empty`] for an empty string, [`DimsError::Duplicate`] unless all labels are different.
     ///
     /// # Example
     /// ```
@@ -184,7 +184,7 @@ impl Dims {
         Dims::new(labels.collect::<Result<_, _>>()?)
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     ///
     /// # Example
     /// ```
@@ -197,7 +197,7 @@ impl Dims {
         }
     }
 
-    /// Whether there are no dimensions.
+    /// Returns whether there are no dimensions.
     ///
     /// # Example
     /// ```
@@ -207,7 +207,7 @@ impl Dims {
         self.len() == 0
     }
 
-    /// The labels in index order.
+    /// Iterates over the labels, in index order.
     ///
     /// # Example
     /// ```
@@ -230,7 +230,7 @@ impl Dims {
         }
     }
 
-    /// Where a label stands, if it does.
+    /// Returns the axis with this label, if there is one.
     ///
     /// # Example
     /// ```
@@ -243,7 +243,7 @@ impl Dims {
         self.iter().position(|dim| dim == wanted)
     }
 
-    /// The labels of the given axes, in the order given: what a view's dimensions are called.
+    /// Returns the labels of the given axes, in the order given: the dims of a view.
     ///
     /// # Example
     /// ```
@@ -258,7 +258,7 @@ impl Dims {
         Dims(Repr::Named(axes.iter().map(|axis| self.get(*axis)).collect()))
     }
 
-    /// The labels followed by `count` data dimensions, numbered from the first number not in use.
+    /// Appends `count` data dimensions, numbered from the first number not in use.
     ///
     /// # Example
     /// ```
@@ -268,13 +268,13 @@ impl Dims {
         let used: Vec<Dim> = self.iter().collect();
         let number = |dim: &Dim| if let Dim::Data(number) = dim { Some(number.saturating_add(1)) } else { None };
         let first = used.iter().filter_map(number).max().unwrap_or(0);
-        // Behind the last number there is is the first again.
+        // After the last number there is, starts at the first one again.
         let numbers = (first..=u32::MAX).chain(0..first).map(Dim::Data);
         let added = numbers.filter(|dim| !used.contains(dim)).take(count);
         Dims(Repr::Named(used.iter().cloned().chain(added).collect()))
     }
 
-    /// The axes in the order in which GT4Py sees a field: I, J, K, then data dimensions by number; users' labels last.
+    /// Returns the axes in GT4Py's order: I, J, K, then data dimensions by number; user labels last.
     ///
     /// Source: `_extract_array_infos` of GT4Py 1.1, which sorts a field's dimensions before it runs a stencil.
     ///
@@ -298,7 +298,7 @@ impl Dims {
     /// Checks that there is one label per dimension.
     ///
     /// # Errors
-    /// [`DimsError::Length`] otherwise.
+    /// [`DimsError::Length`] unless the number of labels is `ndim`.
     ///
     /// # Example
     /// ```

@@ -1,4 +1,4 @@
-//! Element types: the DLPack code and width, and the names the array libraries use for them.
+//! Element types: DLPack code and width, and the names that array libraries use.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use dlpark::ffi::{DLDataType, DLDataTypeCode};
 
 use crate::device::Device;
 
-/// An element type that can be shared without a copy: one row of the table of types below.
+/// An element type that can be shared without a copy: one row of the table below.
 ///
 /// Types narrower than a byte (`int4`, `float4_e2m1fn`, …) are stored one element per byte, as
 /// `ml_dtypes` does; DLPack calls that *padded*.
@@ -74,11 +74,11 @@ table! {
     U4 = 31, UINT, 4, "uint4";
 }
 
-/// What is wrong with an element type.
+/// An invalid or unsupported element type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DTypeError {
-    /// A DLPack type that no row of the table describes.
+    /// A DLPack type outside the table.
     #[error(
         "dtype: DLPack code {code} with {bits} bits and {lanes} lanes is not supported; allowed are the scalar types \
          (lanes = 1) of bool, int, uint, float, bfloat, complex, float8, float6 and float4"
@@ -91,7 +91,7 @@ pub enum DTypeError {
         /// `DLDataType.lanes`.
         lanes: u16,
     },
-    /// Elements that would have to be converted by a device.
+    /// Elements that a device would have to convert.
     #[error(
         "dtype: {from} cannot become {to} on {device}: the host converts; allowed is the same element type: copy to 'cpu' \
          first, or convert where the elements come from"
@@ -99,32 +99,32 @@ pub enum DTypeError {
     CastOnDevice {
         /// The element type.
         from: &'static str,
-        /// The one wanted.
+        /// The element type wanted.
         to: &'static str,
-        /// Where both are.
+        /// The device of both.
         device: Device,
     },
-    /// Elements of another type than a stencil wants.
+    /// An element type other than a stencil wants.
     #[error("dtype: {found}; wanted is {wanted}")]
     Unlike {
         /// The element type.
         found: &'static str,
-        /// The one wanted.
+        /// The element type wanted.
         wanted: &'static str,
     },
-    /// Bytes that are no bools.
+    /// A byte that is not a valid bool.
     #[error("dtype: bool with the byte {got}; allowed are 0 and 1: view the array as uint8, or pass array != 0")]
     NotBool {
         /// The byte.
         got: u8,
     },
-    /// Elements that share bytes: an element has no address of its own.
+    /// Elements packed into shared bytes, so that they have no address of their own.
     #[error("dtype: {name} elements packed into shared bytes have no address each; allowed is one element per byte")]
     Packed {
         /// The element type.
         name: &'static str,
     },
-    /// Elements whose bytes are in the other order.
+    /// Elements in non-native byte order.
     #[error(
         "{field}: {got:?} is not in native byte order; allowed is the machine's own: convert with \
          .astype(dtype.newbyteorder('='))"
@@ -132,55 +132,55 @@ pub enum DTypeError {
     ForeignOrder {
         /// The argument or field.
         field: &'static str,
-        /// What was found there.
+        /// The value found there.
         got: String,
     },
-    /// Elements that are no numbers, or of a width that is nobody else's.
+    /// Elements that are not numbers, or whose width no other library has.
     #[error("{field}: {got:?} {why}; {fix}")]
     NotShareable {
         /// The argument or field.
         field: &'static str,
-        /// What was found there.
+        /// The value found there.
         got: String,
-        /// What it means.
+        /// What the value means.
         why: &'static str,
         /// What is allowed, and what to do.
         fix: &'static str,
     },
-    /// A description of elements that cannot be read.
+    /// A description of elements that cannot be parsed.
     #[error("{field}: {got:?}; allowed is {allowed}")]
     Unreadable {
         /// The argument or field.
         field: &'static str,
-        /// What was found there.
+        /// The value found there.
         got: String,
         /// What is allowed.
         allowed: &'static str,
     },
-    /// A description of elements and a number of bytes that contradict each other.
+    /// A description of elements that contradicts the element size.
     #[error("{field}: {got:?} with elements of {itemsize} bytes; allowed is {allowed}")]
     ItemSize {
         /// The argument or field.
         field: &'static str,
-        /// What was found there.
+        /// The value found there.
         got: String,
-        /// Bytes of one element, by another field.
+        /// Bytes of one element, from another field.
         itemsize: i64,
         /// The sizes that fit, in words.
         allowed: String,
     },
-    /// Elements that do not become elements of another type.
+    /// Element types without an allowed cast.
     #[error(
         "dtype: {from} does not become {to}; allowed are casts by the rule \"same_kind\": to the same kind of number, or \
          to a later one of bool, uint, int, float, complex"
     )]
     Cast {
-        /// The element type there is.
+        /// The element type of the source.
         from: &'static str,
-        /// The element type that is wanted.
+        /// The element type wanted.
         to: &'static str,
     },
-    /// A fill element of another size than the dtype's.
+    /// A fill element whose size differs from the dtype's.
     #[error("fill_value: {got} bytes given, dtype {name} takes {wanted}")]
     ElementSize {
         /// The element type.
@@ -193,11 +193,11 @@ pub enum DTypeError {
 }
 
 impl DType {
-    /// How many element types there are.
+    /// The number of element types.
     #[cfg(feature = "python")]
     pub(crate) const COUNT: usize = TABLE.len();
 
-    /// All element types, in the order of the table.
+    /// Iterates over all element types, in the order of the table.
     ///
     /// # Example
     /// ```
@@ -212,7 +212,7 @@ impl DType {
         &TABLE[usize::from(self.0)]
     }
 
-    /// Position in the table, from 0: a dense key for lookup tables.
+    /// Returns the position in the table, from 0: a dense key for lookup tables.
     ///
     /// # Example
     /// ```
@@ -223,7 +223,7 @@ impl DType {
         usize::from(self.0)
     }
 
-    /// Finds a type by the name NumPy and `ml_dtypes` give it.
+    /// Finds a type by its name in NumPy and `ml_dtypes`.
     ///
     /// # Example
     /// ```
@@ -235,7 +235,7 @@ impl DType {
         DType::all().find(|dtype| dtype.name() == name)
     }
 
-    /// The name NumPy and `ml_dtypes` give the type, e.g. `"float64"`.
+    /// Returns the type's name in NumPy and `ml_dtypes`, for example `"float64"`.
     ///
     /// # Example
     /// ```
@@ -245,7 +245,7 @@ impl DType {
         self.row().name
     }
 
-    /// The DLPack type code, e.g. `DLDataTypeCode::FLOAT`.
+    /// Returns the DLPack type code, for example `DLDataTypeCode::FLOAT`.
     ///
     /// # Example
     /// ```
@@ -257,7 +257,7 @@ impl DType {
         self.row().code
     }
 
-    /// Width of one element's value in bits; below 8 for padded sub-byte types.
+    /// Returns the width of one element's value in bits; below 8 for padded sub-byte types.
     ///
     /// # Example
     /// ```
@@ -267,7 +267,7 @@ impl DType {
         self.row().bits
     }
 
-    /// Bytes from one element to the next in compact storage: a power of two from 1 to 16.
+    /// Returns the bytes from one element to the next in compact storage: a power of two from 1 to 16.
     ///
     /// # Example
     /// ```
@@ -278,7 +278,7 @@ impl DType {
         usize::from(self.bits().div_ceil(8))
     }
 
-    /// Whether the value is narrower than the byte it is stored in.
+    /// Returns whether the value is narrower than the byte that stores it.
     ///
     /// # Example
     /// ```
@@ -289,10 +289,10 @@ impl DType {
         self.bits() < 8
     }
 
-    /// Reads a DLPack type.
+    /// Converts a DLPack type.
     ///
     /// # Errors
-    /// [`DTypeError::UnknownDlpack`] for codes, widths and lanes outside the table.
+    /// [`DTypeError::UnknownDlpack`] unless code and width are in the table and there is 1 lane.
     ///
     /// # Example
     /// ```
@@ -300,7 +300,7 @@ impl DType {
     /// assert_eq!(DType::from_dlpack(DType::BF16.to_dlpack()), Ok(DType::BF16));
     /// ```
     pub fn from_dlpack(dtype: DLDataType) -> Result<DType, DTypeError> {
-        // Those that nearly everything has, without a walk through the table.
+        // The two most frequent types, without a search of the table.
         let found = match (dtype.code, dtype.bits) {
             (DLDataTypeCode::FLOAT, 64) => Some(DType::F64),
             (DLDataTypeCode::FLOAT, 32) => Some(DType::F32),
@@ -313,7 +313,7 @@ impl DType {
         })
     }
 
-    /// The type as DLPack writes it, with one lane.
+    /// Converts the type to DLPack's, with one lane.
     ///
     /// # Example
     /// ```

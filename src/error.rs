@@ -1,4 +1,5 @@
-//! The aggregate of the modules' own errors, and the error of a field in a call, which wraps any of them.
+//! The crate's [`Error`], which wraps the errors of all modules, and [`SignatureError`], which wraps any of them with a field's
+//! name.
 
 use crate::device::DeviceError;
 use crate::dims::DimsError;
@@ -9,89 +10,89 @@ use crate::preset::PresetError;
 use crate::protocol::ExchangeError;
 use crate::tensor::IndexError;
 
-/// Everything that can go wrong, each case with the values that tell what to do about it.
+/// Every error of this crate; each case holds the values that explain it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A shape, layout or alignment.
+    /// An invalid shape, layout or alignment.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// A preset.
+    /// An invalid or unknown preset.
     #[error(transparent)]
     Preset(#[from] PresetError),
-    /// An element type.
+    /// An invalid or unsupported element type.
     #[error(transparent)]
     DType(#[from] DTypeError),
-    /// Labels.
+    /// Invalid dims.
     #[error(transparent)]
     Dims(#[from] DimsError),
-    /// A device.
+    /// An invalid or unavailable device.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Something another library handed over, or asked for.
+    /// An invalid import from another library, or an invalid export request.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// An index or a list of axes.
+    /// An invalid index or list of axes.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The arguments of a stencil.
+    /// Invalid arguments of a stencil.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// Memory that cannot be had.
+    /// A failed allocation.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
 }
 
-/// A result with this crate's [`Error`].
+/// A result whose error is this crate's [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What is wrong with the arguments of a stencil, by the field's name.
+/// An invalid argument of a stencil, with the field's name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// A field that the signature has not got.
+    /// A field that the signature does not have.
     #[error("field {field:?}: unexpected; allowed are {allowed}")]
     Unknown {
         /// The name given.
         field: Box<str>,
-        /// The names there are.
+        /// The names of the signature.
         allowed: String,
     },
-    /// A field that was not given and is not optional.
+    /// A field that is not optional was not passed.
     #[error("field {field:?}: missing; a field may be left out if its FieldSpec says optional")]
     Missing {
         /// The name of the field.
         field: Box<str>,
     },
-    /// A name that stands twice.
+    /// A name that occurs twice.
     #[error("field {field:?}: named twice; allowed is each name once")]
     Twice {
         /// The name.
         field: Box<str>,
     },
-    /// Something about one field.
+    /// An error in one field.
     #[error("field {field:?}: {source}")]
     Field {
         /// The name of the field.
         field: Box<str>,
-        /// What is wrong with it.
+        /// The error.
         source: Box<Error>,
     },
-    /// A written field that shares memory with another one.
+    /// A written field that shares memory with another field.
     #[error(
         "field {field:?}: it is written, and shares memory with field {other:?}; allowed are fields that do not touch \
          each other: pass a copy of one"
     )]
     Overlap {
-        /// The field that is written.
+        /// The written field.
         field: Box<str>,
-        /// The other one.
+        /// The other field.
         other: Box<str>,
     },
 }
 
 impl SignatureError {
-    /// An error about one field.
+    /// Returns an error about one field.
     pub(crate) fn of(field: &str, source: impl Into<Error>) -> SignatureError {
         SignatureError::Field { field: field.into(), source: Box::new(source.into()) }
     }

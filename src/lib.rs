@@ -1,18 +1,18 @@
-//! Fields with the layout a stencil needs, shared without a copy with every array library.
+//! Fields with the memory layout that a stencil needs, shared with every array library without a copy.
 //!
-//! Three flows, and every module has its place on one of them; with Python in the process there is a fourth:
+//! Every module belongs to one of these flows; the feature `python` adds the fourth:
 //!
 //! ```text
-//! in:     object -> py/read -> protocol -> Descriptor (+ Owner) -> Tensor or view -> py/export -> object
+//! in:     object -> py/import -> protocol -> Descriptor (+ Owner) -> Tensor or view -> py/export -> object
 //! alloc:  Spec -> layout -> memory -> Tensor
-//! call:   arguments -> py/read -> signature -> Bound -> kernel
-//! rust:   arguments -> py/extract -> ndarray views -> a Rust function -> Tensor -> py/give -> object
+//! call:   arguments -> py/import -> signature -> Bound -> kernel
+//! rust:   arguments -> py/from_py -> ndarray views -> a Rust function -> Tensor -> py/into_py -> object
 //! ```
 //!
 //! # Tour
 //!
-//! A [`Spec`] says what field is wanted, a [`Preset`] supplies what a stencil backend wants, and [`Tensor`] holds the
-//! outcome together with its labels and its owner:
+//! A [`Spec`] describes the field to allocate, a [`Preset`] supplies the defaults of a stencil backend, and a [`Tensor`] holds
+//! the allocated field with its metadata and its owner:
 //!
 //! ```
 //! use dlfield::{DType, Preset, Spec, Tensor};
@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! Its [`Descriptor`] is address, device, element type, shape, strides and labels, checked once: having one is the proof that
-//! they fit together. Views are other descriptors with the same [`Owner`], and carry their labels along:
+//! Its [`Descriptor`] holds address, device, element type, shape, strides and metadata. The constructor checks them, so every
+//! descriptor is valid. Views are other descriptors with the same [`Owner`], and keep their metadata:
 //!
 //! ```
 //! use dlfield::{DType, Index, Spec, Tensor};
@@ -43,11 +43,10 @@
 //! # }
 //! ```
 //!
-//! Other libraries get the same memory as a DLPack struct of either ABI, and theirs becomes a tensor:
-//! [`Tensor::to_versioned`], [`Tensor::to_legacy`], [`Tensor::from_managed`]. The structs are those of the crate [`dlpark`].
+//! [`Tensor::to_versioned`] and [`Tensor::to_legacy`] export the same memory as a DLPack struct of either ABI, and
+//! [`Tensor::from_managed`] imports one. The structs are those of the crate [`dlpark`].
 //!
-//! With the feature `ndarray`, arrays and vectors become tensors without a copy, and tensors are viewed as arrays of any
-//! strides:
+//! With the feature `ndarray`, arrays and vectors become tensors without a copy, and tensors have array views with any strides:
 //!
 #![cfg_attr(feature = "ndarray", doc = "```")]
 #![cfg_attr(not(feature = "ndarray"), doc = "```ignore")]
@@ -64,9 +63,9 @@
 //! # }
 //! ```
 //!
-//! With the feature `python`, functions of a PyO3 crate take any Python array and return tensors: the module `python`, and the
-//! example `examples/rust_extension`, whose README is a tutorial. A [`Signature`] says what a stencil wants of its arguments,
-//! labels and all.
+//! With the feature `python`, functions of a PyO3 crate take any Python array and return tensors: see the module `python` and
+//! the example `examples/rust_extension`, whose README is a tutorial. A [`Signature`] declares the arguments of a stencil, dims
+//! included.
 //!
 //! # Features
 //!
@@ -74,10 +73,10 @@
 //! |---|---|---|
 //! | none | everything else on this page | |
 //! | `ndarray` | [`Tensor`] from and to arrays and vectors, views | `ndarray`, `num-complex` |
-//! | `cuda` | memory of CUDA devices, [`cuda`]; without it every device is missing | `cudarc` |
+//! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc` |
 //! | `python` | the module `python`, and the Python module `dlfield._native` | `pyo3`, `numpy`, the feature `ndarray` |
 //!
-//! Without the feature `python` nothing here knows Python.
+//! Without the feature `python` nothing in this crate depends on Python.
 
 pub mod arithmetic;
 pub mod descriptor;

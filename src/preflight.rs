@@ -1,7 +1,7 @@
-//! Whether a framework can work on a field's memory as it is: what each of them asks for, in one place.
+//! Decides whether a framework can use a field's memory without a copy: the requirements of all frameworks, in one place.
 //!
-//! Only the description is looked at, never the data. What cannot be known from here, whether the installed version of
-//! a framework has an element type at all, the caller finds out by trying and passes as [`Support`].
+//! Only the descriptor is read, never the elements. Callers find out whether the installed version of a framework has an
+//! element type by trying, and pass the result as [`Support`].
 
 use std::fmt;
 
@@ -9,35 +9,35 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::layout::is_compact;
 
-/// XLA on the CPU takes memory as it is only from this boundary on, in bytes; below it, it copies without a word.
+/// XLA on the CPU shares memory only at multiples of this many bytes; elsewhere it copies silently.
 const JAX_ALIGNMENT: u64 = 64;
 
 const TAKE_A_COPY: &str = "pass copy=None for a copy";
 const USE_PRESET: &str = "pass copy=None for a copy, or allocate with backend='jax'";
 
-/// A framework whose arrays a field may become.
+/// A framework whose array a field may become.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
     /// `numpy.ndarray`, on memory that the host can read.
     NumPy,
-    /// `torch.Tensor`, on memory of the host or of CUDA that may be written, without negative strides.
+    /// `torch.Tensor`, on writable memory of the host or of CUDA, without negative strides.
     Torch,
-    /// `jax.Array`, on compact memory, that of the host from a 64-byte boundary on; never written to.
+    /// `jax.Array`, on compact memory, on the host at multiples of 64 bytes; never written to.
     Jax,
-    /// `cupy.ndarray`, on CUDA memory that may be written.
+    /// `cupy.ndarray`, on writable CUDA memory.
     CuPy,
 }
 
 impl Target {
-    /// Every framework.
+    /// All frameworks.
     pub const ALL: [Target; 4] = [Target::NumPy, Target::Torch, Target::Jax, Target::CuPy];
 
-    /// The framework with this [`Target::name`].
+    /// Returns the framework with this [`Target::name`].
     pub fn from_name(name: &str) -> Option<Target> {
         Target::ALL.into_iter().find(|target| target.name() == name)
     }
 
-    /// The name of its Python module.
+    /// Returns the name of its Python module.
     pub fn name(self) -> &'static str {
         match self {
             Target::NumPy => "numpy",
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// Its name in a sentence.
+    /// Returns its name for use in sentences.
     fn title(self) -> &'static str {
         match self {
             Target::NumPy => "NumPy",
@@ -58,30 +58,30 @@ impl Target {
     }
 }
 
-/// What the installed version of a framework does with an element type.
+/// How the installed version of a framework supports an element type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Support {
-    /// It works on memory of this type.
+    /// It shares memory of this type.
     Shares,
-    /// It has the type, but keeps it in memory of its own.
+    /// It has the type, but copies the memory.
     Copies,
-    /// It has no such type.
+    /// It does not have the type.
     Lacks,
 }
 
-/// What will happen to the memory.
+/// The outcome for the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Verdict {
-    /// The framework works on the same memory.
+    /// The framework shares the memory.
     ZeroCopy,
     /// The framework gets a copy.
     Copy,
-    /// There is no such array.
+    /// The framework cannot have such an array.
     Impossible,
 }
 
 impl Verdict {
-    /// `"zero-copy"`, `"copy"` or `"impossible"`.
+    /// Returns `"zero-copy"`, `"copy"` or `"impossible"`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::ZeroCopy => "zero-copy",
@@ -97,7 +97,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A verdict, why, and what to do about it; both empty for zero-copy.
+/// A verdict with its reason and a fix; both are empty for zero-copy.
 ///
 /// # Example
 /// ```
@@ -115,11 +115,11 @@ impl fmt::Display for Verdict {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Preflight {
-    /// What will happen to the memory.
+    /// The outcome for the memory.
     pub verdict: Verdict,
     /// What was found and what is allowed.
     pub reason: String,
-    /// What to do about it.
+    /// What the user can do about it.
     pub fix: String,
 }
 
@@ -135,9 +135,9 @@ impl fmt::Display for Preflight {
     }
 }
 
-/// Judges a field for `target`; with `write` the array has to be one that may be written.
+/// Decides whether `target` can use a field's memory; with `write` the array must be writable.
 ///
-/// `support` is what the installed version of the framework does with the field's element type.
+/// `support` is how the installed version of the framework supports the field's element type.
 ///
 /// # Example
 /// ```
@@ -175,7 +175,7 @@ pub fn preflight(field: &Descriptor, target: Target, write: bool, support: Suppo
 }
 
 impl Preflight {
-    /// Judges an array of the framework's own: it is handed on as it is.
+    /// Decides for an array of the framework itself, which is passed on unchanged.
     pub fn own(target: Target, readonly: bool, write: bool) -> Preflight {
         if let Some(never) = unwritable(target, write) {
             return never;
@@ -187,18 +187,19 @@ impl Preflight {
         Preflight::zero_copy()
     }
 
-    /// What cannot be described, with the error's message, `"what was found; what is allowed"`.
+    /// Returns the preflight of an object that cannot be described, from the error's message `"what was found; what is
+    /// allowed"`.
     pub fn refused(message: &str) -> Preflight {
         let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
         Preflight::impossible(reason, fix)
     }
 
-    /// What hands over a copy instead of its memory, whatever the framework.
+    /// Returns the preflight of an object that exports a copy instead of its memory, for any framework.
     pub fn exported_copy(write: bool) -> Preflight {
         Preflight::copy("obj exports a copy, not its own memory", "pass copy=None to take that copy", write)
     }
 
-    /// Whether the framework works on the same memory.
+    /// Returns whether the framework shares the memory.
     pub fn is_zero_copy(&self) -> bool {
         self.verdict == Verdict::ZeroCopy
     }
@@ -220,7 +221,7 @@ impl Preflight {
     }
 }
 
-/// The verdict on writing to arrays that are immutable.
+/// Returns the verdict if arrays of `target` are immutable and `write` is set.
 fn unwritable(target: Target, write: bool) -> Option<Preflight> {
     let fix = "write through NumPy or PyTorch: as_numpy, as_torch";
     (write && target == Target::Jax).then(|| Preflight::impossible("JAX arrays are never written to", fix))
@@ -228,8 +229,8 @@ fn unwritable(target: Target, write: bool) -> Option<Preflight> {
 
 type Obstacle = Option<(String, &'static str)>;
 
-/// Memory that no array of the framework can be made from. Whether the installed PyTorch or JAX has the CUDA device, the
-/// caller finds out.
+/// Returns why the framework cannot make an array of memory on this device. Callers check whether the installed PyTorch or JAX
+/// has the CUDA device.
 fn unreachable(device: Device, target: Target) -> Obstacle {
     let fix = "copy it to the host: from_dlpack(obj, device='cpu')";
     let (reason, fix) = match target {
@@ -253,7 +254,7 @@ fn is_cuda(device: Device) -> bool {
     matches!(device.kind(), "cuda" | "cuda_managed")
 }
 
-/// Whether PyTorch can use the memory, if it has the element type: [`preflight`] without the reasons.
+/// Returns whether PyTorch can share the memory, if it has the element type: [`preflight`] without the reasons.
 #[cfg(feature = "python")]
 pub(crate) fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
@@ -281,7 +282,7 @@ fn jax_obstacle(field: &Descriptor) -> Obstacle {
         return Some((format!("JAX takes compact strides only, found {found} bytes for shape {shape}"), USE_PRESET));
     }
     if is_cuda(field.device()) && field.is_readonly() {
-        // On the host NumPy can say so.
+        // On the host, a read-only NumPy array passes this on.
         return Some(("the memory is read-only, which nothing can tell JAX of a GPU's memory".to_owned(), TAKE_A_COPY));
     }
     if field.alignment() < JAX_ALIGNMENT && field.device().is_host_readable() {
@@ -311,7 +312,7 @@ fn byte_strides(field: &Descriptor) -> String {
     tuple(field.byte_strides())
 }
 
-/// Numbers as Python writes a tuple of them.
+/// Formats numbers as a Python tuple.
 fn tuple(numbers: impl Iterator<Item = i64>) -> String {
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     format!("({}{})", numbers.join(", "), if numbers.len() == 1 { "," } else { "" })

@@ -1,4 +1,4 @@
-//! Presets: alignment, layout rule and device of a stencil backend or framework, under one name.
+//! Presets: alignment, layout rule and device of a stencil backend or framework, by name.
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
@@ -8,21 +8,21 @@ use crate::device::Device;
 /// How a preset orders the strides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutRule {
-    /// Last index contiguous, whatever the dimensions mean.
+    /// Last index contiguous, whatever the labels.
     C,
-    /// First index contiguous, whatever the dimensions mean.
+    /// First index contiguous, whatever the labels.
     F,
-    /// By meaning: the ranks of I, J and K among each other; 0 is the largest stride. Data dimensions get the
-    /// largest strides of all, "0" first; users' labels come between those and the grid.
+    /// By label: the ranks of I, J and K among each other; 0 is the largest stride. Data dimensions get the largest strides of
+    /// all, "0" first; user labels come between those and the grid.
     Grid([u8; 3]),
 }
 
-/// What a preset aligns.
+/// The part of an allocation that a preset aligns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alignment {
-    /// The aligned index, and every row at it, to this many elements.
+    /// The aligned index, and every row at that index, to this many elements.
     Elements(u32),
-    /// The start of the memory, to this many bytes, with compact rows: what array frameworks ask for.
+    /// The start of the memory, to this many bytes, with compact rows, as array frameworks need.
     Base(u32),
 }
 
@@ -42,37 +42,37 @@ pub struct Preset {
     layout: LayoutRule,
 }
 
-/// What is wrong with a preset.
+/// An invalid or unknown preset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PresetError {
-    /// A name nobody registered.
+    /// A name that is not registered.
     #[error("backend: no preset {name:?}; allowed are {allowed}, or register it with register_preset")]
     Unknown {
         /// The name asked for.
         name: String,
-        /// All names there are.
+        /// All registered names.
         allowed: String,
     },
-    /// A name that is taken.
+    /// A name that is in use.
     #[error("name: a preset {name:?} exists already; allowed is a new non-empty name")]
     Taken {
         /// The name.
         name: String,
     },
-    /// The empty name.
+    /// An empty name.
     #[error("name: the preset's name is empty; allowed is a new non-empty name")]
     EmptyName,
-    /// Ranks that are no permutation of 0, 1, 2.
+    /// Ranks that are not a permutation of 0, 1, 2.
     #[error("layout: {got:?} are not ranks of I, J, K; allowed is a permutation of (0, 1, 2), 'C' or 'F'")]
     Ranks {
-        /// What was given.
+        /// The ranks given.
         got: Vec<i64>,
     },
-    /// An alignment of no elements.
+    /// An alignment of 0.
     #[error("alignment: {got} elements; allowed is 1 or more, below 2**31")]
     Alignment {
-        /// What was given.
+        /// The alignment given.
         got: i64,
     },
 }
@@ -94,7 +94,7 @@ const fn by_index(name: &'static str, layout: LayoutRule) -> Preset {
     Preset { name: Cow::Borrowed(name), device: Device::CPU, alignment: Alignment::Elements(1), layout }
 }
 
-/// The presets that always exist: the table of the specification, after `gt4py.storage`'s layout registry.
+/// The built-in presets: the table of the specification, after `gt4py.storage`'s layout registry.
 static BUILT_IN: [Preset; 18] = [
     grid("numpy", Device::CPU, 1, [0, 1, 2]),
     grid("debug", Device::CPU, 1, [0, 1, 2]),
@@ -119,10 +119,10 @@ static BUILT_IN: [Preset; 18] = [
 static REGISTERED: RwLock<Vec<Preset>> = RwLock::new(Vec::new());
 
 impl Preset {
-    /// A preset for [`Preset::register`]: alignment in elements, layout rule and device under a name.
+    /// Builds a preset for [`Preset::register`] from name, device, alignment and layout rule.
     ///
     /// # Errors
-    /// [`PresetError`] for an empty name, an alignment of 0 or ranks that are no permutation.
+    /// [`PresetError`] for an empty name, an alignment of 0, or ranks that are not a permutation of 0, 1, 2.
     ///
     /// # Example
     /// ```
@@ -149,7 +149,7 @@ impl Preset {
     /// Finds a preset by its name.
     ///
     /// # Errors
-    /// [`PresetError::Unknown`], with the names there are.
+    /// [`PresetError::Unknown`], with all registered names.
     ///
     /// # Example
     /// ```
@@ -168,7 +168,7 @@ impl Preset {
         })
     }
 
-    /// All presets: the built-in ones in the order of the specification, then the registered ones.
+    /// Returns all presets: the built-in ones in the order of the specification, then the registered ones.
     ///
     /// # Example
     /// ```
@@ -180,10 +180,10 @@ impl Preset {
         BUILT_IN.iter().chain(registered.iter()).cloned().collect()
     }
 
-    /// Adds a preset for the rest of the process, so that [`Preset::find`] knows it.
+    /// Registers a preset until the process ends, so that [`Preset::find`] finds it.
     ///
     /// # Errors
-    /// [`PresetError::Taken`] if the name is in use: a preset never changes under those who use it.
+    /// [`PresetError::Taken`] if the name is in use: a preset never changes once it is registered.
     ///
     /// # Example
     /// ```
@@ -202,7 +202,7 @@ impl Preset {
         Ok(())
     }
 
-    /// The name that `backend=` takes.
+    /// Returns the name, as `backend=` takes it.
     ///
     /// # Example
     /// ```
@@ -212,7 +212,7 @@ impl Preset {
         &self.name
     }
 
-    /// Where the memory is allocated.
+    /// Returns the device of the allocation.
     ///
     /// # Example
     /// ```
@@ -223,7 +223,7 @@ impl Preset {
         self.device
     }
 
-    /// What is aligned, and to how much.
+    /// Returns what is aligned, and to how much.
     ///
     /// # Example
     /// ```
@@ -234,7 +234,7 @@ impl Preset {
         self.alignment
     }
 
-    /// How strides are ordered.
+    /// Returns how strides are ordered.
     ///
     /// # Example
     /// ```

@@ -1,18 +1,19 @@
-//! Whether the domains of operands meet.
+//! Checks that the domains of operands match.
 
 use smallvec::SmallVec;
 
 use crate::layout::{Ghosts, LayoutError};
 use crate::tensor::Tensor;
 
-/// Checks that fields which state halos state the same ones in the dimensions that they share.
+/// Checks that all fields with a halo have the same halo and origin along the dimensions that they share.
 ///
-/// Elements go together by index, so a point of the domain would meet a ghost point, or another point of the domain.
-/// Dimensions of one point, which are repeated, don't count, nor do fields that state no halo, or have what a slice left of
-/// one ([`crate::Descriptor::halo_is_cut`]): who slices says which points go together.
+/// Arithmetic pairs elements by index: with different halos, a point of the domain would be paired with a halo point or with
+/// another point of the domain. Dimensions of extent 1 are repeated and not compared. Fields without a halo are not compared,
+/// nor fields whose halo a slice has cut ([`crate::Descriptor::halo_is_cut`]): the code that slices decides which
+/// points are paired.
 ///
 /// # Errors
-/// [`LayoutError::Halos`] naming the dimension and the two fields, by their position.
+/// [`LayoutError::Halos`] naming the dimension and the two fields by their position; allowed are equal halos and origins.
 ///
 /// # Example
 /// ```
@@ -26,7 +27,7 @@ pub fn check_halos(fields: &[&Tensor]) -> Result<(), LayoutError> {
     check_named_halos(fields, |place| format!("operand {place}"))
 }
 
-/// As [`check_halos`], of operands that are called otherwise in a message.
+/// As [`check_halos`], with `name` for the operands' names in the error.
 #[inline]
 pub(crate) fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> Result<(), LayoutError> {
     let mut stating = SmallVec::<[(usize, &Tensor); 4]>::new();
@@ -45,14 +46,14 @@ pub(crate) fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> Stri
     Ok(())
 }
 
-/// A label that both fields have, and along which they have different halos or origins.
+/// Returns a label that both fields have and along which their halos or origins differ.
 fn differing_label(one: &Tensor, two: &Tensor) -> Option<String> {
     let (dims, halo, origin) = (one.dims(), one.halo(), one.origin());
     let (other_halo, other_origin) = (two.halo(), two.origin());
     for (other, label) in two.dims().iter().enumerate() {
         let Some(axis) = dims.iter().position(|known| known == label) else { continue };
         let (extent, other_extent) = (one.descriptor().shape()[axis], two.descriptor().shape()[other]);
-        // Other sizes are an error of their own, or repeated.
+        // Different extents are repeated, or are an error of their own.
         if extent != other_extent || extent == 1 {
             continue;
         }

@@ -1,8 +1,8 @@
-//! Operations on labelled fields: what labels, sizes, layout and alignment the result has.
+//! Operations on labelled fields: computes dims, shape, layout and alignment of the result.
 //!
-//! The elements are computed by array libraries; nothing here touches memory. A [`Labelled`] is what counts of an operand,
-//! [`Labelled::broadcast`] joins those of all operands, and [`Labelled::spec`] says what to allocate for the result. Views
-//! that bring the operands together are made by [`Tensor::broadcast_to`].
+//! Array libraries compute the elements; nothing here touches memory. A [`Labelled`] holds dims and shape of an operand,
+//! [`Labelled::broadcast`] joins those of all operands, and [`Labelled::spec`] returns what to allocate for the result.
+//! [`Tensor::broadcast_to`] makes the matching views of the operands.
 
 mod halos;
 mod order;
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::layout::{Extents, LayoutError, MAX_NDIM};
 use crate::tensor::Tensor;
 
-/// Labels and sizes: of an operand, or of a result.
+/// Dims and shape of an operand or of a result.
 ///
 /// # Example
 /// ```
@@ -35,15 +35,15 @@ use crate::tensor::Tensor;
 pub struct Labelled {
     dims: Dims,
     shape: Extents,
-    /// Axes that a reduction has left with one point, which stands for all there were.
+    /// Axes that a reduction has kept with extent 1.
     collapsed: SmallVec<[usize; 6]>,
 }
 
 impl Labelled {
-    /// Labels with a size each.
+    /// Combines dims with a shape, one extent per label.
     ///
     /// # Errors
-    /// [`DimsError::Length`] if there are not as many of both.
+    /// [`DimsError::Length`] unless there is one label per extent.
     ///
     /// # Example
     /// ```
@@ -56,7 +56,7 @@ impl Labelled {
         Ok(Labelled { dims, shape: Extents::from_slice(shape), collapsed: SmallVec::new() })
     }
 
-    /// Those of a field.
+    /// Returns dims and shape of a field.
     ///
     /// # Example
     /// ```
@@ -70,7 +70,7 @@ impl Labelled {
         Labelled { dims: tensor.dims(), shape, collapsed: SmallVec::new() }
     }
 
-    /// The labels, in index order.
+    /// Returns the dims, in index order.
     ///
     /// # Example
     /// ```
@@ -82,7 +82,7 @@ impl Labelled {
         &self.dims
     }
 
-    /// The sizes, in the same order.
+    /// Returns the extents, in index order.
     ///
     /// # Example
     /// ```
@@ -94,10 +94,10 @@ impl Labelled {
         &self.shape
     }
 
-    /// What a reduction over the axes leaves: their labels with a size of 1 if they are kept, else the others.
+    /// Returns dims and shape after a reduction over `axes`: with `keep` their extents become 1, else they are removed.
     ///
     /// # Errors
-    /// [`DimsError::Axes`] if an axis is none.
+    /// [`DimsError::Axes`] unless every axis is below the number of dimensions.
     ///
     /// # Example
     /// ```
@@ -122,13 +122,14 @@ impl Labelled {
         Ok(Labelled { dims: self.dims.select(&left), shape, collapsed: SmallVec::new() })
     }
 
-    /// The labels of all operands, each with its one size.
+    /// Joins the dims of all operands, with one extent per label.
     ///
-    /// The first operand's that has dimensions come in its order. Each further label stands where the order I, J, K, users' labels, "0", "1", …
-    /// has it: before the first one that comes after it there. Sizes are equal, or 1, which is repeated.
+    /// The dims of the first operand that has dimensions keep their order. Each further label is inserted by the order I, J, K,
+    /// user labels, "0", "1", …: before the first label that comes later in that order. An extent of 1 is repeated.
     ///
     /// # Errors
-    /// [`LayoutError::Operands`] naming the label, the two operands and their sizes; [`LayoutError::TooManyDims`].
+    /// [`LayoutError::Operands`] naming the label, the two operands and their extents, which must be equal or 1;
+    /// [`LayoutError::TooManyDims`] for more than [`MAX_NDIM`] labels.
     ///
     /// # Example
     /// ```
@@ -151,24 +152,24 @@ impl Labelled {
         if others.iter().all(|other| other.shape == first.shape && other.dims == first.dims) {
             return Ok(plain(first));
         }
-        // One without dimensions has no order to go by.
+        // An operand without dimensions has no order.
         let first = operands.iter().find(|operand| !operand.dims.is_empty()).unwrap_or(first);
         let mut joined = Joined::new();
         for (number, operand) in operands.iter().enumerate() {
             joined.add(number, operand)?;
         }
-        // The standard labels are cheaper than a list of the same.
+        // The first operand's dims may be the standard ones, which need no list.
         let same = joined.labels.len() == first.shape.len();
         let dims = if same { first.dims.clone() } else { joined.dims() };
         Ok(Labelled { dims, shape: joined.shape, collapsed: SmallVec::new() })
     }
 }
 
-/// Labels that are being joined.
+/// The dims of the operands added so far.
 struct Joined {
     labels: SmallVec<[Dim; 6]>,
     shape: Extents,
-    /// The operand that each size is from.
+    /// The operand that each extent comes from.
     from: SmallVec<[usize; 6]>,
 }
 
@@ -212,12 +213,12 @@ impl Joined {
     }
 
     fn dims(&self) -> Dims {
-        // No label stands twice in any operand, nor is one inserted twice.
+        // Each operand's labels are unique, and only new ones are inserted.
         Dims::new(self.labels.to_vec()).unwrap_or_else(|_| Dims::standard(self.labels.len()))
     }
 }
 
-/// Where a label goes that an operand adds.
+/// The sort key of a label that is inserted.
 fn rank(label: &Dim) -> (u8, u32) {
     match label {
         Dim::I => (0, 0),

@@ -1,4 +1,4 @@
-//! The order of the result's strides.
+//! The stride order of the result.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,8 @@ use crate::tensor::Tensor;
 
 type Axes = SmallVec<[usize; 6]>;
 
-/// The layout of a result: that of the first input, with the dimensions that it lacks where further inputs have them.
+/// Returns the layout of a result: that of the first input that has dimensions; further inputs place the dimensions that it
+/// lacks.
 pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
     let ndim = result.shape().len();
     let Some((first, others)) = with_dims(inputs).split_first() else { return Layout::c_order(ndim) };
@@ -22,7 +23,7 @@ pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
         if others.iter().any(|order| relate(&mut placed, order)) {
             continue;
         }
-        // Related to nothing that is placed.
+        // No input has this axis next to one that is placed.
         let Some(axis) = (0..ndim).find(|axis| !placed.contains(axis)) else { break };
         let behind = placed.iter().position(|other| *other > axis).unwrap_or(placed.len());
         placed.insert(if in_c_order { behind } else { 0 }, axis);
@@ -35,13 +36,13 @@ pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
     Layout::new(&ranks, ndim).unwrap_or_else(|_| Layout::c_order(ndim))
 }
 
-/// The inputs from the first one on that has dimensions: one without has no layout to go by.
+/// Returns the inputs from the first one that has dimensions; an input without dimensions has no layout.
 pub(super) fn with_dims<'a, 'b>(inputs: &'a [&'b Tensor]) -> &'a [&'b Tensor] {
     let first = inputs.iter().position(|input| input.descriptor().ndim() > 0);
     &inputs[first.unwrap_or(0)..]
 }
 
-/// The axes of the result that an input has, by decreasing stride.
+/// Returns the result's axes that an input has, by decreasing stride of that input.
 fn by_stride(result: &Labelled, input: &Tensor) -> Axes {
     let dims = input.dims();
     let labels: SmallVec<[_; 6]> = dims.iter().collect();
@@ -49,8 +50,8 @@ fn by_stride(result: &Labelled, input: &Tensor) -> Axes {
     input.layout().axes().into_iter().filter_map(place).collect()
 }
 
-/// Places the first axis of an input's order that is not placed and has a neighbour that is: after the nearest one before it,
-/// else before the nearest one after it.
+/// Places the first axis of an input's stride order that is not placed yet and has a placed neighbour: after the nearest placed
+/// axis before it, else before the nearest one after it. Returns whether there was one.
 fn relate(placed: &mut Axes, order: &[usize]) -> bool {
     let position = |placed: &Axes, axis: &usize| placed.iter().position(|other| other == axis);
     for (at, axis) in order.iter().enumerate() {

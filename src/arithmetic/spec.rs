@@ -1,4 +1,4 @@
-//! What to allocate for a result.
+//! The allocation of a result.
 
 use smallvec::SmallVec;
 
@@ -9,18 +9,18 @@ use crate::layout::{Extents, Halo, LayoutError, Padding, Spec, lcm};
 use crate::tensor::Tensor;
 
 impl Labelled {
-    /// What to allocate for a result with these labels and sizes.
+    /// Returns what to allocate for a result with these dims and this shape.
     ///
-    /// The layout, padding and device are those of the first input that has dimensions, but rows of one element are not padded; dimensions that it lacks are placed as the next inputs
-    /// have them, those that nothing relates in C order if the first input is in C order, else with larger strides than all
-    /// others. The alignment is the least common multiple of all inputs'. Aligned index, halo and origin are the largest per
-    /// dimension over the inputs that have it in this size; in a dimension that is kept by a reduction they are 0. Where the
-    /// halos that slices have left of two inputs leave no room for both, the upper one gives way. Inputs are the fields that
-    /// decide: other operands need not be among them.
+    /// `inputs` are the fields that decide; other operands need not be among them. Layout, padding and device are those of the
+    /// first input that has dimensions, but rows of one element are not padded. Further inputs place the dimensions that it
+    /// lacks; those that no input relates to the others are placed in C order if the first input is in C order, else with
+    /// larger strides than all others. The alignment is the least common multiple of the inputs' alignments. Aligned index,
+    /// halo and origin are the largest per dimension over the inputs that have it with this extent; they are 0 in a dimension
+    /// that a reduction has kept. Where halos cut by slices together exceed the extent, the upper width is reduced.
     ///
     /// # Errors
-    /// [`LayoutError::AlignmentMultiple`] if no 64-bit number is a multiple of all alignments; what [`super::check_halos`] says
-    /// of the inputs.
+    /// [`LayoutError::AlignmentMultiple`] if the least common multiple is not below 2**63 bytes; the errors of
+    /// [`super::check_halos`] on the inputs.
     ///
     /// # Example
     /// ```
@@ -36,7 +36,7 @@ impl Labelled {
         let has_rows = layout.axes().last().is_some_and(|axis| self.shape()[*axis] != 1);
         let mut spec = Spec::new(self.shape(), dtype).layout(layout);
         if let Some(first) = order::with_dims(inputs).first() {
-            // NumPy 2.4 computes `negative` and `isfinite` wrongly into elements that do not lie side by side.
+            // NumPy 2.4 computes `negative` and `isfinite` wrongly if the output elements are not contiguous.
             let padding = if has_rows { first.padding() } else { Padding::None };
             spec = spec.padding(padding).device(first.descriptor().device());
         }
@@ -63,14 +63,15 @@ impl Labelled {
         if has_origin {
             spec = spec.origin(&found.origin);
         }
-        // Zeros have to be stated beside a halo, which would be the default.
+        // With a halo, zeros must be set explicitly: its lower widths would be the default.
         if has_halo || found.aligned_index.iter().any(|entry| *entry != 0) {
             spec = spec.aligned_index(&found.aligned_index);
         }
         Ok(spec)
     }
 
-    /// The axis here of each axis of an input, where its points are the result's.
+    /// Returns, for each axis of an input, the axis here with the same label, if the extents are equal and no reduction has
+    /// kept it.
     fn places(&self, input: &Tensor) -> SmallVec<[Option<usize>; 6]> {
         let shape = input.descriptor().shape();
         let same = |axis: usize, at: &usize| self.shape[*at] == shape[axis] && !self.collapsed.contains(at);
@@ -83,7 +84,7 @@ impl Labelled {
     }
 }
 
-/// The largest of what the inputs say per dimension.
+/// The largest values of the inputs, per dimension.
 struct Margins {
     halo: Halo,
     origin: Extents,

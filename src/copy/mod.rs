@@ -1,4 +1,4 @@
-//! Moving elements: a plan from extents and strides, and the loops that follow it.
+//! Copies of elements: a plan from shape and strides, and the loops that follow it.
 
 mod convert;
 mod cuda;
@@ -17,28 +17,28 @@ use crate::dtype::DTypeError;
 use crate::error::Result;
 use crate::layout::{Extents, LayoutError};
 
-/// Below so many bytes a run is copied before a plan for it would have been made.
+/// Contiguous copies below this many bytes are done directly: making a plan would take longer.
 const AT_ONCE: i64 = 1 << 16;
 
-/// Who reads or writes one side of a copy.
+/// What reads or writes one side of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Executor {
-    /// This thread, which first has to wait for the devices that are at work on the memory.
+    /// This thread, which must first wait for the devices that use the memory.
     Host,
     /// A CUDA device, in the order of the thread's current stream.
     Device(Device),
 }
 
-/// Who writes `to`, and who reads `from`, when the one is copied into the other.
+/// Returns what writes `to` and what reads `from` in a copy.
 ///
 /// # Errors
-/// [`DeviceError::NotHostReadable`] for a device that neither the host nor CUDA reaches.
+/// [`DeviceError::NotHostReadable`] unless the host or CUDA can access both devices.
 pub(crate) fn executors(to: &Descriptor, from: &Descriptor) -> Result<(Executor, Executor)> {
     let casts = || !matches!(Conversion::between(from.dtype(), to.dtype()), Some(Conversion::None));
     Ok((executor(to.device(), from.device(), casts)?, executor(from.device(), to.device(), casts)?))
 }
 
-/// Who writes every element of a field.
+/// Returns what writes the elements of a fill.
 ///
 /// # Errors
 /// As for [`executors`].
@@ -52,23 +52,23 @@ fn executor(here: Device, there: Device, casts: impl Fn() -> bool) -> Result<Exe
     } else if !here.is_host_readable() {
         Err(DeviceError::NotHostReadable { found: here }.into())
     } else if there.is_cuda() && here.is_of_cuda() && !casts() {
-        // Memory that the device reaches by itself. Elements are converted by the host.
+        // The device can access this memory itself; only the host converts elements.
         Ok(Executor::Device(there))
     } else {
         Ok(Executor::Host)
     }
 }
 
-/// Copies every element of `from` to the same index of `to`, in whose element type it is there.
+/// Copies every element of `from` to the same index of `to`, converted to the element type of `to`.
 ///
 /// # Errors
-/// [`LayoutError::Length`] or [`LayoutError::Shapes`] if the shapes differ, [`DTypeError::Cast`] if [`can_cast`] does not
-/// allow for the element types, [`DTypeError::CastOnDevice`] if both are on devices, [`DeviceError`] for a device that
-/// cannot be reached, or with a stream whose work is recorded where the host has to wait for it.
+/// [`LayoutError::Length`] or [`LayoutError::Shapes`] unless the shapes are equal; [`DTypeError::Cast`] unless [`can_cast`]
+/// allows it; [`DTypeError::CastOnDevice`] if elements on devices would have to be converted; [`DeviceError`] if a device
+/// cannot be used, or if the host would have to wait for a stream during graph capture.
 ///
 /// # Safety
-/// - All elements of `from` are readable and all of `to` writable for the call, by those that [`executors`] names; for a device
-///   in the order of its current stream.
+/// - For the call, all elements of `from` are readable and all of `to` writable by what [`executors`] returns; by a device in
+///   the order of its current stream.
 /// - The two do not overlap.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
@@ -93,7 +93,7 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
         return Ok(());
     }
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from.byte_strides()) else { return Ok(()) };
-    // SAFETY: the plan visits exactly the elements of both descriptors, which the caller vouches for.
+    // SAFETY: the plan visits exactly the elements of both descriptors, which the caller guarantees are accessible.
     unsafe {
         match conversion {
             Conversion::Convert { row, .. } if plan.steps.iter().all(|step| step.from == 0) => {
@@ -111,7 +111,7 @@ pub(crate) unsafe fn copy(to: &Descriptor, from: &Descriptor) -> Result<()> {
 /// Copies `from` into `to` with NumPy's broadcasting: dimensions of extent 1, and missing leading ones, are repeated.
 ///
 /// # Errors
-/// As for [`copy`], where [`LayoutError::Shapes`] means that the shapes do not broadcast.
+/// As for [`copy`]; [`LayoutError::Shapes`] unless the shapes broadcast.
 ///
 /// # Safety
 /// - As for [`copy`].
@@ -122,7 +122,7 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
         return unsafe { copy(to, from) };
     }
     let wrong = || LayoutError::Shapes { wanted: to.shape().to_vec(), got: from.shape().to_vec() };
-    // Leading extents of 1 may be there too many.
+    // `from` may have further leading dimensions of extent 1.
     let surplus = from.ndim().saturating_sub(to.ndim());
     let (leading, shape) = from.shape().split_at(surplus);
     if leading.iter().any(|extent| *extent != 1) {
@@ -139,18 +139,17 @@ pub(crate) unsafe fn assign(to: &Descriptor, from: &Descriptor) -> Result<()> {
         }
     }
     let from = Descriptor::new(from.ptr(), from.device(), from.dtype(), from.is_readonly(), to.shape(), &strides)?;
-    // SAFETY: passed on from the caller; every element is one of those that were described.
+    // SAFETY: passed on from the caller; strides of 0 repeat elements that `from` describes.
     unsafe { copy(to, &from) }
 }
 
-/// Writes the same element, given as bytes, to every index of `to`; `fresh` memory has not been touched before.
+/// Writes the same element, given as bytes, to every index of `to`; `fresh` memory has never been accessed before.
 ///
 /// # Errors
-/// [`DTypeError::ElementSize`] if `element` is not of the size of one element, [`DeviceError`] for a device that cannot be
-/// reached.
+/// [`DTypeError::ElementSize`] unless `element` has the size of one element; [`DeviceError`] if a device cannot be used.
 ///
 /// # Safety
-/// - All elements of `to` are writable for the call, by whom [`fill_executor`] names.
+/// - All elements of `to` are writable for the call, by what [`fill_executor`] returns.
 #[allow(unsafe_code, reason = "descriptors are addresses; the caller vouches for the memory behind them")]
 pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Result<()> {
     if element.len() != to.itemsize() {
@@ -160,7 +159,7 @@ pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Resul
     let executor = fill_executor(to)?;
     let from = std::iter::repeat_n(0, to.ndim());
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) else { return Ok(()) };
-    // SAFETY: strides of 0 read the one element again and again; the writes are the caller's.
+    // SAFETY: strides of 0 read only the one element; the caller guarantees the writes.
     unsafe {
         match executor {
             Executor::Host => threads::copy(&plan, to.ptr(), element.as_ptr(), element.len(), Conversion::None, fresh),

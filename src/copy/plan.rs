@@ -1,8 +1,8 @@
-//! What a copy comes down to: nested loops over both sides, as few and as long as possible.
+//! The plan of a copy: nested loops over both sides, as few and as long as possible.
 
 use smallvec::SmallVec;
 
-/// One loop: how often, and how many bytes further each time.
+/// One loop: the number of turns, and the bytes to advance on each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) count: usize,
@@ -17,13 +17,13 @@ pub(super) type Steps = SmallVec<[Step; 4]>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) steps: Steps,
-    /// Bytes from the element at index 0 to the first that is visited, on both sides.
+    /// Bytes from the element at index 0 to the first element visited, on both sides.
     pub(super) start: (isize, isize),
 }
 
 impl Plan {
-    /// Orders the dimensions by the destination's strides, all of them upwards; drops those of extent 1 and merges
-    /// neighbours that are one run in both. Empty fields have no plan. Strides are in bytes.
+    /// Makes the loops of a copy; strides are in bytes. Orders the dimensions by the destination's strides, all made positive,
+    /// drops those of extent 1, and merges neighbours that are contiguous on both sides. `None` for an empty field.
     pub(super) fn new(shape: &[i64], to: impl Iterator<Item = i64>, from: impl Iterator<Item = i64>) -> Option<Plan> {
         let mut steps = Steps::new();
         for ((extent, to), from) in shape.iter().zip(to).zip(from) {
@@ -33,19 +33,19 @@ impl Plan {
         Some(Plan::of(steps))
     }
 
-    /// As [`Plan::new`], of loops with at least one turn each.
+    /// As [`Plan::new`], from loops with at least one turn each.
     pub(super) fn of(mut steps: Steps) -> Plan {
         let mut start = (0isize, 0isize);
         steps.retain(|step| step.count != 1);
         for step in steps.iter_mut().filter(|step| step.to < 0) {
-            // Backwards on both sides is forwards. The elements lie in memory, so their distances can be counted.
+            // Reversing a loop on both sides keeps the pairs. The elements are in memory, so their distances fit.
             let last = step.count.cast_signed() - 1;
             start.0 = start.0.wrapping_add(last.wrapping_mul(step.to));
             start.1 = start.1.wrapping_add(last.wrapping_mul(step.from));
             (step.to, step.from) = (-step.to, step.from.wrapping_neg());
         }
         steps.sort_by_key(|step| std::cmp::Reverse(step.to));
-        // Merged where they are: the loops so far, and those still to be looked at behind them.
+        // Merges in place: `steps[..kept]` is done, the steps from `position` on are not.
         let mut kept = 0;
         for position in 0..steps.len() {
             let step = steps[position];
@@ -65,12 +65,12 @@ impl Plan {
         Plan { steps, start }
     }
 
-    /// How many elements are visited.
+    /// Returns the number of elements visited.
     pub(super) fn elements(&self) -> usize {
         self.steps.iter().map(|step| step.count).product()
     }
 
-    /// Whether no byte is written twice, as far as the strides tell: the loops could go on in any order.
+    /// Returns whether the strides prove that no byte is written twice, so that the loops may run in any order.
     pub(super) fn is_apart(&self, itemsize: usize) -> bool {
         let mut reach = itemsize;
         self.steps.iter().rev().all(|step| {
@@ -80,7 +80,7 @@ impl Plan {
         })
     }
 
-    /// The part of the plan that visits `range` of the loop at `position` only.
+    /// Returns the part of the plan with only this `range` of the loop at `position`.
     pub(super) fn part(&self, position: usize, range: std::ops::Range<usize>) -> Plan {
         let mut part = self.clone();
         let step = &mut part.steps[position];

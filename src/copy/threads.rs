@@ -1,7 +1,7 @@
-//! Large copies by several threads of a pool of rayon's.
+//! Divides large copies among the threads of a rayon pool.
 //!
-//! The pool is this crate's own, and nothing is done there but parts of copies. Who waits in rayon's common pool is given work
-//! of the program meanwhile, which may wait for the copy in turn.
+//! The pool belongs to this crate and runs only parts of copies: a thread that waits in rayon's global pool runs other work of
+//! the program meanwhile, and that may wait for the copy in turn.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
@@ -15,33 +15,32 @@ use super::convert::Conversion;
 use super::host;
 use super::plan::Plan;
 
-/// From so many bytes on either side it pays to wake other threads.
+/// From this many bytes on either side, it pays to wake other threads.
 const SHARED_FROM: usize = 2 << 20;
 
-/// Parts for each thread: one that is late leaves less to wait for.
+/// Parts per thread: with several, a slow thread delays the end less.
 const PARTS: usize = 4;
 
-/// Elements that are not divided among threads, so that no two write to the same cache line.
+/// Loops over contiguous elements are divided at multiples of this number, so that no two threads write to one cache line.
 const TOGETHER: usize = 512;
 
-/// The pool of [`set_num_threads`].
+/// The pool set by [`set_num_threads`].
 static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
 
-/// The process that the pool's threads belong to: a child of a fork has none of them.
+/// The process of the pool's threads; a fork's child has none of them.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// The pool where nobody has called it, of as many threads as `RAYON_NUM_THREADS` says, or there are cores; none if the
-/// system has no threads to give.
+/// The default pool, with `RAYON_NUM_THREADS` threads, or one per core; `None` if the system cannot start them.
 static DEFAULT: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
 
-/// How many threads large copies and fills are divided among: as many as `RAYON_NUM_THREADS` says, or there are cores, unless
-/// [`set_num_threads`] has said otherwise. 1 in the child of a fork, where a pool would hang, and in threads of rayon's, which
-/// are at parallel work already.
+/// Returns the number of threads for large copies and fills: `RAYON_NUM_THREADS`, or the number of cores, unless
+/// [`set_num_threads`] was called. It is 1 in the child of a fork, where a pool would hang, and in rayon's threads, which run
+/// in parallel already.
 pub fn num_threads() -> usize {
     pool().map_or(1, |pool| pool.current_num_threads())
 }
 
-/// The pool that the calling thread may wait for.
+/// Returns the pool that the calling thread may wait for.
 fn pool() -> Option<Arc<ThreadPool>> {
     if home() != std::process::id() || rayon::current_thread_index().is_some() {
         return None;
@@ -50,16 +49,15 @@ fn pool() -> Option<Arc<ThreadPool>> {
     stated.or_else(|| DEFAULT.get_or_init(|| ThreadPoolBuilder::new().build().ok().map(Arc::new)).clone())
 }
 
-/// The process that may use the pools: the first that asked for threads or for their number.
+/// Returns the process that may use the pools: the first that asked for threads or for their number.
 fn home() -> u32 {
     *HOME.get_or_init(std::process::id)
 }
 
-/// Divides large copies and fills among so many threads from now on; 0 for as many as [`num_threads`] says
-/// otherwise.
+/// Sets the number of threads for large copies and fills; 0 restores the default of [`num_threads`].
 ///
 /// # Errors
-/// The system has no more threads to give.
+/// `ThreadPoolBuildError` if the system cannot start that many threads.
 ///
 /// # Example
 /// ```
@@ -76,19 +74,19 @@ pub fn set_num_threads(threads: usize) -> Result<(), ThreadPoolBuildError> {
     Ok(())
 }
 
-/// What is to be done along a plan or a part of it, by several threads.
+/// A copy along a plan, or part of one, by several threads.
 #[derive(Clone, Copy)]
 struct Work {
     to: *mut u8,
     from: *const u8,
-    /// Bytes of an element that is written.
+    /// Bytes of an element in the destination.
     itemsize: usize,
     conversion: Conversion,
-    /// Bytes that are written by all threads past what is in the caches.
+    /// Bytes that all threads write, which decide on non-temporal stores; 0 for ordinary ones.
     whole: usize,
 }
 
-// SAFETY: the threads write to different elements, and read what nobody writes.
+// SAFETY: the threads write to different elements, and no thread writes what another reads.
 unsafe impl Send for Work {}
 // SAFETY: as above.
 unsafe impl Sync for Work {}
@@ -111,12 +109,12 @@ impl Work {
     }
 }
 
-/// Follows a plan to elements of `itemsize` bytes. `fresh` memory that is written in order has just been cleared by the
-/// system, and its pages lie in the caches: nothing is gained by going past those.
+/// Copies along a plan to elements of `itemsize` bytes. The system has just cleared `fresh` memory, whose pages are in the
+/// caches if it is written in order, so non-temporal stores gain nothing there.
 ///
 /// # Safety
-/// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
-/// - What is read and what is written do not overlap.
+/// - Every address that the plan reaches from `to` is writable, and from `from` readable, for one element.
+/// - The elements read and the elements written do not overlap.
 pub(super) unsafe fn copy(
     plan: &Plan,
     to: *mut u8,
@@ -149,11 +147,11 @@ pub(super) unsafe fn copy(
     });
 }
 
-/// Which loop to divide, and into which ranges; `None` where there is nothing to divide.
+/// Returns the loop to divide, and its ranges; `None` if there is nothing to divide.
 fn divide(plan: &Plan, from_itemsize: usize, parts: usize) -> Option<(usize, Vec<Range<usize>>)> {
     let (inner, outer) = plan.steps.split_last()?;
-    // The outermost that has enough turns and is no run of memory on either side; else the longest, in pieces that share
-    // no cache line.
+    // The outermost loop with enough turns that is not contiguous on either side; else the longest one, in ranges that share no
+    // cache line.
     let enough = outer.iter().position(|step| step.count >= parts && step.from.unsigned_abs() != from_itemsize);
     let longest = (0..plan.steps.len()).max_by_key(|position| plan.steps[*position].count)?;
     let (position, unit) = match enough {

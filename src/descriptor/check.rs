@@ -1,4 +1,4 @@
-//! The proof: whether the parts of a descriptor fit together.
+//! The checks of a descriptor: whether its parts fit together.
 
 use super::Descriptor;
 use crate::device::Device;
@@ -7,8 +7,9 @@ use crate::layout::{MAX_NDIM, byte_span};
 use crate::protocol::ExchangeError;
 
 impl Descriptor {
-    /// Strides are in units of elements divided by `2**shift`. The element size is a power of two: shifting divides,
-    /// exactly where nothing is lost.
+    /// Fills all parts and checks them. `strides` are in units of `1 / 2**shift` elements: elements for 0, bytes for the binary
+    /// logarithm of the element size. That size is a power of two, so shifting right divides; the division is exact if shifting
+    /// back gives the same number.
     #[allow(clippy::too_many_arguments, reason = "a description has this many parts, and the unit of the strides")]
     #[inline(always)]
     pub(super) fn fill(
@@ -26,7 +27,8 @@ impl Descriptor {
             return Err(self.no_match(ndim, strides.len()));
         }
         let (extents, steps) = self.numbers.room(ndim);
-        // A field is plain if it has elements and no sum comes anywhere near 64 bits. What is not plain may still be right.
+        // Fast path: a field that has elements, and whose sums are all far below 64 bits, is valid. Other fields may be valid
+        // too.
         let (mut reach, mut count, mut plain) = (1i64, 1i64, true);
         for ((extent, step), (from_shape, from_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides))
         {
@@ -37,10 +39,10 @@ impl Descriptor {
             reach = reach.saturating_add(last.wrapping_mul(step.wrapping_abs()));
             count = count.saturating_mul(*from_shape);
         }
-        // Nothing was halo_override: who fills a description in place has it alone, blank or filled in the same way before.
+        // No halo override: a descriptor is filled in place only by its sole user, and is blank or was filled in place before.
         debug_assert!(self.halo_override.get().is_none(), "filled in place while others have it");
         (self.ptr, self.device, self.dtype, self.readonly, self.labels) = (ptr, device, dtype, readonly, None);
-        // An element has at most 16 bytes.
+        // An element has at most 16 bytes, so `reach * 16` bounds the distance of any element.
         let address = ptr.addr();
         let near = |bytes: usize| address > bytes && address < 1 << 62;
         if plain && reach < 1 << 40 && count < 1 << 40 && usize::try_from(reach * 16).is_ok_and(near) {
@@ -63,7 +65,7 @@ impl Descriptor {
         }
     }
 
-    /// Replaces strides that lead to no element: they have to mean nothing.
+    /// Replaces byte strides that are not whole elements by 1 where no element depends on them; rejects them elsewhere.
     #[cold]
     fn convert(&mut self, byte_strides: &[i64], shift: u32) -> Result<(), ExchangeError> {
         let itemsize = self.dtype.itemsize();
@@ -107,7 +109,7 @@ impl Descriptor {
             }
             None => {}
         }
-        // Whatever the strides, bytes have to be countable; without elements, those of the other dimensions.
+        // The bytes of all elements must be countable, whatever the strides; extents of 0 are left out of the product.
         let count = |bytes: i64, extent: &i64| bytes.checked_mul(*extent);
         if shape.iter().filter(|extent| **extent != 0).try_fold(byte_size, count).is_none() {
             return Err(ExchangeError::Size { shape: shape.to_vec(), itemsize });

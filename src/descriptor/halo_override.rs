@@ -1,26 +1,26 @@
-//! The metadata of a field whose halo was set after it was made.
+//! The metadata of a field whose halo was set after the field was made.
 //!
-//! Others may hold slices of the earlier metadata, so none of it is freed or moved before the field's description is dropped.
-//! Metadata that was set once is used again: the list is as long as there are different values.
+//! Callers may hold slices of earlier metadata, so no entry is freed or moved before the descriptor is dropped. Equal metadata
+//! shares an entry, so the list is as long as there are different values.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::metadata::Metadata;
 
-/// The most chunks: each has twice the entries of the one before, so these suffice for all memory there is.
+/// The largest number of chunks. Each has twice the entries of the one before, so these suffice for any memory.
 const CHUNKS: usize = 48;
 
 /// Entries, each written once.
 type Chunk = Box<[OnceLock<Arc<Metadata>>]>;
 
-/// A list that only grows, with the place of its current entry.
+/// A list that only grows, with the index of its current entry.
 #[derive(Debug)]
 pub(super) struct HaloOverride {
     chunks: [OnceLock<Chunk>; CHUNKS],
-    /// The place of the current entry, which exists.
+    /// The index of the current entry, which always exists.
     current: AtomicUsize,
-    /// The number of entries; locked while one is added.
+    /// The number of entries; locked while an entry is added.
     len: Mutex<usize>,
 }
 
@@ -35,19 +35,19 @@ impl HaloOverride {
         halo_override
     }
 
-    /// The current entry.
+    /// Returns the current entry.
     pub(super) fn current(&self) -> Option<&Arc<Metadata>> {
         self.entry(self.current.load(Ordering::Acquire))
     }
 
-    /// Makes these the current entry.
+    /// Makes `labels` the current entry.
     pub(super) fn set(&self, labels: Arc<Metadata>) {
         let mut len = self.len.lock().unwrap_or_else(PoisonError::into_inner);
         let known = (0..*len).find(|place| self.entry(*place).is_some_and(|known| **known == *labels));
         let place = known.unwrap_or_else(|| {
             let (chunk, offset) = place_of(*len);
             let entries = self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
-            // Entries are written under the lock, each once.
+            // The lock is held, and each entry is written once.
             let _ = entries[offset].set(labels);
             *len += 1;
             *len - 1
@@ -61,7 +61,7 @@ impl HaloOverride {
     }
 }
 
-/// The chunk of an entry and its place there.
+/// Returns the chunk of an entry and the offset in that chunk.
 fn place_of(place: usize) -> (usize, usize) {
     let chunk = (place + 1).ilog2() as usize;
     (chunk, place + 1 - (1 << chunk))

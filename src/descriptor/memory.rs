@@ -1,4 +1,4 @@
-//! What a field's memory is like: its order, its reach, whether it may be written, and what it shares.
+//! The memory of a field: alignment, stride order, byte span, write access and overlap.
 
 use super::Descriptor;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::layout::{Layout, LayoutError, Strided, byte_span, is_contiguous, is_u
 use crate::protocol::ExchangeError;
 
 impl Descriptor {
-    /// The largest power of two that divides the address: what a kernel may rely on. At most 2**62.
+    /// Returns the largest power of two, in bytes, that divides the address: the alignment a kernel may rely on. At most 2**62.
     ///
     /// # Example
     /// ```
@@ -19,7 +19,7 @@ impl Descriptor {
         1 << self.ptr.addr().trailing_zeros().min(62)
     }
 
-    /// The order of the strides.
+    /// Returns the order of the strides.
     ///
     /// # Example
     /// ```
@@ -32,7 +32,7 @@ impl Descriptor {
         Layout::of_strides(self.shape(), self.strides())
     }
 
-    /// Whether the elements follow each other without gaps, last index fastest.
+    /// Returns whether the elements follow each other without gaps, last index fastest.
     ///
     /// # Example
     /// ```
@@ -45,7 +45,7 @@ impl Descriptor {
         is_contiguous(self.shape(), self.strides(), 0..self.ndim())
     }
 
-    /// Whether the elements follow each other without gaps, first index fastest.
+    /// Returns whether the elements follow each other without gaps, first index fastest.
     ///
     /// # Example
     /// ```
@@ -58,7 +58,8 @@ impl Descriptor {
         is_contiguous(self.shape(), self.strides(), (0..self.ndim()).rev())
     }
 
-    /// The bytes the elements touch, relative to [`Descriptor::ptr`]; `None` if there are no elements.
+    /// Returns the bytes that the elements occupy, relative to [`Descriptor::ptr`]: the lowest, and one past the highest.
+    /// `None` if there are no elements.
     ///
     /// # Example
     /// ```
@@ -71,10 +72,10 @@ impl Descriptor {
         byte_span(self.shape(), self.strides(), self.itemsize())
     }
 
-    /// Whether any byte of an element is one of an element of `other`, too: what writes to the one may change the other.
+    /// Returns whether the elements of both fields have a byte in common, so that writing to one may change the other.
     ///
-    /// Exact but for fields that are strided in many unrelated ways, of which it is `true`; see [`overlap`]. Memory of
-    /// devices that do not share their addresses is never the same.
+    /// The answer is exact, except for fields with many unrelated strides, where it is `true`; see [`overlap`]. Fields on
+    /// devices that do not share addresses never overlap.
     ///
     /// # Example
     /// ```
@@ -88,7 +89,7 @@ impl Descriptor {
         self.device.shares_addresses(other.device) && overlap(&self.strided(), &other.strided())
     }
 
-    /// Refuses memory that may not be written, named by `field`, and elements of which one is written with another.
+    /// Rejects read-only memory, with `field` as its name in the error, and elements that share memory with each other.
     pub(crate) fn check_writable(&self, field: &'static str) -> Result<()> {
         if self.readonly {
             let fix = "it is written, so pass an array that may be written";
@@ -100,10 +101,10 @@ impl Descriptor {
         Err(LayoutError::SharedElements { shape: self.shape().to_vec(), strides: self.strides().to_vec() }.into())
     }
 
-    /// Addresses of the first byte of an element, and of what comes after the last; any two if there are no elements.
+    /// Returns the lowest address of the elements and one past the highest; any two if there are no elements.
     #[inline]
     pub(crate) fn reach(&self) -> (usize, usize) {
-        // All addresses of elements are in the address space, so none of these numbers overflows where it means something.
+        // All addresses of elements are in the address space, so nothing overflows for a field that has elements.
         let itemsize = self.itemsize().cast_signed();
         let (mut low, mut high) = (0isize, itemsize);
         for (extent, stride) in self.shape().iter().zip(self.strides()) {

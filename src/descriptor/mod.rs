@@ -1,4 +1,4 @@
-//! A field in memory, checked: what every protocol is turned into and made from.
+//! A checked field in memory: every protocol imports to it and exports from it.
 
 mod check;
 mod halo_override;
@@ -17,11 +17,11 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::protocol::ExchangeError;
 
-/// Address, device, element type, shape and strides of a field, and what is known of its labels.
+/// Address, device, element type, shape, strides and metadata of a field.
 ///
-/// Having one is the proof that these fit together: at most [`crate::layout::MAX_NDIM`] dimensions, no negative extent, as many
-/// strides as extents, every element's address inside the address space, every stride a 64-bit number of bytes, and
-/// no null address unless there are no elements. It says nothing about who owns the memory; see [`crate::Tensor`].
+/// Every descriptor is valid: it has at most [`crate::layout::MAX_NDIM`] dimensions, no negative extent, as many strides as
+/// extents, every element's address inside the address space, every stride a 64-bit number of bytes, and no null address unless
+/// there are no elements. It does not own the memory; see [`crate::Tensor`].
 #[derive(Debug)]
 pub struct Descriptor {
     ptr: *mut u8,
@@ -29,9 +29,9 @@ pub struct Descriptor {
     dtype: DType,
     readonly: bool,
     numbers: Numbers,
-    // Shared: most arrays of other libraries have none, those of one signature all the same.
+    // Shared: most arrays of other libraries have none, and all arguments of one signature field have the same.
     labels: Option<Arc<Metadata>>,
-    /// What was stated since, through a shared reference: it counts instead.
+    /// The metadata that was set later, through a shared reference; it replaces `labels`.
     halo_override: OnceLock<Box<HaloOverride>>,
 }
 
@@ -43,7 +43,7 @@ impl Clone for Descriptor {
     }
 }
 
-// SAFETY: a descriptor holds an address and never follows it; whoever does answers for the access.
+// SAFETY: a descriptor stores an address and never dereferences it; code that does so proves its own access.
 #[allow(unsafe_code, reason = "an address may travel between threads")]
 unsafe impl Send for Descriptor {}
 // SAFETY: as above.
@@ -51,7 +51,7 @@ unsafe impl Send for Descriptor {}
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// Of no field: no elements, nowhere.
+    /// A descriptor without a field: a null address and no elements.
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a description of its own")]
     pub(crate) const BLANK: Descriptor = Descriptor {
         ptr: std::ptr::null_mut(),
@@ -63,13 +63,14 @@ impl Descriptor {
         halo_override: OnceLock::new(),
     };
 
-    /// Checks that the parts fit together. `strides` count elements.
+    /// Builds a descriptor after checking that its parts fit together.
     ///
-    /// A stride that means nothing (of an extent of 1, or of a field without elements) and cannot be told in bytes is
-    /// replaced by 1.
+    /// `ptr` is the address of the element at index 0, `shape` counts elements and so do `strides`. A stride that leads to no
+    /// other element (of an extent of 1, or of a field without elements) and does not fit into 64 bits of bytes is replaced by
+    /// 1.
     ///
     /// # Errors
-    /// [`ExchangeError`] naming the part at fault.
+    /// [`ExchangeError`] naming the part at fault; allowed is what [`Descriptor`] lists, in less than 2**63 bytes.
     ///
     /// # Example
     /// ```
@@ -93,10 +94,11 @@ impl Descriptor {
         Ok(descriptor)
     }
 
-    /// As [`Descriptor::new`], with strides in bytes, each a multiple of the element size where it means something.
+    /// Builds a descriptor as [`Descriptor::new`] does, from strides in bytes.
     ///
     /// # Errors
-    /// [`ExchangeError::PartialStride`], and as for [`Descriptor::new`].
+    /// [`ExchangeError::PartialStride`] unless each stride that leads to another element is a multiple of the element size; the
+    /// errors of [`Descriptor::new`].
     ///
     /// # Example
     /// ```
@@ -119,8 +121,8 @@ impl Descriptor {
         Ok(descriptor)
     }
 
-    /// As [`Descriptor::new`], in place: a new one would be moved several times before it lies where it stays, which
-    /// takes longer than to make it. After an error it is blank.
+    /// As [`Descriptor::new`], in place: a new descriptor would be moved several times to its final address, which takes longer
+    /// than making it. After an error the descriptor is blank.
     #[inline]
     pub(crate) fn set(
         &mut self,
@@ -148,7 +150,7 @@ impl Descriptor {
         self.fill(ptr, device, dtype, readonly, shape, byte_strides, dtype.itemsize().trailing_zeros())
     }
 
-    /// In place a description of no field.
+    /// Makes this a descriptor without a field.
     #[cfg(feature = "python")]
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -157,12 +159,12 @@ impl Descriptor {
         self.set_labels(None);
     }
 
-    /// Says whether the memory must not be written.
+    /// Sets whether the memory is read-only.
     pub(crate) fn set_readonly(&mut self, readonly: bool) {
         self.readonly = readonly;
     }
 
-    /// The same memory, not to be written.
+    /// Returns a descriptor of the same memory that is read-only.
     ///
     /// # Example
     /// ```
@@ -176,12 +178,12 @@ impl Descriptor {
         Descriptor { readonly: true, ..self }
     }
 
-    /// The same memory under the name of another device that reaches it.
+    /// Returns a descriptor of the same memory, named as another device that can access it.
     pub(crate) fn on(self, device: Device) -> Descriptor {
         Descriptor { device, ..self }
     }
 
-    /// The same memory, to be written on the caller's word that this is allowed.
+    /// Returns a descriptor of the same memory that is writable; the caller guarantees that writing is allowed.
     ///
     /// # Example
     /// ```
@@ -195,7 +197,7 @@ impl Descriptor {
         Descriptor { readonly: false, ..self }
     }
 
-    /// Address of the element at index 0; may be null if there are no elements.
+    /// Returns the address of the element at index 0; may be null if there are no elements.
     ///
     /// # Example
     /// ```
@@ -208,7 +210,7 @@ impl Descriptor {
         self.ptr
     }
 
-    /// Where the memory is.
+    /// Returns the device of the memory.
     ///
     /// # Example
     /// ```
@@ -221,7 +223,7 @@ impl Descriptor {
         self.device
     }
 
-    /// Element type.
+    /// Returns the element type.
     ///
     /// # Example
     /// ```
@@ -234,7 +236,7 @@ impl Descriptor {
         self.dtype
     }
 
-    /// Whether the memory must not be written.
+    /// Returns whether the memory is read-only.
     ///
     /// # Example
     /// ```
@@ -247,7 +249,7 @@ impl Descriptor {
         self.readonly
     }
 
-    /// Extents, in index order.
+    /// Returns the shape: the number of elements along each dimension, in index order.
     ///
     /// # Example
     /// ```
@@ -260,7 +262,7 @@ impl Descriptor {
         self.numbers.split().0
     }
 
-    /// Steps between neighbours in elements, in index order.
+    /// Returns the strides in elements, in index order.
     ///
     /// # Example
     /// ```
@@ -273,7 +275,7 @@ impl Descriptor {
         self.numbers.split().1
     }
 
-    /// Steps between neighbours in bytes, in index order.
+    /// Returns the strides in bytes, in index order.
     ///
     /// # Example
     /// ```
@@ -284,11 +286,11 @@ impl Descriptor {
     /// ```
     pub fn byte_strides(&self) -> impl Iterator<Item = i64> + '_ {
         let itemsize = i64::try_from(self.itemsize()).unwrap_or(i64::MAX);
-        // The constructor has seen to it that these fit.
+        // The constructor has checked that these products fit.
         self.strides().iter().map(move |stride| stride.wrapping_mul(itemsize))
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     ///
     /// # Example
     /// ```
@@ -301,7 +303,7 @@ impl Descriptor {
         self.numbers.ndim
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     ///
     /// # Example
     /// ```
@@ -317,7 +319,7 @@ impl Descriptor {
         self.shape().iter().fold(1, |size: i64, extent| size.saturating_mul(*extent))
     }
 
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     ///
     /// # Example
     /// ```
@@ -330,7 +332,7 @@ impl Descriptor {
         self.dtype.itemsize()
     }
 
-    /// Bytes of all elements, without what lies between them.
+    /// Returns the bytes of all elements, without the gaps between them.
     ///
     /// # Example
     /// ```

@@ -1,23 +1,23 @@
-//! Shape and strides of a descriptor, where it lies.
+//! Storage for the shape and strides of a descriptor.
 
-/// This many dimensions need no allocation: a grid and three data dimensions.
+/// Up to this many dimensions need no allocation: a grid and three data dimensions.
 const FEW: usize = 6;
 
 /// Shape and strides.
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
     pub(super) ndim: usize,
-    /// The shape of few dimensions, then their strides.
+    /// Shape and strides of up to [`FEW`] dimensions.
     few: [[i64; FEW]; 2],
-    /// The shape of more dimensions, then their strides.
+    /// Shape, then strides, of more dimensions.
     many: Option<Box<[i64]>>,
 }
 
 impl Numbers {
-    /// One extent of 0.
+    /// One dimension of extent 0.
     pub(super) const NONE: Numbers = Numbers { ndim: 1, few: [[0; FEW]; 2], many: None };
 
-    /// Room for so many extents and so many strides, whatever is in there.
+    /// Makes room for `ndim` extents and as many strides, with undefined contents.
     #[inline]
     pub(super) fn room(&mut self, ndim: usize) -> (&mut [i64], &mut [i64]) {
         self.ndim = ndim;

@@ -1,4 +1,4 @@
-//! What is known of the meaning of a field's dimensions.
+//! Reading and setting the metadata of a descriptor.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,10 +8,10 @@ use crate::dims::Dims;
 use crate::layout::{Extents, LayoutError, check_halo, check_origin};
 
 impl Descriptor {
-    /// States the labels.
+    /// Sets the dims, one label per dimension.
     ///
     /// # Errors
-    /// [`crate::DimsError::Length`] if there is not one per dimension.
+    /// [`crate::DimsError::Length`] unless there is one label per dimension.
     ///
     /// # Example
     /// ```
@@ -26,10 +26,10 @@ impl Descriptor {
         Ok(self)
     }
 
-    /// States the first compute point.
+    /// Sets the origin: the index of the first compute point.
     ///
     /// # Errors
-    /// [`LayoutError`] if there is not one entry per dimension, or one lies outside the field.
+    /// [`LayoutError::Length`] unless there is one entry per dimension; [`LayoutError::Origin`] unless each is 0 to the extent.
     ///
     /// # Example
     /// ```
@@ -44,10 +44,11 @@ impl Descriptor {
         Ok(self)
     }
 
-    /// States the ghost widths, each 0 or more and together at most the extent.
+    /// Sets the halo: the lower and upper width of each dimension, in elements.
     ///
     /// # Errors
-    /// [`LayoutError`] otherwise.
+    /// [`LayoutError::Length`] unless there is one pair per dimension; [`LayoutError::Halo`] unless both widths are 0 or more
+    /// and together at most the extent.
     ///
     /// # Example
     /// ```
@@ -84,14 +85,14 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Says whether the halo, if there is one, is what a slice has left.
+    /// Sets whether a slice has cut the halo; does nothing if there is no halo.
     pub(crate) fn set_halo_is_cut(&mut self, is_cut: bool) {
         if self.halo().is_some() && self.halo_is_cut() != is_cut {
             self.labels_mut().halo_is_cut = is_cut;
         }
     }
 
-    /// Metadata, if somebody stated them.
+    /// Returns the dims, or `None` if they were not set.
     ///
     /// # Example
     /// ```
@@ -104,7 +105,7 @@ impl Descriptor {
         self.stated()?.dims.as_ref()
     }
 
-    /// First compute point, if somebody stated it.
+    /// Returns the origin, or `None` if it was not set.
     ///
     /// # Example
     /// ```
@@ -117,7 +118,7 @@ impl Descriptor {
         self.stated()?.origin.as_deref()
     }
 
-    /// Ghost widths, if somebody stated them.
+    /// Returns the halo as `(lower, upper)` widths, or `None` if it was not set.
     ///
     /// # Example
     /// ```
@@ -129,8 +130,8 @@ impl Descriptor {
         self.stated()?.halo.as_deref()
     }
 
-    /// Whether the ghost widths are what a slice has left of those that were stated. They then say which points are ghosts,
-    /// and nothing of where the domain of a field begins.
+    /// Returns whether a slice has cut the halo that was set. A cut halo marks halo points, but does not say where the domain
+    /// of a field begins.
     ///
     /// # Example
     /// ```
@@ -145,22 +146,22 @@ impl Descriptor {
         self.stated().is_some_and(|labels| labels.halo_is_cut)
     }
 
-    /// States the ghost widths through a shared reference: the dims stay, and the origin is the lower width from now on.
+    /// Sets the halo through a shared reference: the dims stay, and the origin becomes the lower widths.
     ///
-    /// Slices of what was stated before stay as they are.
+    /// Slices of the earlier metadata stay valid and unchanged.
     pub(crate) fn restate_halo(&self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
         check_halo(&halo, self.shape())?;
         let labels = Metadata { dims: self.dims().cloned(), origin: None, halo: Some(halo), halo_is_cut: false };
         let labels = Arc::new(labels);
         match self.halo_override.get() {
             Some(halo_override) => halo_override.set(labels),
-            // Two threads that come here at once both state theirs.
+            // Two threads that get here at once both set their value.
             None => self.halo_override.get_or_init(|| Box::new(HaloOverride::new(Arc::clone(&labels)))).set(labels),
         }
         Ok(())
     }
 
-    /// What counts of the labels.
+    /// Returns the metadata in effect.
     #[inline]
     pub(super) fn stated(&self) -> Option<&Arc<Metadata>> {
         match self.halo_override.get() {
@@ -169,7 +170,7 @@ impl Descriptor {
         }
     }
 
-    /// Forgets what was stated, for these labels.
+    /// Replaces all metadata, an override included.
     #[inline(always)]
     pub(super) fn set_labels(&mut self, labels: Option<Arc<Metadata>>) {
         if self.halo_override.get_mut().is_some() {
@@ -178,7 +179,7 @@ impl Descriptor {
         self.labels = labels;
     }
 
-    /// Takes what counts for what was stated at first.
+    /// Moves the metadata in effect into `labels` and removes the override.
     #[cold]
     fn forget_restated(&mut self) {
         self.labels = self.stated().cloned();
@@ -193,7 +194,7 @@ impl Descriptor {
         Arc::make_mut(self.labels.get_or_insert_default())
     }
 
-    /// Takes labels that are known to fit, where none are stated.
+    /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.
     pub(crate) fn label_plain(&mut self, labels: &Arc<Metadata>) -> bool {
         let free = self.stated().is_none();
         if free {
@@ -202,7 +203,7 @@ impl Descriptor {
         free
     }
 
-    /// Puts the dimensions, and what is stated of them, into another order: each of `axes` once.
+    /// Reorders dimensions and metadata; `axes` has each axis once.
     pub(crate) fn permute(&mut self, axes: &[usize]) {
         fn pick<T: Copy, C: FromIterator<T>>(axes: &[usize], all: &[T]) -> C {
             axes.iter().map(|axis| all[*axis]).collect()

@@ -1,4 +1,4 @@
-//! Where a field that is wanted puts every element.
+//! The offset of every element of a field to allocate.
 
 use super::strides::{compute, lcm};
 use super::{Extents, Layout, LayoutError, MAX_NDIM, Padding, Spec, check_halo, check_len, check_origin};
@@ -8,13 +8,13 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::preset::{Alignment, Preset};
 
-/// Every block of host memory starts at a multiple of this, which is what JAX takes without a copy.
+/// Host blocks start at a multiple of this many bytes, from which JAX shares memory without a copy.
 const HOST_ALIGNMENT: i64 = 64;
 
-/// Every block of memory that CUDA looks after starts at a multiple of this, as its own allocations do.
+/// Blocks that CUDA manages start at a multiple of this many bytes, as CUDA's own allocations do.
 const CUDA_ALIGNMENT: i64 = 256;
 
-/// Where every element of a field goes: the outcome of a [`Spec`], checked.
+/// The offset of every element of a field in its block: a [`Spec`] after checking.
 #[derive(Clone, Debug)]
 pub struct AllocationLayout {
     /// Extents, in index order.
@@ -25,36 +25,38 @@ pub struct AllocationLayout {
     pub strides: Extents,
     /// Order of the strides.
     pub layout: Layout,
-    /// What lies between rows.
+    /// Padding between rows.
     pub padding: Padding,
-    /// Labels, if stated; the standard ones otherwise.
+    /// Dims, if set; the standard ones otherwise.
     pub dims: Option<Dims>,
-    /// Ghost widths, if stated; none otherwise.
+    /// Halo as `(lower, upper)` widths, if set; no halo otherwise.
     pub halo: Option<Box<[(i64, i64)]>>,
-    /// Whether these are what a slice has left: see [`crate::Descriptor::halo_is_cut`].
+    /// Whether a slice has cut the halo: see [`crate::Descriptor::halo_is_cut`].
     pub halo_is_cut: bool,
-    /// First compute point, if stated; the lower halo otherwise.
+    /// Origin, if set; the lower halo widths otherwise.
     pub origin: Option<Box<[i64]>>,
     /// The address of the element at `aligned_index` is a multiple of this many bytes.
     pub alignment_size: i64,
-    /// The index that is aligned; all zeros if absent.
+    /// The aligned index; all zeros if absent.
     pub aligned_index: Option<Box<[i64]>>,
-    /// Where the memory is.
+    /// Device of the memory.
     pub device: Device,
     /// Bytes to allocate; may be 0.
     pub block_bytes: usize,
-    /// What the start of the block has to be a multiple of.
+    /// The start of the block must be a multiple of this many bytes.
     pub block_alignment: usize,
     /// Bytes from the start of the block to the element at index 0.
     pub first_byte: usize,
 }
 
 impl Spec {
-    /// Decides where every element goes.
+    /// Computes the offset of every element from the start of the block.
     ///
     /// # Errors
-    /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault: a negative extent, a length other than
-    /// the number of dimensions, a layout that is no permutation, a halo wider than the field, sizes beyond 64 bits.
+    /// [`LayoutError`] or [`crate::DimsError`] naming the argument at fault. Allowed are at most [`MAX_NDIM`] dimensions,
+    /// extents of 0 or more, one entry per dimension in every other argument, a permutation as layout, halo widths of 0 or more
+    /// that are together at most the extent, origin and aligned index from 0 to the extent, an alignment of 1 byte or more, and
+    /// sizes below 2**63 bytes.
     ///
     /// # Example
     /// ```
@@ -100,12 +102,12 @@ impl Spec {
             None => 0,
         };
         let first_byte = (-aligned_offset).rem_euclid(alignment);
-        // The strides of a field without elements are those of one with some; the memory is not.
+        // A field without elements gets the strides of one with extents of 1 in place of 0, but no memory.
         let all = placed.elements.checked_mul(itemsize);
         let bytes =
             all.map(|all| if shape.contains(&0) { 0 } else { all }).and_then(|bytes| bytes.checked_add(first_byte));
         let bytes = bytes.ok_or_else(too_large)?;
-        // The block's alignment must be findable behind whatever address the allocator returns.
+        // An aligned start must fit behind any address that the allocator returns.
         bytes.checked_add(block_alignment).ok_or_else(too_wide)?;
         let as_size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large());
 
@@ -128,8 +130,8 @@ impl Spec {
         })
     }
 
-    /// Whether the preset is of the kind that aligns the start of the memory and keeps rows compact. A stated
-    /// alignment replaces the number of bytes, not the kind.
+    /// Returns whether the preset aligns the start of the memory and keeps rows compact. An explicit alignment replaces the
+    /// number of bytes, not the kind of alignment.
     fn aligns_base(&self) -> bool {
         matches!(self.preset.as_ref().map(Preset::alignment), Some(Alignment::Base(_)))
     }
@@ -158,12 +160,12 @@ impl Spec {
 
     fn checked_aligned_index(&self) -> Result<Option<Box<[i64]>>, LayoutError> {
         let Some(index) = &self.aligned_index else {
-            // A preset that aligns the base would not, were the first point behind the halo aligned instead.
+            // A preset with base alignment keeps index 0 aligned, not the first point inside the halo.
             let halo = self.halo.as_ref().filter(|_| !self.aligns_base());
             return Ok(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()));
         };
         check_len("aligned_index", index.len(), self.ndim())?;
-        // Behind the last point, as the lower halo of a field that has no point inside.
+        // The extent itself is allowed: it is the lower halo width of a field whose domain is empty.
         match index.iter().zip(&self.shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
             Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: self.shape[axis] }),
             None => Ok(Some(index.clone())),
@@ -171,7 +173,7 @@ impl Spec {
     }
 }
 
-/// Bytes from element 0 to the element at `index`; `None` if that overflows.
+/// Returns the bytes from element 0 to the element at `index`; `None` if that overflows.
 pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i64> {
     index.iter().zip(strides).try_fold(0i64, |sum, (position, stride)| {
         position.checked_mul(*stride)?.checked_mul(itemsize)?.checked_add(sum)

@@ -1,7 +1,7 @@
-//! Layout arithmetic: where each element of a field lies. Pure, checked, 64-bit.
+//! Layout arithmetic: computes where each element of a field is. Pure, checked, 64-bit.
 //!
-//! A [`Spec`] says what a user wants; [`Spec::place`] turns it into a [`AllocationLayout`] that says where every
-//! element goes, or a [`LayoutError`] that names the argument at fault.
+//! [`Spec::place`] turns a [`Spec`], what a user wants to allocate, into an [`AllocationLayout`], the offset of every element,
+//! or into a [`LayoutError`] that names the argument at fault.
 
 mod allocation_layout;
 mod order;
@@ -24,20 +24,20 @@ pub use span::{byte_span, is_compact, is_contiguous, is_unshared};
 pub use spec::Spec;
 pub(crate) use strides::{gcd, lcm};
 
-/// One number per dimension. Six dimensions fit without an allocation: a grid and three data dimensions.
+/// One number per dimension. Up to six dimensions need no allocation: a grid and three data dimensions.
 pub type Extents = SmallVec<[i64; 6]>;
 
-/// `(lower, upper)` ghost widths, one pair per dimension.
+/// The halo of a field: `(lower, upper)` widths in elements, one pair per dimension.
 pub type Halo = SmallVec<[(i64, i64); 4]>;
 
-/// The most dimensions a field may have: NumPy's limit, so that every tensor has an array view.
+/// The largest number of dimensions of a field: NumPy's limit, so that every tensor has an array view.
 pub const MAX_NDIM: usize = 64;
 
-/// What is wrong with a shape, a layout or an alignment.
+/// An invalid shape, layout, alignment, halo or origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// More dimensions than any array library takes.
+    /// More than [`MAX_NDIM`] dimensions.
     #[error("shape: {got} dimensions; allowed are at most {MAX_NDIM}")]
     TooManyDims {
         /// Dimensions asked for.
@@ -51,7 +51,7 @@ pub enum LayoutError {
         /// The extent.
         got: i64,
     },
-    /// A field that no 64-bit address space holds.
+    /// A field of 2**63 bytes or more.
     #[error(
         "shape: {shape:?} with {itemsize}-byte elements, layout and padding needs more bytes than 64-bit sizes can \
          count; allowed are less than 2**63"
@@ -62,17 +62,17 @@ pub enum LayoutError {
         /// Bytes of one element.
         itemsize: usize,
     },
-    /// A keyword with another length than the number of dimensions.
+    /// An argument whose length differs from the number of dimensions.
     #[error("{argument}: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
     Length {
-        /// The keyword.
+        /// The argument.
         argument: &'static str,
         /// Entries given.
         got: usize,
         /// Dimensions of the field.
         ndim: usize,
     },
-    /// A layout that is no permutation.
+    /// A layout that is not a permutation.
     #[error("layout: {got:?} for {ndim} dimensions; allowed is a permutation of 0..{ndim}, 0 for the largest stride")]
     NotPermutation {
         /// The layout given.
@@ -104,7 +104,7 @@ pub enum LayoutError {
         /// Bytes of the next.
         right: i64,
     },
-    /// An index to align outside the field.
+    /// An aligned index outside the field.
     #[error("aligned_index: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
     AlignedIndex {
         /// The dimension.
@@ -114,13 +114,13 @@ pub enum LayoutError {
         /// Extent of the dimension.
         extent: i64,
     },
-    /// An index to align that is so far away that bytes cannot be counted to it.
+    /// An aligned index whose distance from index 0 overflows 64 bits of bytes.
     #[error("aligned_index: {got:?} is more bytes away from index 0 than 64-bit sizes can count")]
     AlignedIndexOverflow {
         /// The index.
         got: Vec<i64>,
     },
-    /// Ghost widths that are negative or wider than the field.
+    /// Halo widths that are negative, or together wider than the field.
     #[error(
         "halo: ({lower}, {upper}) at axis {axis} of extent {extent}; allowed is 0 or more each, together at most the extent"
     )]
@@ -144,15 +144,15 @@ pub enum LayoutError {
         /// Extent of the dimension.
         extent: i64,
     },
-    /// Two fields that should have the same shape.
+    /// Two fields whose shapes must be equal and are not.
     #[error("shape: {got:?}; wanted is {wanted:?}")]
     Shapes {
-        /// The shape that is fixed.
+        /// The shape wanted.
         wanted: Vec<i64>,
-        /// The shape that differs.
+        /// The shape found.
         got: Vec<i64>,
     },
-    /// Operands with different sizes along one label.
+    /// Operands with different extents along one label.
     #[error(
         "shape: dimension {label:?} has {} points in operand {} and {} in operand {}; allowed are equal sizes, or 1",
         first.1, first.0, second.1, second.0
@@ -160,12 +160,12 @@ pub enum LayoutError {
     Operands {
         /// The dimension.
         label: String,
-        /// Position and size of the one.
+        /// Position and extent of one operand.
         first: (usize, i64),
-        /// Position and size of the other.
+        /// Position and extent of the other.
         second: (usize, i64),
     },
-    /// Operands whose halos differ along one label.
+    /// Operands whose halos or origins differ along one label.
     #[error(
         "halo: {first}, and {second}, so that their domains would not meet along {label:?}; allowed are equal ones: take the \
          domain_view of both, or give both the same halo"
@@ -173,12 +173,12 @@ pub enum LayoutError {
     Halos {
         /// The dimension.
         label: String,
-        /// The one.
+        /// One operand.
         first: Box<Ghosts>,
         /// The other.
         second: Box<Ghosts>,
     },
-    /// An extent that cannot be repeated to another one.
+    /// An extent that cannot be repeated to the extent wanted.
     #[error(
         "shape: {got} points in dimension {label:?} cannot become {wanted}; allowed are {wanted}, or 1 to repeat it"
     )]
@@ -190,7 +190,7 @@ pub enum LayoutError {
         /// The extent wanted.
         wanted: i64,
     },
-    /// An extent that a stencil has fixed to another number.
+    /// An extent that differs from the one a stencil has fixed.
     #[error("shape: {got} points in dimension {label:?}; wanted are {wanted}")]
     Extent {
         /// The dimension.
@@ -200,7 +200,7 @@ pub enum LayoutError {
         /// The extent that is fixed.
         wanted: i64,
     },
-    /// A first compute point at an address that a stencil cannot start at.
+    /// An origin whose address is not aligned as a stencil needs.
     #[error(
         "alignment_size: the first compute point is at {address:#x}; wanted is a multiple of {wanted} bytes: allocate the \
          field with alignment_size={wanted} and its origin as aligned_index"
@@ -208,10 +208,10 @@ pub enum LayoutError {
     Alignment {
         /// The address of the element at the origin.
         address: usize,
-        /// Bytes.
+        /// Bytes that it must be a multiple of.
         wanted: i64,
     },
-    /// A field whose elements are not all there is of its memory.
+    /// A field with gaps, or one that does not cover its whole allocation.
     #[error(
         "strides: {strides:?} elements for shape {shape:?} leave gaps, or the elements are not all there is of the \
          allocation; allowed is a compact field with its whole memory: take a view, or a compact copy"
@@ -222,7 +222,7 @@ pub enum LayoutError {
         /// The strides, in elements.
         strides: Vec<i64>,
     },
-    /// A field to be written whose elements share memory with each other.
+    /// A field to write whose elements share memory with each other.
     #[error(
         "strides: {strides:?} elements for shape {shape:?} put several elements into the same memory, and the field is \
          written; allowed are strides that each reach past the elements of all smaller ones: pass a copy"
@@ -233,7 +233,7 @@ pub enum LayoutError {
         /// The strides, in elements.
         strides: Vec<i64>,
     },
-    /// Another number of dimensions than is wanted.
+    /// A number of dimensions other than the one wanted.
     #[error("ndim: {got} dimensions of shape {shape:?}; wanted are {wanted}")]
     Rank {
         /// Number of dimensions.
@@ -243,7 +243,7 @@ pub enum LayoutError {
         /// Extents.
         shape: Vec<i64>,
     },
-    /// Elements in another order than is wanted.
+    /// Elements in an order other than the one wanted.
     #[error(
         "strides: {strides:?} elements for shape {shape:?} are not {wanted}; wanted are elements that follow each other \
          without gaps in that order: pass a copy"
@@ -253,18 +253,18 @@ pub enum LayoutError {
         shape: Vec<i64>,
         /// Strides in elements.
         strides: Vec<i64>,
-        /// The order wanted, e.g. `"C order"`.
+        /// The order wanted, for example `"C order"`.
         wanted: &'static str,
     },
-    /// Elements at addresses where the processor does not want them.
+    /// Elements that are not aligned for their type.
     #[error("data: the elements are at {address:#x}, off the multiples of {wanted} bytes that they need: pass a copy")]
     Unaligned {
         /// Address of an element.
         address: usize,
-        /// Bytes it has to be a multiple of.
+        /// Bytes that it must be a multiple of.
         wanted: usize,
     },
-    /// A sub-array element type whose dimensions are not the data's last.
+    /// A sub-array element type whose shape is not the end of the data's shape.
     #[error(
         "dtype: sub-array of shape {wanted:?}, but the data has shape {shape:?}; allowed is data that ends with it"
     )]
@@ -274,7 +274,7 @@ pub enum LayoutError {
         /// The sub-array's shape.
         wanted: Vec<i64>,
     },
-    /// A padding nobody knows.
+    /// An unknown padding.
     #[error("padding: {got:?}; allowed is 'none' or 'row'")]
     Padding {
         /// What was given.
@@ -282,14 +282,14 @@ pub enum LayoutError {
     },
 }
 
-/// Where an operand of arithmetic says that its domain lies.
+/// Halo and origin of an operand, for an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ghosts {
-    /// What the operand is called.
+    /// The operand's name.
     pub operand: String,
-    /// Its ghost widths.
+    /// Its `(lower, upper)` halo widths.
     pub halo: Vec<(i64, i64)>,
-    /// Its first compute point.
+    /// Its origin.
     pub origin: Vec<i64>,
 }
 
@@ -299,12 +299,12 @@ impl fmt::Display for Ghosts {
     }
 }
 
-/// Checks that a keyword has one entry per dimension.
+/// Checks that an argument has one entry per dimension.
 pub(crate) fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
     if got == ndim { Ok(()) } else { Err(LayoutError::Length { argument, got, ndim }) }
 }
 
-/// Checks ghost widths against the extents they are part of.
+/// Checks halo widths against the extents: 0 or more, together at most the extent.
 pub(crate) fn check_halo(halo: &[(i64, i64)], shape: &[i64]) -> Result<(), LayoutError> {
     check_len("halo", halo.len(), shape.len())?;
     for (axis, ((lower, upper), extent)) in halo.iter().copied().zip(shape.iter().copied()).enumerate() {
@@ -316,7 +316,7 @@ pub(crate) fn check_halo(halo: &[(i64, i64)], shape: &[i64]) -> Result<(), Layou
     Ok(())
 }
 
-/// Checks that the first compute point lies in the field or just behind it.
+/// Checks that the origin is in the field or one past its end.
 pub(crate) fn check_origin(origin: &[i64], shape: &[i64]) -> Result<(), LayoutError> {
     check_len("origin", origin.len(), shape.len())?;
     for (axis, (got, extent)) in origin.iter().copied().zip(shape.iter().copied()).enumerate() {

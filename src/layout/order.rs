@@ -1,4 +1,4 @@
-//! The order of strides: permutations, and the rules presets make them by.
+//! The order of strides: permutations, and the preset rules that make them.
 
 use std::cmp::Reverse;
 
@@ -20,7 +20,7 @@ use crate::preset::LayoutRule;
 pub struct Layout(SmallVec<[u8; 16]>);
 
 impl Layout {
-    /// Last dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
+    /// Returns the layout with the last dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
     ///
     /// # Example
     /// ```
@@ -30,7 +30,7 @@ impl Layout {
         Layout((0u8..).take(ndim).collect())
     }
 
-    /// First dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
+    /// Returns the layout with the first dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
     ///
     /// # Example
     /// ```
@@ -42,10 +42,10 @@ impl Layout {
         Layout(ranks)
     }
 
-    /// Takes ranks as a user gives them.
+    /// Builds a layout from a user's ranks: 0 for the largest stride.
     ///
     /// # Errors
-    /// [`LayoutError::NotPermutation`] if they are not each of `0..ndim` once.
+    /// [`LayoutError::NotPermutation`] unless `ranks` has each of `0..ndim` once, and `ndim` is at most [`super::MAX_NDIM`].
     ///
     /// # Example
     /// ```
@@ -64,7 +64,7 @@ impl Layout {
         if taken.len() == ndim && complete { Ok(Layout(taken)) } else { Err(wrong()) }
     }
 
-    /// Ranks the dimensions by a sort key, smallest key first (the largest stride); equal keys in index order.
+    /// Ranks the dimensions by a sort key, smallest key first (largest stride); equal keys stay in index order.
     fn ranked<K: Ord>(ndim: usize, key: impl FnMut(&usize) -> K) -> Layout {
         let mut axes: SmallVec<[usize; 16]> = (0..ndim).collect();
         axes.sort_by_key(key);
@@ -75,7 +75,7 @@ impl Layout {
         Layout(ranks)
     }
 
-    /// The layout that a preset's rule gives dimensions of these meanings.
+    /// Returns the layout that a preset's rule gives to dimensions with these labels.
     ///
     /// # Example
     /// ```
@@ -99,8 +99,8 @@ impl Layout {
         })
     }
 
-    /// Reads the layout off strides (of any unit). Dimensions of extent 1, whose strides mean nothing, go along
-    /// with C or F order where the others allow it.
+    /// Reads the layout from strides of any unit. Strides of extent 1 mean nothing, so these dimensions follow C or F order if
+    /// the others allow it.
     ///
     /// # Example
     /// ```
@@ -120,7 +120,7 @@ impl Layout {
         }
     }
 
-    /// The axes from the largest stride to the smallest.
+    /// Returns the axes from the largest stride to the smallest.
     ///
     /// # Example
     /// ```
@@ -135,7 +135,7 @@ impl Layout {
         axes
     }
 
-    /// The layout of a view that keeps the given axes in the given order.
+    /// Returns the layout of a view that keeps the given axes in the given order.
     ///
     /// # Example
     /// ```
@@ -146,7 +146,7 @@ impl Layout {
         Layout::ranked(axes.len(), |axis| self.0[axes[*axis]])
     }
 
-    /// The layout with `count` data dimensions behind the others, which get the largest strides, the first of all.
+    /// Appends `count` data dimensions, which get the largest strides, the first one the largest of all.
     ///
     /// # Example
     /// ```
@@ -158,7 +158,7 @@ impl Layout {
         Layout(others.chain(0..count).collect())
     }
 
-    /// The ranks, in index order.
+    /// Iterates over the ranks, in index order.
     ///
     /// # Example
     /// ```
@@ -169,7 +169,7 @@ impl Layout {
         self.0.iter().copied()
     }
 
-    /// The ranks, in index order.
+    /// Returns the ranks, in index order.
     ///
     /// # Example
     /// ```
@@ -180,7 +180,7 @@ impl Layout {
         self.0.to_vec()
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     ///
     /// # Example
     /// ```
@@ -190,7 +190,7 @@ impl Layout {
         self.0.len()
     }
 
-    /// Whether there are no dimensions.
+    /// Returns whether there are no dimensions.
     ///
     /// # Example
     /// ```

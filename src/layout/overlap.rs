@@ -1,41 +1,41 @@
-//! Whether two strided fields have a byte in common.
+//! Decides whether two strided fields have a byte in common.
 //!
-//! One field's bytes are counted upwards from its first, the other's downwards from its last. Then every step is
-//! positive, and a byte in common is a solution of
+//! Bytes of one field are counted upwards from its first byte, those of the other downwards from its last. Then every step is
+//! positive, and a common byte is a solution of
 //!
 //! ```text
 //! step₁·x₁ + step₂·x₂ + … + rest = target    with 0 ≤ xₖ ≤ lastₖ and 0 ≤ rest ≤ slack
 //! ```
 //!
-//! where `target` is the distance from the one's first byte to the other's last, each dimension of either field is a
-//! term, and `rest` is the place within both elements. Terms that run on, as the dimensions of a compact field do, are
-//! one term; two views of one array are seldom more than two. What is left is searched from the largest step down.
+//! where `target` is the distance from the first byte of the one to the last byte of the other, each dimension of either field
+//! is a term, and `rest` is the offset within both elements. Terms that continue each other, as the dimensions of a compact
+//! field do, are merged; two views of one array seldom have more than two left. The search starts with the largest step.
 
 use smallvec::SmallVec;
 
 use super::{byte_span, gcd};
 
-/// Where a field's elements are. Any numbers will do.
+/// The addresses of a field's elements. Any numbers are allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<'a> {
-    /// Of the element at index 0.
+    /// Address of the element at index 0, in bytes.
     pub address: usize,
-    /// Extents; none below 1 has elements.
+    /// Extents; a field with one below 1 has no elements.
     pub shape: &'a [i64],
-    /// Steps between neighbours, in elements.
+    /// Strides in elements.
     pub strides: &'a [i64],
     /// Bytes of one element.
     pub itemsize: usize,
 }
 
-/// So many values of terms are tried before the answer is "yes" though none was found: less than a millisecond.
+/// After this many trials the answer is `true` although no common byte was found: less than a millisecond.
 const TRIALS: u32 = 10_000;
 
-/// Whether two fields have a byte in common.
+/// Returns whether two fields have a byte in common.
 ///
-/// The answer is exact for any two one-dimensional fields, and for others unless it takes more than 10 000 trials: two
-/// views of one array take a few, as they have the same strides, or multiples. Beyond, and for fields that reach over
-/// more than 2**64 bytes, it is `true`.
+/// The answer is exact for two one-dimensional fields, and for others if it takes at most 10 000 trials: two views of one array
+/// take a few, as their strides are equal or multiples. Beyond that, and for fields that span more than 2**64 bytes, it is
+/// `true`.
 ///
 /// # Example
 /// ```
@@ -45,12 +45,12 @@ const TRIALS: u32 = 10_000;
 /// assert!(overlap(&every_other(4096), &every_other(4112)));
 /// ```
 pub fn overlap(one: &Strided<'_>, other: &Strided<'_>) -> bool {
-    // Most are further apart than either reaches, in whatever direction.
+    // Fast path: most fields are further apart than they reach, in any direction.
     let distance = one.address.abs_diff(other.address);
     distance <= one.reach().saturating_add(other.reach()) && meet(one, other)
 }
 
-/// The same, of fields that are near each other.
+/// As [`overlap`], for fields that are near each other.
 #[inline(never)]
 fn meet(one: &Strided<'_>, other: &Strided<'_>) -> bool {
     if one.is_empty() || other.is_empty() {
@@ -72,7 +72,7 @@ impl Strided<'_> {
         self.itemsize == 0 || self.shape.iter().any(|extent| *extent < 1)
     }
 
-    /// Bytes within which all elements lie, to either side of the one at index 0.
+    /// Returns the number of bytes, in either direction from the address of the element at index 0, that contain all elements.
     fn reach(&self) -> usize {
         let far = |(extent, stride): (&i64, &i64)| {
             stride.unsigned_abs().saturating_mul(extent.saturating_sub(1).unsigned_abs())
@@ -81,10 +81,10 @@ impl Strided<'_> {
         usize::try_from(elements).unwrap_or(usize::MAX).saturating_mul(self.itemsize)
     }
 
-    /// Addresses of the first byte and of the last; `None` for more bytes between them than 64 bits count.
+    /// Returns the addresses of the first and the last byte; `None` if their distance exceeds 64 bits.
     fn ends(&self) -> Option<(i128, i128)> {
         let (low, high) = byte_span(self.shape, self.strides, self.itemsize)?;
-        // Sums that have been cut off differ by more than this, too.
+        // The distance of saturated sums exceeds 64 bits too.
         u64::try_from(high.saturating_sub(low)).ok()?;
         let address = i128::try_from(self.address).ok()?;
         Some((address.checked_add(low)?, address.checked_add(high)?.checked_sub(1)?))
@@ -99,7 +99,7 @@ impl Strided<'_> {
     }
 }
 
-/// Multiples of a step, from 0 to the `last` one.
+/// The multiples of a step, from 0 to `last` times.
 #[derive(Clone, Copy, Debug)]
 struct Term {
     step: u64,
@@ -110,31 +110,31 @@ struct Term {
 /// The terms with smaller steps, together.
 #[derive(Clone, Copy, Debug)]
 struct Finer {
-    /// What they come to at most.
+    /// Their largest sum.
     reach: u64,
-    /// What all that they come to is a multiple of; 0 if there are none.
+    /// The greatest common divisor of their steps; 0 if there are none.
     gcd: u64,
 }
 
-/// What has a solution where two fields have a byte in common.
+/// The equation that has a solution if two fields have a byte in common.
 #[derive(Debug)]
 struct Equation {
-    /// Smallest step first; none a multiple of another that it runs on from.
+    /// Smallest step first; terms that continue each other are merged.
     terms: SmallVec<[Term; 12]>,
     slack: u64,
     target: u64,
 }
 
 impl Equation {
-    /// Of two fields with elements; `None` if they reach further than 64 bits count.
+    /// Builds the equation of two fields with elements; `None` if they reach further than 64 bits.
     fn new(one: &Strided<'_>, other: &Strided<'_>, target: i128) -> Option<Equation> {
         let target = u64::try_from(target).ok()?;
         let mut slack = u64::try_from((one.itemsize - 1).checked_add(other.itemsize - 1)?).ok()?;
         let mut terms: SmallVec<[Term; 12]> = one.terms().chain(other.terms()).collect::<Option<_>>()?;
-        // All that is added up below is part of this sum.
+        // All sums below are part of this one, so none of them overflows.
         terms.iter().try_fold(slack, |sum, term| sum.checked_add(term.step.checked_mul(term.last)?))?;
         terms.sort_unstable_by_key(|term| term.step);
-        // Merged where they are: the terms so far, and those still to be looked at behind them.
+        // Merges in place: `terms[..kept]` is done, the terms from `position` on are not.
         let mut kept = 0;
         for position in 0..terms.len() {
             let term = terms[position];
@@ -158,16 +158,16 @@ impl Equation {
         Some(Equation { terms, slack, target })
     }
 
-    /// Whether there is a solution, or `trials` have been used up.
+    /// Returns whether there is a solution; also `true` if `trials` are used up.
     fn is_solvable(&self, trials: &mut u32) -> bool {
         search(&self.terms, self.target, self.slack, trials)
     }
 }
 
-/// Whether the terms come to `target`, but for at most `slack`; also `true` when `trials` have been used up.
+/// Returns whether the terms sum to `target`, or to at most `slack` less; also `true` if `trials` are used up.
 fn search(terms: &[Term], target: u64, slack: u64, trials: &mut u32) -> bool {
     let Some((term, finer)) = terms.split_last() else { return target <= slack };
-    // Neither may so little be taken that the rest is out of reach, nor too much.
+    // From the fewest times for which the finer terms reach the rest, to the most that do not exceed the target.
     let mut times = target.saturating_sub(slack).saturating_sub(term.finer.reach).div_ceil(term.step);
     let most = term.last.min(target / term.step);
     while times <= most {
@@ -181,7 +181,7 @@ fn search(terms: &[Term], target: u64, slack: u64, trials: &mut u32) -> bool {
             Some(times) if times <= most => times,
             _ => return false,
         };
-        // One finer term always comes to what is left now, so that two need no second trial.
+        // A single finer term always reaches what is left now, so two terms need no second trial.
         if search(finer, target - times * term.step, slack, trials) {
             return true;
         }
@@ -191,8 +191,8 @@ fn search(terms: &[Term], target: u64, slack: u64, trials: &mut u32) -> bool {
 }
 
 impl Term {
-    /// How often the step is to be taken off `target` before what is left is a multiple of the finer terms' greatest
-    /// common divisor, but for at most `slack`; `None` if it never is.
+    /// Returns how often to subtract the step from `target` until the rest is at most `slack` above a multiple of the finer
+    /// terms' greatest common divisor; `None` if that never happens.
     fn ahead(&self, target: u64, slack: u64) -> Option<u64> {
         let over = target % self.finer.gcd;
         if over <= slack {
@@ -202,9 +202,9 @@ impl Term {
     }
 }
 
-/// The smallest `x` with `low <= step * x % modulus <= high`, where `0 < low <= high < modulus` and `step < modulus`.
+/// Returns the smallest `x` with `low <= step * x % modulus <= high`, where `0 < low <= high < modulus` and `step < modulus`.
 ///
-/// As many steps as Euclid's algorithm takes, for the same reason.
+/// Takes as many steps as Euclid's algorithm, for the same reason.
 fn first_multiple(step: u64, modulus: u64, low: u64, high: u64) -> Option<u64> {
     if step == 0 {
         return None;
@@ -213,7 +213,7 @@ fn first_multiple(step: u64, modulus: u64, low: u64, high: u64) -> Option<u64> {
     if times.checked_mul(step).is_some_and(|multiple| multiple <= high) {
         return Some(times);
     }
-    // No multiple of the step lies between the two, so as few of the modulus are added as bring one there.
+    // No multiple of the step is between the two: adds the modulus as few times as it takes to get one there.
     let rounds = first_multiple(modulus % step, step, step - high % step, step - low % step)?;
     let end = u128::from(modulus) * u128::from(rounds) + u128::from(low);
     u64::try_from(end.div_ceil(step.into())).ok()
@@ -233,7 +233,7 @@ mod tests {
         found
     }
 
-    /// Trials that it takes to decide.
+    /// Returns the number of trials it takes to decide.
     fn trials(one: Strided<'_>, other: Strided<'_>) -> u32 {
         let mut left = TRIALS;
         let (first, last) = (one.ends().expect("countable").0, other.ends().expect("countable").1);
@@ -251,7 +251,7 @@ mod tests {
         assert!(!meets(at(800, &[30], &[3], 4), at(804 + 87 * 4, &[30], &[-3], 4)));
         assert!(!meets(at(64, &[9, 9], &[18, 2], 4), at(68, &[9, 9], &[18, 2], 4)));
         assert!(!meets(at(64, &[40], &[7], 8), at(72, &[40], &[7], 8)));
-        // The whole of it meets both.
+        // The whole array meets both.
         assert!(meets(at(64, &[9, 9], &[9, 1], 8), at(68, &[9, 9], &[18, 2], 4)));
     }
 
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_search_ends_when_the_trials_are_used_up() {
-        // All sums of 28 numbers that have nothing in common: 2**28 of more than 2**44 addresses.
+        // All sums of 28 unrelated numbers: 2**28 of more than 2**44 addresses.
         let mut state = 1u64;
         let mut stride = |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,23 +1,23 @@
-//! What lies between rows.
+//! The padding between rows.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::LayoutError;
 
-/// What happens between the rows of a field.
+/// The padding between the rows of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Padding {
-    /// Nothing: rows follow each other.
+    /// Rows follow each other without gaps.
     None,
-    /// Each row is lengthened so that the next one is aligned at the aligned index too. So is the last row: a kernel that works
-    /// in whole vectors may run to the end of any row.
+    /// Each row is lengthened so that the next one is aligned at the aligned index too. The last row is lengthened as well: a
+    /// kernel that works in whole vectors may run to the end of any row.
     Row,
 }
 
 impl Padding {
-    /// The padding of an allocation that asks for none in particular: rows are worth lengthening only for an
-    /// alignment that single elements don't have anyway.
+    /// Returns the default padding; both sizes are in bytes. Rows are lengthened only for an alignment above the element
+    /// size: single elements have a smaller one anyway.
     ///
     /// # Example
     /// ```

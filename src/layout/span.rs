@@ -1,13 +1,13 @@
-//! The bytes that a strided field touches.
+//! The bytes that a strided field occupies.
 
 use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-/// The bytes that the elements of a field touch, relative to element 0: lowest, and one past the highest.
+/// Returns the bytes that the elements occupy, relative to element 0: the lowest, and one past the highest.
 ///
-/// `strides` count elements. `None` for a field without elements. The sums are taken in 128 bits and
-/// saturate, so that nonsense stays far outside any address space.
+/// `strides` count elements. `None` for a field without elements. The sums are 128-bit and saturate, so invalid input stays far
+/// outside any address space.
 ///
 /// # Example
 /// ```
@@ -26,9 +26,9 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
     Some((low.saturating_mul(itemsize), high.saturating_add(1).saturating_mul(itemsize)))
 }
 
-/// Whether the elements lie next to each other without gaps, in the order of the given axes (largest stride first).
+/// Returns whether the elements are contiguous in the order of the given axes (largest stride first).
 ///
-/// Strides of extents of 1, and all strides of a field without elements, mean nothing and are not looked at.
+/// Ignores the strides of extents of 1, and all strides of a field without elements: they lead nowhere.
 ///
 /// # Example
 /// ```
@@ -52,7 +52,7 @@ pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedItera
     true
 }
 
-/// Whether the elements lie next to each other without gaps, whatever the order of the axes.
+/// Returns whether the elements are contiguous in some order of the axes.
 ///
 /// # Example
 /// ```
@@ -66,9 +66,9 @@ pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
     is_contiguous(shape, strides, axes.into_iter())
 }
 
-/// Whether no two elements are at one address: every stride reaches past the elements of all smaller ones.
+/// Returns whether no two elements share an address: every stride must reach past the elements of all smaller ones.
 ///
-/// Strides that don't, and still put every element elsewhere, are taken to share; nobody lays out a field like that.
+/// Other strides count as sharing even if they put every element elsewhere; no field is laid out like that.
 ///
 /// # Example
 /// ```

@@ -1,4 +1,4 @@
-//! What a user wants allocated.
+//! The description of a field to allocate.
 
 use super::{Extents, Layout, Padding};
 use crate::device::Device;
@@ -6,7 +6,7 @@ use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
 use crate::preset::{LayoutRule, Preset};
 
-/// What is to be allocated. Everything but shape and element type is optional; what is stated overrides the preset.
+/// Describes a field to allocate. Only shape and element type are required; explicit values override the preset.
 ///
 /// # Example
 /// ```
@@ -31,7 +31,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A field of this shape and element type: C order, compact, on the host, until more is said.
+    /// Describes a field of this shape and element type. The defaults are C order, compact, on the host.
     ///
     /// # Example
     /// ```
@@ -55,7 +55,7 @@ impl Spec {
         }
     }
 
-    /// Takes alignment, layout rule and device from a preset, unless they are stated.
+    /// Sets the preset: its alignment, layout rule and device apply unless they are set explicitly.
     ///
     /// # Example
     /// ```
@@ -69,7 +69,7 @@ impl Spec {
         self
     }
 
-    /// Labels the dimensions; I, J, K, "0", … otherwise.
+    /// Sets the dims, one label per dimension; the default is I, J, K, "0", ….
     ///
     /// # Example
     /// ```
@@ -84,7 +84,7 @@ impl Spec {
         self
     }
 
-    /// Orders the strides; the preset's rule or C order otherwise.
+    /// Sets the stride order; the default is the preset's rule, or C order.
     ///
     /// # Example
     /// ```
@@ -98,7 +98,7 @@ impl Spec {
         self
     }
 
-    /// Aligns the element at the aligned index to this many bytes; 1 or the preset's alignment otherwise.
+    /// Sets the alignment of the element at the aligned index, in bytes; the default is the preset's, or 1.
     ///
     /// # Example
     /// ```
@@ -112,7 +112,7 @@ impl Spec {
         self
     }
 
-    /// Chooses the element that is aligned; the first one behind the lower halo otherwise.
+    /// Sets the index of the aligned element; the default is the first index inside the lower halo.
     ///
     /// # Example
     /// ```
@@ -126,7 +126,7 @@ impl Spec {
         self
     }
 
-    /// Says what lies between rows; nothing for alignments up to the element size, else [`Padding::Row`].
+    /// Sets the padding between rows; the default is none for alignments up to the element size, else [`Padding::Row`].
     ///
     /// # Example
     /// ```
@@ -140,7 +140,7 @@ impl Spec {
         self
     }
 
-    /// States the ghost widths; none otherwise.
+    /// Sets the halo: `(lower, upper)` widths in elements, one pair per dimension; the default is no halo.
     ///
     /// # Example
     /// ```
@@ -155,14 +155,14 @@ impl Spec {
         self
     }
 
-    /// Says whether the ghost widths are what a slice has left: see [`crate::Descriptor::halo_is_cut`].
+    /// Sets whether a slice has cut the halo: see [`crate::Descriptor::halo_is_cut`].
     #[must_use]
     pub(crate) fn halo_is_cut(mut self, is_cut: bool) -> Spec {
         self.halo_is_cut = is_cut;
         self
     }
 
-    /// States the first compute point; the lower halo otherwise.
+    /// Sets the origin, the index of the first compute point; the default is the lower halo widths.
     ///
     /// # Example
     /// ```
@@ -176,7 +176,7 @@ impl Spec {
         self
     }
 
-    /// Chooses the device; the preset's or the host otherwise.
+    /// Sets the device; the default is the preset's, or the host.
     ///
     /// # Example
     /// ```
@@ -189,7 +189,7 @@ impl Spec {
         self
     }
 
-    /// Changes the element type.
+    /// Replaces the element type.
     ///
     /// # Example
     /// ```
@@ -202,7 +202,7 @@ impl Spec {
         self
     }
 
-    /// Element type.
+    /// Returns the element type.
     ///
     /// # Example
     /// ```
@@ -213,7 +213,7 @@ impl Spec {
         self.dtype
     }
 
-    /// The index to align, if it is stated.
+    /// Returns the aligned index, or `None` if it was not set.
     ///
     /// # Example
     /// ```
@@ -226,7 +226,7 @@ impl Spec {
         self.aligned_index.as_deref()
     }
 
-    /// Whether labels are stated.
+    /// Returns whether dims were set.
     ///
     /// # Example
     /// ```
@@ -239,8 +239,8 @@ impl Spec {
         self.dims.is_some()
     }
 
-    /// The labels, if the preset goes by what dimensions mean and knows none of them: several labels of the user's own and
-    /// neither I, J nor K, and no stated layout. They come in C order then.
+    /// Returns the dims if the preset orders by label and knows none of them: several user labels, none of I, J and K, and no
+    /// explicit layout. Their strides are in C order then.
     ///
     /// # Example
     /// ```
@@ -261,7 +261,7 @@ impl Spec {
         (by_meaning && own > 1 && !known).then_some(dims)
     }
 
-    /// Where the memory will be: the stated device, the preset's, or the host.
+    /// Returns the device of the allocation: the explicit one, else the preset's, else the host.
     ///
     /// # Example
     /// ```
@@ -274,7 +274,7 @@ impl Spec {
         self.device.or(self.preset.as_ref().map(Preset::device)).unwrap_or(Device::CPU)
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     ///
     /// # Example
     /// ```

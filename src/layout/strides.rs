@@ -1,19 +1,19 @@
-//! Strides of a fresh allocation.
+//! The strides of a new allocation.
 
 use std::ops::Rem;
 
 use super::{Extents, Layout, Padding};
 
-/// Strides in elements, and the number of elements from the first to behind the last row's padding.
+/// Strides in elements, and the number of elements to allocate, the last row's padding included.
 pub(super) struct Strides {
     pub(super) strides: Extents,
     pub(super) elements: i64,
 }
 
-/// Lays rows out one after the other, the last in `layout`'s order contiguous.
+/// Computes the strides of rows that follow each other; the last axis in `layout`'s order is contiguous.
 ///
-/// `unit` is the alignment in elements; with [`Padding::Row`] each row is lengthened to a multiple of it. Extents of
-/// 0 count as 1, as in NumPy, so that strides stay distinct. `None` if a size overflows.
+/// `unit` is the alignment in elements; [`Padding::Row`] lengthens each row to a multiple of it. Extents of 0 count as 1, as in
+/// NumPy, so that strides stay distinct. `None` if a size overflows.
 pub(super) fn compute(shape: &[i64], layout: &Layout, padding: Padding, unit: i64) -> Option<Strides> {
     let mut strides = Extents::from_elem(1, shape.len());
     let mut elements = 1i64;
@@ -29,7 +29,7 @@ pub(super) fn compute(shape: &[i64], layout: &Layout, padding: Padding, unit: i6
     Some(Strides { strides, elements })
 }
 
-/// The smallest multiple of `unit` that is at least `value`; both positive.
+/// Returns the smallest multiple of `unit` that is at least `value`; both are positive. `None` if it overflows.
 pub(super) fn round_up(value: i64, unit: i64) -> Option<i64> {
     match value % unit {
         0 => Some(value),
@@ -37,7 +37,7 @@ pub(super) fn round_up(value: i64, unit: i64) -> Option<i64> {
     }
 }
 
-/// Greatest common divisor of two numbers, none of them negative.
+/// Returns the greatest common divisor of two numbers that are 0 or more.
 pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut b: N) -> N {
     while b != N::default() {
         (a, b) = (b, a % b);
@@ -45,7 +45,7 @@ pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut
     a
 }
 
-/// Least common multiple of two positive numbers; `None` if it overflows.
+/// Returns the least common multiple of two positive numbers; `None` if it overflows.
 pub(crate) fn lcm(a: i64, b: i64) -> Option<i64> {
     (a / gcd(a, b)).checked_mul(b)
 }

@@ -2,16 +2,16 @@
 
 use crate::device::Device;
 
-/// Memory that cannot be had.
+/// Memory that cannot be allocated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "shape: {bytes} bytes at a multiple of {alignment} on {device} cannot be allocated, the system has not got them"
 )]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: usize,
-    /// Bytes whose multiple the start has to be.
+    /// Alignment requested, in bytes.
     pub alignment: usize,
-    /// Where.
+    /// The device.
     pub device: Device,
 }

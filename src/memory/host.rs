@@ -1,4 +1,4 @@
-//! Host memory: the allocator for small blocks, mappings with huge pages for large ones.
+//! Host memory: small blocks from the allocator, large ones as mappings with huge pages.
 
 #![allow(unsafe_code, reason = "raw allocation has no safe interface")]
 
@@ -10,19 +10,19 @@ use memmap2::{MmapMut, MmapOptions};
 use super::Contents;
 use super::block_cache::CACHE;
 
-/// From this size on a block is a mapping of its own, which starts at a huge page and is zero until touched.
+/// Bytes from which on a block is a mapping of its own, which starts at a huge page and is zero until touched.
 const MAPPED_FROM: usize = 4 << 20;
 
-/// Size and alignment of a huge page on the machines this runs on; harmless where it is another.
+/// Bytes of a huge page, and its alignment, on the machines that this runs on; another size does no harm.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The largest alignment for which a small block gets room to spare; beyond it a mapping costs no more memory.
+/// The largest alignment in bytes that a small block gets by over-allocation; beyond it a mapping costs no more memory.
 const SPARED_FOR: usize = 4096;
 
-/// What the allocator aligns to of its own accord. Asking it for more takes a slower path than asking for more bytes.
+/// The allocator's default alignment in bytes. Asking it for more takes a slower path than asking for more bytes.
 const ALLOCATOR_ALIGNMENT: usize = 16;
 
-/// An owned stretch of host memory.
+/// An owned block of host memory.
 #[derive(Debug)]
 pub(super) struct HostMemory {
     start: NonNull<u8>,
@@ -31,15 +31,15 @@ pub(super) struct HostMemory {
 
 #[derive(Debug)]
 enum Backing {
-    /// Where the allocator's block starts, and what it was asked for.
+    /// Start and layout of the allocator's block.
     Allocator(NonNull<u8>, Layout),
-    /// There until it is dropped; never read through this field.
+    /// `Some` until dropped; never read through this field.
     Mapping(Option<MmapMut>),
 }
 
-// SAFETY: the memory is owned by this value alone and neither the allocator nor a mapping is bound to a thread.
+// SAFETY: this value alone owns the memory, and neither the allocator nor a mapping is bound to a thread.
 unsafe impl Send for HostMemory {}
-// SAFETY: shared access hands out the address only.
+// SAFETY: shared access only returns the address.
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
@@ -61,15 +61,15 @@ impl HostMemory {
                 Contents::Zeros => alloc_zeroed(layout),
             }
         })?;
-        // SAFETY: the block has `alignment` bytes more than are used.
+        // SAFETY: the block has `alignment` bytes more than needed.
         Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Allocator(base, layout) })
     }
 
-    /// Maps fresh zero pages, or takes a cached block where the contents are undefined. Untouched pages cost
-    /// nothing, so the room to align in is address space only.
+    /// Maps fresh zero pages, or takes a cached block if the contents may be undefined. Untouched pages cost nothing, so the
+    /// extra bytes for the alignment are address space only.
     fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let huge = bytes >= MAPPED_FROM;
-        // With power-of-two alignments the larger one serves both; another one is not combined with huge pages.
+        // Of two power-of-two alignments the larger one satisfies both; another alignment is not combined with huge pages.
         let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
         let len = bytes.checked_add(alignment)?;
         let cached = if contents == Contents::Undefined { CACHE.take(len) } else { None };
@@ -78,7 +78,7 @@ impl HostMemory {
             None => map(len, huge).or_else(|| if CACHE.release_all() { map(len, huge) } else { None })?,
         };
         let base = NonNull::new(mapping.as_mut_ptr())?;
-        // SAFETY: the mapping has `alignment` bytes more than are used.
+        // SAFETY: the mapping has `alignment` bytes more than needed.
         Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Mapping(Some(mapping)) })
     }
 
@@ -101,18 +101,18 @@ impl Drop for HostMemory {
     }
 }
 
-/// Fresh pages, huge ones if there are any.
+/// Maps fresh pages, huge ones if there are any.
 fn map(len: usize, huge: bool) -> Option<MmapMut> {
     let mapping = MmapOptions::new().len(len).map_anon().ok()?;
     #[cfg(target_os = "linux")]
     if huge {
-        // Kernels without huge pages say no; the memory is good all the same.
+        // Kernels without huge pages return an error; the memory is usable all the same.
         let _ = mapping.advise(memmap2::Advice::HugePage);
     }
     Some(mapping)
 }
 
-/// The first address from `base` on that is a multiple of `alignment`.
+/// Returns the first multiple of `alignment` at or after `base`.
 ///
 /// # Safety
 /// - `alignment` bytes from `base` on are part of one allocation.

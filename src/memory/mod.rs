@@ -10,16 +10,16 @@ pub use self::error::OutOfMemory;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 
-/// What fresh memory holds.
+/// Contents of fresh memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// Whatever was there.
+    /// Any bytes.
     Undefined,
     /// Zeros; for large blocks the operating system supplies them when a page is first touched.
     Zeros,
 }
 
-/// One block of memory, freed when dropped, on any thread.
+/// One block of memory. Dropping it frees the memory, on any thread.
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -33,12 +33,12 @@ enum Memory {
 }
 
 impl Block {
-    /// Allocates `bytes`, or one if there are none, at a multiple of `alignment` (0 is as good as 1). Memory that CUDA looks
-    /// after is allocated, and freed, in the order of `stream`; for that of the host it means nothing.
+    /// Allocates `bytes` (at least one) at a multiple of `alignment` bytes (0 means 1). CUDA memory is allocated and freed in
+    /// the order of `stream`; host memory ignores it.
     ///
     /// # Errors
-    /// [`DeviceError::NotSupported`] for a device of neither kind, [`DeviceError::NoCuda`], [`OutOfMemory`] if there is not
-    /// enough.
+    /// [`DeviceError::NotSupported`] for a device that is neither the host nor CUDA's, [`DeviceError::NoCuda`],
+    /// [`OutOfMemory`].
     ///
     /// # Example
     /// ```
@@ -67,7 +67,7 @@ impl Block {
         Ok(Block { memory, bytes })
     }
 
-    /// Address of the first byte.
+    /// Returns the address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.memory {
             Memory::Host(memory) => memory.as_ptr(),
@@ -75,7 +75,7 @@ impl Block {
         }
     }
 
-    /// The streams that use the block, which is freed after their work; `None` for memory that no device uses.
+    /// Returns the streams that use the block, which is freed after their work; `None` for memory that no device uses.
     pub(crate) fn stream_uses(&self) -> Option<Box<StreamUses>> {
         match &self.memory {
             Memory::Host(_) => None,
@@ -83,7 +83,7 @@ impl Block {
         }
     }
 
-    /// Where the driver's allocation starts, if it is a device's.
+    /// Returns where the driver's allocation starts, if it is device memory.
     #[cfg(feature = "cuda")]
     pub(crate) fn cuda_base(&self) -> Option<usize> {
         match &self.memory {
@@ -92,12 +92,12 @@ impl Block {
         }
     }
 
-    /// Number of bytes asked for.
+    /// Returns the number of bytes requested.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether no bytes were asked for.
+    /// Returns whether no bytes were requested.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

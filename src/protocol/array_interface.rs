@@ -1,4 +1,4 @@
-//! The dictionaries of the array interface, for the host, for CUDA and for ROCm.
+//! The dictionaries of the array interface for the host, CUDA and ROCm.
 //!
 //! Source: NumPy's page on the array interface, version 3; Numba's page on the CUDA array interface, versions 2 and 3;
 //! GDP 3 for the data interface, whose dictionaries are the same but need no version.
@@ -12,17 +12,17 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::Extents;
 
-/// One of the interfaces: what its dictionaries have to say.
+/// One of the interfaces: what its dictionaries must contain.
 #[derive(Debug)]
 pub struct Interface {
-    /// The attribute that has the dictionary.
+    /// The attribute that holds the dictionary.
     pub name: &'static str,
     versions: &'static [i64],
-    /// The versions, in words.
+    /// The allowed versions, in words.
     allowed: &'static str,
-    /// Whether the version may be left out: NumPy does not look at that of the host's.
+    /// Whether the version may be absent: NumPy does not check that of the host interface.
     versionless: bool,
-    /// The numbers that are no stream, in words what is; none where there are no streams.
+    /// The numbers that are not streams, and in words what is allowed; `None` for an interface without streams.
     streams: Option<(&'static [i64], &'static str)>,
 }
 
@@ -50,28 +50,28 @@ pub static HIP: Interface = Interface {
     streams: Some((&[1, 2], "None, 0 (default) or a handle")),
 };
 
-/// A CUDA buffer of the data interface of GT4Py.
+/// A CUDA buffer of GT4Py's data interface.
 pub static GT_GPU: Interface = Interface { versionless: true, ..CUDA };
 
 impl Interface {
-    /// The same interface under another name.
+    /// Returns the same interface under another name.
     #[must_use]
     pub const fn named(&self, name: &'static str) -> Interface {
         let Interface { versions, allowed, versionless, streams, .. } = *self;
         Interface { name, versions, allowed, versionless, streams }
     }
 
-    /// An entry that is not what the interface says.
+    /// Returns the error for an entry that violates the interface.
     pub fn entry(&self, key: &'static str, got: impl Into<String>, allowed: &'static str) -> ExchangeError {
         ExchangeError::Entry { interface: self.name, key, got: got.into(), allowed }
     }
 
-    /// A key that is not there and has to be.
+    /// Returns the error for a required key that is absent.
     pub fn missing(&self, key: &'static str, allowed: &'static str) -> ExchangeError {
         ExchangeError::MissingKey { interface: self.name, key, allowed }
     }
 
-    /// Whether a number can be a stream of this interface; `None` if so, else what can.
+    /// Returns `None` if a number can be a stream of this interface, else what is allowed.
     pub fn refuses_stream(&self, stream: i64) -> Option<&'static str> {
         let (never, allowed) = self.streams.unwrap_or((&[], "None on the host, which has no streams"));
         (self.streams.is_none() || stream < 0 || never.contains(&stream)).then_some(allowed)
@@ -99,18 +99,18 @@ pub enum Data {
     },
 }
 
-/// What the key `descr` says.
+/// Content of the key `descr`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Descr {
-    /// Nothing.
+    /// The key is absent.
     Absent,
-    /// One field without a name, of this type string: what `typestr` says.
+    /// One field without a name, with this type string: the same as `typestr`.
     Plain(String),
-    /// Anything else, as shown to the user.
+    /// Anything else, as text for the user.
     Fields(String),
 }
 
-/// A dictionary, fetched but not judged.
+/// A dictionary, fetched but not validated.
 #[derive(Clone, Debug)]
 pub struct ArrayInterface {
     /// Key `version`.
@@ -119,15 +119,15 @@ pub struct ArrayInterface {
     pub shape: Extents,
     /// Key `typestr`.
     pub typestr: String,
-    /// The object's own word for its element type, where the type string has none.
+    /// The element type according to the object, for a type string that has none.
     pub dtype: Option<DType>,
     /// Key `data`.
     pub data: Data,
-    /// Key `strides`, in bytes; none means C order.
+    /// Key `strides`, in bytes; `None` means C order.
     pub byte_strides: Option<Extents>,
     /// Key `offset`: bytes from the start of a buffer.
     pub offset: i64,
-    /// Whether there is a key `mask` with anything but None.
+    /// Whether there is a key `mask` other than None.
     pub masked: bool,
     /// Key `descr`.
     pub descr: Descr,
@@ -136,7 +136,8 @@ pub struct ArrayInterface {
 }
 
 impl ArrayInterface {
-    /// Judges the dictionary of an interface whose memory is on `device`. Nothing is read through the address.
+    /// Validates the dictionary of an interface whose memory is on `device`, and returns its descriptor. The memory is not
+    /// read.
     ///
     /// # Errors
     /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
@@ -176,7 +177,7 @@ impl ArrayInterface {
         Ok(found)
     }
 
-    /// The address of the element at index 0, and whether it must not be written.
+    /// Returns the address of the element at index 0, and whether it must not be written.
     fn place(&self, interface: &Interface) -> Result<(u64, bool), ExchangeError> {
         match self.data {
             Data::At { .. } if self.offset != 0 => {
@@ -187,13 +188,13 @@ impl ArrayInterface {
             Data::In { address, len, readonly } => {
                 let offset = i128::from(self.offset);
                 check_inside(interface, offset, offset, len)?;
-                // In the buffer, so in memory.
+                // Inside the buffer, so inside memory.
                 Ok((address.wrapping_add_signed(self.offset), readonly))
             }
         }
     }
 
-    /// The element type, by the type string or, where that is void, by the object's own dtype.
+    /// Returns the element type: that of the type string or, if that is void, of the object's own dtype.
     fn element_type(&self, interface: &Interface) -> Result<DType> {
         match &self.descr {
             Descr::Fields(got) => {
@@ -220,7 +221,7 @@ impl ArrayInterface {
     }
 }
 
-/// Refuses elements that a buffer does not hold. Bytes are counted from its start.
+/// Rejects elements outside a buffer. `low` and `high` are bytes from its start.
 fn check_inside(interface: &Interface, low: i128, high: i128, len: usize) -> Result<(), ExchangeError> {
     if low < 0 || high > i128::try_from(len).unwrap_or(i128::MAX) {
         return Err(ExchangeError::OutsideBuffer { field: interface.name, low, high, len });

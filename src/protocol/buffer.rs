@@ -9,7 +9,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;
 
-/// A buffer of the buffer protocol, fetched but not judged.
+/// A buffer of the buffer protocol, fetched but not validated.
 #[derive(Clone, Debug)]
 pub struct Buffer<'a> {
     /// Address of the element at index 0.
@@ -20,18 +20,18 @@ pub struct Buffer<'a> {
     pub itemsize: i64,
     /// Whether the memory must not be written.
     pub readonly: bool,
-    /// The element format; none means unsigned bytes.
+    /// The element format; `None` means unsigned bytes.
     pub format: Option<&'a str>,
-    /// Extents; none means one dimension.
+    /// Extents; `None` means one dimension.
     pub shape: Option<&'a [i64]>,
-    /// Strides in bytes; none means C order.
+    /// Strides in bytes; `None` means C order.
     pub byte_strides: Option<&'a [i64]>,
-    /// Offsets behind pointers.
+    /// Offsets after following a pointer; negative ones mean no pointer.
     pub suboffsets: Option<&'a [i64]>,
 }
 
 impl Buffer<'_> {
-    /// Judges a buffer. Nothing is read through the address.
+    /// Validates a buffer and returns its descriptor. The memory is not read.
     ///
     /// # Errors
     /// [`ExchangeError`] or [`crate::DTypeError`] naming the field at fault.

@@ -1,4 +1,4 @@
-//! DLPack structs into descriptors.
+//! Conversion of DLPack structs to descriptors.
 //!
 //! Source: the DLPack 1.3 header and the array API standard on data interchange.
 
@@ -14,16 +14,16 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Extents, MAX_NDIM};
 
-/// The version that this crate writes, and the newest it was written after.
+/// The version that this crate writes, and the newest that it was written for.
 pub const VERSION: DLPackVersion = DLPackVersion { major: 1, minor: 3 };
 
-/// From this version on strides are required.
+/// The first version that requires strides.
 const STRIDES_REQUIRED: (u32, u32) = (1, 2);
 
-/// Judges a DLPack tensor.
+/// Validates a DLPack tensor and returns its descriptor.
 ///
-/// `version` is that of the managed tensor or of the exchange table, `None` for a legacy managed tensor. Strides that
-/// are NULL below version 1.2 mean row-major order. `byte_offset` is added to the address.
+/// `version` is that of the managed tensor or of the exchange table, `None` for a legacy managed tensor. Below version 1.2 NULL
+/// strides mean row-major order. `byte_offset` is added to the address.
 ///
 /// # Errors
 /// [`ExchangeError`], [`DTypeError`] or [`crate::DeviceError`] naming the field at fault.
@@ -37,7 +37,7 @@ pub unsafe fn read(tensor: &DLTensor, version: Option<DLPackVersion>, flags: Dlp
     Ok(descriptor)
 }
 
-/// As [`read`], in place.
+/// As [`read`], into an existing descriptor.
 ///
 /// # Safety
 /// - As for [`read`].
@@ -75,14 +75,14 @@ pub(crate) unsafe fn read_into(
     Ok(descriptor.set(data, device, dtype, flags.contains(DlpackFlags::READ_ONLY), shape, strides)?)
 }
 
-/// The address so many bytes further on. No object is larger than `isize::MAX` bytes, and none lies across the middle or the
-/// end of the address space.
+/// Returns the address so many bytes after `start`. No object is larger than `isize::MAX` bytes, and none crosses the middle or
+/// the end of the address space.
 #[cold]
 fn offset_by(start: *mut u8, byte_offset: u64) -> Result<*mut u8, ExchangeError> {
     let outside = ExchangeError::ByteOffset { got: byte_offset };
     let Ok(offset) = isize::try_from(byte_offset) else { return Err(outside) };
     if start.is_null() {
-        // An offset from nothing is still nothing.
+        // An offset from NULL is still NULL.
         return Ok(start);
     }
     let (from, to) = (start.addr(), start.addr().wrapping_add_signed(offset));
@@ -90,7 +90,7 @@ fn offset_by(start: *mut u8, byte_offset: u64) -> Result<*mut u8, ExchangeError>
     if same_half && from <= to { Ok(start.with_addr(to)) } else { Err(outside) }
 }
 
-/// The `ndim` numbers at `start`; `None` for NULL unless there are none.
+/// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.
 ///
 /// # Safety
 /// - `start` is NULL or points to `ndim` numbers that stay readable for the lifetime.
@@ -98,12 +98,12 @@ unsafe fn numbers<'a>(start: *const i64, ndim: usize) -> Option<&'a [i64]> {
     match (start.is_null(), ndim) {
         (_, 0) => Some(&[]),
         (true, _) => None,
-        // SAFETY: not NULL, so readable by the caller's word.
+        // SAFETY: not NULL, so readable by the caller's contract.
         (false, _) => Some(unsafe { std::slice::from_raw_parts(start, ndim) }),
     }
 }
 
-/// Compact strides, last index fastest; nonsense shapes give nonsense that the descriptor refuses.
+/// Returns compact strides, last index fastest; the descriptor rejects those of an invalid shape.
 fn row_major(shape: &[i64]) -> Extents {
     let mut strides = Extents::from_elem(1, shape.len());
     let mut step = 1i64;

@@ -1,6 +1,6 @@
-//! Wire formats on one side, [`crate::Descriptor`] on the other; no interpreter in sight.
+//! Wire formats and their conversion to [`crate::Descriptor`]s, without an interpreter.
 //!
-//! Readers in other layers fetch plain structs from objects; the judging is here.
+//! Importers in other layers fetch plain structs from objects; this module validates them.
 
 pub mod array_interface;
 pub mod buffer;
@@ -10,11 +10,11 @@ pub mod typestr;
 
 use crate::layout::{Extents, MAX_NDIM};
 
-/// What is wrong with something another library handed over, or asked for.
+/// An error in what another library exported, or requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// More dimensions than anybody takes.
+    /// More dimensions than any library takes.
     #[error("ndim: {got} dimensions; allowed are at most {MAX_NDIM}")]
     TooManyDims {
         /// Dimensions found.
@@ -26,13 +26,13 @@ pub enum ExchangeError {
         /// Dimensions found.
         got: i64,
     },
-    /// A shape that is not there.
+    /// A shape pointer that is NULL.
     #[error("shape: NULL with ndim {ndim}; allowed is NULL only for ndim 0")]
     NullShape {
         /// Number of dimensions.
         ndim: usize,
     },
-    /// Strides that are not there, in a version that requires them.
+    /// Strides that are NULL in a version that requires them.
     #[error("strides: NULL with ndim {ndim} in DLPack {major}.{minor}; allowed is NULL only below version 1.2")]
     NullStrides {
         /// Number of dimensions.
@@ -42,20 +42,20 @@ pub enum ExchangeError {
         /// Declared version.
         minor: u32,
     },
-    /// A dictionary that lacks a key it must have.
+    /// A dictionary without a required key.
     #[error("{interface}[{key:?}]: missing; allowed is {allowed}")]
     MissingKey {
-        /// The attribute that holds the dictionary.
+        /// The attribute with the dictionary.
         interface: &'static str,
         /// The key.
         key: &'static str,
         /// What is allowed.
         allowed: &'static str,
     },
-    /// An entry of a dictionary that is not what the interface says.
+    /// An entry of a dictionary that violates the interface.
     #[error("{interface}[{key:?}]: {got}; allowed is {allowed}")]
     Entry {
-        /// The attribute that holds the dictionary.
+        /// The attribute with the dictionary.
         interface: &'static str,
         /// The key.
         key: &'static str,
@@ -64,7 +64,7 @@ pub enum ExchangeError {
         /// What is allowed.
         allowed: &'static str,
     },
-    /// Elements that lie outside the buffer they are said to be in.
+    /// Elements outside the buffer that holds them.
     #[error(
         "{field}: the elements lie in bytes {low} to {high} of a buffer of {len} bytes; allowed is 0 to {len}: check \
          offset, shape and strides"
@@ -79,10 +79,10 @@ pub enum ExchangeError {
         /// Bytes of the buffer.
         len: usize,
     },
-    /// A buffer whose length and shape contradict each other.
+    /// A buffer whose length contradicts its shape.
     #[error("len: a buffer of {got} bytes for shape {shape:?} of {itemsize}-byte elements; allowed is {wanted}")]
     BufferLength {
-        /// Bytes said.
+        /// Bytes according to the buffer.
         got: i64,
         /// The shape.
         shape: Vec<i64>,
@@ -91,7 +91,7 @@ pub enum ExchangeError {
         /// Bytes of all elements.
         wanted: i64,
     },
-    /// Rows behind pointers.
+    /// Rows that are reached through pointers.
     #[error("suboffsets: {got} at axis {axis}; allowed is none: rows behind pointers have no strides, pass a copy")]
     Suboffsets {
         /// The dimension.
@@ -99,7 +99,7 @@ pub enum ExchangeError {
         /// The suboffset.
         got: i64,
     },
-    /// Another number of strides than dimensions.
+    /// A number of strides that differs from the number of dimensions.
     #[error("strides: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
     StridesLength {
         /// Number of dimensions.
@@ -107,7 +107,7 @@ pub enum ExchangeError {
         /// Entries found.
         got: usize,
     },
-    /// A stride that does not lead from element to element.
+    /// A byte stride that is not a multiple of the element size.
     #[error("strides: {got} bytes at axis {axis}; allowed is a multiple of the element size {itemsize}")]
     PartialStride {
         /// The dimension.
@@ -135,7 +135,7 @@ pub enum ExchangeError {
         /// Bytes of one element.
         itemsize: usize,
     },
-    /// More elements than can be counted.
+    /// A size that overflows.
     #[error("shape: {shape:?} of {itemsize}-byte elements overflows; allowed are less than 2**63 bytes")]
     Size {
         /// The shape.
@@ -143,16 +143,16 @@ pub enum ExchangeError {
         /// Bytes of one element.
         itemsize: usize,
     },
-    /// No address, yet elements.
+    /// A NULL address for a tensor with elements.
     #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
     NullData,
-    /// An offset that leads out of the address space.
+    /// An offset that leaves the address space.
     #[error("byte_offset: {got} leads out of the address space; allowed is less than 2**63, within the memory at data")]
     ByteOffset {
         /// The offset found.
         got: u64,
     },
-    /// A version whose structs cannot be read.
+    /// A version with an unknown struct layout.
     #[error("version: DLPack {major}.{minor}; allowed is major version 1")]
     Version {
         /// Declared version.
@@ -160,85 +160,85 @@ pub enum ExchangeError {
         /// Declared version.
         minor: u32,
     },
-    /// A managed tensor that is not there.
+    /// A managed tensor that is NULL.
     #[error("{field}: NULL pointer; allowed is the address of a DLPack struct")]
     NullPointer {
         /// The argument or field.
         field: &'static str,
     },
-    /// A function of another library that failed without a word.
+    /// A function of another library that failed without an exception.
     #[error(
         "{function}: it failed for {producer} and set no exception; allowed is to fail with one that says why: report it to \
          that library, and pass the array in another form"
     )]
     Silent {
-        /// The function, by the field of the protocol that has it.
+        /// The function, by its field in the protocol.
         function: &'static str,
         /// Type of the object, or the library.
         producer: String,
     },
-    /// Memory that is borrowed, and may not be borrowed once more.
+    /// Memory that is borrowed and may not be borrowed again.
     #[error(
         "overlap: another argument, or a call under way, {held} memory of this array, and it is to be {wanted} here; \
          allowed are arrays that do not overlap where any is written: pass a copy"
     )]
     Borrowed {
-        /// What the memory is borrowed for already: `"reads"` or `"writes"`.
+        /// What the existing borrow does: `"reads"` or `"writes"`.
         held: &'static str,
-        /// What it was to be: `"read"` or `"written"`.
+        /// What the new borrow was for: `"read"` or `"written"`.
         wanted: &'static str,
     },
-    /// Memory that changed while the other arguments of a call were read.
+    /// Memory that changed while the other arguments of a call were imported.
     #[error(
         "moved: reading this argument ran code that changed another one, of {object}: it was {was}, now it is {found}; \
          allowed is code that leaves the other arguments as they are: pass a copy of that one, or of this"
     )]
     Disturbed {
-        /// Type of what changed.
+        /// Type of the object that changed.
         object: String,
-        /// Elements, shape, strides and address before.
+        /// Elements, shape, strides and address before the change.
         was: String,
-        /// The same after, or what is wrong by now.
+        /// The same after the change, or what is wrong now.
         found: String,
     },
-    /// Memory that its object has moved, or reshaped, since it was described.
+    /// Memory that its object has moved or reshaped since the import.
     #[error(
         "moved: the memory of a {object} was {was}, now it is {found}; allowed is memory that stays where it was described: \
          describe the object again"
     )]
     Moved {
-        /// Type of what lent the memory.
+        /// Type of the object that owns the memory.
         object: String,
-        /// Elements, shape, strides and address when it was described.
+        /// Elements, shape, strides and address at the import.
         was: String,
-        /// The same now, or what is wrong by now.
+        /// The same now, or what is wrong now.
         found: String,
     },
-    /// A tensor of PyTorch that autograd follows.
+    /// A PyTorch tensor that requires grad.
     #[error(
         "obj: a PyTorch tensor that requires grad, and autograd does not see what is done to its memory; pass obj.detach()"
     )]
     RequiresGrad,
-    /// Memory that others can reach too.
+    /// Memory that has other owners.
     #[error(
         "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"
     )]
     Shared,
-    /// Memory that another library was given, and may write to.
+    /// Memory that was exported to another library, which may write to it.
     #[error(
         "owner: another library was given the memory and may write to it; allowed is memory that only Rust has, so copy \
          before it is given away, or in unsafe code"
     )]
     Exported,
-    /// Read-only memory where the format cannot say so, or writing was asked for.
+    /// Read-only memory that the format cannot express, or that was to be written.
     #[error("{field}: the memory is read-only; {fix}")]
     ReadOnly {
         /// The argument or field.
         field: &'static str,
-        /// What to do.
+        /// How to fix it.
         fix: &'static str,
     },
-    /// An element type that the format has no word for.
+    /// An element type that the format cannot express.
     #[error("dtype: {name} cannot be told through {protocol}; allowed is a type it knows, or another protocol")]
     NotExpressible {
         /// The element type.
@@ -246,31 +246,31 @@ pub enum ExchangeError {
         /// The protocol.
         protocol: &'static str,
     },
-    /// Elements that are not laid out as asked for.
+    /// Elements that are not contiguous as requested.
     #[error("strides: the elements are not {wanted}-contiguous as the consumer asks; ask for strides, or copy")]
     NotContiguous {
         /// `"C"`, `"F"` or `"C or F"`.
         wanted: &'static str,
     },
-    /// A tensor whose memory holds other values than it has.
+    /// A tensor that is conjugated or negated lazily, so that its memory holds other values.
     #[error("obj: conjugated or negated in name only, the memory holds other values; {fix}")]
     Lazy {
-        /// What to do.
+        /// How to fix it.
         fix: &'static str,
     },
-    /// A copy was forbidden and is needed.
+    /// A copy that was forbidden but is needed.
     #[error("copy: False, but {reason}")]
     NeedsCopy {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What an object hands over is a copy, and its memory was wanted.
+    /// An object that exports only a copy of its memory.
     #[error("obj: {reason}; allowed is memory of its own: take the copy with from_dlpack")]
     OnlyCopy {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// An argument that has to be absent or otherwise.
+    /// An argument with a value that is not allowed.
     #[error("{argument}: {got}; allowed is {allowed}")]
     Argument {
         /// The argument.
@@ -282,7 +282,7 @@ pub enum ExchangeError {
     },
 }
 
-/// Byte strides of compact elements, last index fastest; nonsense shapes give nonsense that the descriptor refuses.
+/// Returns byte strides of compact elements, last index fastest; the descriptor rejects those of an invalid shape.
 fn c_order(shape: &[i64], itemsize: usize) -> Extents {
     let mut step = i64::try_from(itemsize).unwrap_or(i64::MAX);
     let mut strides = Extents::from_elem(step, shape.len());

@@ -9,14 +9,14 @@ use crate::dtype::{DType, DTypeError};
 
 const FIELD: &str = "format";
 
-/// The format of an element type, `None` for types the buffer protocol has no letter for.
+/// Returns the format of an element type; `None` if the buffer protocol has no letter for it.
 pub fn encode(dtype: DType) -> Option<&'static CStr> {
     Some(match dtype {
         DType::BOOL => c"?",
         DType::I8 => c"b",
         DType::I16 => c"h",
         DType::I32 => c"i",
-        // C's long has 64 bits except on Windows, and NumPy says "l" for int64 where it has.
+        // C's long has 64 bits except on Windows; where it has, NumPy writes "l" for int64.
         DType::I64 if size_of::<c_long>() == 8 => c"l",
         DType::I64 => c"q",
         DType::U8 => c"B",
@@ -33,14 +33,14 @@ pub fn encode(dtype: DType) -> Option<&'static CStr> {
     })
 }
 
-/// The element type of a format and an element size in bytes. No format is `"B"`.
+/// Returns the element type of a format and an element size in bytes. No format means `"B"`.
 ///
-/// Integers are taken in the size that the letter has in C or in the `struct` module's standard sizes, whatever the
-/// prefix: `ctypes` says `"<l"` of eight bytes.
+/// An integer may have the size that its letter has in C or in the `struct` module's standard sizes, whatever the prefix:
+/// `ctypes` writes `"<l"` for eight bytes.
 ///
 /// # Errors
-/// [`DTypeError`] for the other byte order, for letters that are no numbers, for structures and counts, and for a size
-/// that the letter has nowhere.
+/// [`DTypeError`] for the other byte order, for letters that are not numbers, for structures and counts, and for a size that
+/// the letter never has.
 ///
 /// # Example
 /// ```
@@ -86,7 +86,7 @@ pub fn decode(format: Option<&str>, itemsize: i64) -> Result<DType, DTypeError> 
     })
 }
 
-/// The signed integer of a size of C's.
+/// Returns the signed integer of a C size in bytes.
 const fn signed(size: usize) -> DType {
     match size {
         2 => DType::I16,
@@ -95,7 +95,7 @@ const fn signed(size: usize) -> DType {
     }
 }
 
-/// The unsigned integer of a size of C's.
+/// Returns the unsigned integer of a C size in bytes.
 const fn unsigned(size: usize) -> DType {
     match size {
         2 => DType::U16,
@@ -104,7 +104,7 @@ const fn unsigned(size: usize) -> DType {
     }
 }
 
-/// What a format means that has no element type here.
+/// Returns the error for a format without an element type, which names what the format means.
 fn refused(text: &str, letters: &str) -> DTypeError {
     const NUMBERS: &str = "allowed are numbers and bool";
     let (why, fix) = match letters {

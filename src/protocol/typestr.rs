@@ -6,8 +6,8 @@ use crate::dtype::{DType, DTypeError};
 
 const FIELD: &str = "typestr";
 
-/// The type string of an element type in native byte order; `None` for types that NumPy itself has not got. Arrays of
-/// `ml_dtypes` call those `V` (void) with their size, which loses what they are.
+/// Returns the type string of an element type in native byte order; `None` for types that NumPy lacks. Arrays of `ml_dtypes`
+/// write `V` (void) and the size for those, which loses the type.
 pub fn encode(dtype: DType) -> Option<&'static str> {
     const LITTLE: bool = cfg!(target_endian = "little");
     let text = match dtype {
@@ -30,12 +30,12 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
     (LITTLE || text.starts_with('|')).then_some(text)
 }
 
-/// The element type of a type string: byte order (`<`, `>`, `=` native, `|` not relevant), kind, bytes. Without a byte order it
-/// is the native one, as in NumPy.
+/// Returns the element type of a type string: byte order (`<`, `>`, `=` native, `|` not relevant), kind, bytes. Without a byte
+/// order it is native, as in NumPy.
 ///
 /// # Errors
-/// [`DTypeError`] for the other byte order, for kinds that are no numbers, for widths that other libraries lack, and for
-/// what is no type string.
+/// [`DTypeError`] for the other byte order, for kinds that are not numbers, for widths that other libraries lack, and for any
+/// other string.
 ///
 /// # Example
 /// ```
@@ -89,19 +89,19 @@ pub fn decode(text: &str) -> Result<DType, DTypeError> {
     Ok(dtype)
 }
 
-/// Bytes of a void type string, `"|V2"`: elements whose type the string does not tell. `None` for other strings.
+/// Returns the bytes of a void type string, `"|V2"`, which does not name its element type; `None` for other strings.
 pub fn void_size(text: &str) -> Option<usize> {
     let digits = split_order(text).1.strip_prefix('V')?;
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// The byte order, if the string states it, and what comes after that.
+/// Returns the byte order, if the string has one, and the rest.
 fn split_order(text: &str) -> (Option<char>, &str) {
     let rest = text.strip_prefix(['|', '<', '>', '=']);
     (rest.and_then(|_| text.chars().next()), rest.unwrap_or(text))
 }
 
-/// Refuses the kinds that are no numbers, each by what it holds.
+/// Rejects the kinds that are not numbers; the error names what they hold.
 fn refuse_kind(text: &str, kind: char) -> Result<(), DTypeError> {
     let (why, fix) = match kind {
         'O' => (

@@ -4,9 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::errors::Kind;
+use super::import::Labels;
 use super::import::Value;
 use super::keywords::{Given, Keywords, Others, sizes};
-use super::labels::Labels;
 use super::tensor::PyTensor;
 use super::{args, copies, dtype, export, freelist, import, sync};
 use crate::copy::can_cast;

@@ -4,7 +4,6 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
 
-use super::device::{DlpackPair, PyDevice, of_framework};
 use super::errors::Kind;
 use super::tensor::PyTensor;
 use crate::device::Device;
@@ -212,34 +211,6 @@ pub(super) fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// A device: a `Device`, its name, DLPack's pair, or the object that a framework has for it.
-pub(super) fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
-    if let Ok(device) = value.cast::<PyDevice>() {
-        return Ok(device.get().0);
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_string().parse()?);
-    }
-    if let Ok(pair) = value.extract::<(i64, i64)>() {
-        return exact_device(pair);
-    }
-    of_framework(value)?.ok_or_else(|| {
-        let what = shown(value);
-        let allowed = "a Device, a name such as 'cpu', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
-        PyTypeError::new_err(format!("device: {what} is not {allowed}"))
-    })
-}
-
-/// DLPack's pair of device type and id as a caller has to write it; producers are forgiven numbers that mean nothing.
-pub(super) fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
-    let device = dlpack_device(pair)?;
-    if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
-        Ok(device)
-    } else {
-        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
-    }
-}
-
 /// Refuses a stream for memory of the host.
 pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
     match stream {
@@ -249,13 +220,6 @@ pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) ->
         }
         _ => Ok(()),
     }
-}
-
-/// DLPack's pair of device type and id.
-pub(super) fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
-    let unknown = crate::DeviceError::UnknownCode { code, id };
-    let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else { return Err(unknown.into()) };
-    Ok(Device::from_dlpack(dlpark::ffi::DLDevice { device_type: dlpark::ffi::DLDeviceType(kind), device_id })?)
 }
 
 /// An argument as an error message shows it, bounded.

@@ -8,6 +8,7 @@ use super::{args, stream};
 use crate::cuda::{self, Stream};
 use crate::device::{Device, DeviceError};
 use crate::error::Error;
+use crate::py::device::parse_device;
 
 /// A CUDA device by its number, or however else devices are given.
 fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
@@ -16,7 +17,7 @@ fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
         let known = u16::try_from(id).map(Device::cuda);
         return Ok(known.map_err(|_| DeviceError::UnknownCode { code: 2, id })?);
     }
-    let device = args::device(value)?;
+    let device = parse_device(value)?;
     if device.is_of_cuda() {
         return Ok(device);
     }

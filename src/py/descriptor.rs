@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use super::device::PyDevice;
 use super::freelist::{Freelist, HasFreelist};
-use super::{args, attributes, dtype, import};
+use super::{args, attributes, dtype};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
@@ -47,18 +47,8 @@ impl PyDescriptor {
         self.object.as_ref().map_or_else(|| py.None(), |object| object.clone_ref(py)).into_bound(py)
     }
 
-    pub(super) fn keeper(&self) -> Option<&Owner> {
+    pub(super) fn shared_owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
-    }
-
-    /// Keeps the memory where it is: what the producer handed over does so anyway.
-    pub(super) fn pinned(&self, py: Python<'_>) -> PyResult<Option<Owner>> {
-        if self.owner.is_some() { Ok(None) } else { import::pinned(&self.object(py), &self.descriptor).map(Some) }
-    }
-
-    /// Refuses memory that is the object's, and that the object has moved or reshaped since it was described.
-    pub(super) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
-        if self.owner.is_some() { Ok(()) } else { import::check_unmoved(&self.object(py), &self.descriptor) }
     }
 }
 

@@ -4,8 +4,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use super::{args, getattr, import};
+use super::{args, getattr};
 use crate::device::Device;
+use pyo3::exceptions::PyTypeError;
 
 /// Where memory lives: a kind of device and its number.
 ///
@@ -25,7 +26,7 @@ pub(super) struct PyDevice(pub(super) Device);
 impl PyDevice {
     #[new]
     fn new(device: &Bound<'_, PyAny>) -> PyResult<PyDevice> {
-        args::device(device).map(PyDevice)
+        parse_device(device).map(PyDevice)
     }
 
     /// The kind: "cpu", "cuda", "cuda_host", "cuda_managed", "rocm", ...
@@ -115,7 +116,7 @@ fn named(kind: &str, number: i64) -> PyResult<Device> {
 
 /// What PyTorch means by "cuda" without a number: its current device, the first one until it has used any.
 fn current_of_torch(py: Python<'_>) -> PyResult<i64> {
-    let Some(torch) = import::loaded(py, "torch")? else { return Ok(0) };
+    let Some(torch) = getattr::loaded(py, "torch")? else { return Ok(0) };
     let cuda = torch.getattr(intern!(py, "cuda"))?;
     if !cuda.call_method0(intern!(py, "is_initialized"))?.is_truthy()? {
         return Ok(0);
@@ -132,4 +133,39 @@ impl DlpackPair {
         let device = device.to_dlpack();
         DlpackPair(device.device_type.0.into(), device.device_id.into())
     }
+}
+
+/// A device: a `Device`, its name, DLPack's pair, or the object that a framework has for it.
+pub(super) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
+    if let Ok(device) = value.cast::<PyDevice>() {
+        return Ok(device.get().0);
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_string().parse()?);
+    }
+    if let Ok(pair) = value.extract::<(i64, i64)>() {
+        return exact_device(pair);
+    }
+    of_framework(value)?.ok_or_else(|| {
+        let what = args::shown(value);
+        let allowed = "a Device, a name such as 'cpu', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
+        PyTypeError::new_err(format!("device: {what} is not {allowed}"))
+    })
+}
+
+/// DLPack's pair of device type and id as a caller has to write it; producers are forgiven numbers that mean nothing.
+pub(super) fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
+    let device = dlpack_device(pair)?;
+    if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
+        Ok(device)
+    } else {
+        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
+    }
+}
+
+/// DLPack's pair of device type and id.
+pub(super) fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
+    let unknown = crate::DeviceError::UnknownCode { code, id };
+    let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else { return Err(unknown.into()) };
+    Ok(Device::from_dlpack(dlpark::ffi::DLDevice { device_type: dlpark::ffi::DLDeviceType(kind), device_id })?)
 }

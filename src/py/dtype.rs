@@ -13,8 +13,8 @@ use pyo3::types::PyString;
 
 use super::args::shown;
 use super::errors::Kind;
-use super::import::require_numpy;
 use super::nearest::did_you_mean;
+use super::numpy_type;
 use crate::dtype::DType;
 use crate::layout::Extents;
 
@@ -43,7 +43,7 @@ pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
             Kind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
         );
     }
-    require_numpy(py)?;
+    numpy_type::require(py)?;
     let descriptor = PyArrayDescr::new(py, value).map_err(|error| unknown(value, error))?;
     if let Some((base, _)) = subarray(&descriptor)? {
         let shape = super::args::ints("dtype", &descriptor.getattr("shape")?)?;
@@ -169,7 +169,7 @@ fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DTy
 /// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.
 pub(super) fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
     let descriptor = DESCRIPTORS[dtype.index()].get_or_try_init(py, || {
-        require_numpy(py)?;
+        numpy_type::require(py)?;
         let added = dtype.is_sub_byte() || dtype.code().0 > 6 || dtype == DType::BF16;
         let source = if added {
             let package = py.import("ml_dtypes").map_err(|error| {

@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code, reason = "the interpreter's own call is used, for its speed")]
 
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::{ffi, intern};
 use smallvec::SmallVec;
 
 /// A method to call.
@@ -134,4 +134,13 @@ unsafe extern "C" {
 pub(super) fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     // SAFETY: a live type and a string; the call returns a borrowed reference, or NULL without an error.
     unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), _PyType_Lookup(ty.as_type_ptr(), name.as_ptr())) }
+}
+
+/// A module that is imported already; `None` also if its import is forbidden by a None in `sys.modules`.
+pub(super) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    match modules.cast::<PyDict>() {
+        Ok(modules) => Ok(modules.get_item(name)?.filter(|module| !module.is_none())),
+        Err(_) => Ok(None),
+    }
 }

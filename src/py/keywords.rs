@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::dims::{Dims, DimsError};
 use crate::layout::{Extents, Layout, Spec, check_len};
 use crate::preset::Preset;
+use crate::py::device::parse_device;
 
 /// One keyword as given; absent and None are the same.
 pub(super) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -76,7 +77,7 @@ impl Keywords<'_, '_> {
             spec = spec.origin(&extended(args::ints("origin", origin)?, data, ndim));
         }
         if let Some(device) = self.device {
-            spec = spec.device(args::device(device)?);
+            spec = spec.device(parse_device(device)?);
         }
         if let (Some(name), Some(dims)) = (self.backend, spec.unplaced_dims()) {
             warn_of_labels(name, &dims.to_string())?;
@@ -87,7 +88,7 @@ impl Keywords<'_, '_> {
     /// The device that was given, or that of the preset, or the host.
     pub(super) fn target(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
-            (Some(device), _) => args::device(device),
+            (Some(device), _) => parse_device(device),
             (None, Some(name)) => Ok(preset(name)?.device()),
             (None, None) => Ok(Device::CPU),
         }

@@ -20,8 +20,8 @@ mod import;
 mod index;
 mod into_py;
 mod keywords;
-mod labels;
 mod nearest;
+mod numpy_type;
 mod pickle;
 mod preflight;
 mod preset;
@@ -59,7 +59,6 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     import::register(module)?;
     export::torch::register(module)?;
     preflight::register(module)?;
-    labels::register(module)?;
     pickle::register(module)?;
     signature::register(module)?;
     with_metadata::register(module)?;

@@ -10,6 +10,7 @@ use super::tensor::PyTensor;
 use super::{args, import};
 use crate::descriptor::Descriptor;
 use crate::preflight::{self, Preflight, Support, Target, Verdict};
+use crate::py::device::parse_device;
 
 /// A verdict on sharing memory, why, and what to do about it: what `preflight` returns.
 ///
@@ -127,7 +128,7 @@ fn of_object(
     }
     // CuPy is given the side on the device of a storage with two.
     let on_device = wanted == Target::CuPy && import::is_pair(obj)?;
-    let near = if on_device { Some(args::device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
+    let near = if on_device { Some(parse_device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
     let found = match import::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if Kind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),

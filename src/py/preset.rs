@@ -7,6 +7,7 @@ use super::args;
 use super::device::PyDevice;
 use super::errors::Kind;
 use crate::preset::{Alignment, LayoutRule, Preset, PresetError};
+use crate::py::device::parse_device;
 
 /// A named set of alignment, layout rule and device, chosen with `backend=`.
 ///
@@ -102,7 +103,7 @@ fn register_preset(
     let elements = u32::try_from(got).ok().filter(|elements| (1..1 << 31).contains(elements));
     let alignment = Alignment::Elements(elements.ok_or(PresetError::Alignment { got })?);
     let rule = layout.map_or(Ok(LayoutRule::Grid([0, 1, 2])), layout_rule)?;
-    let device = device.map_or(Ok(crate::Device::CPU), args::device)?;
+    let device = device.map_or(Ok(crate::Device::CPU), parse_device)?;
     let preset = Preset::new(name, device, alignment, rule)?;
     Preset::register(preset.clone())?;
     Ok(PyPreset(preset))

@@ -1,4 +1,4 @@
-//! The arguments of one call, checked.
+//! The validated arguments of one call.
 
 use std::marker::PhantomData;
 
@@ -13,17 +13,17 @@ use crate::error::Result;
 use crate::layout::Extents;
 use crate::tensor::Tensor;
 
-/// The fields of one call in the order of dimensions that the kernel was written for, while the arrays are borrowed.
+/// The fields of one call, borrowed, with dimensions in the order that the kernel was written for.
 #[derive(Clone, Debug)]
 pub struct Bound<'a> {
     fields: Vec<(Box<str>, Option<Descriptor>)>,
     slow: Vec<Box<str>>,
     copies: Vec<Copied>,
-    /// The memory that the descriptors are of.
+    /// The memory that the descriptors describe.
     borrowed: PhantomData<&'a Descriptor>,
 }
 
-/// A field that a copy stands in for.
+/// A field that a temporary replaces.
 #[derive(Clone, Debug)]
 struct Copied {
     field: Box<str>,
@@ -32,7 +32,7 @@ struct Copied {
 }
 
 impl<'a> Bound<'a> {
-    /// What is given, checked and in order.
+    /// Validates the arguments and orients their dimensions.
     pub(super) fn new(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
         let mut bound = Bound::oriented(signature, given)?;
         for ((name, spec), (_, field)) in signature.fields().iter().zip(&bound.fields) {
@@ -46,7 +46,7 @@ impl<'a> Bound<'a> {
         Ok(bound)
     }
 
-    /// The same, with copies for what does not fit, each made by `filled`.
+    /// The same, with a temporary, made by `filled`, for each field that does not fit.
     pub(super) fn with_copies(
         signature: &Signature,
         given: &[(&str, &'a Tensor)],
@@ -77,7 +77,7 @@ impl<'a> Bound<'a> {
         Ok(bound)
     }
 
-    /// What is given, in order, without a look at what a copy could mend.
+    /// Orients the arguments without checking what a copy could fix.
     fn oriented(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
         let known = signature.fields();
         for (position, (field, _)) in given.iter().enumerate() {
@@ -103,23 +103,23 @@ impl<'a> Bound<'a> {
         Ok(Bound { fields, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
     }
 
-    /// A field, if it was given.
+    /// Returns a field, if it was given.
     pub fn get(&self, name: &str) -> Option<&Descriptor> {
         self.fields.iter().find(|(known, _)| **known == *name)?.1.as_ref()
     }
 
-    /// The names of fields that copies stand in for.
+    /// Returns the names of the fields that temporaries replace.
     pub fn copied(&self) -> impl Iterator<Item = &str> {
         self.copies.iter().map(|copied| &*copied.field)
     }
 
-    /// Copies what stands in for the fields that are written back into them.
+    /// Copies the temporaries of the written fields back into the originals.
     ///
     /// # Errors
     /// [`crate::OutOfMemory`].
     ///
     /// # Safety
-    /// - The fields' memory may be written, and nobody else uses it, or the copies, meanwhile.
+    /// - The fields' memory may be written, and no other code uses it, or the temporaries, meanwhile.
     #[allow(unsafe_code, reason = "the caller vouches for the memory")]
     pub unsafe fn copy_back(&self) -> Result<()> {
         let mut written = self.copies.iter().filter(|copied| copied.written);
@@ -127,13 +127,13 @@ impl<'a> Bound<'a> {
         written.try_for_each(|copied| unsafe { copied.copy.copy_back() })
     }
 
-    /// The names of fields whose layout is slow.
+    /// Returns the names of the fields with a slow layout.
     pub fn slow(&self) -> &[Box<str>] {
         &self.slow
     }
 
-    /// The labels and extents of the largest domain that all fields have points for, from each one's origin to its upper
-    /// halo: I, J and K first, then users' labels as they come. Data dimensions belong to no domain.
+    /// Returns the labels and extents of the largest domain that all fields cover, from each origin to its upper halo: I, J and
+    /// K first, then users' labels in order of appearance. Data dimensions belong to no domain.
     ///
     /// Source: `StencilObject._get_max_domain` of GT4Py 1.1.
     pub fn domain(&self) -> (Vec<Dim>, Vec<i64>) {
@@ -141,8 +141,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Refuses written fields that share memory with another one. `field` gives those that are there, in the signature's
-/// order.
+/// Rejects written fields that share memory with another field. `field` returns the given ones by position in the signature.
 pub(crate) fn check_overlap<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
@@ -152,13 +151,13 @@ pub(crate) fn check_overlap<'a>(
     if !(0..fields.len()).any(written) {
         return Ok(());
     }
-    // Most fields are far from each other: each one's stretch is worked out once, not for each pair.
+    // Most fields are far apart: the address range of each is computed once, not for each pair.
     let reached: SmallVec<[_; 16]> =
         (0..fields.len()).map(|place| field(place).map(|field| (field, field.reach()))).collect();
     for (place, one) in reached.iter().enumerate() {
         let Some((one, (low, high))) = one.as_ref().filter(|_| written(place)) else { continue };
         for (other_place, other) in reached.iter().enumerate() {
-            // Two written fields are looked at once.
+            // A pair of written fields is compared once.
             let again = other_place == place || (other_place < place && written(other_place));
             let Some((other, (other_low, other_high))) = other.as_ref().filter(|_| !again) else { continue };
             if low < other_high && other_low < high && one.overlaps(other) {
@@ -172,7 +171,7 @@ pub(crate) fn check_overlap<'a>(
     Ok(())
 }
 
-/// The largest domain that all fields have points for, by label.
+/// Returns the largest domain that all fields cover, by label.
 pub(crate) fn common_domain<'a>(fields: impl Iterator<Item = &'a Descriptor>) -> Vec<(Dim, i64)> {
     let mut domain: Vec<(Dim, i64)> = Vec::new();
     for field in fields {

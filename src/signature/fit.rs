@@ -1,4 +1,4 @@
-//! Holding one field against what is wanted of it.
+//! Checks of one field against its specification.
 
 use smallvec::SmallVec;
 
@@ -11,15 +11,14 @@ use crate::error::Result;
 use crate::layout::LayoutError;
 
 impl FieldSpec {
-    /// As [`FieldSpec::orient`], of a field that stays as it is.
+    /// As [`FieldSpec::orient`], on a copy of the descriptor.
     pub(super) fn oriented(&self, field: &Descriptor) -> Result<Descriptor> {
         let mut field = field.clone();
         self.orient(&mut field)?;
         Ok(field)
     }
 
-    /// Brings the dimensions into the wanted order, and sees to it that dims and origin are stated. What is wrong here
-    /// no copy can mend.
+    /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
     pub(crate) fn orient(&self, field: &mut Descriptor) -> Result<()> {
         if field.ndim() != self.dims.len() || !field.label_plain(&self.labels) {
             self.orient_labelled(field)?;
@@ -67,7 +66,7 @@ impl FieldSpec {
         Ok(())
     }
 
-    /// Checks what a copy could mend: where the memory is, its element type and alignment.
+    /// Checks what a copy could fix: device, element type and alignment.
     pub(crate) fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
         if field.device() != device {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
@@ -84,8 +83,8 @@ impl FieldSpec {
         Ok(())
     }
 
-    /// Whether the order of strides is another one than is fast. Dimensions along which nothing more is fetched, of an
-    /// extent of 1 or a stride of 0, may stand anywhere.
+    /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent
+    /// of 1 or a stride of 0, may be anywhere.
     pub(crate) fn is_slow(&self, field: &Descriptor) -> bool {
         let Some(layout) = &self.layout else { return false };
         let step = |axis: usize| {
@@ -96,7 +95,7 @@ impl FieldSpec {
     }
 }
 
-/// The address of the first compute point.
+/// Returns the address of the first compute point.
 fn first_address(field: &Descriptor) -> usize {
     let origin = field.origin().unwrap_or_default();
     let bytes = origin.iter().zip(field.byte_strides()).map(|(index, stride)| index.wrapping_mul(stride));

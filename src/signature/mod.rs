@@ -1,12 +1,12 @@
-//! What a stencil wants of its arguments, stated once and checked at every call.
+//! The arguments that a stencil takes, specified once and checked at every call.
 //!
 //! ```text
-//! call:   arguments -> (py/read) -> Signature::bind -> Bound -> kernel
+//! call:   arguments -> (py/import) -> Signature::bind -> Bound -> kernel
 //! ```
 //!
-//! A [`FieldSpec`] says what one field has to be, a [`Signature`] which fields there are; [`Signature::bind`] turns what
-//! the caller has into a [`Bound`]: descriptors in the order of dimensions that the kernel was written for. What would
-//! be undefined is an error that names the field. What is only slow, another layout, is told by [`Bound::slow`].
+//! A [`FieldSpec`] specifies one field, a [`Signature`] all fields of a stencil. [`Signature::bind`] turns the arguments of a
+//! call into a [`Bound`]: descriptors with dimensions in the order that the kernel was written for. What would be undefined
+//! behaviour is an error that names the field. [`Bound::slow`] names the fields that are only slow because of another layout.
 
 mod bound;
 mod fit;
@@ -27,25 +27,25 @@ pub use crate::error::SignatureError;
 use crate::layout::{Layout, LayoutError, check_len};
 use crate::tensor::Tensor;
 
-/// What a stencil does with a field.
+/// How a stencil uses a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Reads it.
     Read,
-    /// Writes it, and does not rely on what was there. Elements that it does not write keep their values.
+    /// Writes it without relying on its old values. Elements that it does not write keep their values.
     Write,
     /// Reads and writes it.
     ReadWrite,
 }
 
 impl Access {
-    /// Whether elements are written.
+    /// Returns whether elements are written.
     pub fn writes(self) -> bool {
         self != Access::Read
     }
 }
 
-/// What a stencil wants of one field.
+/// The specification of one field.
 ///
 /// # Example
 /// ```
@@ -62,92 +62,92 @@ pub struct FieldSpec {
     alignment_size: i64,
     shape: Option<Box<[Option<i64>]>>,
     optional: bool,
-    /// What a field without any labels gets.
+    /// The metadata for a field without any.
     labels: Arc<Metadata>,
 }
 
 impl FieldSpec {
-    /// A field that is read, of elements of this type; `dims` are in the order in which the kernel indexes it.
+    /// Specifies a field that is read, of this element type; `dims` are in the order in which the kernel indexes it.
     pub fn new(dtype: DType, dims: Dims) -> FieldSpec {
         let labels = Metadata::plain(dims.clone());
         let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
         FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, labels }
     }
 
-    /// Says what is done with the field.
+    /// Sets how the field is used.
     #[must_use]
     pub fn access(mut self, access: Access) -> FieldSpec {
         self.access = access;
         self
     }
 
-    /// Says in which order of strides, by the order of `dims`, the kernel is fast; any otherwise.
+    /// Sets the order of strides, by the order of `dims`, in which the kernel is fast; any order is by default.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> FieldSpec {
         self.layout = Some(layout);
         self
     }
 
-    /// Says what the address of the first compute point, the element at the origin, has to be a multiple of, in bytes.
+    /// Sets the alignment in bytes of the first compute point, the element at the origin.
     #[must_use]
     pub fn alignment_size(mut self, bytes: i64) -> FieldSpec {
         self.alignment_size = bytes;
         self
     }
 
-    /// Fixes extents, in the order of `dims`; `None` leaves one free.
+    /// Fixes extents, in the order of `dims`; `None` leaves an extent free.
     #[must_use]
     pub fn shape(mut self, shape: &[Option<i64>]) -> FieldSpec {
         self.shape = Some(shape.into());
         self
     }
 
-    /// Says that the field may be absent.
+    /// Sets whether the field may be absent.
     #[must_use]
     pub fn optional(mut self, optional: bool) -> FieldSpec {
         self.optional = optional;
         self
     }
 
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Labels of the dimensions, in the order in which the kernel indexes them.
+    /// Returns the labels of the dimensions, in the order in which the kernel indexes them.
     pub fn dims(&self) -> &Dims {
         &self.dims
     }
 
-    /// What is done with the field.
+    /// Returns how the field is used.
     pub fn stated_access(&self) -> Access {
         self.access
     }
 
-    /// The order of strides that is fast, if it is stated.
+    /// Returns the fast order of strides, if one was set.
     pub fn stated_layout(&self) -> Option<&Layout> {
         self.layout.as_ref()
     }
 
-    /// What the address of the first compute point has to be a multiple of, in bytes; 1 unless stated.
+    /// Returns the alignment in bytes of the first compute point; 1 by default.
     pub fn stated_alignment_size(&self) -> i64 {
         self.alignment_size
     }
 
-    /// The extents that are fixed.
+    /// Returns the fixed extents.
     pub fn stated_shape(&self) -> Option<&[Option<i64>]> {
         self.shape.as_deref()
     }
 
-    /// Whether the field may be absent.
+    /// Returns whether the field may be absent.
     pub fn is_optional(&self) -> bool {
         self.optional
     }
 
-    /// Checks that the parts fit together.
+    /// Checks that the parts are consistent.
     ///
     /// # Errors
-    /// [`LayoutError`] for an alignment below 1, a layout or shape of another length than `dims`, a negative extent.
+    /// [`LayoutError`] for an alignment below 1, a layout or shape whose length differs from that of `dims`, a negative extent.
     pub fn check(&self) -> Result<(), LayoutError> {
         let ndim = self.dims.len();
         if self.alignment_size < 1 {
@@ -165,7 +165,7 @@ impl FieldSpec {
     }
 }
 
-/// The fields that a stencil takes, by name, and the device that it runs on.
+/// The fields that a stencil takes, by name, and its device.
 ///
 /// # Example
 /// ```
@@ -192,10 +192,10 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// A stencil on the host.
+    /// Returns the signature of a stencil on the host.
     ///
     /// # Errors
-    /// [`SignatureError::Twice`] if a name stands twice, and what [`FieldSpec::check`] says, with the field's name.
+    /// [`SignatureError::Twice`] for a repeated name; the errors of [`FieldSpec::check`], with the field's name.
     pub fn new<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, FieldSpec)>) -> Result<Signature> {
         let mut known: Vec<(Box<str>, FieldSpec)> = Vec::new();
         for (name, spec) in fields {
@@ -209,44 +209,44 @@ impl Signature {
         Ok(Signature { fields: known, device: Device::CPU })
     }
 
-    /// Says where all fields have to be.
+    /// Sets the device that all fields must be on.
     #[must_use]
     pub fn device(mut self, device: Device) -> Signature {
         self.device = device;
         self
     }
 
-    /// Names and what is wanted, in the order in which they were stated.
+    /// Returns the names and specifications, in the order in which they were given.
     pub fn fields(&self) -> &[(Box<str>, FieldSpec)] {
         &self.fields
     }
 
-    /// Where all fields have to be.
+    /// Returns the device that all fields must be on.
     pub fn stated_device(&self) -> Device {
         self.device
     }
 
-    /// Checks what a call passes against the signature and brings it into the order of dimensions that is wanted.
+    /// Checks the arguments of a call against the signature, and permutes their dimensions into the wanted order.
     ///
-    /// Labels that a field states are taken at their word; one without any is taken to be in the wanted order. A field
-    /// without an origin starts to compute behind its lower halo, or at index 0.
+    /// The labels of a field are trusted; a field without labels is taken to be in the wanted order. Without an origin, a
+    /// field's compute points start after its lower halo, or at index 0.
     ///
     /// # Errors
-    /// [`SignatureError`]: a field that is missing, unknown or named twice; [`SignatureError::Field`] with what is wrong
-    /// with one, its device, element type, labels, extents, alignment, or memory that must not be written; a written
+    /// [`SignatureError`]: a field that is missing, unknown or given twice; [`SignatureError::Field`] with the error of a
+    /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written; a written
     /// field that shares memory with another one.
     pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
         Bound::new(self, fields)
     }
 
-    /// As [`Signature::bind`], with a copy standing in for each field that would fit but for its device, element type,
-    /// alignment or layout; elements are converted where the host reaches the field or the copy. [`Bound::copied`] names
-    /// them; what was written to them is not in the fields before [`Bound::copy_back`].
+    /// As [`Signature::bind`], with a temporary copy of each field that does not fit only because of its device, element type,
+    /// alignment or layout. Elements are converted if the host reaches the field or the copy. [`Bound::copied`] names these
+    /// fields; [`Bound::copy_back`] copies what was written to the temporaries into the fields.
     ///
     /// # Errors
-    /// As for [`Signature::bind`], also where [`can_cast`](crate::can_cast) does not allow for the element types, for
-    /// written fields both ways; [`crate::OutOfMemory`], and [`ExchangeError::Exported`](crate::ExchangeError::Exported) if another
-    /// library was given the memory that has to be copied: [`Signature::bind_or_copy_shared`] copies that.
+    /// As for [`Signature::bind`], also if [`can_cast`](crate::can_cast) forbids the cast of the elements, for written fields
+    /// in both directions; [`crate::OutOfMemory`]; [`ExchangeError::Exported`](crate::ExchangeError::Exported) if the memory to
+    /// copy was exported to another library: [`Signature::bind_or_copy_shared`] copies that.
     ///
     /// # Example
     /// ```
@@ -271,13 +271,13 @@ impl Signature {
         Bound::with_copies(self, fields, Writeback::filled)
     }
 
-    /// As [`Signature::bind_or_copy`], of memory that others have too.
+    /// As [`Signature::bind_or_copy`], also for memory that was exported.
     ///
     /// # Errors
     /// As for [`Signature::bind_or_copy`], except [`ExchangeError::Exported`](crate::ExchangeError::Exported).
     ///
     /// # Safety
-    /// - Nobody writes to the fields' memory meanwhile; on a device until its current stream has done the work.
+    /// - No other code writes to the fields' memory meanwhile; on a device, until its current stream has finished the copies.
     ///
     /// # Example
     /// ```

@@ -1,4 +1,4 @@
-//! Fresh tensors.
+//! Allocation of tensors, and copies.
 
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
@@ -15,10 +15,10 @@ use crate::memory::{Block, Contents};
 use crate::protocol::ExchangeError;
 
 impl Tensor {
-    /// Allocates a field with whatever was in the memory.
+    /// Allocates a field with undefined elements.
     ///
     /// # Errors
-    /// What [`Spec::place`] says, [`crate::DeviceError`] for a device without support, [`crate::OutOfMemory`].
+    /// As for [`Spec::place`]; [`crate::DeviceError`] for a device without support; [`crate::OutOfMemory`].
     ///
     /// # Example
     /// ```
@@ -31,7 +31,7 @@ impl Tensor {
         Tensor::allocate(spec, Contents::Undefined)
     }
 
-    /// Allocates a field of zeros; padding is zero too.
+    /// Allocates a field of zeros; the padding is zero too.
     ///
     /// # Errors
     /// As for [`Tensor::empty`].
@@ -46,10 +46,10 @@ impl Tensor {
         Tensor::allocate(spec, Contents::Zeros)
     }
 
-    /// Allocates a field with every element a copy of `element`, bit for bit.
+    /// Allocates a field and sets every element to `element`, bit for bit.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`crate::DTypeError::ElementSize`] if `element` is not one element.
+    /// As for [`Tensor::empty`], and [`crate::DTypeError::ElementSize`] if `element` has another size than one element.
     ///
     /// # Example
     /// ```
@@ -59,17 +59,17 @@ impl Tensor {
     /// ```
     pub fn full(spec: &Spec, element: &[u8]) -> Result<Tensor> {
         let tensor = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: the memory is fresh and nobody else has it.
+        // SAFETY: the memory is fresh, so no other code has it.
         unsafe { copy::fill(&tensor.descriptor, element, true) }?;
         Ok(tensor)
     }
 
-    /// Allocates a field and copies the elements of another one of the same shape into it, in its own element type.
+    /// Allocates a field and copies the elements of `from`, of the same shape, into it, cast to the field's element type.
     ///
     /// # Errors
     /// As for [`Tensor::empty`], [`crate::LayoutError`] if the shapes differ, [`crate::DTypeError`] if
-    /// [`can_cast`](crate::can_cast) does not allow for the element types, and [`ExchangeError::Exported`] if another library
-    /// was given the memory: [`Tensor::copy_of_shared`] copies that.
+    /// [`can_cast`](crate::can_cast) forbids the cast, and [`ExchangeError::Exported`] if the memory was exported to another
+    /// library: [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
     /// ```
@@ -79,21 +79,21 @@ impl Tensor {
     /// assert_eq!(Tensor::copy_of(&spec, &field).unwrap().descriptor().dtype(), DType::F64);
     /// ```
     pub fn copy_of(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        // Before memory is had for what is refused.
+        // Before allocating.
         from.owner.check_not_exported()?;
         let copy = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: nobody has the memory who could write to it in safe code, and nobody else the copy.
+        // SAFETY: the memory is not exported, so safe code cannot write to it, and no other code has the copy yet.
         from.owner.read(|| unsafe { copy.fill_from(from) })??;
         Ok(copy)
     }
 
-    /// As [`Tensor::copy_of`], of memory that others have too.
+    /// As [`Tensor::copy_of`], also for memory that was exported.
     ///
     /// # Errors
     /// As for [`Tensor::copy_of`].
     ///
     /// # Safety
-    /// - Nobody writes to the memory of `from` meanwhile; on a device until its current stream has done the work.
+    /// - No other code writes to the memory of `from` meanwhile; on a device, until its current stream has finished the work.
     ///
     /// # Example
     /// ```
@@ -108,12 +108,12 @@ impl Tensor {
     /// ```
     pub unsafe fn copy_of_shared(spec: &Spec, from: &Tensor) -> Result<Tensor> {
         let copy = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: passed on from the caller; nobody else has the copy.
+        // SAFETY: passed on from the caller; no other code has the copy yet.
         unsafe { copy.fill_from(from) }?;
         Ok(copy)
     }
 
-    /// A copy like this field, with zeros for padding, so that equal fields have equal memory.
+    /// Copies the field, with zeros in the padding, so that equal fields have equal memory.
     ///
     /// # Safety
     /// - As for [`Tensor::copy_of_shared`].
@@ -126,17 +126,17 @@ impl Tensor {
     }
 
     /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
-    /// leading ones, are repeated, and elements of another type cast by the rule of [`can_cast`](crate::can_cast). The
-    /// two may overlap, and may be on different devices, whose current streams do the work: see [`crate::cuda`].
+    /// leading ones, are repeated, and elements are cast by the rule of [`can_cast`](crate::can_cast). The two may overlap, and
+    /// may be on different devices, whose current streams do the work: see [`crate::cuda`].
     ///
     /// # Errors
     /// [`crate::LayoutError`] or [`crate::DTypeError`] if the two don't fit, [`crate::DeviceError`] if either cannot be
-    /// reached, or a stream would have to be waited for whose work is recorded, [`crate::OutOfMemory`] if memory in between is
-    /// needed and there is none to spare.
+    /// reached, or if the copy would have to wait for a captured stream, [`crate::OutOfMemory`] if there is no memory for a
+    /// temporary.
     ///
     /// # Safety
-    /// - This tensor's memory may be written, and nobody else reads or writes it, or writes that of `from`, meanwhile; on a
-    ///   device until its current stream has done the work.
+    /// - This tensor's memory may be written. Meanwhile no other code reads or writes it, or writes to that of `from`; on a
+    ///   device, until its current stream has finished the work.
     ///
     /// # Example
     /// ```
@@ -151,7 +151,7 @@ impl Tensor {
     pub unsafe fn assign(&self, from: &Tensor) -> Result<()> {
         let overlaps = self.descriptor.overlaps(&from.descriptor);
         if !overlaps && self.is_of_host_alone() && from.is_of_host_alone() {
-            // SAFETY: passed on from the caller; no device is at work on either.
+            // SAFETY: passed on from the caller; no device uses either.
             return unsafe { copy::assign(&self.descriptor, &from.descriptor) };
         }
         if overlaps {
@@ -167,15 +167,15 @@ impl Tensor {
         unsafe { self.written_from(from, copy::assign) }
     }
 
-    /// Writes the same element, bit for bit, to every index.
+    /// Sets every element to `element`, bit for bit.
     ///
     /// # Errors
-    /// [`crate::DTypeError::ElementSize`] if `element` is not one element, [`crate::DeviceError`] if the memory cannot be
-    /// reached.
+    /// [`crate::DTypeError::ElementSize`] if `element` has another size than one element, [`crate::DeviceError`] if the memory
+    /// cannot be reached.
     ///
     /// # Safety
-    /// - This tensor's memory may be written, and nobody else reads or writes it meanwhile; on a device until its current
-    ///   stream has done the work.
+    /// - This tensor's memory may be written, and no other code reads or writes it meanwhile; on a device, until its current
+    ///   stream has finished the work.
     ///
     /// # Example
     /// ```
@@ -192,19 +192,19 @@ impl Tensor {
         unsafe { copy::fill(&self.descriptor, element, false) }
     }
 
-    /// Writes the elements of another tensor to this fresh one.
+    /// Copies the elements of another tensor into this fresh one.
     ///
     /// # Safety
-    /// - Nobody else has this tensor, and nobody writes to the memory of `from` meanwhile.
+    /// - No other code has this tensor, and none writes to the memory of `from` meanwhile.
     unsafe fn fill_from(&self, from: &Tensor) -> Result<()> {
         // SAFETY: a tensor's elements are readable while it lives; this one is fresh, so nothing overlaps.
         unsafe { self.written_from(from, copy::copy) }
     }
 
-    /// A copy with the same layout, padding, alignment and labels, in memory of its own that may be written.
+    /// Copies the field into writable memory of its own, with the same layout, padding, alignment and labels.
     ///
     /// # Errors
-    /// As for [`Tensor::empty`], and [`ExchangeError::Exported`] if another library was given the memory:
+    /// As for [`Tensor::empty`], and [`ExchangeError::Exported`] if the memory was exported to another library:
     /// [`Tensor::copy_of_shared`] copies that.
     ///
     /// # Example
@@ -217,8 +217,7 @@ impl Tensor {
         Tensor::copy_of(&self.spec(), self)
     }
 
-    /// What to ask for to get a field like this one: same element type, shape, labels, layout, padding, alignment
-    /// and device.
+    /// Returns the spec of a field like this one: same element type, shape, labels, layout, padding, alignment and device.
     ///
     /// # Example
     /// ```
@@ -237,7 +236,7 @@ impl Tensor {
             spec = spec.dims(dims.clone());
         }
         if let Some(halo) = self.descriptor.halo() {
-            // Zeros have to be stated beside a halo, which would be the default.
+            // The aligned index is stated even if it is 0: beside a halo, the default is the lower halo.
             spec = spec.halo(halo).halo_is_cut(self.descriptor.halo_is_cut()).aligned_index(&self.aligned_index());
         } else if let Some(index) = &self.aligned_index {
             spec = spec.aligned_index(index);
@@ -253,12 +252,12 @@ impl Tensor {
         let (bytes, alignment) = (place.block_bytes, place.block_alignment);
         let had = || Block::allocate(place.device, bytes, alignment, contents, current_stream(place.device));
         let block = match had() {
-            // Memory whose release waits for the end of a graph capture may be free by now.
+            // Memory whose release waited for the end of a graph capture may be freed by now.
             Err(Error::Memory(_)) if retry(usize::MAX) => had()?,
             had => had?,
         };
         let uses = block.stream_uses();
-        // The placement has counted `first_byte` into the block's bytes.
+        // `Spec::place` has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);
         let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, &place.shape, &place.strides)?;
         if let Some(dims) = place.dims {

@@ -1,4 +1,4 @@
-//! Views with the labels and sizes of others.
+//! Views with other dimensions: repeated and permuted.
 
 use super::Tensor;
 use crate::descriptor::Descriptor;
@@ -7,15 +7,15 @@ use crate::error::Result;
 use crate::layout::{Extents, Halo, LayoutError};
 
 impl Tensor {
-    /// The field with the given dimensions, in that order, on the same memory: dimensions that it lacks repeat it with a
-    /// stride of 0, as does one of size 1 along its own label.
+    /// Returns a view with the given dimensions, in that order, on the same memory. Dimensions that the field lacks repeat it
+    /// with a stride of 0, as does one of extent 1 along its own label.
     ///
-    /// Not to be written, as several indices may be one element. Halo, origin and aligned index are 0 where the field is
-    /// repeated.
+    /// The view is read-only, as several indices may be one element. Halo, origin and aligned index are 0 in repeated
+    /// dimensions.
     ///
     /// # Errors
-    /// [`DimsError`] if the field has a dimension that is not among them, or there is not a size for each, [`LayoutError`] if a
-    /// size is another one.
+    /// [`DimsError`] if the field has a dimension that is not in `dims`, or `shape` and `dims` have different lengths;
+    /// [`LayoutError`] if an extent of the field is neither 1 nor the wanted one.
     ///
     /// # Example
     /// ```
@@ -29,7 +29,7 @@ impl Tensor {
         Ok(self.arranged(dims, shape)?.into_readonly())
     }
 
-    /// As [`Tensor::broadcast_to`], to be written if this may be: for those who only permute.
+    /// As [`Tensor::broadcast_to`], but writable if this field is: for callers that only permute.
     pub(crate) fn arranged(&self, dims: &Dims, shape: &[i64]) -> Result<Tensor> {
         dims.check_len(shape.len())?;
         let (own, from) = (self.dims(), &self.descriptor);
@@ -71,8 +71,7 @@ impl Tensor {
         })
     }
 
-    /// The same memory without a word on whether it may be written: for a library that has no read-only arrays, and is only
-    /// going to read it.
+    /// Returns the same memory without the read-only mark, for a library that has no read-only arrays and only reads it.
     #[cfg(feature = "python")]
     pub(crate) fn into_readable(mut self) -> Tensor {
         self.descriptor = self.descriptor.into_writable();

@@ -1,4 +1,4 @@
-//! Tensors to and from slices of the crate `cudarc`, and views of tensors for its kernels.
+//! Conversion of tensors from and to slices of the crate `cudarc`, and views of tensors for its kernels.
 
 #![allow(unsafe_code, reason = "addresses of devices change hands")]
 
@@ -17,7 +17,7 @@ use crate::layout::{Extents, LayoutError, Spec, is_unshared};
 use crate::memory::cuda::{Stream, StreamUses, enter, is_primary};
 use crate::protocol::ExchangeError;
 
-/// A slice that is dropped where its device is the thread's current one, as `cudarc` relies on.
+/// A slice that is dropped with its device current, as `cudarc` requires.
 struct OwnedSlice<T> {
     slice: Option<CudaSlice<T>>,
     device: Device,
@@ -26,24 +26,23 @@ struct OwnedSlice<T> {
 impl<T> Drop for OwnedSlice<T> {
     fn drop(&mut self) {
         let Some(slice) = self.slice.take() else { return };
-        // Without its context the memory is gone already.
+        // Without its context the memory is already freed.
         let Ok(_entered) = enter(self.device) else { return std::mem::forget(slice) };
         let context = slice.context().clone();
         let before = context.check_err();
         drop(slice);
-        // `cudarc` would tell the next caller, who has nothing to do with it; only what went wrong before stays.
+        // `cudarc` would report the error to an unrelated caller: only earlier errors stay recorded.
         let _ = context.check_err();
         context.record_err(before);
     }
 }
 
 impl Tensor {
-    /// Takes a slice over as a field of this shape, with strides in elements or in C order; nothing is copied. Work on the
-    /// memory is ordered by the slice's stream, in which it is freed at the end.
+    /// Takes over a slice as a field of this shape, with strides in elements or in C order; nothing is copied. The slice's
+    /// stream orders the work on the memory, and frees it at the end.
     ///
     /// # Errors
-    /// [`ExchangeError::OutsideBuffer`] if the field does not lie in the slice, and as for [`Descriptor::new`]. The slice is
-    /// dropped.
+    /// [`ExchangeError::OutsideBuffer`] if the field exceeds the slice, and as for [`Descriptor::new`]. The slice is dropped.
     ///
     /// # Example
     /// ```
@@ -66,7 +65,7 @@ impl Tensor {
         let device = device_of(&stream)?;
         let bytes = slice.num_bytes();
         let entered = enter(device)?;
-        // The stream waits for what other streams do with the slice, as far as `cudarc` knows.
+        // The stream waits for the work of other streams on the slice, as far as `cudarc` knows of it.
         let (address, known) = slice.device_ptr_mut(&stream);
         drop(known);
         stream.context().check_err().map_err(|error| DeviceError::of_cudarc(device, "cuStreamWaitEvent", error))?;
@@ -86,21 +85,21 @@ impl Tensor {
         {
             return Err(ExchangeError::OutsideBuffer { field: "slice", low, high, len: bytes }.into());
         }
-        // SAFETY: the field lies in the slice, which the owner keeps.
+        // SAFETY: the field lies inside the slice, which the owner keeps.
         Ok(unsafe { Tensor::from_parts(descriptor, owner) })
     }
 
-    /// The elements as a slice of `cudarc`, in their order in memory; nothing is copied. What came from a slice goes back as
-    /// that slice; an allocation of this crate is freed in the order of `stream` from then on, which waits for what other
-    /// streams were asked to do with it.
+    /// Returns the elements as a slice of `cudarc`, in memory order; nothing is copied. A field made from a slice returns that
+    /// slice. An allocation of this crate is freed in the order of `stream` from then on, which waits for the other streams
+    /// that use it.
     ///
-    /// Fields of bools become slices of `u8`: whether each is 0 or 1 nobody can see there.
+    /// Fields of bools become slices of `u8`: values in device memory cannot be checked to be 0 or 1.
     ///
     /// # Errors
-    /// [`ExchangeError::Shared`] if others have the memory, or if it is neither a slice's nor an allocation of this crate;
-    /// [`DeviceError::Mismatch`] if it is not on the stream's device, [`DTypeError::Unlike`] for another type of elements,
-    /// and [`LayoutError::Gaps`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes
-    /// may leave them; [`DeviceError::Capturing`]. The tensor is dropped.
+    /// [`ExchangeError::Shared`] if the memory has other owners, or is neither a slice's nor an allocation of this crate;
+    /// [`DeviceError::Mismatch`] if it is not on the stream's device; [`DTypeError::Unlike`] for another element type;
+    /// [`LayoutError::Gaps`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes may
+    /// leave them; [`DeviceError::Capturing`]. The tensor is dropped.
     ///
     /// # Example
     /// ```
@@ -133,7 +132,7 @@ impl Tensor {
             return Err(ExchangeError::Shared.into());
         }
         if let Some(uses) = owner.stream_uses() {
-            // On an error the owner is dropped, after the work of its streams.
+            // On an error the owner is dropped after the work of its streams.
             uses.wait_before_free()?;
             uses.precede(device, handle_of(stream))?;
         }
@@ -154,13 +153,13 @@ impl Tensor {
             },
             ExclusiveOwner::Block(block) if block.cuda_base() == Some(start) => {
                 let _entered = enter(device)?;
-                // What `cudarc` is about to make for the slice, and would panic about: if there are two now there are then.
+                // `cudarc` creates two events for the slice and panics if it cannot: two that exist now exist then, too.
                 for event in [stream.context().new_event(None), stream.context().new_event(None)] {
                     event.map_err(|error| DeviceError::of_cudarc(device, "cuEventCreate", error))?;
                 }
                 std::mem::forget(block);
-                // SAFETY: an allocation of the driver of so many elements, of the kind that a slice of this device frees,
-                // which nobody else has.
+                // SAFETY: a driver allocation of so many elements, of the kind that a slice of this device frees; no other code
+                // has it.
                 Ok(unsafe { stream.upgrade_device_ptr(start as u64, count) })
             }
             ExclusiveOwner::Block(block) => {
@@ -170,12 +169,12 @@ impl Tensor {
         }
     }
 
-    /// A view of the elements for kernels that are launched in `stream`, which waits for what allocated them, and is kept until
-    /// the memory is freed after its work.
+    /// Returns a view of the elements for kernels launched on `stream`. The stream waits for the allocation, and is kept alive
+    /// until the memory is freed after its work.
     ///
     /// # Errors
-    /// [`DeviceError::Mismatch`] if the memory is not on the stream's device, [`DTypeError::Unlike`] for another type of
-    /// elements, [`DeviceError::Driver`].
+    /// [`DeviceError::Mismatch`] if the memory is not on the stream's device, [`DTypeError::Unlike`] for another element type,
+    /// [`DeviceError::Driver`].
     ///
     /// # Example
     /// ```
@@ -203,7 +202,7 @@ impl Tensor {
     }
 }
 
-/// Takes a slice over as a tensor of one dimension; nothing is copied.
+/// Takes over a slice as a tensor of one dimension; nothing is copied.
 ///
 /// # Errors
 /// As for [`Tensor::from_cuda_slice`].
@@ -216,9 +215,9 @@ impl<T: Element> TryFrom<CudaSlice<T>> for Tensor {
     }
 }
 
-/// A field in a device's memory, padded or not, for the arguments of a kernel; see [`Tensor::cuda_view`].
+/// A field in device memory, padded or not, as kernel arguments; see [`Tensor::cuda_view`].
 ///
-/// What a kernel does with the address is the launch's to answer for, which is unsafe for that reason.
+/// The launch, which is unsafe, answers for what a kernel does with the address.
 #[derive(Clone, Copy, Debug)]
 pub struct CudaView<'t, T> {
     tensor: &'t Tensor,
@@ -226,32 +225,32 @@ pub struct CudaView<'t, T> {
 }
 
 impl<T> CudaView<'_, T> {
-    /// The address of the element at index 0, as kernels take it.
+    /// Returns the address of the element at index 0, as kernels take it.
     pub fn device_ptr(&self) -> u64 {
         self.tensor.descriptor.ptr().addr() as u64
     }
 
-    /// Extents, in index order.
+    /// Returns the extents, in index order.
     pub fn shape(&self) -> &[i64] {
         self.tensor.descriptor.shape()
     }
 
-    /// Strides in elements, in index order.
+    /// Returns the strides in elements, in index order.
     pub fn strides(&self) -> &[i64] {
         self.tensor.descriptor.strides()
     }
 }
 
-/// Refuses memory of another device.
+/// Rejects memory of another device.
 fn check_device(field: &Descriptor, wanted: Device) -> Result<()> {
     let found = field.device();
     if found == wanted { Ok(()) } else { Err(DeviceError::Mismatch { found, wanted }.into()) }
 }
 
-/// The device that a stream is of.
+/// Returns the device that a stream belongs to.
 ///
 /// # Errors
-/// [`DeviceError::OtherContext`] if it is not one of the device's primary context, which everybody shares.
+/// [`DeviceError::OtherContext`] if it does not belong to the device's primary context, which all libraries share.
 fn device_of(stream: &CudaStream) -> Result<Device> {
     let device = Device::cuda(u16::try_from(stream.context().ordinal()).unwrap_or(u16::MAX));
     if is_primary(device, stream.context().cu_ctx())? {
@@ -261,7 +260,7 @@ fn device_of(stream: &CudaStream) -> Result<Device> {
     }
 }
 
-/// The handle of a stream of `cudarc`, which calls the legacy default stream 0.
+/// Returns the handle of a stream of `cudarc`, which calls the legacy default stream 0.
 fn handle_of(stream: &CudaStream) -> Stream {
     match stream.cu_stream().addr() as u64 {
         0 => Stream::LEGACY,

@@ -1,4 +1,4 @@
-//! Tensors on devices: whose turn it is, and the way from one device to another.
+//! Tensors on devices: the order of work, and transfers between devices.
 
 #![allow(unsafe_code, reason = "what is copied is memory that others may have")]
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memory::cuda::{Stream, current_stream, error_if_capturing, is_available, synchronize};
 use crate::protocol::ExchangeError;
 
-/// Refuses memory for a while where the work of a device's current stream is recorded: it would be gone when that is run.
+/// Rejects temporary memory while the device's current stream is captured: it would be freed before the graph runs.
 ///
 /// # Errors
 /// [`DeviceError::Capturing`], [`DeviceError::Driver`].
@@ -19,15 +19,15 @@ pub(crate) fn refuse_brief_memory(device: Device) -> Result<()> {
 }
 
 impl Tensor {
-    /// This field on a device: the same memory if that reaches it, else a copy, with the same layout, padding, alignment and
-    /// labels. Pinned and managed memory is the host's (`cpu`) and every CUDA device's too, and a field that is asked for there
-    /// goes under that name from then on.
+    /// Returns this field on a device: the same memory if the device reaches it, else a copy with the same layout, padding,
+    /// alignment and labels. Pinned and managed memory belongs to the host (`cpu`) and to every CUDA device; the result states
+    /// the device that was asked for.
     ///
-    /// `copy` says whether it has to be a copy (`Some(true)`) or must not be one (`Some(false)`). Copies are made in the order
-    /// of the devices' current streams: see [`crate::cuda`].
+    /// `copy` requires (`Some(true)`) or forbids (`Some(false)`) a copy. Copies are made in the order of the devices' current
+    /// streams: see [`crate::cuda`].
     ///
     /// # Errors
-    /// As for [`Tensor::copy_of`], and [`ExchangeError::NeedsCopy`] if there must not be a copy.
+    /// As for [`Tensor::copy_of`], and [`ExchangeError::NeedsCopy`] if a copy is needed but forbidden.
     ///
     /// # Example
     /// ```
@@ -44,7 +44,7 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::to_device`], of memory that others have too.
+    /// As [`Tensor::to_device`], also for memory that was exported.
     ///
     /// # Errors
     /// As for [`Tensor::to_device`].
@@ -70,7 +70,7 @@ impl Tensor {
         }
     }
 
-    /// The same memory on a device; `None` if it takes a copy.
+    /// Returns the same memory on a device; `None` if a copy is needed.
     fn same_on(&self, device: Device, copy: Option<bool>) -> Result<Option<Tensor>> {
         let here = self.descriptor.device();
         if copy == Some(true) {
@@ -82,7 +82,7 @@ impl Tensor {
         if self.is_of_host_and_devices() && device == Device::CPU {
             self.before_use_by(Executor::Host)?;
         } else if self.is_of_host_and_devices() && device.is_cuda() {
-            // Nothing else asks whether there is such a device.
+            // No other code here checks that the device exists.
             Stream::new(device, current_stream(device).handle())?;
             self.before_use_by(Executor::Device(device))?;
         } else if copy == Some(false) {
@@ -96,17 +96,17 @@ impl Tensor {
         Ok(Some(same))
     }
 
-    /// Whether the memory is the host's, and no device reaches it.
+    /// Returns whether the memory is the host's, and no device uses it.
     pub(crate) fn is_of_host_alone(&self) -> bool {
         self.descriptor.device() == Device::CPU && self.owner.stream_uses().is_none()
     }
 
-    /// Whether the memory is pinned or managed, so that the host and devices reach it.
+    /// Returns whether the memory is pinned or managed, so that the host and devices reach it.
     fn is_of_host_and_devices(&self) -> bool {
         [Device::CUDA_HOST, Device::CUDA_MANAGED].contains(&self.descriptor.device())
     }
 
-    /// Writes to this field what `write` makes of another, after the work on both.
+    /// Writes to this field from another by `write`, after the earlier work on both.
     ///
     /// # Safety
     /// - As for `write`.
@@ -142,15 +142,15 @@ impl Tensor {
         match (executor, uses) {
             (Executor::Host, Some(uses)) => uses.finish(),
             (Executor::Device(_), Some(uses)) => uses.record_stream(device, stream),
-            // Without a driver no device is at work.
+            // Without a driver no device uses the memory.
             (Executor::Host, None) if !is_available() => Ok(()),
             (Executor::Host, None) => synchronize(device, stream),
-            // `after_use_by` will have to wait, which a capture rules out.
+            // `after_use_by` will have to wait, which graph capture forbids.
             (Executor::Device(_), None) => error_if_capturing(device, stream),
         }
     }
 
-    /// Waits for the work of a device on memory whose owner records no streams: it may be freed with this tensor.
+    /// Waits for a device's work on memory whose owner records no streams: it may be freed with this tensor.
     fn after_use_by(&self, executor: Executor) -> Result<()> {
         match executor {
             Executor::Device(device)

@@ -1,4 +1,4 @@
-//! The Rust types that elements are.
+//! The Rust types of elements.
 
 use half::{bf16, f16};
 #[cfg(feature = "ndarray")]
@@ -6,10 +6,10 @@ use num_complex::Complex;
 
 use crate::dtype::DType;
 
-/// A Rust type of the same bytes as an element type: what views of tensors have for elements.
+/// A Rust type with the same bytes as an element type: the element of typed views.
 ///
-/// There are `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `half`'s `f16` and `bf16`, and with the feature
-/// `ndarray` `num_complex`'s `Complex<f32>` and `Complex<f64>`. Nobody else can implement it.
+/// Implemented for `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `half`'s `f16` and `bf16`, and with the feature
+/// `ndarray` for `num_complex`'s `Complex<f32>` and `Complex<f64>`. The trait is sealed.
 ///
 /// # Example
 /// ```
@@ -22,7 +22,7 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
 }
 
 mod sealed {
-    /// Of this crate's types only.
+    /// Implemented for types of this module only.
     pub trait Sealed {}
 }
 

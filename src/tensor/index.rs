@@ -1,9 +1,9 @@
-//! Index expressions of views, and what can be wrong with them.
+//! Index expressions of views, and their errors.
 
-/// What a view takes of one dimension.
+/// The positions that a view takes from one dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Index {
-    /// One position; negative ones count from the end. The dimension and its label are dropped.
+    /// One position; negative ones count from the end. The dimension and its label disappear.
     At(i64),
     /// `len` positions from `start`, `step` apart; the dimension keeps its label.
     Range {
@@ -11,14 +11,14 @@ pub enum Index {
         start: i64,
         /// Number of positions.
         len: i64,
-        /// Distance, not 0; negative ones go backwards.
+        /// Distance between positions, not 0; negative ones go backwards.
         step: i64,
     },
     /// All positions.
     All,
 }
 
-/// What is wrong with an index.
+/// An invalid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -40,7 +40,7 @@ pub enum IndexError {
         /// Its extent.
         extent: i64,
     },
-    /// A range that leaves the field or stands still.
+    /// A range that leaves the field or has step 0.
     #[error("index: range of {len} from {start} by {step} at axis {axis} of extent {extent} leaves the field")]
     Range {
         /// The dimension.

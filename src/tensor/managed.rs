@@ -1,4 +1,4 @@
-//! Tensors to and from DLPack's managed tensors, both ABIs.
+//! Conversion of tensors from and to DLPack's managed tensors, both ABIs.
 
 #![allow(unsafe_code, reason = "managed tensors are C structs with obligations the compiler cannot see")]
 
@@ -13,8 +13,7 @@ use crate::error::Result;
 use crate::memory::cuda::{StreamUses, current_stream};
 use crate::protocol::{ExchangeError, dlpack};
 
-/// As [`Tensor::from_managed`], in place: describes what the managed tensor says and returns the owner that will
-/// release it.
+/// As [`Tensor::from_managed`], in place: fills the descriptor and returns the owner that will release the managed tensor.
 ///
 /// # Safety
 /// - As for [`Tensor::from_managed`].
@@ -32,7 +31,7 @@ pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     Ok(Owner::managed(managed))
 }
 
-/// Has memory of CUDA let go after the work of the current stream. Without a driver there is no work.
+/// Makes the owner release CUDA memory after the work of the current stream. Without a driver there is no work.
 fn in_order(owner: Owner, device: Device) -> Owner {
     if !device.is_of_cuda() {
         return owner;
@@ -44,17 +43,17 @@ fn in_order(owner: Owner, device: Device) -> Owner {
 }
 
 impl Tensor {
-    /// A fresh managed tensor of the versioned ABI, stamped 1.3, that shares the memory.
+    /// Returns a new managed tensor of the versioned ABI, version 1.3, that shares the memory.
     ///
-    /// `copied` is the producer's word that nobody else has this memory; the flag says so to the consumer.
+    /// `copied` states that no other code has this memory; a flag tells the consumer so.
     ///
-    /// From now on the safe functions that read elements, such as [`Tensor::copy`], refuse the memory, as the consumer may write
-    /// to it. One that is under way in another thread is waited for; so a thread that is attached to Python calls this
-    /// detached, since the other may wait for a device, whose work may call Python. A [`Tensor`] that is returned to Python
-    /// sees to that.
+    /// From now on the safe functions that read elements, such as [`Tensor::copy`], reject the memory, as the consumer may
+    /// write to it. This call waits for one that is still reading in another thread. A thread attached to Python must detach
+    /// first: the reader may wait for a device, whose callbacks may need the GIL. The conversion of a returned [`Tensor`] to
+    /// Python does so.
     ///
     /// # Errors
-    /// [`ExchangeError`] if the shape is beyond what DLPack can count.
+    /// [`ExchangeError`] if DLPack cannot count the dimensions.
     ///
     /// # Example
     /// ```
@@ -65,8 +64,8 @@ impl Tensor {
     /// assert_eq!(managed.validate().unwrap().shape(), [4, 5]);
     /// ```
     ///
-    /// For other languages [`Managed::into_raw`] is the C struct itself, which whoever gets it releases by calling its
-    /// deleter; [`Tensor::from_managed`] takes one over that comes back:
+    /// For other languages, [`Managed::into_raw`] returns the C struct, whose receiver releases it by its deleter;
+    /// [`Tensor::from_managed`] takes over a struct that comes back:
     ///
     /// ```
     /// use dlfield::dlpark::Managed;
@@ -94,19 +93,19 @@ impl Tensor {
         prepared
             .set_version(dlpack::VERSION)
             .map_err(|_| ExchangeError::Version { major: dlpack::VERSION.major, minor: dlpack::VERSION.minor })?;
-        // SAFETY: read-only is never cleared, and the caller gives its word for the copy. The descriptor's addresses
-        // stay good for as long as the owner inside lives.
+        // SAFETY: the read-only flag is set if the descriptor has it, and the caller vouches for the copy. The owner inside
+        // keeps the descriptor's addresses valid.
         Ok(unsafe {
             prepared.set_flags_unchecked(flags);
             prepared.finish()
         })
     }
 
-    /// A fresh managed tensor of the legacy ABI that shares the memory, which is exported as by [`Tensor::to_versioned`].
+    /// Returns a new managed tensor of the legacy ABI that shares the memory, which is exported as by [`Tensor::to_versioned`].
     ///
     /// # Errors
-    /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for what the legacy struct has no flag for:
-    /// read-only memory and padded sub-byte elements.
+    /// [`ExchangeError::ReadOnly`] and [`ExchangeError::NotExpressible`] for read-only memory and padded sub-byte elements,
+    /// which the legacy struct has no flags for.
     ///
     /// # Example
     /// ```
@@ -120,11 +119,11 @@ impl Tensor {
     /// ```
     pub fn to_legacy(&self) -> Result<Managed<DLManagedTensor>> {
         self.check_flagless()?;
-        // SAFETY: the descriptor's addresses stay good for as long as the owner inside lives.
+        // SAFETY: the owner inside keeps the descriptor's addresses valid.
         Ok(unsafe { self.prepare::<DLManagedTensor>()?.finish() })
     }
 
-    /// Refuses what a struct without flags cannot say.
+    /// Rejects what a struct without flags cannot express.
     fn check_flagless(&self) -> Result<()> {
         if self.descriptor.is_readonly() {
             let fix = "a DLPack struct without flags cannot say so: take the versioned one, or a copy";
@@ -137,16 +136,15 @@ impl Tensor {
         Ok(())
     }
 
-    /// Takes a managed tensor over, with what its ABI can say: a legacy one cannot say that it may be written, so it
-    /// is read-only.
+    /// Takes over a managed tensor. A legacy one cannot state that it is writable, so the tensor is read-only.
     ///
     /// # Errors
-    /// [`crate::Error`] naming the field at fault; the managed tensor has been released then.
+    /// [`crate::Error`] naming the field at fault; the managed tensor is released.
     ///
     /// # Safety
-    /// - What the struct says of the memory is true: the elements stay readable until the deleter is called, and
-    ///   writable unless it is flagged read-only.
-    /// - Nobody else writes while a safe function reads the elements, as for [`Tensor::from_parts`].
+    /// - The struct describes the memory correctly: the elements stay readable until the deleter is called, and writable unless
+    ///   it is flagged read-only.
+    /// - No other code writes while a safe function reads the elements, as for [`Tensor::from_parts`].
     ///
     /// # Example
     /// ```
@@ -161,11 +159,11 @@ impl Tensor {
         // SAFETY: passed on from the caller.
         let owner = unsafe { consume_managed(managed, &mut descriptor) }?;
         let owner = in_order(owner, descriptor.device());
-        // SAFETY: the caller's word for the memory is what this asks for.
+        // SAFETY: the caller's contract covers what this requires.
         Ok(unsafe { Tensor::from_parts(descriptor, owner) })
     }
 
-    /// The tensor as a borrowed DLPack struct, good for as long as this value stays where it is.
+    /// Returns the tensor as a borrowed DLPack struct, valid as long as this value stays where it is.
     ///
     /// # Errors
     /// As for [`Tensor::to_legacy`]: a borrowed struct has no flags either.
@@ -198,7 +196,7 @@ impl Tensor {
         }
     }
 
-    /// DLPack wants no address for no elements.
+    /// Returns the address for DLPack, which is NULL if there are no elements.
     fn data(&self) -> *mut std::ffi::c_void {
         if self.descriptor.size() == 0 { std::ptr::null_mut() } else { self.descriptor.ptr().cast() }
     }

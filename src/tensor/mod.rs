@@ -1,4 +1,4 @@
-//! A field with its owner: descriptor, memory and what the allocation promised about it.
+//! Fields with their owners: descriptor, memory, and the promises of the allocation.
 
 mod alloc;
 mod broadcast;
@@ -27,9 +27,9 @@ use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, Layout, Padding};
 
-/// A field: where its elements are, what its dimensions mean, and an owner that keeps the memory.
+/// A field: the address of its elements, the meaning of its dimensions, and an owner of its memory.
 ///
-/// Views share the owner. The memory is freed when the last of them, here or in another library, is gone.
+/// Views share the owner. The memory is freed when the last of them, here or in another library, is dropped.
 ///
 /// # Example
 /// ```
@@ -43,15 +43,15 @@ use crate::layout::{Extents, Halo, Layout, Padding};
 pub struct Tensor {
     descriptor: Descriptor,
     owner: Owner,
-    /// Absent where it is read off the strides.
+    /// `None` if it follows from the strides.
     layout: Option<Layout>,
     padding: Padding,
     alignment_size: i64,
-    /// Absent for all zeros.
+    /// `None` for all zeros.
     aligned_index: Option<Box<[i64]>>,
 }
 
-/// What an allocation says of its memory beyond the description.
+/// What an allocation promises about its memory beyond the descriptor.
 #[cfg(feature = "python")]
 pub(crate) struct Promise {
     pub(crate) layout: Option<Layout>,
@@ -61,15 +61,15 @@ pub(crate) struct Promise {
 }
 
 impl Tensor {
-    /// Joins memory that somebody else laid out with its owner.
+    /// Joins a descriptor of existing memory with the owner of that memory.
     ///
-    /// Layout is read off the strides; no alignment is promised.
+    /// The layout follows from the strides; no alignment is promised.
     ///
     /// # Safety
     /// - Every element of `descriptor` stays readable for as long as `owner` lives, and writable unless the
     ///   descriptor is read-only.
-    /// - Nobody else writes while a safe function reads the elements, such as [`Tensor::copy`]. Who cannot say that uses
-    ///   [`Tensor::copy_of_shared`] instead.
+    /// - No other code writes while a safe function, such as [`Tensor::copy`], reads the elements. Callers that cannot ensure
+    ///   this use [`Tensor::copy_of_shared`] instead.
     ///
     /// # Example
     /// ```
@@ -86,7 +86,7 @@ impl Tensor {
         Tensor { descriptor, owner, layout: None, padding: Padding::None, alignment_size: 1, aligned_index: None }
     }
 
-    /// No field: what a binding fills in place.
+    /// No field, for a binding to fill in place.
     #[cfg(feature = "python")]
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
     pub(crate) const BLANK: Tensor = Tensor {
@@ -98,7 +98,7 @@ impl Tensor {
         aligned_index: None,
     };
 
-    /// Lets go of everything: in place what [`Tensor::BLANK`] is, but for numbers that mean nothing without an address.
+    /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
     #[cfg(feature = "python")]
     pub(crate) fn clear(&mut self) {
         self.owner = Owner::NOBODY;
@@ -107,24 +107,24 @@ impl Tensor {
         self.descriptor.clear();
     }
 
-    /// The description and the owner, to be filled in place.
+    /// Returns the descriptor and the owner, to be filled in place.
     ///
     /// # Safety
-    /// - What they become holds as for [`Tensor::from_parts`].
+    /// - Their new values satisfy the contract of [`Tensor::from_parts`].
     #[cfg(feature = "python")]
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub(crate) unsafe fn parts_mut(&mut self) -> (&mut Descriptor, &mut Owner) {
         (&mut self.descriptor, &mut self.owner)
     }
 
-    /// What the allocation said of the memory.
+    /// Returns what the allocation promised about the memory.
     #[cfg(feature = "python")]
     pub(crate) fn promise(&self) -> Promise {
         let (layout, aligned_index) = (self.layout.clone(), self.aligned_index.clone());
         Promise { layout, padding: self.padding, alignment_size: self.alignment_size, aligned_index }
     }
 
-    /// Takes somebody's word for the layout and padding of the memory, if the alignment is as said.
+    /// Takes over a promised layout and padding if the address has the promised alignment. Returns whether it has.
     #[cfg(feature = "python")]
     pub(crate) fn promised(&mut self, promise: Promise) -> bool {
         let zeros = Extents::from_elem(0, self.descriptor.ndim());
@@ -143,7 +143,7 @@ impl Tensor {
         fits
     }
 
-    /// The description and the owner, which keeps what it describes.
+    /// Returns the descriptor, and the owner of its memory.
     ///
     /// # Example
     /// ```
@@ -157,7 +157,7 @@ impl Tensor {
         (self.descriptor, self.owner)
     }
 
-    /// Address, device, element type, shape and strides.
+    /// Returns address, device, element type, shape and strides.
     ///
     /// # Example
     /// ```
@@ -169,7 +169,7 @@ impl Tensor {
         &self.descriptor
     }
 
-    /// What keeps the memory.
+    /// Returns the owner of the memory.
     ///
     /// # Example
     /// ```
@@ -181,7 +181,7 @@ impl Tensor {
         &self.owner
     }
 
-    /// Labels; the standard ones if nobody stated others.
+    /// Returns the labels; the standard ones if none were set.
     ///
     /// # Example
     /// ```
@@ -193,7 +193,7 @@ impl Tensor {
         self.descriptor.dims().cloned().unwrap_or_else(|| Dims::standard(self.descriptor.ndim()))
     }
 
-    /// First compute point; the lower halo if nobody stated another.
+    /// Returns the first compute point; the lower halo if no origin was set.
     ///
     /// # Example
     /// ```
@@ -208,7 +208,7 @@ impl Tensor {
         }
     }
 
-    /// Ghost widths; none if nobody stated them.
+    /// Returns the halo, in points (lower, upper) per dimension; zeros if none was set.
     ///
     /// # Example
     /// ```
@@ -223,7 +223,7 @@ impl Tensor {
         }
     }
 
-    /// StreamUses of the strides.
+    /// Returns the order of the strides.
     ///
     /// # Example
     /// ```
@@ -235,7 +235,7 @@ impl Tensor {
         self.layout.clone().unwrap_or_else(|| self.descriptor.layout())
     }
 
-    /// What lies between rows.
+    /// Returns the padding between rows.
     ///
     /// # Example
     /// ```
@@ -247,7 +247,7 @@ impl Tensor {
         self.padding
     }
 
-    /// Bytes that the address of the element at [`Tensor::aligned_index`] is a multiple of.
+    /// Returns the alignment in bytes of the element at [`Tensor::aligned_index`].
     ///
     /// # Example
     /// ```
@@ -259,7 +259,7 @@ impl Tensor {
         self.alignment_size
     }
 
-    /// The index that is aligned.
+    /// Returns the index of the aligned element.
     ///
     /// # Example
     /// ```
@@ -274,12 +274,12 @@ impl Tensor {
         }
     }
 
-    /// Whether it is another index than 0 that is aligned.
+    /// Returns whether the aligned index is not 0.
     pub(crate) fn aligns_elsewhere(&self) -> bool {
         self.aligned_index.is_some()
     }
 
-    /// Replaces the labels, origin and ghost widths by those given.
+    /// Replaces labels, origin and halo by those given.
     ///
     /// # Errors
     /// [`crate::DimsError`] or [`crate::LayoutError`] if a length or an entry does not fit the shape.
@@ -304,11 +304,11 @@ impl Tensor {
         Ok(())
     }
 
-    /// States the ghost widths, also of a tensor that others have: the dims stay, and the origin is the lower width from now
-    /// on. The memory stays as it is, and with it the aligned index; so do the widths of views and clones.
+    /// Sets the halo, also of a tensor that others share. The dims stay, and the origin becomes the lower halo. Memory and
+    /// aligned index do not change, nor does the halo of views and clones.
     ///
     /// # Errors
-    /// [`crate::LayoutError`] if there is not one entry per dimension, or one is negative or together wider than the extent.
+    /// [`crate::LayoutError`] unless there is one entry per dimension, of numbers not below 0 and together at most the extent.
     ///
     /// # Example
     /// ```
@@ -322,7 +322,7 @@ impl Tensor {
         Ok(self.descriptor.restate_halo(halo.into())?)
     }
 
-    /// The same memory, not to be written through this tensor or anything made from it.
+    /// Returns the same memory as read-only, also for everything made from this tensor.
     ///
     /// # Example
     /// ```

@@ -1,4 +1,4 @@
-//! Tensors to and from arrays of the crate `ndarray`, and views of them.
+//! Conversion of tensors from and to arrays of the crate `ndarray`, and views of tensors.
 
 #![allow(unsafe_code, reason = "views are made from addresses")]
 
@@ -17,11 +17,11 @@ use crate::memory::OutOfMemory;
 use crate::protocol::ExchangeError;
 
 impl Tensor {
-    /// Takes an array over as it is, in whatever layout, negative strides too; nothing is copied.
+    /// Takes over an array in its layout, negative strides included; nothing is copied.
     ///
     /// # Errors
-    /// [`Error::Exchange`] for more than 64 dimensions, and for a shape without elements whose other extents no 64-bit
-    /// number of bytes holds.
+    /// [`Error::Exchange`] for more than 64 dimensions, and for a shape without elements whose other extents exceed 64-bit
+    /// bytes.
     ///
     /// # Example
     /// ```
@@ -35,24 +35,24 @@ impl Tensor {
     /// assert_eq!(field.descriptor().ptr().cast_const(), start.wrapping_add(16));
     /// ```
     pub fn from_array<T: Element, D: Dimension>(mut array: Array<T, D>) -> Result<Tensor> {
-        // Extents and strides of memory that there is fit; those of an array without elements are checked below.
+        // Extents and strides of existing memory fit; those of an array without elements are checked below.
         let extents = array.shape().iter().map(|extent| i64::try_from(*extent).unwrap_or(i64::MAX));
         let (shape, start): (Extents, *mut u8) = (extents.collect(), array.as_mut_ptr().cast());
         let strides: Extents = array.strides().iter().map(|stride| i64::try_from(*stride).unwrap_or(0)).collect();
         let descriptor = Descriptor::new(start, crate::Device::CPU, T::DTYPE, false, &shape, &strides)?;
         let (elements, _) = array.into_raw_vec_and_offset();
-        // SAFETY: the elements of an array lie in its vector, which stays where it is while the owner keeps it.
+        // SAFETY: an array's elements lie in its vector, which stays where it is while the owner keeps it.
         Ok(unsafe { Tensor::from_parts(descriptor, Owner::elements(elements)) })
     }
 
-    /// The elements as an array, or an error, with which the tensor is gone: what fits can be seen beforehand from its
-    /// [`Tensor::descriptor`]. What came from an array or a `Vec` of this type, and is nobody else's, goes back without a
-    /// copy, if its first byte is still that of the vector; everything else is copied, as `ndarray` frees like a vector.
+    /// Returns the elements as an array. An error drops the tensor; its [`Tensor::descriptor`] tells beforehand what fits.
+    /// Memory of an array or a `Vec` of this type without other owners is returned uncopied if its first byte is still that of
+    /// the vector; everything else is copied, as `ndarray` frees like a vector.
     ///
     /// # Errors
-    /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another type of elements or number of dimensions,
-    /// [`DeviceError::NotHostReadable`], [`LayoutError::Unaligned`], [`DTypeError::NotBool`] for bools that are none, and
-    /// [`ExchangeError::Exported`] if another library has the memory.
+    /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another element type or number of dimensions,
+    /// [`DeviceError::NotHostReadable`], [`LayoutError::Unaligned`], [`DTypeError::NotBool`] for bools other than 0 and 1, and
+    /// [`ExchangeError::Exported`] if the memory was exported to another library.
     ///
     /// # Example
     /// ```
@@ -69,18 +69,18 @@ impl Tensor {
         self.before_use_by(Executor::Host)?;
         let (descriptor, mut taken) = (&self.descriptor, None);
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
-            // SAFETY: the tensor keeps its memory, and nobody else has it.
+            // SAFETY: the tensor keeps its memory and is its only owner.
             unsafe { check::<T, D>(descriptor) }?;
             let Geometry { shape, lowest } = Geometry::<T, D>::of(descriptor);
             let elements = self.owner.take_elements::<T>(lowest);
-            // The vector has room for what the tensor describes, which was made of it: nothing is refused here.
+            // The tensor was made from this vector, which holds what it describes: this never fails.
             let array = elements.map(|elements| Array::from_shape_vec(shape, elements)).transpose();
             taken = array.map_err(|_| ExchangeError::Shared)?;
         }
         match taken {
             Some(array) => Ok(inverted(array, descriptor)),
             None => self.owner.read(|| {
-                // SAFETY: the tensor keeps its memory, and nobody has it who could write to it in safe code.
+                // SAFETY: the tensor keeps its memory, which is not exported, so safe code cannot write to it.
                 unsafe {
                     check::<T, D>(descriptor)?;
                     copied(&view::<T, D>(descriptor))
@@ -89,10 +89,10 @@ impl Tensor {
         }
     }
 
-    /// A view of the elements, to read and to write.
+    /// Returns a view of the elements for reading and writing.
     ///
-    /// It is safe because nobody else has the memory while the view lives: it has to be an allocation of this crate, or to
-    /// have come from an array or a `Vec`, and there must be no clone or view of the tensor, here or in another library.
+    /// It is safe because no other code has the memory while the view lives: it must be an allocation of this crate or come
+    /// from an array or a `Vec`, and the tensor must have no clone or view, here or in another library.
     ///
     /// # Errors
     /// [`ExchangeError::Shared`] otherwise, and as for [`Tensor::into_array`].
@@ -113,22 +113,22 @@ impl Tensor {
         self.owner.clear_exported();
         self.descriptor.check_writable("readonly")?;
         self.before_use_by(Executor::Host)?;
-        // SAFETY: the tensor keeps its memory, and nobody else has it.
+        // SAFETY: the tensor keeps its memory and is its only owner.
         unsafe {
             check::<T, D>(&self.descriptor)?;
             Ok(view_mut(&self.descriptor))
         }
     }
 
-    /// A view of the elements, to read.
+    /// Returns a view of the elements for reading.
     ///
     /// # Errors
     /// As for [`Tensor::into_array`].
     ///
     /// # Safety
-    /// - Nobody writes to the memory while the view lives: neither through another tensor that shares it, nor in Python or
-    ///   another library that it was handed to. Nothing here could tell; [`Tensor::array_view_mut`] can, of memory that was
-    ///   never handed to anybody.
+    /// - No code writes to the memory while the view lives: neither through another tensor that shares it, nor in Python or
+    ///   another library that it was exported to. This function cannot check that; [`Tensor::array_view_mut`] can, for memory
+    ///   that was never exported.
     ///
     /// # Example
     /// ```
@@ -142,7 +142,7 @@ impl Tensor {
     /// ```
     pub unsafe fn array_view<T: Element, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>> {
         self.before_use_by(Executor::Host)?;
-        // SAFETY: the tensor keeps its memory; that nobody writes is the caller's word.
+        // SAFETY: the tensor keeps its memory; by the caller's contract no code writes to it.
         unsafe {
             check::<T, D>(&self.descriptor)?;
             Ok(view(&self.descriptor))
@@ -150,7 +150,7 @@ impl Tensor {
     }
 }
 
-/// The elements in an array of their own, in C order.
+/// Copies the elements into an array of their own, in C order.
 ///
 /// # Errors
 /// [`OutOfMemory`].
@@ -160,11 +160,11 @@ fn copied<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Array<
     let mut elements = Vec::new();
     elements.try_reserve_exact(view.len()).map_err(out_of_memory)?;
     elements.extend(view.iter());
-    // There are as many as the shape says.
+    // The vector has as many elements as the shape.
     Ok(Array::from_shape_vec(view.raw_dim(), elements).map_err(|_| ExchangeError::Shared)?)
 }
 
-/// Takes the elements over as a tensor of one dimension; nothing is copied.
+/// Takes over the elements as a tensor of one dimension; nothing is copied.
 ///
 /// # Example
 /// ```
@@ -178,7 +178,7 @@ impl<T: Element> From<Vec<T>> for Tensor {
         let len = i64::try_from(array.len()).unwrap_or(i64::MAX);
         let start = array.as_mut_ptr().cast();
         let mut descriptor = Descriptor::BLANK;
-        // A vector is at most `isize::MAX` bytes at an address there is, so there is nothing to refuse.
+        // A vector has a valid address and at most `isize::MAX` bytes, so the descriptor always accepts it.
         if descriptor.set(start, crate::Device::CPU, T::DTYPE, false, &[len], &[1]).is_err() {
             unreachable!("a vector of {len} elements");
         }
@@ -196,7 +196,7 @@ impl<T: Element, D: Dimension> TryFrom<Array<T, D>> for Tensor {
     }
 }
 
-/// Refuses what no view with elements of this type and so many dimensions can be of.
+/// Rejects fields that cannot have a view of this element type and number of dimensions.
 ///
 /// # Safety
 /// - Elements that the host can reach are readable.
@@ -206,7 +206,7 @@ pub(crate) unsafe fn check<T: Element, D: Dimension>(field: &Descriptor) -> Resu
     unsafe { check_memory::<T>(field) }
 }
 
-/// Refuses other elements and numbers of dimensions than those wanted, if any are.
+/// Rejects another element type or number of dimensions than the wanted one, if any.
 #[inline]
 pub(crate) fn check_shape(field: &Descriptor, dtype: Option<DType>, ndim: Option<usize>) -> Result<()> {
     if let Some(wanted) = dtype
@@ -222,7 +222,7 @@ pub(crate) fn check_shape(field: &Descriptor, dtype: Option<DType>, ndim: Option
     }
 }
 
-/// Refuses memory out of the host's reach, elements where the processor does not want them, and bools that are none.
+/// Rejects memory that the host cannot reach, misaligned elements, and bools other than 0 and 1.
 ///
 /// # Safety
 /// - As for [`check`].
@@ -237,7 +237,7 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
     }
     if T::DTYPE == DType::BOOL {
         freeze(field.ptr());
-        // SAFETY: as the caller says; a byte may hold anything.
+        // SAFETY: readable by the caller's contract; a byte may hold any value.
         let bytes = unsafe { view::<u8, ndarray::IxDyn>(field) };
         // Any other byte in a bool is undefined behaviour.
         if let Some(got) = bytes.iter().find(|byte| **byte > 1) {
@@ -247,11 +247,11 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
     Ok(())
 }
 
-/// A view of a field that has been checked for it.
+/// Returns a view of a checked field.
 ///
 /// # Safety
-/// - [`check`] has nothing against it, or the elements are bytes, of which one has as many as the field's elements.
-/// - For as long as the view lives the elements are readable, and nobody writes to them.
+/// - [`check`] accepts the field, or `T` is `u8` and the field's elements have one byte.
+/// - While the view lives, the elements are readable and no code writes to them.
 pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayView<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
     freeze(geometry.lowest);
@@ -260,10 +260,10 @@ pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> A
     inverted(unsafe { ArrayView::from_shape_ptr(geometry.shape, geometry.lowest) }, field)
 }
 
-/// As [`view`], to be written too.
+/// As [`view`], also for writing.
 ///
 /// # Safety
-/// - As for [`view`], [`Descriptor::check_writable`] has nothing against it either, and nobody else reads the elements.
+/// - As for [`view`]; also [`Descriptor::check_writable`] accepts the field, and no other code reads the elements.
 pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayViewMut<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
     freeze(geometry.lowest);
@@ -271,7 +271,7 @@ pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) 
     inverted(unsafe { ArrayViewMut::from_shape_ptr(geometry.shape, geometry.lowest) }, field)
 }
 
-/// A field as `ndarray` takes it: from its lowest address, with strides upwards.
+/// A field as `ndarray` takes it: from its lowest address, with non-negative strides.
 struct Geometry<T, D: Dimension> {
     shape: StrideShape<D>,
     lowest: *mut T,
@@ -284,12 +284,12 @@ impl<T, D: Dimension> Geometry<T, D> {
             extents[axis] = usize::try_from(*extent).unwrap_or(0);
         }
         let Some((low, _)) = field.byte_span() else {
-            // Without elements strides mean nothing, and there may be no address.
+            // Without elements the strides mean nothing, and the address may be NULL.
             return Geometry { shape: extents.into(), lowest: NonNull::dangling().as_ptr() };
         };
         let mut steps = D::zeros(field.ndim());
         for (axis, (extent, stride)) in field.shape().iter().zip(field.strides()).enumerate() {
-            // That of an extent of 1 leads to no element either.
+            // The stride of an extent of 1 leads to no element either.
             let stride = if *extent > 1 { stride.unsigned_abs() } else { 0 };
             steps[axis] = usize::try_from(stride).unwrap_or(0);
         }
@@ -298,7 +298,7 @@ impl<T, D: Dimension> Geometry<T, D> {
     }
 }
 
-/// Turns the axes whose strides lead downwards.
+/// Inverts the axes with negative strides.
 fn inverted<S: ndarray::RawData, D: Dimension>(
     mut array: ndarray::ArrayBase<S, D>,
     field: &Descriptor,
@@ -311,13 +311,13 @@ fn inverted<S: ndarray::RawData, D: Dimension>(
     array
 }
 
-/// Makes whatever is in the memory a value: `Tensor::empty` has written nothing, and to read what nobody has written is
-/// undefined behaviour, though any bytes are good numbers. Code that the compiler cannot look into may have written them:
-/// this is what `freeze` will be for, once Rust has it.
+/// Makes any memory a valid value. Reading memory that nothing has written, as after `Tensor::empty`, is undefined behaviour,
+/// though any bytes are good numbers. The compiler must assume that this assembly has written them: Rust's planned `freeze`
+/// will replace it.
 #[inline]
 fn freeze<T>(start: *mut T) {
     #[cfg(not(miri))]
-    // SAFETY: it does nothing.
+    // SAFETY: the assembly does nothing.
     unsafe {
         std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags));
     }

@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::layout::{Extents, Halo};
 
 impl Tensor {
-    /// The part of the field that an index selects; dimensions not mentioned are kept whole.
+    /// Returns the part of the field that an index selects; dimensions that it does not mention stay whole.
     ///
-    /// A range with step 1 shifts origin and halo by what it cuts, never below 0; another step sets both to 0 there.
+    /// A range with step 1 reduces origin and halo by what it cuts, not below 0; another step sets both to 0 in that dimension.
     ///
     /// # Errors
-    /// [`IndexError`] if there are too many entries, or one leaves the field.
+    /// [`IndexError`] for more entries than dimensions, or one outside the field.
     ///
     /// # Example
     /// ```
@@ -39,8 +39,8 @@ impl Tensor {
                     if !(0..extent).contains(&position) {
                         return Err(IndexError::OutOfBounds { axis, got, extent }.into());
                     }
-                    // Inside the field, whose span the descriptor has checked; a field without elements has no span,
-                    // and wherever its views point, nothing is there.
+                    // Inside the field, whose span the descriptor has checked. A field without elements has no span: its views
+                    // may point anywhere, as nothing is there.
                     offset = offset.wrapping_add(position.wrapping_mul(stride));
                     continue;
                 }
@@ -60,7 +60,7 @@ impl Tensor {
             };
             kept.push(axis);
             shape.push(len);
-            // A step that only one position takes may be any number, and then means nothing.
+            // The step of a range of one position may be any number, and means nothing.
             strides.push(stride.checked_mul(step).unwrap_or(1));
             if len > 0 {
                 offset = offset.wrapping_add(start.wrapping_mul(stride));
@@ -88,10 +88,10 @@ impl Tensor {
         Ok(view)
     }
 
-    /// The field with its dimensions, and their labels, in another order.
+    /// Returns the field with its dimensions and labels in another order.
     ///
     /// # Errors
-    /// [`DimsError::Axes`] if `axes` is not each dimension once.
+    /// [`DimsError::Axes`] if `axes` does not contain each dimension once.
     ///
     /// # Example
     /// ```
@@ -114,10 +114,10 @@ impl Tensor {
         self.describe_again(from.ptr(), axes, shape, strides, origin, halo, pick(axes, &self.aligned_index()))
     }
 
-    /// The axis that carries a label.
+    /// Returns the axis of a label.
     ///
     /// # Errors
-    /// [`DimsError::Unknown`] if none does.
+    /// [`DimsError::Unknown`] if no axis has it.
     ///
     /// # Example
     /// ```
@@ -132,7 +132,7 @@ impl Tensor {
         Ok(dims.position(label).ok_or_else(unknown)?)
     }
 
-    /// The field without its halo.
+    /// Returns the field without its halo.
     ///
     /// # Example
     /// ```
@@ -143,14 +143,14 @@ impl Tensor {
     pub fn domain_view(&self) -> Tensor {
         let inside = |((lower, upper), extent): (&(i64, i64), &i64)| {
             let len = extent - lower - upper;
-            // A range of no positions starts anywhere; 0 is always a legal start.
+            // An empty range may start anywhere; 0 is always a legal start.
             Index::Range { start: if len == 0 { 0 } else { *lower }, len, step: 1 }
         };
         let halo = self.halo();
         let index: smallvec::SmallVec<[Index; 6]> = halo.iter().zip(self.descriptor.shape()).map(inside).collect();
         // The halo fits the shape, so the view always exists.
         let mut inside = self.view(&index).unwrap_or_else(|_| self.clone());
-        // It is the whole domain, whatever was cut on the way.
+        // This is the whole domain, whatever was cut before.
         inside.descriptor.set_halo_is_cut(false);
         inside
     }
@@ -196,8 +196,8 @@ impl Tensor {
         })
     }
 
-    /// What is left of the promised alignment at the view's aligned index: what divides both the promise and the
-    /// address there, so that the statement stays true whatever was cut.
+    /// Returns the part of the promised alignment that holds at the view's aligned index: it divides both the promise and the
+    /// address there, so it is true after any cut.
     pub(super) fn remaining_alignment(&self, view: &crate::Descriptor, aligned_index: &[i64]) -> i64 {
         let itemsize = i64::try_from(view.itemsize()).unwrap_or(i64::MAX);
         let offset = crate::layout::offset(aligned_index, view.strides(), itemsize);

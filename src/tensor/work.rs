@@ -1,19 +1,17 @@
-//! Work of devices on a tensor's memory.
+//! Device work on a tensor's memory.
 
 use super::Tensor;
 use crate::error::Result;
 use crate::memory::cuda::{Stream, current_stream, wait};
 
 impl Tensor {
-    /// Hands the memory to what another library does in a stream: that comes after what was asked of the thread's current
-    /// stream so far, and the memory is not freed before it is done. Nothing is waited for here. On the host there is no
-    /// work to be ordered.
+    /// Makes the next work of the stream `to`, a consumer's, wait for the earlier work of the thread's current stream, and
+    /// keeps the memory until the work of `to` is done. The host does not wait. On host memory there is no work to order.
     ///
-    /// This is what DLPack wants of a producer that is told the consumer's stream, and has to be called before
-    /// [`Tensor::to_versioned`] where there is one.
+    /// DLPack requires this of a producer that is given the consumer's stream; call it before [`Tensor::to_versioned`] then.
     ///
     /// # Errors
-    /// [`DeviceError::Driver`](crate::DeviceError::Driver), for a stream that is gone, say.
+    /// [`DeviceError::Driver`](crate::DeviceError::Driver), for example for a destroyed stream.
     ///
     /// # Example
     /// ```

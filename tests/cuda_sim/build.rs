@@ -1,4 +1,4 @@
-//! The names and the lifetime a driver has: loaded under `libcuda.so.1`, and never unloaded.
+//! Gives the library a driver's name and lifetime: it is loaded as `libcuda.so.1` and never unloaded.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

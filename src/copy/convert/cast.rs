@@ -1,6 +1,6 @@
-//! One element into another, with the results of NumPy and `ml_dtypes`.
+//! Casts of one element, with the results of NumPy and `ml_dtypes`.
 
-/// A number that can be told as a `T`.
+/// A number that can be cast to a `T`.
 pub(super) trait Cast<T>: Copy {
     fn cast(self) -> T;
 }
@@ -15,14 +15,14 @@ pub(super) struct Bool(u8);
 #[repr(transparent)]
 pub(super) struct Bf16(u16);
 
-/// An `f32` on the way to a number of half its width: what was lost already is remembered in the last bit, so that the
-/// result is rounded once.
+/// An `f32` on the way to a 16-bit float: its last bit records what was already rounded off, so that the result is rounded
+/// once.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Wide(pub(super) f32);
 
 impl Bf16 {
-    /// The nearest one; of two, the even one. A NaN keeps its sign only, as in `ml_dtypes`.
+    /// Rounds to nearest, ties to even. A NaN keeps only its sign, as in `ml_dtypes`.
     #[inline(always)]
     fn nearest(number: f32) -> Bf16 {
         let bits = number.to_bits();
@@ -39,19 +39,19 @@ impl Bf16 {
 }
 
 impl Wide {
-    /// Rounds to odd: what is not exact gets an odd last bit, which no later rounding takes for a tie.
+    /// Rounds to odd: an inexact result gets an odd last bit, so that no later rounding sees a tie.
     #[inline(always)]
     fn odd(number: f64) -> Wide {
         #[allow(clippy::cast_possible_truncation, reason = "what is lost is looked at below")]
         let near = number as f32;
         let back = f64::from(near);
         let towards_zero = near.to_bits() - u32::from(back.abs() > number.abs());
-        // A NaN is not equal to itself, and stays one.
+        // A NaN does not equal itself, and stays a NaN.
         Wide(if back == number { near } else { f32::from_bits(towards_zero | 1) })
     }
 }
 
-/// Rust's `as` is C's cast here: integers wrap around, floats are rounded to nearest, ties to even, once.
+/// Casts as C does, by Rust's `as`: integers wrap around; floats are rounded once, to nearest, ties to even.
 macro_rules! as_in_c {
     ($($from:ty),+ => $to:tt) => { $(as_in_c!(@ $from => $to);)+ };
     (@ $from:ty => ($($to:ty),+)) => {
@@ -75,7 +75,7 @@ macro_rules! as_in_c {
 as_in_c!(u8, u16, u32, u64, i8, i16, i32, i64 => (u8, u16, u32, u64, f32, f64));
 as_in_c!(f32, f64 => (f32, f64));
 
-/// By way of another type.
+/// Casts by way of another type.
 macro_rules! through {
     ($($from:ty: |$number:ident| $way:expr => ($($to:ty),+);)+) => {
         $($(impl Cast<$to> for $from {
@@ -93,7 +93,7 @@ through! {
     Bf16: |number| number.number() => (f32, f64);
 }
 
-/// Integers too go by way of `f32`: that is how NumPy and `ml_dtypes` round them.
+/// Casts to `bfloat16` by way of `f32`, integers too: that is how NumPy and `ml_dtypes` round them.
 macro_rules! narrow {
     ($($from:ty),+) => {
         $(impl Cast<Bf16> for $from {
@@ -118,7 +118,7 @@ macro_rules! wide {
     };
 }
 
-// An integer that `f32` has to round is beyond the largest `f16`.
+// An integer that `f32` has to round exceeds the largest `f16`.
 wide!(Bool, u8, u16, u32, u64, i8, i16, i32, i64, f32);
 
 impl Cast<Wide> for f64 {
@@ -128,7 +128,7 @@ impl Cast<Wide> for f64 {
     }
 }
 
-/// Real numbers have an imaginary part of 0.
+/// Casts to a complex number; real numbers get an imaginary part of 0.
 macro_rules! complex {
     ($($part:ty: $($from:ty),+;)+) => {
         $($(impl Cast<[$part; 2]> for $from {
@@ -173,7 +173,7 @@ mod tests {
             [bf16(1.0f32), bf16(-0.0f32), bf16(f32::INFINITY), bf16(f32::MAX)],
             [0x3f80, 0x8000, 0x7f80, 0x7f80]
         );
-        // Ties go to the even one, and what f32 has made a tie is one.
+        // Ties go to the even one; what f32 has rounded to a tie is a tie.
         assert_eq!([bf16(1.0 + 2f32.powi(-8)), bf16(1.0 + 3.0 * 2f32.powi(-8))], [0x3f80, 0x3f82]);
         assert_eq!([bf16(1.0 + 2f64.powi(-8) + 2f64.powi(-40)), bf16((1i64 << 40) + (1 << 32) + 1)], [0x3f80, 0x5380]);
         assert_eq!([0x7f80_0001, 0xffc1_2345u32].map(|bits| bf16(f32::from_bits(bits))), [0x7fc0, 0xffc0]);

@@ -5,11 +5,11 @@
 use super::cast::Cast;
 use crate::copy::plan::Step;
 
-/// A loop over elements that converts each: `to` and `from` of the step are the distances on the two sides.
+/// A loop that converts a row of elements; the step's `to` and `from` are the byte strides of the two sides.
 ///
 /// # Safety
-/// - Every address the step reaches is readable from `from` for an element of the one type, and writable from `to` for
-///   one of the other, without overlap.
+/// - Every address that the step reaches from `from` is readable for an element of the source type, and from `to` writable for
+///   one of the target type, without overlap.
 pub(in crate::copy) type CastLoop = unsafe fn(step: Step, to: *mut u8, from: *const u8);
 
 /// Converts a row.
@@ -21,7 +21,7 @@ pub(super) unsafe fn row<F: Cast<T>, T: Copy>(step: Step, to: *mut u8, from: *co
     // SAFETY: passed on from the caller.
     unsafe {
         if step.from == 0 && step.count > 0 {
-            // One element for the whole row: without the caller's word that nothing overlaps it would be read each time.
+            // One element for the whole row is read once: the compiler cannot know that the writes do not overlap it.
             let element: T = from.cast::<F>().read_unaligned().cast();
             let mut to = to;
             for _ in 0..step.count {
@@ -29,7 +29,7 @@ pub(super) unsafe fn row<F: Cast<T>, T: Copy>(step: Step, to: *mut u8, from: *co
                 to = to.wrapping_offset(step.to);
             }
         } else if (step.to, step.from) == (to_size, from_size) {
-            // Distances that the compiler knows become vectors.
+            // Constant strides let the compiler use vector instructions.
             each::<F, T>(Step { count: step.count, to: to_size, from: from_size }, to, from);
         } else {
             each::<F, T>(step, to, from);
@@ -37,7 +37,7 @@ pub(super) unsafe fn row<F: Cast<T>, T: Copy>(step: Step, to: *mut u8, from: *co
     }
 }
 
-/// One element after the other, which need not be aligned.
+/// Converts one element after the other; elements need not be aligned.
 ///
 /// # Safety
 /// - As for [`CastLoop`].
@@ -45,7 +45,7 @@ pub(super) unsafe fn row<F: Cast<T>, T: Copy>(step: Step, to: *mut u8, from: *co
 unsafe fn each<F: Cast<T>, T>(step: Step, to: *mut u8, from: *const u8) {
     let (mut to, mut from) = (to, from);
     for _ in 0..step.count {
-        // SAFETY: the addresses of one element of the row.
+        // SAFETY: both addresses are those of one element of the row.
         unsafe { to.cast::<T>().write_unaligned(from.cast::<F>().read_unaligned().cast()) };
         to = to.wrapping_offset(step.to);
         from = from.wrapping_offset(step.from);

@@ -1,4 +1,4 @@
-//! `float16`: by way of `f32`, with the instructions that the `half` crate finds in the machine.
+//! Casts to and from `float16`: by way of `f32`, with the instructions that the `half` crate finds in the machine.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
@@ -10,16 +10,16 @@ use super::cast_loop::{CastLoop, row};
 use crate::copy::plan::Step;
 use crate::dtype::DType;
 
-/// Elements that are converted at a time.
+/// Elements converted at a time.
 const TOGETHER: usize = 64;
 
-/// Bytes from one element to the next in a list of them.
+/// Bytes from one element to the next in a buffer of `float16`.
 const NARROW: isize = size_of::<f16>().cast_signed();
 
-/// The same on the way.
+/// Bytes from one element to the next in a buffer of `f32`.
 const WIDE: isize = size_of::<Wide>().cast_signed();
 
-/// The loop from `float16` to another type.
+/// Returns the loop from `float16` to another type.
 pub(super) fn widen(to: DType) -> Option<CastLoop> {
     match to {
         DType::F32 => Some(widened::<f32>),
@@ -41,7 +41,7 @@ where
 {
     let (mut narrow, mut wide) = ([f16::ZERO; TOGETHER], [0f32; TOGETHER]);
     pieces(step, to, from, |count, to, from| {
-        // SAFETY: a piece of the row is the caller's, and no longer than the lists.
+        // SAFETY: a piece of the caller's row, no longer than the buffers.
         unsafe {
             row::<u16, u16>(Step { count, to: NARROW, from: step.from }, narrow.as_mut_ptr().cast(), from);
             narrow[..count].convert_to_f32_slice(&mut wide[..count]);
@@ -57,7 +57,7 @@ where
 pub(super) unsafe fn narrow<F: Cast<Wide>>(step: Step, to: *mut u8, from: *const u8) {
     let (mut wide, mut narrow) = ([0f32; TOGETHER], [f16::ZERO; TOGETHER]);
     pieces(step, to, from, |count, to, from| {
-        // SAFETY: a piece of the row is the caller's, and no longer than the lists.
+        // SAFETY: a piece of the caller's row, no longer than the buffers.
         unsafe {
             row::<F, Wide>(Step { count, to: WIDE, from: step.from }, wide.as_mut_ptr().cast(), from);
             narrow[..count].convert_from_f32_slice(&wide[..count]);
@@ -66,7 +66,7 @@ pub(super) unsafe fn narrow<F: Cast<Wide>>(step: Step, to: *mut u8, from: *const
     });
 }
 
-/// Goes through a row in pieces of at most [`TOGETHER`] elements.
+/// Calls `piece` for pieces of a row of at most [`TOGETHER`] elements.
 #[inline(always)]
 fn pieces(step: Step, to: *mut u8, from: *const u8, mut piece: impl FnMut(usize, *mut u8, *const u8)) {
     let (mut to, mut from) = (to, from);

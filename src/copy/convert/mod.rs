@@ -1,4 +1,4 @@
-//! Elements of one type into elements of another, as NumPy casts them by its `same_kind` rule.
+//! Casts from one element type to another, by NumPy's `same_kind` rule.
 
 mod cast;
 mod cast_loop;
@@ -8,16 +8,16 @@ mod rows;
 pub(super) use self::cast_loop::CastLoop;
 use crate::dtype::DType;
 
-/// What becomes of the elements of a copy.
+/// The conversion of elements in a copy.
 #[derive(Clone, Copy)]
 pub(super) enum Conversion {
-    /// They keep their bits.
+    /// Elements keep their bits.
     None,
-    /// They are converted from elements of so many bytes.
+    /// Elements are converted from a type of `itemsize` bytes.
     Convert { row: CastLoop, itemsize: usize },
 }
 
-/// What numbers a type is for. A cast may go to the same kind or to a later one.
+/// The kind of a type's numbers. A cast may go to the same kind or to a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Bool,
@@ -27,7 +27,7 @@ enum Kind {
     Complex,
 }
 
-/// `None` for types whose arithmetic is not known here.
+/// Returns the kind; `None` for types that this crate does not convert.
 fn kind(dtype: DType) -> Option<Kind> {
     Some(match dtype {
         DType::BOOL => Kind::Bool,
@@ -39,12 +39,12 @@ fn kind(dtype: DType) -> Option<Kind> {
     })
 }
 
-/// Whether [`crate::Tensor::copy_of`] and [`crate::Tensor::assign`] turn elements of one type into another.
+/// Returns whether [`crate::Tensor::copy_of`] and [`crate::Tensor::assign`] convert elements of one type to another.
 ///
 /// The rule is NumPy's `same_kind` for bool, integers of 8 bits and more, `float16` to `float64`, complex numbers and
-/// `bfloat16`: to any type of the same kind, or of a later one of bool, unsigned, signed, real, complex. `bfloat16` does
-/// not become `float16`, as `ml_dtypes` has it; nor does a complex number become a `bfloat16`, which `ml_dtypes`
-/// allows by dropping its imaginary part. Every other type becomes itself only.
+/// `bfloat16`: to any type of the same kind, or of a later one of bool, unsigned, signed, real, complex. `bfloat16` does not
+/// cast to `float16`, as in `ml_dtypes`; nor do complex numbers cast to `bfloat16`, which `ml_dtypes` allows by dropping the
+/// imaginary part. All other types cast to themselves only.
 ///
 /// # Example
 /// ```
@@ -58,7 +58,7 @@ pub fn can_cast(from: DType, to: DType) -> bool {
 }
 
 impl Conversion {
-    /// How elements of `from` become elements of `to`; `None` if [`can_cast`] says that they don't.
+    /// Returns the conversion from `from` to `to`; `None` if [`can_cast`] is false.
     pub(super) fn between(from: DType, to: DType) -> Option<Conversion> {
         let integers = |dtype| matches!(kind(dtype), Some(Kind::Unsigned | Kind::Signed));
         if from == to || can_cast(from, to) && integers(from) && integers(to) && from.itemsize() == to.itemsize() {
@@ -86,8 +86,8 @@ mod tests {
         }
     }
 
-    /// One row for each type, as `numpy.can_cast(from, to, "same_kind")` says it with ml_dtypes 0.6, but for complex
-    /// numbers that would become a `bfloat16`.
+    /// One row for each type, as `numpy.can_cast(from, to, "same_kind")` returns it with ml_dtypes 0.6, except for casts of
+    /// complex numbers to `bfloat16`.
     #[test]
     fn the_rule_is_numpys() {
         const TYPES: [&str; 15] = [

@@ -7,7 +7,7 @@ use super::cast_loop::{CastLoop, row};
 use super::float16;
 use crate::dtype::DType;
 
-/// The loop from one type to those it becomes.
+/// Selects the loop from one type to the type wanted.
 macro_rules! loops {
     ($from:ty => $wanted:expr; $($dtype:ident: $to:ty),+; $($half:ident)?) => {
         match $wanted {
@@ -17,7 +17,7 @@ macro_rules! loops {
         }
     };
     (integer $from:ty => $wanted:expr) => {
-        // Integers wrap around: the sign of the result is a way to read its bits.
+        // Integers wrap around, so signed and unsigned results have the same bits.
         loops!(
             $from => $wanted;
             U8: u8, I8: u8, U16: u16, I16: u16, U32: u32, I32: u32, U64: u64, I64: u64,
@@ -26,7 +26,7 @@ macro_rules! loops {
     };
 }
 
-/// The loop for a pair of types that can be cast, and differ in more than the sign of integers.
+/// Returns the loop for two types that can be cast and differ in more than the sign of integers.
 pub(super) fn between(from: DType, to: DType) -> Option<CastLoop> {
     match from {
         DType::BOOL => loops!(integer Bool => to),

@@ -1,6 +1,6 @@
-//! Moving elements that CUDA devices reach, by the driver's copies and fills where they do, else by kernels of our own.
+//! Copies of elements that CUDA devices can access: by the driver's copies and fills if they can, else by this crate's kernels.
 //!
-//! [`enabled`](self) does it, `disabled` takes its place in builds without the feature `cuda`: the same signatures.
+//! [`enabled`](self) implements them; `disabled` replaces it in builds without the feature `cuda`, with the same signatures.
 
 #[cfg(not(feature = "cuda"))]
 #[path = "disabled.rs"]

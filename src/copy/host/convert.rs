@@ -1,4 +1,4 @@
-//! Following a plan whose two sides have different types of elements.
+//! Copies on the host between different element types.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
@@ -7,17 +7,18 @@ use super::{STREAMED_FROM, faster, nested, stream, transpose};
 use crate::copy::convert::CastLoop;
 use crate::copy::plan::{Plan, Step};
 
-/// Bytes that are converted in the first cache before they are stored past the others.
+/// Bytes that are converted in the first-level cache before non-temporal stores write them.
 const CHUNK: usize = 4096;
 
-/// Room for what has been converted and not yet stored.
+/// A buffer for elements that are converted and not yet stored.
 #[repr(align(64))]
 struct Chunk([u8; CHUNK]);
 
-/// Converts elements of `itemsize` bytes to others of `SIZE` along a plan. `whole` is how many bytes all threads write.
+/// Converts elements of `itemsize` bytes to elements of `SIZE` bytes along a plan. `whole` is the number of bytes that all
+/// threads write.
 ///
 /// # Safety
-/// - As for [`super::follow`]; `row` is for elements of these sizes.
+/// - As for [`super::follow`]; `row` converts between elements of these sizes.
 pub(super) unsafe fn follow<const SIZE: usize>(
     plan: &Plan,
     to: *mut u8,
@@ -32,7 +33,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
     let mut steps = plan.steps.clone();
     // A plan without loops is one element.
     let inner = steps.pop().unwrap_or(Step { count: 1, to: to_unit, from: from_unit });
-    // SAFETY: each turn of the outer loops is a field of the inner ones, which are the caller's.
+    // SAFETY: passed on from the caller; each turn of the outer loops gets a part of the plan's elements.
     unsafe {
         if inner.from != from_unit
             && let Some(position) = faster(&steps, inner, to_unit, from_unit)
@@ -41,7 +42,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
             let mut blocks = Blocks { row, itemsize, converted: Scratch::new(), lines: Scratch::new(), streamed };
             nested(&steps, to, from, &mut |to, from| blocks.follow::<SIZE>(&square, to, from));
         } else if streamed && inner.to == to_unit {
-            // As for elements that stay what they are: in the order in which they are read.
+            // As in a copy without conversion: in the order of the source.
             steps.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
             let mut chunk = Chunk([0; CHUNK]);
             nested(&steps, to, from, &mut |to, from| past_the_caches::<SIZE>(&mut chunk, row, inner, to, from));
@@ -54,7 +55,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
     }
 }
 
-/// Converts a row that is contiguous where it is written, chunk by chunk.
+/// Converts a row that is contiguous in the destination, chunk by chunk, with non-temporal stores.
 ///
 /// # Safety
 /// - As for [`CastLoop`].
@@ -66,7 +67,7 @@ unsafe fn past_the_caches<const SIZE: usize>(
     from: *const u8,
 ) {
     let mut done = 0;
-    // The first chunk ends where a line does, so that the others are whole lines.
+    // The first chunk ends at the end of a cache line, so that the others are whole lines.
     let mut most = (CHUNK - to.addr() % 64) / SIZE;
     while done < step.count {
         let count = most.min(step.count - done);
@@ -81,19 +82,19 @@ unsafe fn past_the_caches<const SIZE: usize>(
     }
 }
 
-/// What is contiguous along different loops is converted as it is read, and then transposed.
+/// Blocks whose sides are contiguous along different loops: converted in the order of the source, then transposed.
 struct Blocks {
     row: CastLoop,
     itemsize: usize,
     converted: Scratch,
-    /// For the transposition.
+    /// The buffer of the transposition.
     lines: Scratch,
     streamed: bool,
 }
 
 impl Blocks {
     /// # Safety
-    /// - As for [`transpose::copy`], with elements of `itemsize` bytes where they are read.
+    /// - As for [`transpose::copy`], with elements of `itemsize` bytes in the source.
     unsafe fn follow<const SIZE: usize>(&mut self, square: &Square, to: *mut u8, from: *const u8) {
         let Square { rows, columns, .. } = *square;
         let high = (LINE_BYTES / SIZE).min(rows.count);
@@ -112,7 +113,7 @@ impl Blocks {
                     ahead: None,
                 };
                 let to = to.wrapping_offset(at(rows.to, first) + at(columns.to, column));
-                // SAFETY: a part of the square; the block has room for as many rows, of as many elements.
+                // SAFETY: a part of the square; the block has room for its rows and columns.
                 unsafe {
                     for nth in 0..height {
                         (self.row)(line, block.add(nth * pitch), from.wrapping_offset(at(rows.from, first + nth)));

@@ -1,10 +1,10 @@
-//! One element, again and again.
+//! Fills on the host.
 
 #![allow(unsafe_code, reason = "bytes are written through raw pointers")]
 
 use super::stream;
 
-/// Bytes that are written at a time: a multiple of every element size.
+/// Bytes written at a time: a multiple of every element size.
 const CHUNK: usize = 4096;
 
 /// The element repeated over a chunk.
@@ -18,7 +18,7 @@ impl Pattern {
         let mut pattern = Pattern([0; CHUNK]);
         // SAFETY: passed on from the caller.
         let element: [u8; SIZE] = unsafe { element.cast::<[u8; SIZE]>().read() };
-        // A short run needs a short pattern only.
+        // A short run needs only a short pattern.
         for place in pattern.0.as_chunks_mut::<SIZE>().0.iter_mut().take(count) {
             *place = element;
         }

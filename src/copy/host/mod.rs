@@ -1,4 +1,4 @@
-//! Following a plan over host memory.
+//! Copies and fills on the host, along a plan.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
@@ -14,14 +14,14 @@ use self::transpose::{Scratch, Square};
 use super::convert::Conversion;
 use super::plan::{Plan, Step, Steps};
 
-/// From so many bytes on the destination would fill the caches with what nobody reads soon.
+/// From this many bytes on, ordinary stores would fill the caches with data that is not read soon.
 const STREAMED_FROM: usize = 12 << 20;
 
-/// Follows a plan to elements of `SIZE` bytes, by this thread. `whole` is how many bytes all threads write.
+/// Copies along a plan to elements of `SIZE` bytes, in this thread. `whole` is the number of bytes that all threads write.
 ///
 /// # Safety
-/// - Every address the plan reaches from `to` is writable, and from `from` readable, for one element.
-/// - What is read and what is written do not overlap.
+/// - Every address that the plan reaches from `to` is writable, and from `from` readable, for one element.
+/// - The elements read and the elements written do not overlap.
 pub(super) unsafe fn follow<const SIZE: usize>(
     plan: &Plan,
     to: *mut u8,
@@ -38,7 +38,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
     }
 }
 
-/// Copies elements as they are.
+/// Copies elements without conversion.
 ///
 /// # Safety
 /// - As for [`follow`].
@@ -50,7 +50,7 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
         return unsafe { element(SIZE, to, from) };
     };
     let unit = SIZE.cast_signed();
-    // SAFETY: each turn of the outer loops is a field of the inner ones, which are the caller's.
+    // SAFETY: passed on from the caller; each turn of the outer loops gets a part of the plan's elements.
     unsafe {
         if inner.to == unit && inner.from == 0 && outer.iter().all(|step| step.from == 0) {
             let pattern = Pattern::new::<SIZE>(from, inner.count);
@@ -58,7 +58,7 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
         } else if inner.to == unit && inner.from == unit {
             let bytes = inner.count * SIZE;
             if streamed {
-                // Stores past the caches may go anywhere; what is read is seen coming if it is read in order.
+                // Non-temporal stores may go in any order, but reads are prefetched only if they are in order.
                 let mut outer = Steps::from_slice(outer);
                 outer.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
                 nested(&outer, to, from, &mut |to, from| stream::copy(to, from, bytes));
@@ -84,7 +84,7 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
     }
 }
 
-/// The loop that is contiguous where it is read, if the innermost one is contiguous where it is written only.
+/// Returns the loop that is contiguous in the source, if the innermost one is contiguous in the destination only.
 fn faster(outer: &[Step], inner: Step, to_unit: isize, from_unit: isize) -> Option<usize> {
     if inner.to != to_unit {
         return None;
@@ -92,7 +92,7 @@ fn faster(outer: &[Step], inner: Step, to_unit: isize, from_unit: isize) -> Opti
     outer.iter().position(|step| step.from == from_unit)
 }
 
-/// Goes through the outer loops.
+/// Runs the outer loops, and calls `body` with both addresses of every turn.
 ///
 /// # Safety
 /// - `body` may be called with every address that the loops reach.
@@ -112,21 +112,21 @@ unsafe fn nested(steps: &[Step], to: *mut u8, from: *const u8, body: &mut impl F
     }
 }
 
-/// The innermost loop, one element after the other.
+/// Runs the innermost loop, one element after the other.
 ///
 /// # Safety
-/// As for [`follow`], with one step.
+/// - As for [`follow`], with one step.
 unsafe fn run<const SIZE: usize>(step: Step, to: *mut u8, from: *const u8) {
     let (mut to, mut from) = (to, from);
     for _ in 0..step.count {
-        // SAFETY: the address of one element of the plan.
+        // SAFETY: both addresses are those of one element of the plan.
         unsafe { element(SIZE, to, from) };
         to = to.wrapping_offset(step.to);
         from = from.wrapping_offset(step.from);
     }
 }
 
-/// One element, which need not be aligned.
+/// Copies one element, which need not be aligned.
 ///
 /// # Safety
 /// - `from` is readable and `to` writable for `size` bytes, without overlap.

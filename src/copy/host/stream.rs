@@ -1,12 +1,11 @@
-//! Stores past the caches, for destinations so large that they would only push out what else lies there.
+//! Non-temporal stores, for destinations so large that they would evict all other data from the caches.
 
 #![allow(unsafe_code, reason = "bytes are moved through raw pointers")]
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// Copies `bytes` bytes. On `x86_64` the stores go past the caches; [`finish`] has to be called before anybody is told
-/// that they are there.
+/// Copies `bytes` bytes. On `x86_64` the stores are non-temporal: call [`finish`] before other threads may read them.
 ///
 /// # Safety
 /// - `from` is readable and `to` writable for `bytes` bytes, without overlap.
@@ -20,7 +19,7 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     }
     let lines = (bytes - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: head, lines and tail make up the bytes; the lines are aligned on the side that is written.
+    // SAFETY: head, lines and tail add up to `bytes`; the lines are aligned in the destination.
     unsafe {
         if head > 0 {
             std::ptr::copy_nonoverlapping(from, to, head);
@@ -32,7 +31,7 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Copies `count` whole cache lines, past the caches.
+/// Copies `count` whole cache lines with non-temporal stores.
 ///
 /// # Safety
 /// - As above, for 64 bytes a line; `to` is a multiple of 64.
@@ -52,27 +51,27 @@ pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
     }
 }
 
-/// Asks for bytes that will be read soon, so that they come while something else is done. Any address will do. `NEAR`
-/// ones are about to be read, and come into the first cache, others into the second.
+/// Prefetches bytes that will be read soon. Any address is allowed. With `NEAR` they come into the first-level cache, else into
+/// the second.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn ask<const NEAR: bool>(from: *const u8, bytes: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
     for line in (0..bytes).step_by(LINE) {
         let line = from.wrapping_add(line).cast();
-        // SAFETY: an address is only a hint.
+        // SAFETY: a prefetch accepts any address.
         unsafe { if NEAR { _mm_prefetch::<_MM_HINT_T0>(line) } else { _mm_prefetch::<_MM_HINT_T1>(line) } }
     }
 }
 
-/// Waits for the stores of this thread to be seen by others.
+/// Makes the stores of this thread visible to others before its later ones.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn finish() {
-    // SAFETY: every x86-64 has it.
+    // SAFETY: every x86-64 has this instruction.
     unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
-/// As above, for machines whose ordinary stores do not read the line first, or have no others.
+/// As above by ordinary stores, on machines where these do not read the line first, or that have no others.
 ///
 /// # Safety
 /// - As above.
@@ -94,10 +93,10 @@ pub(super) unsafe fn lines(to: *mut u8, from: *const u8, count: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, count * LINE) }
 }
 
-/// Ordinary stores are ordered as usual.
+/// Does nothing: ordinary stores need no fence here.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn finish() {}
 
-/// Nothing is asked for where the language has no word for it.
+/// Does nothing: the language has no prefetch for these machines.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn ask<const NEAR: bool>(_: *const u8, _: usize) {}

@@ -1,4 +1,4 @@
-//! Transposing a small square of elements in registers.
+//! Transposes a small square of elements in registers.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
@@ -10,16 +10,16 @@ pub(super) trait Tile {
     /// Bytes of one element.
     const SIZE: usize;
 
-    /// Copies a square of [`SIDE`] by [`SIDE`] elements so that its rows become columns. Rows are contiguous on both
-    /// sides and `from_row`, `to_row` bytes apart.
+    /// Transposes a square of [`SIDE`] by [`SIDE`] elements. Rows are contiguous on both sides, `from_row` and `to_row` bytes
+    /// apart.
     ///
     /// # Safety
     /// - All rows are readable from `from` and writable from `to`, without overlap.
-    /// - The machine has the instructions that the tile is made for.
+    /// - The machine has the instructions that the tile uses.
     unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize);
 }
 
-/// Element by element: any size, any machine.
+/// Element by element, for any size and machine.
 pub(super) struct Portable<const SIZE: usize>;
 
 impl<const SIZE: usize> Tile for Portable<SIZE> {
@@ -27,7 +27,7 @@ impl<const SIZE: usize> Tile for Portable<SIZE> {
 
     #[inline(always)]
     unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
-        // SAFETY: passed on from the caller; arrays of bytes have no alignment.
+        // SAFETY: passed on from the caller; byte arrays need no alignment.
         unsafe {
             let mut square = [[[0u8; SIZE]; SIDE]; SIDE];
             for (row, elements) in (0isize..).zip(&mut square) {
@@ -50,7 +50,7 @@ mod x86 {
 
     use super::Tile;
 
-    /// 1-byte elements in SSE2 registers of sixteen.
+    /// 1-byte elements in SSE2 registers of sixteen elements.
     pub(in super::super) struct One;
 
     impl Tile for One {
@@ -60,7 +60,7 @@ mod x86 {
         unsafe fn transpose(to: *mut u8, to_row: isize, from: *const u8, from_row: isize) {
             // SAFETY: passed on from the caller; every x86-64 has these instructions.
             unsafe {
-                // Two rows, four, eight: elements of one column come together.
+                // Unpacking two rows, then four, then eight brings the elements of a column together.
                 let row = |row: isize| _mm_loadl_epi64(from.offset(row * from_row).cast());
                 let two = |first: isize| _mm_unpacklo_epi8(row(first), row(first + 1));
                 let four = |a, b| (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
@@ -75,7 +75,7 @@ mod x86 {
         }
     }
 
-    /// 2-byte elements in SSE2 registers of eight.
+    /// 2-byte elements in SSE2 registers of eight elements.
     pub(in super::super) struct Two;
 
     impl Tile for Two {
@@ -103,7 +103,7 @@ mod x86 {
         }
     }
 
-    /// 8-byte elements in AVX2 registers of four.
+    /// 8-byte elements in AVX2 registers of four elements.
     pub(in super::super) struct Eight;
 
     impl Tile for Eight {
@@ -116,7 +116,7 @@ mod x86 {
                 for right in 0..4isize {
                     // Two columns of all eight rows become two whole lines.
                     let quarter = |below: isize| {
-                        // Rows two apart share a register, so that unpacking is all there is to do.
+                        // Rows two apart share a register, so that unpacking is enough.
                         let row = |row: isize| {
                             let from = from.offset((4 * below + row) * from_row + 16 * right);
                             let low = _mm256_castpd128_pd256(_mm_loadu_pd(from.cast()));
@@ -136,7 +136,7 @@ mod x86 {
         }
     }
 
-    /// 4-byte elements in AVX2 registers of eight.
+    /// 4-byte elements in AVX2 registers of eight elements.
     pub(in super::super) struct Four;
 
     impl Tile for Four {
@@ -147,7 +147,7 @@ mod x86 {
             // SAFETY: passed on from the caller.
             unsafe {
                 for right in 0..2isize {
-                    // Rows four apart share a register, so that no lane has to conversion places.
+                    // Rows four apart share a register, so that no value has to change lanes.
                     let row = |row: isize| {
                         let from = from.offset(row * from_row + 16 * right);
                         let low = _mm256_castps128_ps256(_mm_loadu_ps(from.cast()));
@@ -181,7 +181,7 @@ mod arm {
 
     use super::{SIDE, Tile};
 
-    /// 8-byte elements in NEON registers of two.
+    /// 8-byte elements in NEON registers of two elements.
     pub(in super::super) struct Eight;
 
     impl Tile for Eight {
@@ -204,7 +204,7 @@ mod arm {
         }
     }
 
-    /// 4-byte elements in NEON registers of four.
+    /// 4-byte elements in NEON registers of four elements.
     pub(in super::super) struct Four;
 
     impl Tile for Four {

@@ -7,38 +7,38 @@ use super::stream::{self, LINE};
 use super::tile::{Portable, SIDE, Tile};
 use crate::copy::plan::Step;
 
-/// Columns of a block: so much of a row is read at a time that the memory sees it coming.
+/// Bytes of a block's rows in the source: enough in one go for the hardware to prefetch.
 pub(super) const COLUMN_BYTES: usize = 2048;
 
-/// Bytes of a block: two and the scratch lines of one leave room in a second cache of 1 MiB.
+/// Bytes of a block: two blocks and the scratch lines of one fit into a second-level cache of 1 MiB.
 const BLOCK_BYTES: usize = 192 << 10;
 
-/// Bytes of a block's lines on the side that is written.
+/// Bytes of a block's lines in the destination.
 pub(super) const LINE_BYTES: usize = 1024;
 
-/// Bytes between the lines of a scratch block beyond their own, so that they do not all meet in the same cache sets.
+/// Extra bytes between the lines of a scratch block, so that they do not all map to the same cache sets.
 pub(super) const APART: usize = 64;
 
-/// Two loops: `rows` goes along what is contiguous where it is written, `columns` along what is where it is read.
+/// Two loops: `rows` is contiguous in the destination, `columns` in the source.
 pub(super) struct Square {
     pub(super) rows: Step,
     pub(super) columns: Step,
-    /// Bytes from the square to the one that is likely to be read after it, if there are others.
+    /// Bytes in the source from this square to the one that is likely to be read next, if there are others.
     pub(super) ahead: Option<isize>,
 }
 
-/// Bytes between lines that meet in the same places of a cache.
+/// Lines at multiples of this distance, in bytes, map to the same cache sets.
 const SET_BYTES: usize = 2048;
 
-/// Whether lines so far apart meet in the same few places of the caches, and push each other out.
+/// Returns whether lines at this distance map to the same few cache sets, and evict each other.
 fn meet(apart: isize) -> bool {
     apart.unsigned_abs().is_multiple_of(SET_BYTES)
 }
 
-/// So many lines that meet find room there all the same.
+/// This many lines fit into such a set.
 const WAYS: usize = 16;
 
-/// Room for one block, reused for all blocks of a copy.
+/// A buffer for one block, reused for all blocks of a copy.
 pub(super) struct Scratch(Vec<[u8; 64]>);
 
 impl Scratch {
@@ -55,11 +55,11 @@ impl Scratch {
     }
 }
 
-/// Copies with the tile that the machine has for this size of elements; `streamed` past the caches.
+/// Transposes with the tile for this machine and element size; if `streamed`, with non-temporal stores.
 ///
 /// # Safety
-/// - Every address that the loops reach is readable from `from`, writable from `to`, without overlap.
-/// - Rows are contiguous where they are written, columns where they are read.
+/// - Every address that the loops reach is readable from `from` and writable from `to`, without overlap.
+/// - Rows are contiguous in the destination, columns in the source.
 pub(super) unsafe fn copy<const SIZE: usize>(
     square: &Square,
     to: *mut u8,
@@ -72,14 +72,14 @@ pub(super) unsafe fn copy<const SIZE: usize>(
         use super::tile::{Eight, Four, One, Two};
         match SIZE {
             8 if is_x86_feature_detected!("avx2") => {
-                // SAFETY: passed on from the caller, and the instructions are there.
+                // SAFETY: passed on from the caller; the machine has the instructions.
                 return unsafe { with_avx2::<Eight>(square, to, from, scratch, streamed) };
             }
             4 if is_x86_feature_detected!("avx2") => {
                 // SAFETY: as above.
                 return unsafe { with_avx2::<Four>(square, to, from, scratch, streamed) };
             }
-            // SAFETY: passed on from the caller, and every x86-64 has the instructions.
+            // SAFETY: passed on from the caller; every x86-64 has the instructions.
             2 => return unsafe { blocks::<Two>(square, to, from, scratch, streamed) },
             // SAFETY: as above.
             1 => return unsafe { blocks::<One>(square, to, from, scratch, streamed) },
@@ -88,7 +88,7 @@ pub(super) unsafe fn copy<const SIZE: usize>(
     }
     #[cfg(target_arch = "aarch64")]
     match SIZE {
-        // SAFETY: passed on from the caller, and every aarch64 has the instructions.
+        // SAFETY: passed on from the caller; every aarch64 has the instructions.
         8 => return unsafe { blocks::<super::tile::Eight>(square, to, from, scratch, streamed) },
         // SAFETY: as above.
         4 => return unsafe { blocks::<super::tile::Four>(square, to, from, scratch, streamed) },
@@ -99,7 +99,7 @@ pub(super) unsafe fn copy<const SIZE: usize>(
 }
 
 /// # Safety
-/// - As for [`copy`], and the machine has AVX2.
+/// - As for [`copy`]; the machine has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
@@ -107,7 +107,7 @@ unsafe fn with_avx2<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scra
     unsafe { blocks::<T>(square, to, from, scratch, streamed) }
 }
 
-/// Part of a square, so small that it stays in the caches from the time it is read until it has been written.
+/// Part of a square, small enough to stay in the caches between reading and writing.
 struct Block {
     to: *mut u8,
     from: *const u8,
@@ -115,14 +115,14 @@ struct Block {
     width: usize,
 }
 
-/// Block by block.
+/// Transposes a square block by block.
 ///
 /// # Safety
-/// - As for [`copy`], with what the tile needs.
+/// - As for [`copy`]; the machine has the instructions that the tile uses.
 #[inline(always)]
 unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch: &mut Scratch, streamed: bool) {
-    // A square of these is whole lines. Lines of smaller elements would take rows from too many places at a time, and go
-    // to too many one by one.
+    // Rows of such a tile are whole cache lines. A line of smaller elements would take rows from too many places at a time, and
+    // go to too many places one by one.
     let large = T::SIZE == 16;
     if streamed && large && square.columns.to % LINE.cast_signed() == 0 && to.addr().is_multiple_of(T::SIZE) {
         // SAFETY: passed on from the caller.
@@ -154,7 +154,7 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
         }
         let pitch = (height * T::SIZE).next_multiple_of(LINE) + APART;
         let turned = scratch.lines(pitch * width);
-        // SAFETY: a part of the square, and room for it.
+        // SAFETY: a part of the square; the scratch buffer has room for it.
         unsafe { block::<T>(turned, at(1, pitch), &this, rows.from, streamed) };
         let next = match number + 1 {
             next if next < down * across => Some(part(next)),
@@ -163,7 +163,7 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
         let mut asked = 0;
         for column in 0..width {
             let to = to.wrapping_offset(at(columns.to, column));
-            // SAFETY: one column of the block, and its line.
+            // SAFETY: one column of the block, and its line of the scratch buffer.
             unsafe {
                 let line = turned.add(column * pitch);
                 if streamed {
@@ -172,7 +172,7 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
                     std::ptr::copy_nonoverlapping(line, to, height * T::SIZE);
                 }
             }
-            // The memory reads the next block while this one is written.
+            // Prefetches the next block while this one is written.
             if let Some(next) = &next {
                 let until = (column + 1) * next.height / width;
                 for row in asked..until {
@@ -184,10 +184,10 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
     }
 }
 
-/// Writes the whole cache lines that the rows of a turned square are past the caches: elements of 16 bytes.
+/// Transposes elements of 16 bytes, whose tiles have rows of whole cache lines, with non-temporal stores.
 ///
 /// # Safety
-/// - As for [`blocks`]; lines on the side that is written begin alike in all columns, and elements are aligned.
+/// - As for [`blocks`]; all columns have the same alignment to cache lines in the destination, and elements are aligned.
 #[inline(always)]
 unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
     let Square { rows, columns, .. } = *square;
@@ -201,7 +201,7 @@ unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
         let to = to.wrapping_offset(at(columns.to, column)).wrapping_add(row * T::SIZE);
         (to, from.wrapping_offset(at(rows.from, row) + at(columns.from, column)))
     };
-    // SAFETY: rows and columns below their numbers; a square fits into the room for it.
+    // SAFETY: rows and columns are below their counts; the buffer has room for one square.
     unsafe {
         for row in (head..whole).step_by(SIDE) {
             for column in (0..wide).step_by(SIDE) {
@@ -212,7 +212,7 @@ unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
                 }
             }
         }
-        // What makes up no line, and no square.
+        // The edges: elements outside whole lines and squares.
         for row in (0..head).chain(whole..rows.count) {
             for column in 0..columns.count {
                 let (to, from) = element_at(row, column);
@@ -228,20 +228,19 @@ unsafe fn lines<T: Tile>(square: &Square, to: *mut u8, from: *const u8) {
     }
 }
 
-/// Room for a turned square.
+/// A buffer for one transposed square.
 #[repr(align(64))]
 struct Turned([u8; SIDE * SIDE * 16]);
 
-/// A number of steps in bytes; both sides lie in memory, so that they can be counted.
+/// Multiplies a byte stride; both sides are in memory, so the product fits.
 pub(super) fn at(step: isize, times: usize) -> isize {
     step.wrapping_mul(isize::try_from(times).unwrap_or(isize::MAX))
 }
 
-/// Transposes what a block reads: squares, then what is left at the edges. What is `far` is asked for ahead of use;
-/// where it lies in the caches, that would only take time.
+/// Transposes a block: squares, then the edges. With `far` it prefetches the source; in the caches that would only cost time.
 ///
 /// # Safety
-/// - As for [`Tile::transpose`], with these numbers.
+/// - As for [`Tile::transpose`], for the rows and columns of the block.
 #[inline(always)]
 unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, part: &Block, from_row: isize, far: bool) {
     let Block { from, height, width, .. } = *part;

@@ -1,4 +1,4 @@
-//! What `enabled` is in builds without the feature `cuda`: the same signatures, and there is no CUDA.
+//! Replaces `enabled` in builds without the feature `cuda`: the same signatures, and no CUDA.
 
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
@@ -14,22 +14,22 @@ fn no_cuda<T>(device: Device) -> Result<T> {
     Err(DeviceError::NoCuda { device, why: WHY_NOT.to_owned() }.into())
 }
 
-/// Whether there is a CUDA device that can be used.
+/// Returns whether a CUDA device can be used.
 pub fn is_available() -> bool {
     false
 }
 
-/// Why there is no CUDA device that can be used, if there is none.
+/// Returns why no CUDA device can be used; `None` if one can.
 pub fn why_not() -> Option<String> {
     Some(WHY_NOT.to_owned())
 }
 
-/// How many CUDA devices there are.
+/// Returns the number of CUDA devices.
 pub fn device_count() -> i32 {
     0
 }
 
-/// What the driver calls a device.
+/// Returns the driver's name of a device.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`].
@@ -37,7 +37,7 @@ pub fn device_name(device: Device) -> Result<String> {
     no_cuda(device)
 }
 
-/// Bytes of memory of a device: those that are free, and all.
+/// Returns the free and the total memory of a device, in bytes.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`].
@@ -45,7 +45,7 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     no_cuda(device)
 }
 
-/// Waits until a stream has done its work.
+/// Waits until a stream has finished its work.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`].
@@ -53,7 +53,7 @@ pub fn synchronize(device: Device, _: Stream) -> Result<()> {
     no_cuda(device)
 }
 
-/// Whether a stream's work is recorded as a graph instead of done.
+/// Returns whether a stream's work is captured into a graph instead of run.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`].
@@ -69,13 +69,13 @@ pub(super) fn check_stream(device: Device, stream: Stream) -> Result<()> {
     if stream.handle() == 0 { Err(DeviceError::stream_0().into()) } else { no_cuda(device) }
 }
 
-/// The device whose memory is at an address, as the driver has it: there is none to know it.
+/// Returns the device of the memory at an address, according to the driver: none without a driver.
 #[cfg(feature = "python")]
 pub(crate) fn device_of_pointer(_: usize) -> Result<Option<Device>> {
     Ok(None)
 }
 
-/// No memory: none can be had.
+/// No memory: none can be allocated.
 #[derive(Debug)]
 pub(in crate::memory) enum CudaMemory {}
 

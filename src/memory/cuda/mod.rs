@@ -1,13 +1,13 @@
-//! CUDA: whether there is any, memory, and the order in which a device does its work.
+//! CUDA: availability, memory, and the order of work.
 //!
-//! [`enabled`](self) speaks to the driver, `disabled` takes its place in builds without the feature `cuda`: the same
-//! signatures, chosen here and nowhere else. The driver is loaded when it is first asked for; where there is none, or no
-//! device, everything that needs one returns [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), which says why.
+//! [`enabled`](self) calls the driver. `disabled` replaces it in builds without the feature `cuda`, with the same signatures;
+//! the choice is made only here. The driver is loaded on first use. Without a driver or a device, every function that needs one
+//! returns [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), which says why.
 //!
-//! A device does the work of one stream in order, and that of two in any. So whatever concerns the memory of a tensor is
-//! given to a [`Stream`]: the one stated, or the thread's current one of that device, which is CUDA's legacy default stream
-//! until [`with_stream`] states another. Memory is allocated in stream order, and freed in the order of that stream, after
-//! the work of every stream that was told about it.
+//! A device runs the work of one stream in order, and that of two streams in any order. So each operation on a tensor's memory
+//! belongs to a [`Stream`]: the one given, or the thread's current stream of that device, which is CUDA's legacy default stream
+//! until [`with_stream`] sets another. Memory is allocated in stream order, and freed in the order of that stream, after the
+//! work of every stream recorded for it.
 //!
 //! # Example
 //! ```

@@ -1,4 +1,4 @@
-//! Streams by their handles, and the one a thread's work goes to.
+//! Streams by their handles, and the current stream of each thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -9,9 +9,9 @@ use super::twin;
 use crate::device::Device;
 use crate::error::Result;
 
-/// A queue of work for one CUDA device, by its handle: what the driver calls `CUstream`.
+/// A stream of one CUDA device, by its handle: the driver's `CUstream`.
 ///
-/// The two default streams have the handles that the array API standard gives them, which the driver understands too.
+/// The two default streams have the handles of the array API standard, which the driver understands too.
 ///
 /// # Example
 /// ```
@@ -22,17 +22,18 @@ use crate::error::Result;
 pub struct Stream(u64);
 
 impl Stream {
-    /// The legacy default stream, which waits for all blocking streams, and they for it.
+    /// The legacy default stream: it waits for all blocking streams, and they wait for it.
     pub const LEGACY: Stream = Stream(1);
 
     /// The calling thread's own default stream.
     pub const PER_THREAD: Stream = Stream(2);
 
-    /// A stream of a device, by its handle: 1, 2, or an address that the driver gave.
+    /// Returns a stream of a device by its handle: 1, 2, or an address from the driver.
     ///
     /// # Errors
-    /// [`DeviceError::Stream`](crate::DeviceError::Stream) for 0, which the array API standard leaves to nobody as it might
-    /// be either default stream, and for handles that the driver does not know or that are another device's;
+    /// [`DeviceError::Stream`](crate::DeviceError::Stream) for 0, which the array API standard disallows as it might mean
+    /// either default stream, and for handles that the driver does not know;
+    /// [`DeviceError::StreamElsewhere`](crate::DeviceError::StreamElsewhere) for a stream of another device;
     /// [`DeviceError::NoCuda`](crate::DeviceError::NoCuda).
     ///
     /// # Example
@@ -47,19 +48,19 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A stream by a handle that the driver is known to have.
+    /// Wraps a handle that the driver is known to have.
     #[cfg(any(feature = "cuda", feature = "python"))]
     pub(crate) const fn of_raw(handle: u64) -> Stream {
         Stream(handle)
     }
 
-    /// The handle: what `__dlpack__(stream=)` takes.
+    /// Returns the handle, as `__dlpack__(stream=)` takes it.
     pub fn handle(self) -> u64 {
         self.0
     }
 }
 
-/// A stream that was stated for a device, with the number by which it is taken back.
+/// A current stream that was set for a device, and the number that removes it.
 struct Statement {
     number: u64,
     device: Device,
@@ -77,10 +78,10 @@ thread_local! {
     static CURRENT: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Of the next statement, of whatever thread: what another thread takes back is nobody else's.
+/// Number of the next statement, unique across threads: a thread can remove only its own.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The stream to which the calling thread's work for a device goes, unless another is stated.
+/// Returns the calling thread's current stream of a device, which its work uses unless another stream is given.
 ///
 /// # Example
 /// ```
@@ -93,26 +94,26 @@ pub fn current_stream(device: Device) -> Stream {
         let stated = stated.borrow();
         stated.iter().rev().find(|one| one.device.cuda_ordinal() == device).map(|one| one.stream)
     });
-    // A thread that is about to end states nothing any more.
+    // A thread that is about to end has no current stream any more.
     stated.ok().flatten().unwrap_or(Stream::LEGACY)
 }
 
-/// States another current stream of a device in this thread; returns the number to take that back with.
+/// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
 pub(crate) fn state(device: Device, stream: Stream, kept: Option<Kept>) -> u64 {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream, kept }));
     number
 }
 
-/// Takes back what this thread has stated.
+/// Removes a current stream that this thread has set.
 pub(crate) fn pop_stream(number: u64) {
     let place = |stated: &Vec<Statement>| stated.iter().position(|one| one.number == number);
-    // What keeps the stream may run anybody's code when it goes, which may ask for the current stream.
+    // Dropping what keeps the stream alive may run foreign code, which may ask for the current stream.
     let taken = CURRENT.with_borrow_mut(|stated| place(stated).map(|place| stated.remove(place)));
     drop(taken);
 }
 
-/// What keeps a stream alive that this thread has stated, if its owner is known.
+/// Returns what keeps a stream alive that this thread has set, if its owner is known.
 #[cfg(feature = "cuda")]
 pub(super) fn kept(device: Device, stream: Stream) -> Option<Kept> {
     let device = device.cuda_ordinal();
@@ -137,9 +138,9 @@ pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) 
     with_kept_stream(device, stream, None, work)
 }
 
-/// As [`with_stream`]; memory that the stream is told of meanwhile keeps it.
+/// As [`with_stream`]; `kept` keeps the stream alive, also for memory that records the stream meanwhile.
 pub(crate) fn with_kept_stream<R>(device: Device, stream: Stream, kept: Option<Kept>, work: impl FnOnce() -> R) -> R {
-    /// Takes the statement back, also after a panic.
+    /// Removes the stream again, also after a panic.
     struct Stated(u64);
     impl Drop for Stated {
         fn drop(&mut self) {

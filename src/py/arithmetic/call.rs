@@ -23,7 +23,7 @@ pub(super) fn call<'py>(
     operands.label(&outputs.labelled())?;
     let joined = operands.joined()?;
     let space = outputs.space(&joined)?;
-    operands.check_halos(&outputs)?;
+    outputs.check_halos(&operands)?;
     let library = Library::choose(&operands, &outputs)?;
     // In the order of the inputs, whatever order an output has.
     let own = if outputs.0.is_empty() { joined } else { Labelled::broadcast(&[joined, space.clone()])? };

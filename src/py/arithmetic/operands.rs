@@ -7,8 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
-use super::outputs::Outputs;
-use crate::arithmetic::{Labelled, check_named_halos};
+use crate::arithmetic::Labelled;
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::layout::LayoutError;
@@ -238,17 +237,9 @@ impl<'py> Operands<'py> {
         Labelled::broadcast(&all).map_err(|error| apart(error, &self.names(|_| true)))
     }
 
-    /// Sees that the domains of all of them, and of the arrays that results go to, meet.
-    #[inline]
-    pub(super) fn check_halos(&self, outputs: &Outputs<'py>) -> PyResult<()> {
-        let all: SmallVec<[&Tensor; 4]> = self.arrays().chain(outputs.given()).map(Array::tensor).collect();
-        let name = |place| self.names(|_| true).into_iter().nth(place).unwrap_or_else(|| "out".to_owned());
-        Ok(check_named_halos(&all, name)?)
-    }
-
     /// What a caller knows the arrays as, of those that count.
     #[cold]
-    fn names(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<String> {
+    pub(super) fn names(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<String> {
         let inputs = (0..).zip(&self.inputs).map(|(place, input): (usize, _)| (format!("operand {place}"), input));
         let all = inputs.chain(self.mask.iter().map(|mask| ("where".to_owned(), mask)));
         all.filter(|(_, operand)| operand.array().is_some_and(&counts)).map(|(name, _)| name).collect()

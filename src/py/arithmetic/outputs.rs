@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::operands::{Array, Labels, Operand, Operands, has_other_rules};
-use crate::arithmetic::Labelled;
+use crate::arithmetic::{Labelled, check_named_halos};
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
@@ -48,6 +48,14 @@ impl<'py> Outputs<'py> {
             read.push(Output::Given { object: object.clone(), array });
         }
         Ok(Some(Outputs(read)))
+    }
+
+    /// Checks that the domains of all operands, and of the arrays that results go to, meet.
+    #[inline]
+    pub(super) fn check_halos(&self, operands: &Operands<'py>) -> PyResult<()> {
+        let all: SmallVec<[&Tensor; 4]> = operands.arrays().chain(self.given()).map(Array::tensor).collect();
+        let name = |place| operands.names(|_| true).into_iter().nth(place).unwrap_or_else(|| "out".to_owned());
+        Ok(check_named_halos(&all, name)?)
     }
 
     /// The arrays that were given.

@@ -45,7 +45,7 @@ pub(super) fn reduce<'py>(
     let axes = axes(array.tensor(), keywords.axis.as_ref())?;
     let result = whole.reduced(&axes, keywords.keepdims)?;
     outputs.space(&result)?;
-    operands.check_halos(&outputs)?;
+    outputs.check_halos(&operands)?;
     let library = Library::choose(&operands, &outputs)?;
     let array = library.operand(&operands.inputs[0], &whole)?;
     let mask = operands.mask.as_ref().map(|mask| library.operand(mask, &whole)).transpose()?;

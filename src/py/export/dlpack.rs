@@ -14,6 +14,7 @@ use crate::cuda::{Stream, current_stream};
 use crate::error::Error;
 use crate::protocol::ExchangeError;
 use crate::py::device::DlpackPair;
+use crate::py::device::exact_device;
 use crate::py::errors::Kind;
 use crate::py::fastcall::{self, Argument, Definition, Parameters};
 use crate::py::stream::{self, Asked};
@@ -142,7 +143,7 @@ fn ordered<'py>(
         }
         _ => error,
     };
-    let wanted = elsewhere.map_or(Ok(found), args::exact_device).map_err(refused)?;
+    let wanted = elsewhere.map_or(Ok(found), exact_device).map_err(refused)?;
     args::check_stream(request.stream, wanted)?;
     let moved = sync::to(py, tensor, wanted, request.copy).map_err(|error| refused(error.into()))?;
     make_stream_wait(py, &moved, request.stream)?;

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 
 use self::borrows::{Access, Loan};
 use self::open::{check, open, values};
-use super::labels;
+use super::import;
 use crate::descriptor::Descriptor;
 use crate::error::Result;
 use crate::tensor::Element;
@@ -166,7 +166,7 @@ macro_rules! described {
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
                 let mut descriptor = self.descriptor().clone();
-                labels::stated(self.object())?.describe(&mut descriptor)?;
+                import::stated(self.object())?.describe(&mut descriptor)?;
                 Ok(descriptor)
             }
 

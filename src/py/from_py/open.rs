@@ -12,6 +12,7 @@ use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::protocol::ExchangeError;
 use crate::py::errors::Kind;
+use crate::py::getattr;
 use crate::py::import::{self, BorrowSource, Borrowed};
 use crate::tensor::ndarray as views;
 
@@ -113,7 +114,7 @@ fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor
         Ok(lent) => return Ok(lent),
         Err(error) => error,
     };
-    let class = match import::loaded(py, "dlfield._native")? {
+    let class = match getattr::loaded(py, "dlfield._native")? {
         Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
         None => None,
     };

@@ -2,12 +2,14 @@
 
 use pyo3::prelude::*;
 
+use super::data_interface::{Hooks, Interface};
 use super::functions::describe_plain;
+use super::owners;
+use super::request::{Access, ImportCache, Ownership, Request};
+use super::table::{import_object, labels, may_state_labels};
+use super::torch;
 use super::type_info::TypeInfo;
-use super::{
-    Access, Hooks, ImportCache, Interface, Ownership, Request, dlfield, import_object, is_torch, labels,
-    may_state_labels, torch,
-};
+use super::type_info::is_torch;
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 
@@ -37,7 +39,7 @@ pub(in crate::py) fn argument<'py>(
     let request = Request { device, access: Access::Stencil, cache, ..Request::default() };
     let (reading, row) = import_object(object, &request, Ownership::Borrow, description.descriptor_mut())?;
     let protocol = request.cache.inner.get().map_or(row.name, |inner| inner.protocol);
-    description.set(dlfield::kept(object), reading.into_shared(), protocol);
+    description.set(owners::kept(object), reading.into_shared(), protocol);
     if may_state_labels(object, row, &request)? {
         labels(object, row, &request, None, None)?.describe(description.descriptor_mut())?;
     } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
@@ -52,6 +54,6 @@ pub(in crate::py) fn argument<'py>(
     if writes && is_torch(&behind)? {
         torch::refuse_grad(&behind)?;
     }
-    let hooks = Hooks::of(&request.cache, description.descriptor().device())?;
+    let hooks = request.cache.hooks(description.descriptor().device())?;
     Ok(Described { hooks, ran_code: true })
 }

@@ -2,16 +2,15 @@
 //!
 //! Source: NumPy's page on interoperability, with the `copy` keyword of NumPy 2.
 
-#![allow(unsafe_code, reason = "references are counted, and an array's struct is read")]
-
-use ::numpy::npyffi::{NPY_ARRAY_OWNDATA, PyArrayObject};
 use pyo3::exceptions::PyTypeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
 use super::names::Name;
-use super::{Ownership, Reading, Request, numpy, refused_copy, type_info};
+use super::refcount::is_fresh;
+use super::request::is_shared;
+use super::request::{Ownership, Reading, Request, refused_copy};
+use super::{numpy, type_info};
 use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
 use crate::py::args;
@@ -54,36 +53,4 @@ pub(super) fn import(
     // The array need not keep what its memory belongs to; a description keeps the object by itself.
     let object = (ownership == Ownership::Share).then(|| PyOwner::new(object));
     Ok(Some(Reading::Owned(Owner::foreign((object, reading.into_owner(&array, descriptor)?)))))
-}
-
-/// Whether the object's own memory is wanted, and not a copy of it.
-pub(super) fn is_shared(request: &Request<'_, '_>, ownership: Ownership) -> bool {
-    ownership == Ownership::Borrow || request.copy == Some(false)
-}
-
-/// Whether nobody but the caller, who has one reference, knows of an array's memory: then it was made for this call.
-/// Of memory that is not NumPy's nobody can tell.
-pub(super) fn is_fresh(array: &Bound<'_, PyAny>) -> bool {
-    let mut object = array.clone();
-    // The clone is one reference more.
-    let known_by = 2;
-    while numpy::is_array(&object) && references(&object) <= known_by {
-        // SAFETY: an array, whose base is NULL or alive.
-        let (flags, base) = unsafe {
-            let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
-            (fields.flags, Bound::from_borrowed_ptr_or_opt(object.py(), fields.base))
-        };
-        if flags & NPY_ARRAY_OWNDATA != 0 {
-            return true;
-        }
-        let Some(base) = base else { return false };
-        object = base;
-    }
-    false
-}
-
-/// How many references to an object there are.
-pub(super) fn references(object: &Bound<'_, PyAny>) -> isize {
-    // SAFETY: a bound object is alive.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) }
 }

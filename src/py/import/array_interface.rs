@@ -2,18 +2,19 @@
 //!
 //! Source: NumPy's page on the array interface, version 3.
 
-use numpy::PyArrayDescr;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyDict};
 
+use super::dictionary::Key;
 use super::names::Name;
-use super::{Ownership, Reading, Request, dictionary, type_info};
+use super::numpy_scalar::numpy_scalar;
+use super::refcount::references;
+use super::request::refused_copy;
+use super::request::{Ownership, Reading, Request};
+use super::{dictionary, type_info};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dtype::DType;
 use crate::protocol::array_interface::HOST;
-use crate::py::dtype;
 use crate::py::py_owner::PyOwner;
 use crate::tensor::Owner;
 
@@ -30,7 +31,7 @@ pub(super) fn import(
     let Some(value) = type_info::attribute(object, Name::ArrayInterface)? else { return Ok(None) };
     let dict = dictionary::of(HOST.name, &value)?;
     drop(value);
-    dictionary::check_copied(&dict, request, ownership)?;
+    check_copied(&dict, request, ownership)?;
     let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
     *descriptor = found.read(&HOST, Device::CPU)?;
     // Producers tie the memory to the dictionary too; a description keeps the object by itself.
@@ -38,19 +39,18 @@ pub(super) fn import(
     Ok(Some(Reading::Owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held)))))
 }
 
-/// The element type of a `numpy.generic`; `None` for other objects.
-pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
-    static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = object.py();
-    if GENERIC.get(py).is_none() && type_info::loaded(py, "numpy")?.is_none() {
-        // Nobody has a scalar before NumPy is imported.
-        return Ok(None);
+/// Refuses a copy where the memory itself is wanted: bytes that a fresh dictionary alone refers to were made for this
+/// call, as Pillow makes them.
+fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>, ownership: Ownership) -> PyResult<()> {
+    if references(dict.as_any()) > 1 || (ownership == Ownership::Share && request.copy != Some(false)) {
+        return Ok(());
     }
-    let generic = GENERIC.get_or_try_init(py, || {
-        PyResult::Ok(py.import(intern!(py, "numpy"))?.getattr(intern!(py, "generic"))?.unbind())
-    })?;
-    if !object.is_instance(generic.bind(py))? {
-        return Ok(None);
+    let Some(data) = dictionary::entry(dict, Key::Data)? else { return Ok(()) };
+    let owns = data.is_exact_instance_of::<PyBytes>() || data.is_exact_instance_of::<PyByteArray>();
+    // One reference is the dictionary's, one is ours here.
+    if owns && references(&data) <= 2 {
+        let reason = "the producer has copied its elements into \"data\" for this call";
+        return Err(refused_copy(ownership, reason).into());
     }
-    dtype::of_descriptor(&object.getattr(intern!(py, "dtype"))?.cast_into::<PyArrayDescr>()?).map(Some)
+    Ok(())
 }

@@ -1,15 +1,13 @@
-//! Memory that is borrowed from an object, which may move it: described for the length of a call, checked again after foreign
-//! code has run, and pinned if it is kept for longer.
+//! The entrance for memory that is borrowed for the length of one call.
 
 use pyo3::prelude::*;
-use smallvec::SmallVec;
 
+use super::request::{Access, Ownership, Reading, Request};
+use super::table::import_object;
 use super::type_info::TypeInfo;
-use super::{Access, Ownership, Reading, Request, import_object, not_an_array, numpy, torch};
+use super::{numpy, torch};
 use crate::descriptor::Descriptor;
-use crate::protocol::ExchangeError;
-use crate::py::tensor::PyTensor;
-use crate::py::{args, py_owner};
+use crate::py::numpy_type::{is_array, is_exact};
 use crate::tensor::Owner;
 
 /// The array that memory is borrowed from: it may move the memory, or take another shape, at any time.
@@ -39,7 +37,7 @@ pub(in crate::py) fn plain_memory(
     writes: bool,
     descriptor: &mut Descriptor,
 ) -> PyResult<Option<bool>> {
-    if numpy::is_exact(obj) {
+    if is_exact(obj) {
         return numpy::describe(obj, descriptor).map(Some);
     }
     let (info, looked_up) = TypeInfo::remembered_or_found(obj)?;
@@ -66,69 +64,8 @@ pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &m
 /// Whether [`reborrow`] can describe an array that was imported by this protocol.
 fn lends(array: &Bound<'_, PyAny>, protocol: &str) -> PyResult<bool> {
     match protocol {
-        "numpy" => Ok(numpy::is_array(array)),
+        "numpy" => Ok(is_array(array)),
         "dlpack-c" => Ok(TypeInfo::of(array)?.torch_lends().is_some()),
         _ => Ok(false),
     }
-}
-
-/// Describes the present memory of a source, without running its code.
-pub(in crate::py) fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
-    if numpy::is_array(source) {
-        return numpy::describe(source, descriptor).map(drop);
-    }
-    let info = TypeInfo::of(source)?;
-    match (info.table, info.torch_lends()) {
-        (Some(table), Some(borrow)) => torch::describe(source, table, borrow, descriptor),
-        _ => Err(not_an_array(source)),
-    }
-}
-
-/// Rejects memory that its object has moved, or given other elements, shape or strides, since it was described. The
-/// dimensions of `found` may be in another order.
-pub(in crate::py) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
-    if object.cast_exact::<PyTensor>().is_ok() {
-        return Ok(());
-    }
-    let mut now = Descriptor::BLANK;
-    let state = match reborrow(object, &mut now) {
-        Ok(()) if is_same_memory(found, &now) => return Ok(()),
-        Ok(()) => summary(&now),
-        Err(error) => error.to_string(),
-    };
-    let object = args::shown(object.get_type().as_any());
-    Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())
-}
-
-/// Whether two descriptions are of the same elements, whatever the order of their dimensions.
-fn is_same_memory(found: &Descriptor, now: &Descriptor) -> bool {
-    let parts = |field: &Descriptor| (field.ptr().addr(), field.device(), field.dtype(), field.ndim());
-    let axes = |field: &Descriptor| {
-        let mut axes: SmallVec<[(i64, i64); 6]> =
-            std::iter::zip(field.shape(), field.strides()).map(|(e, s)| (*e, *s)).collect();
-        axes.sort_unstable();
-        axes
-    };
-    parts(found) == parts(now) && (found.is_readonly() || !now.is_readonly()) && axes(found) == axes(now)
-}
-
-/// A descriptor in the words of an error message.
-pub(in crate::py) fn summary(field: &Descriptor) -> String {
-    let (shape, strides, address) = (field.shape(), field.strides(), field.ptr().addr());
-    let readonly = if field.is_readonly() { "read-only " } else { "" };
-    format!("{readonly}{} of shape {shape:?} with strides {strides:?} at {address:#x}", field.dtype().name())
-}
-
-/// An owner of borrowed memory that was described: it keeps the memory in place, even if the object is given other memory.
-/// Rejects memory that the object has moved already.
-pub(in crate::py) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
-    if let Ok(tensor) = object.cast_exact::<PyTensor>() {
-        return Ok(tensor.get().0.owner().clone());
-    }
-    if TypeInfo::of(object)?.torch_lends().is_some() {
-        return torch::pinned(object, found);
-    }
-    let owner = if numpy::is_array(object) { numpy::pinned(object)? } else { py_owner::owner(object) };
-    check_unmoved(object, found)?;
-    Ok(owner)
 }

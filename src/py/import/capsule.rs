@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{Ownership, Reading, Request, check_exported};
+use super::request::{Ownership, Reading, Request, check_exported};
 use crate::descriptor::Descriptor;
 
 pub(super) fn import(

@@ -5,8 +5,10 @@
 
 use pyo3::prelude::*;
 
+use super::held_buffer::is_exporter;
 use super::names::Name;
-use super::{Ownership, Reading, Request, buffer, dictionary, stream_sync, type_info};
+use super::request::{Ownership, Reading, Request};
+use super::{dictionary, stream_sync, type_info};
 use crate::cuda;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -88,7 +90,7 @@ impl Side {
 /// Whether an object with memory on a GPU has a protocol for another device too.
 fn is_elsewhere_too(object: &Bound<'_, PyAny>, device: Device) -> PyResult<bool> {
     if device == Device::CPU {
-        return Ok(buffer::is_exporter(object) || type_info::attribute(object, Name::ArrayInterface)?.is_some());
+        return Ok(is_exporter(object) || type_info::attribute(object, Name::ArrayInterface)?.is_some());
     }
     Ok(device.kind() == "rocm" && type_info::attribute(object, Name::HipArrayInterface)?.is_some())
 }

@@ -3,11 +3,9 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use super::array::references;
-use super::buffer::{self, Held};
-use super::{Ownership, Request, refused_copy};
+use super::held_buffer::{Held, is_exporter};
 use crate::dtype::DType;
 use crate::layout::{Extents, MAX_NDIM};
 use crate::protocol::ExchangeError;
@@ -40,9 +38,9 @@ pub(super) fn on_host(
         Some(data) if data.is_instance_of::<PyTuple>() => {
             return Ok((fetch(object, dict, interface, address(interface, &data, allowed)?)?, None));
         }
-        Some(data) if buffer::is_exporter(&data) => data,
+        Some(data) if is_exporter(&data) => data,
         Some(data) => return Err(interface.entry("data", args::shown(&data), allowed).into()),
-        None if buffer::is_exporter(object) => object.clone(),
+        None if is_exporter(object) => object.clone(),
         None => return Err(interface.missing("data", allowed).into()),
     };
     let held = Held::get(&exporter)?;
@@ -65,22 +63,6 @@ pub(super) fn on_device(
     let allowed = "a tuple (address, read-only)";
     let data = entry(dict, Key::Data)?.ok_or_else(|| interface.missing("data", allowed))?;
     fetch(object, dict, interface, address(interface, &data, allowed)?)
-}
-
-/// Refuses a copy where the memory itself is wanted: bytes that a fresh dictionary alone refers to were made for this
-/// call, as Pillow makes them.
-pub(super) fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>, ownership: Ownership) -> PyResult<()> {
-    if references(dict.as_any()) > 1 || (ownership == Ownership::Share && request.copy != Some(false)) {
-        return Ok(());
-    }
-    let Some(data) = entry(dict, Key::Data)? else { return Ok(()) };
-    let owns = data.is_exact_instance_of::<PyBytes>() || data.is_exact_instance_of::<PyByteArray>();
-    // One reference is the dictionary's, one is ours here.
-    if owns && references(&data) <= 2 {
-        let reason = "the producer has copied its elements into \"data\" for this call";
-        return Err(refused_copy(ownership, reason).into());
-    }
-    Ok(())
 }
 
 /// Every key but `data`.

@@ -14,14 +14,16 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple};
 
 use super::names::Name;
+use super::request::{Ownership, Reading, Request, refused_copy};
 use super::type_info::{self, Framework, TypeInfo};
-use super::{Ownership, Reading, Request, cuda_array_interface, refused_copy, stream_sync, torch};
+use super::{cuda_array_interface, stream_sync, torch};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::args;
 use crate::py::device::DlpackPair;
+use crate::py::device::dlpack_device;
 use crate::py::getattr::Keyword;
 use crate::tensor::consume_managed;
 
@@ -199,7 +201,7 @@ fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
         got: args::shown(pair),
         allowed: "a pair of integers",
     })?;
-    args::dlpack_device(pair)
+    dlpack_device(pair)
 }
 
 /// Marks a capsule as consumed and returns its pointer.

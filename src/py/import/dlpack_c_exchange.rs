@@ -5,29 +5,21 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
+use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::exceptions::PyBufferError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyType};
 
+use super::exchange_errors::failed;
+use super::exchange_table::EXPORT;
 use super::names::Name;
+use super::request::{Ownership, Reading, Request, check_exported};
 use super::type_info::{self, Framework, TypeInfo};
-use super::{Ownership, Reading, Request, check_exported, stream_sync, torch, torch_errors};
+use super::{stream_sync, torch};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::protocol::{ExchangeError, dlpack};
-use crate::py::{errors, fastcall, getattr};
+use crate::protocol::ExchangeError;
+use crate::py::fastcall;
 use crate::tensor::consume_managed;
-
-/// What lends a tensor's struct.
-pub(super) type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32;
-
-/// The functions, as error messages call them.
-const EXPORT: &str = "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync";
-pub(super) const BORROW: &str = "__dlpack_c_exchange_api__.dltensor_from_py_object_no_sync";
-
-const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 
 #[inline(never)]
 pub(super) fn import(
@@ -38,7 +30,7 @@ pub(super) fn import(
 ) -> PyResult<Option<Reading>> {
     let info = TypeInfo::of(object)?;
     let Some(table) = info.table else { return Ok(None) };
-    if request.stream.is_some() && !may_have_hooks(object, table, request)? {
+    if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
         return Ok(None);
     }
     let reading = match info.torch_lends() {
@@ -64,7 +56,11 @@ pub(super) fn import(
 /// `__dlpack__` is asked by objects that have it. Of CUDA's memory a library that names its own stream is not told of
 /// others: what it was told of it would forget, and use the memory again in its own stream while others work on it.
 #[cold]
-fn may_have_hooks(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, request: &Request<'_, '_>) -> PyResult<bool> {
+fn is_ordered_by_table(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+) -> PyResult<bool> {
     let Some(stated) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
     Ok(stream_sync::is_said(table, stated)? || type_info::method(object, Name::Dlpack)?.is_none())
 }
@@ -133,42 +129,4 @@ fn where_asked(
         check_exported(request, descriptor.device())?;
     }
     Ok(Some(reading))
-}
-
-/// The table of a type in a version that can be read; newer ones may keep an older one behind them.
-pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
-    let name = intern!(ty.py(), "__dlpack_c_exchange_api__");
-    // Not what only the metaclass has: that may change without the type.
-    if getattr::on_type(ty, name).is_none() {
-        return Ok(None);
-    }
-    let Some(capsule) = getattr::getattr_opt(ty, name)? else { return Ok(None) };
-    let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {
-        PyErr::from(ExchangeError::Argument {
-            argument: "__dlpack_c_exchange_api__",
-            got: error.to_string(),
-            allowed: "a capsule named 'dlpack_exchange_api'",
-        })
-    })?;
-    let mut header = capsule.pointer_checked(Some(CAPSULE_NAME))?.cast::<DLPackExchangeAPIHeader>().as_ptr();
-    while !header.is_null() {
-        // SAFETY: tables live for the rest of the process, and their header is the same in every version.
-        let known = unsafe { &*header };
-        if known.version.major == dlpack::VERSION.major {
-            // SAFETY: the major version says that the table is laid out like this.
-            return Ok(Some(unsafe { &*header.cast::<DLPackExchangeAPI>() }));
-        }
-        header = known.prev_api;
-    }
-    Ok(None)
-}
-
-/// The error of a function of the table that has failed, by the exception that it has set.
-#[cold]
-pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
-    let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
-    match TypeInfo::of(object) {
-        Ok(info) if info.library == Framework::Torch => torch_errors::explained(object, error),
-        _ => error,
-    }
 }

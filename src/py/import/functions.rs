@@ -5,19 +5,22 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::owners;
+use super::pinned;
+use super::request::{Access, Ownership, Reading, Request, check_device, not_an_array};
+use super::table::{import_object, labels, may_state_labels, own_into};
 use super::type_info::TypeInfo;
-use super::{
-    Access, Ownership, Reading, Request, check_device, dlfield, import_object, labels, may_state_labels, not_an_array,
-    numpy, own_into, stream_sync, torch,
-};
+use super::{numpy, stream_sync, torch};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::copies;
 use crate::py::descriptor::PyDescriptor;
+use crate::py::device::parse_device;
 use crate::py::export;
 use crate::py::fastcall::{self, Argument, Definition, Parameters, given};
+use crate::py::numpy_type::is_exact;
 use crate::py::tensor::PyTensor;
 use crate::py::{freelist, stream, sync};
 use crate::tensor::Tensor;
@@ -108,7 +111,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
     let copy = copy.map_or(Ok(None), args::copy)?;
     let access = if copy == Some(true) { Access::Read } else { Access::Write };
-    let request = Request { device: device.map(args::device).transpose()?, access, copy, stream, ..Request::default() };
+    let request = Request { device: device.map(parse_device).transpose()?, access, copy, stream, ..Request::default() };
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
     let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
@@ -257,11 +260,11 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
         let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
         let dims = dims.map(args::dims).transpose()?;
         let access = if writable { Access::Write } else { Access::Read };
-        let request = Request { device: device.map(args::device).transpose()?, access, stream, ..Request::default() };
+        let request = Request { device: device.map(parse_device).transpose()?, access, stream, ..Request::default() };
         let (reading, row) = import_object(obj, &request, Ownership::Borrow, description.descriptor_mut())?;
         let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
         let protocol = request.cache.inner.get().map_or(row.name, |inner| inner.protocol);
-        description.set(dlfield::kept(obj), reading.into_shared(), protocol);
+        description.set(owners::kept(obj), reading.into_shared(), protocol);
         let descriptor = description.descriptor_mut();
         check_device(request.device, descriptor.device())?;
         args::check_stream(stream, descriptor.device())?;
@@ -271,7 +274,7 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
         if dims.is_some() || may_state_labels(obj, row, &request)? {
             labels(obj, row, &request, dims, None)?.describe(descriptor)?;
         }
-        description.check_unmoved(py)?;
+        pinned::check_described(description, py)?;
         let descriptor = description.descriptor_mut();
         if writable && readonly_unknown {
             descriptor.set_readonly(false);
@@ -293,7 +296,7 @@ pub(super) fn describe_plain(
     writes: bool,
     description: &mut PyDescriptor,
 ) -> PyResult<Option<bool>> {
-    if numpy::is_exact(obj) {
+    if is_exact(obj) {
         let ran = numpy::describe(obj, description.descriptor_mut())?;
         description.set(obj.clone(), None, "numpy");
         return Ok(Some(ran));
@@ -342,7 +345,7 @@ fn as_numpy<'py>(
     copy: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let copy = copy.map_or(Ok(None), args::copy)?;
-    if numpy::is_exact(obj) {
+    if is_exact(obj) {
         let keep = pyo3::intern!(py, "K");
         return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
     }

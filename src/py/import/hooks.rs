@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use super::data_interface::{Hooks, Interface};
+use super::pinned;
+use super::request::{ImportCache, Reading, Request};
 use super::type_info::TypeInfo;
-use super::{Access, Hooks, ImportCache, Interface, Ownership, Protocol, Reading, Request, borrow};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::py::py_owner::ReleaseHook;
@@ -18,19 +20,20 @@ use crate::tensor::Owner;
 #[inline(always)]
 pub(super) fn run_acquire<'py>(
     object: &Bound<'py, PyAny>,
-    row: &Protocol,
+    protocol: &str,
+    labelled: bool,
     request: &Request<'_, 'py>,
     descriptor: &Descriptor,
     reading: Reading,
 ) -> PyResult<Reading> {
-    if row.labelled
+    if labelled
         || request.has_no_metadata.get()
         || !request.access.is_now()
         || !TypeInfo::of(object)?.may_have_hooks(object)
     {
         return Ok(reading);
     }
-    if row.name == "dlpack" || request.cache.inner.get().is_some() {
+    if protocol == "dlpack" || request.cache.inner.get().is_some() {
         return Ok(reading);
     }
     run_acquire_cold(object, request, descriptor, reading)
@@ -48,7 +51,7 @@ fn run_acquire_cold<'py>(
         let interface = Interface::of(object, request.device.or(request.near))?;
         let _ = request.cache.interface.set(interface);
     }
-    let Some(hooks) = Hooks::of(&request.cache, descriptor.device())? else { return Ok(reading) };
+    let Some(hooks) = request.cache.hooks(descriptor.device())? else { return Ok(reading) };
     if let Some(acquire) = hooks.acquire {
         acquire.call0(object.py())?;
     }
@@ -59,23 +62,20 @@ fn run_acquire_cold<'py>(
     Ok(match reading {
         Reading::Owned(owner) => Reading::Owned(Owner::foreign((release, owner))),
         Reading::ReadonlyUnknown(owner) => Reading::ReadonlyUnknown(Owner::foreign((release, owner))),
-        Reading::Borrowed => Reading::Owned(Owner::foreign((release, borrow::pinned(object, descriptor)?))),
+        Reading::Borrowed => Reading::Owned(Owner::foreign((release, pinned::pinned(object, descriptor)?))),
     })
 }
 
-impl Access {
-    /// Whether elements are read or written right after the import.
-    pub(super) fn is_now(self) -> bool {
-        matches!(self, Access::Read | Access::Write)
-    }
-
-    /// Whether elements are written, or the memory is kept: more than reading it for the length of a call.
-    pub(super) fn takes(self, ownership: Ownership) -> bool {
-        self == Access::Write || (self == Access::Read && ownership == Ownership::Share)
-    }
-}
-
 impl ImportCache<'_> {
+    /// The hooks of the object, or else of the array inside it, for memory on `device`.
+    pub(super) fn hooks(&self, device: Device) -> PyResult<Option<Hooks>> {
+        let own = self.interface.get().map_or(Ok(None), |interface| Hooks::of_interface(interface, device))?;
+        match (own, self.inner.get()) {
+            (None, Some(inner)) => inner.cache.hooks(device),
+            (own, _) => Ok(own),
+        }
+    }
+
     /// Calls `release` of an object whose memory was copied, so that its error reaches the caller. Memory that a device may
     /// still be reading is released by its owner.
     pub(super) fn release(&self, py: Python<'_>, device: Device) -> PyResult<()> {

@@ -4,42 +4,17 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::request::Access;
 use super::type_info::TypeInfo;
-use super::unwrap::Wrapper;
-use super::{Access, Inner, Ownership, Reading, Request, dlfield, gt_data_interface};
-use crate::descriptor::Descriptor;
+use super::wrapper::Wrapper;
 use crate::device::Device;
 
-pub(super) fn import<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    ownership: Ownership,
-    descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    if !is_pair(object)? {
-        return Ok(None);
-    }
-    // Its data interface has the hooks, if it has one for these elements.
-    if request.access == Access::Stencil
-        && let Some(reading) = gt_data_interface::import(object, request, ownership, descriptor)?
-    {
-        return Ok(Some(reading));
-    }
-    let buffer = buffer(object, request.device.or(request.near), request.access)?;
-    let Request { device, copy, stream, .. } = *request;
-    let within = Request { device, copy, stream, inside: true, ..Request::default() };
-    let (reading, row) = super::import_object(&buffer, &within, ownership, descriptor)?;
-    let owner = match reading {
-        Reading::Owned(owner) if ownership == Ownership::Borrow => dlfield::with(owner, &buffer),
-        reading => reading.into_owner(&buffer, descriptor)?,
-    };
-    let inner = Inner { array: buffer, protocol: row.name, cache: Box::new(within.cache) };
-    let _ = request.cache.inner.set(inner);
-    Ok(Some(Reading::Owned(owner)))
-}
-
 /// The buffer that can be used from a device, brought up to date for the access.
-fn buffer<'py>(pair: &Bound<'py, PyAny>, device: Option<Device>, access: Access) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn buffer<'py>(
+    pair: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    access: Access,
+) -> PyResult<Bound<'py, PyAny>> {
     let access = match access {
         Access::Look => "",
         Access::Read => "r",

@@ -4,8 +4,9 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::buffer;
+use super::request::{Ownership, Reading, Request};
 use super::type_info::{Framework, TypeInfo};
-use super::{Ownership, Reading, Request, buffer};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;

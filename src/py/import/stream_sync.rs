@@ -9,7 +9,8 @@ use std::ptr::null_mut;
 use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::prelude::*;
 
-use super::{Ownership, Reading, Request, dlfield};
+use super::owners;
+use super::request::{Ownership, Reading, Request};
 use crate::cuda::{self, Stream, current_stream};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -55,7 +56,7 @@ pub(super) fn found(
     let known = match &reading {
         Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) => owner.stream_uses(),
         Reading::Borrowed => {
-            kept = dlfield::owner(object);
+            kept = owners::owner(object);
             kept.as_ref().and_then(Owner::stream_uses)
         }
     };

@@ -19,9 +19,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use super::dlpack_c_exchange::{BORROW, Borrow, failed};
+use super::exchange_errors::failed;
+use super::exchange_table::{BORROW, Borrow};
+use super::request::{Access, Ownership, Reading};
 use super::type_info::TypeInfo;
-use super::{Access, Ownership, Reading, borrow, storages, stream_sync};
+use super::{storages, stream_sync};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::{ExchangeError, dlpack};
@@ -124,7 +126,7 @@ impl<'py> Storage<'py> {
         Ok(start..start.saturating_add(len))
     }
 
-    fn check_contains(&self, field: &Descriptor) -> PyResult<()> {
+    pub(super) fn check_contains(&self, field: &Descriptor) -> PyResult<()> {
         if self.contains(field)? {
             return Ok(());
         }
@@ -135,7 +137,7 @@ impl<'py> Storage<'py> {
 
     /// Has the storage refuse to be resized: what `torch.Tensor.numpy` does, here for every dtype. A storage on a device has
     /// no such switch.
-    fn pin(&self, device: Device) -> PyResult<()> {
+    pub(super) fn pin(&self, device: Device) -> PyResult<()> {
         let py = self.0.py();
         if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {
             return Ok(());
@@ -147,6 +149,11 @@ impl<'py> Storage<'py> {
         let bytes = torch.call_method(intern!(py, "empty"), PyTuple::new(py, [0])?, Some(&keywords))?;
         bytes.call_method1(intern!(py, "set_"), (&self.0,))?.call_method0(intern!(py, "numpy"))?;
         Ok(())
+    }
+
+    /// An owner of the storage.
+    pub(super) fn into_owner(self) -> Owner {
+        py_owner::owner(&self.0)
     }
 
     /// Remembers that the field's memory is this storage's, where it stays.
@@ -187,15 +194,6 @@ pub(super) fn import(
     storage.check_contains(descriptor)?;
     storage.remember(descriptor)?;
     Ok(Reading::Owned(py_owner::owner(&storage.0)))
-}
-
-/// An owner of memory that was described, if it is the tensor's still.
-pub(super) fn pinned(tensor: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
-    let storage = Storage::of(tensor)?;
-    storage.pin(found.device())?;
-    borrow::check_unmoved(tensor, found)?;
-    storage.check_contains(found)?;
-    Ok(py_owner::owner(&storage.0))
 }
 
 /// The owner of memory that `__dlpack__` of a tensor has exported, with the storage that it is in. A copy is in none.

@@ -8,12 +8,12 @@ use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyString, PyType};
 
-use super::dlpack_c_exchange;
+use super::exchange_table;
 use super::names::{Name, Names};
-use super::unwrap::Wrapper;
-use crate::py::getattr::{self, Method};
+use super::wrapper::Wrapper;
+use crate::py::getattr::{self, Method, loaded};
 
 /// The framework whose arrays the instances are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) struct TypeInfo {
     pub(super) library: Framework,
     pub(super) wrapper: Option<Wrapper>,
     /// The function that lends the struct of a PyTorch tensor.
-    lends: Option<dlpack_c_exchange::Borrow>,
+    lends: Option<exchange_table::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
     /// Those of them that are ordinary methods, which every instance has. A property or a slot may be empty.
@@ -103,7 +103,7 @@ impl TypeInfo {
         let (library, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods) = on_type(ty);
         let instance = Instance::of(ty, library, wrapper);
-        let table = dlpack_c_exchange::table(ty)?;
+        let table = exchange_table::table(ty)?;
         let lends = if library == Framework::Torch { torch_lends(ty, table)? } else { None };
         let info = TypeInfo { table, library, wrapper, lends, on_type, methods, instance };
         let entry = Some(Entry { ty: address, version, info });
@@ -115,7 +115,7 @@ impl TypeInfo {
     /// The function that lends the struct of a PyTorch tensor. Such a struct has no read-only flag; only PyTorch's own tensors
     /// are known to be writable, other libraries are asked for a managed tensor.
     #[inline]
-    pub(super) fn torch_lends(&self) -> Option<dlpack_c_exchange::Borrow> {
+    pub(super) fn torch_lends(&self) -> Option<exchange_table::Borrow> {
         self.lends
     }
 
@@ -159,9 +159,9 @@ impl TypeInfo {
 fn torch_lends(
     ty: &Bound<'_, PyType>,
     table: Option<&'static DLPackExchangeAPI>,
-) -> PyResult<Option<dlpack_c_exchange::Borrow>> {
+) -> PyResult<Option<exchange_table::Borrow>> {
     let (Some(table), Some(tensor)) = (table, torch_tensor(ty.py())?) else { return Ok(None) };
-    let plain = dlpack_c_exchange::table(tensor.cast()?)?;
+    let plain = exchange_table::table(tensor.cast()?)?;
     let same = plain.is_some_and(|plain| std::ptr::eq(plain, table));
     Ok(if same { table.dltensor_from_py_object_no_sync } else { None })
 }
@@ -235,15 +235,6 @@ unsafe extern "C" {
     fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
-/// A module that is imported already; `None` also if its import is forbidden by a None in `sys.modules`.
-pub(in crate::py) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    match modules.cast::<PyDict>() {
-        Ok(modules) => Ok(modules.get_item(name)?.filter(|module| !module.is_none())),
-        Err(_) => Ok(None),
-    }
-}
-
 impl Framework {
     fn of(ty: &Bound<'_, PyType>) -> PyResult<Framework> {
         let py = ty.py();
@@ -284,4 +275,9 @@ impl Instance {
             _ => Instance::Anywhere,
         }
     }
+}
+
+/// Whether the object is a PyTorch tensor, also of a subclass.
+pub(in crate::py) fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(TypeInfo::of(object)?.library == Framework::Torch)
 }

@@ -4,51 +4,29 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
-use super::array::{is_fresh, is_shared};
-use super::type_info::{TypeInfo, loaded};
-use super::{Inner, Ownership, Reading, Request, dlfield, refused_copy};
-use crate::descriptor::Descriptor;
+use super::refcount::is_fresh;
+use super::request::{Ownership, Request, is_shared, refused_copy};
+use super::type_info::TypeInfo;
+use super::wrapper::Wrapper;
 use crate::layout::Extents;
 use crate::protocol::ExchangeError;
 use crate::py::{args, getattr};
 
-/// Reads what the object wraps; the protocol is the one that was found there.
-pub(super) fn import<'py>(
+/// The array inside a wrapper, and for a field of `gt4py.next` the extents of its domain; `None` for other objects.
+pub(super) fn peel<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     ownership: Ownership,
-    descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    if request.inside {
-        // What an array library keeps inside is an array: another wrapper there might be the same one again.
-        return Ok(None);
-    }
+) -> PyResult<Option<(Bound<'py, PyAny>, Option<Vec<Range>>)>> {
     let Some(array) = inner_of(object)? else { return Ok(None) };
-    // Asked for first: to ask runs Python, which may do anything to memory that has been described.
+    // Before the import: to ask runs Python, which may do anything to memory that has been described.
     let ranges = if is_field(object)? { Some(ranges(object)?) } else { None };
     if is_shared(request, ownership) && is_fresh(&array) {
         let reason = "the object has no array in memory, and makes one for each call: load it first";
         return Err(refused_copy(ownership, reason).into());
     }
-    let Request { device, near, access, copy, stream, .. } = *request;
-    let within = Request { device, near, access, copy, stream, inside: true, ..Request::default() };
-    let (reading, row) = super::import_object(&array, &within, ownership, descriptor)?;
-    let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
-    // A wrapper may be given another array at any time, so the array is kept for itself.
-    let owner = match reading {
-        Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) if ownership == Ownership::Borrow => {
-            dlfield::with(owner, &array)
-        }
-        reading => reading.into_owner(&array, descriptor)?,
-    };
-    if let Some(ranges) = ranges {
-        check_extents(&ranges, descriptor.shape())?;
-    }
-    let inner = Inner { array, protocol: row.name, cache: Box::new(within.cache) };
-    let _ = request.cache.inner.set(inner);
-    Ok(Some(if readonly_unknown { Reading::ReadonlyUnknown(owner) } else { Reading::Owned(owner) }))
+    Ok(Some((array, ranges)))
 }
 
 /// The array that an object wraps, if it is one of those that do.
@@ -73,53 +51,13 @@ fn wrong_field(got: String, allowed: &'static str) -> ExchangeError {
     ExchangeError::Argument { argument: "obj", got, allowed }
 }
 
-/// What wraps arrays and labels them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wrapper {
-    /// `xarray.DataArray` and its relatives.
-    Xarray,
-    /// A field of `gt4py.next`.
-    Field,
-    /// A host/device pair, labelled as its buffers are.
-    Pair,
-}
-
-impl Wrapper {
-    /// What objects of a type are, if they wrap an array.
-    pub(super) fn of(ty: &Bound<'_, PyType>) -> PyResult<Option<Wrapper>> {
-        let py = ty.py();
-        // Not there while the module is still being imported.
-        if let Some(module) = loaded(py, "dlfield.storage.managed")?
-            && let Some(pair) = getattr::getattr_opt(&module, intern!(py, "SoftwareManagedGPUStorage"))?
-            && ty.is_subclass(&pair)?
-        {
-            return Ok(Some(Wrapper::Pair));
-        }
-        if let Some(xarray) = loaded(py, "xarray")? {
-            // While xarray is still being imported, and in older versions, some are missing.
-            for name in [intern!(py, "DataArray"), intern!(py, "Variable"), intern!(py, "NamedArray")] {
-                if let Some(kind) = getattr::getattr_opt(&xarray, name)?
-                    && ty.is_subclass(&kind)?
-                {
-                    return Ok(Some(Wrapper::Xarray));
-                }
-            }
-        }
-        let Some(module) = loaded(py, "gt4py.next.common")? else { return Ok(None) };
-        // All fields are derived from this protocol; `issubclass` would evaluate properties.
-        let Some(field) = getattr::getattr_opt(&module, intern!(py, "Field"))? else { return Ok(None) };
-        let derived = ty.mro().iter().any(|base| base.is(&field));
-        Ok(derived.then_some(Wrapper::Field))
-    }
-}
-
 /// Whether the object is a field of `gt4py.next`.
 pub(in crate::py) fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(TypeInfo::of(object)?.wrapper == Some(Wrapper::Field))
 }
 
 /// A dimension's label and number of grid points, none if there is no end to them.
-type Range = (String, Option<i64>);
+pub(super) type Range = (String, Option<i64>);
 
 /// The dimensions of a field's domain.
 fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
@@ -140,7 +78,7 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
 }
 
 /// Refuses a field that says more points than its array has elements: one element stands for all of a dimension there.
-fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
+pub(super) fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     for ((dim, points), extent) in ranges.iter().zip(shape) {
         if points.is_some_and(|points| points != *extent) {
             let got =

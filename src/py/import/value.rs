@@ -4,12 +4,15 @@ use std::ops::Deref;
 
 use pyo3::prelude::*;
 
-use super::{Access, ImportCache, Ownership, Request, dlfield, import_object, labels, own_into};
+use super::owners;
+use super::request::{Access, ImportCache, Ownership, Request};
+use super::table::{import_object, labels, own_into};
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
+use crate::py::device::parse_device;
 use crate::py::errors::Kind;
+use crate::py::freelist;
 use crate::py::tensor::PyTensor;
-use crate::py::{args, freelist};
 use crate::tensor::Tensor;
 
 /// A tensor to read from.
@@ -64,7 +67,7 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
     if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
         return Ok(Some(tensor.clone()));
     }
-    match value(obj, args::device(near)?) {
+    match value(obj, parse_device(near)?) {
         Ok(found) => found.map(|found| PyTensor::create(py, found.into_tensor())).transpose(),
         Err(error) if Kind::DType.is(py, &error) => Ok(None),
         Err(error) => Err(error),
@@ -78,7 +81,7 @@ fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
         let request = Request::default();
         let (reading, row) = import_object(obj, &request, Ownership::Borrow, description.descriptor_mut())?;
-        description.set(dlfield::kept(obj), reading.into_shared(), row.name);
+        description.set(owners::kept(obj), reading.into_shared(), row.name);
         Ok(())
     })
 }

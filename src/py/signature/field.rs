@@ -114,7 +114,7 @@ impl Field {
 
     /// Refuses memory that the caller's object has moved since it was described.
     pub(super) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
-        self.original.get().check_unmoved(py)
+        import::check_described(self.original.get(), py)
     }
 
     /// Fills the copy that stands in.
@@ -133,7 +133,7 @@ impl Field {
     fn copying(&self, py: Python<'_>, copy: impl Fn(&Writeback) -> crate::Result<()> + Sync) -> PyResult<()> {
         let Some(Copy { writeback, .. }) = self.copy() else { return Ok(()) };
         // What other threads do meanwhile, and what the body has done, leaves the memory where it is, or is an error.
-        let _pinned = self.original.get().pinned(py)?;
+        let _pinned = import::pin_described(self.original.get(), py)?;
         let devices = [writeback.tensor().descriptor().device(), self.original().device()];
         let little = writeback.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
         Ok(if little { copy(writeback) } else { py.detach(|| copy(writeback)) }?)

@@ -16,6 +16,7 @@ use spec::PyFieldSpec;
 use super::args;
 use super::device::PyDevice;
 use crate::device::Device;
+use crate::py::device::parse_device;
 use crate::signature::{FieldSpec, Signature, SignatureError};
 
 /// The fields that a stencil takes, checked at every call by `bind`.
@@ -75,7 +76,7 @@ impl PySignature {
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PySignature> {
         let copies = on_mismatch.map_or(Ok(0), |given| args::choice("on_mismatch", given, &["raise", "copy"]))? == 1;
-        let device = device.map_or(Ok(Device::CPU), args::device)?;
+        let device = device.map_or(Ok(Device::CPU), parse_device)?;
         let (mut specs, mut names) = (Vec::new(), Vec::new());
         for (name, spec) in fields.into_iter().flatten() {
             let name = name.cast_into::<PyString>()?;

@@ -131,7 +131,7 @@ impl PyFieldSpec {
 
     /// Whether the field may be left out.
     #[getter]
-    fn getattr_opt(&self) -> bool {
+    fn optional(&self) -> bool {
         self.0.is_optional()
     }
 

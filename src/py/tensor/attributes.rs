@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 
 use super::PyTensor;
 use crate::py::device::PyDevice;
-use crate::py::{args, attributes, dtype, labels};
+use crate::py::{args, attributes, dtype, import};
 
 #[pymethods]
 impl PyTensor {
@@ -89,7 +89,7 @@ impl PyTensor {
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
         let widths = args::halo(halo, Some(self.descriptor().ndim()))
-            .map_err(|error| labels::misstated(halo.py(), "halo", error))?;
+            .map_err(|error| import::misstated(halo.py(), "halo", error))?;
         Ok(self.0.set_halo(&widths)?)
     }
 

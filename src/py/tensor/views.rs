@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 
 use super::PyTensor;
 use crate::device::Device;
+use crate::py::device::parse_device;
 use crate::py::errors::Kind;
 use crate::py::index;
-use crate::py::{args, copies, cupy, export, stream, sync};
+use crate::py::{copies, cupy, export, stream, sync};
 
 #[pymethods]
 impl PyTensor {
@@ -82,7 +83,7 @@ impl PyTensor {
         device: &Bound<'py, PyAny>,
         stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let (wanted, found) = (args::device(device)?, slf.get().descriptor().device());
+        let (wanted, found) = (parse_device(device)?, slf.get().descriptor().device());
         let works = if found == Device::CPU { wanted } else { found };
         stream::within(stream, works, || {
             if wanted == found {

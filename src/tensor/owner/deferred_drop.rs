@@ -1,4 +1,4 @@
-//! Dropping owners: not too deep inside each other, and not before the work on their memory is done.
+//! Dropping owners: limits how deep drops nest, and waits for the work on their memory.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,16 +11,16 @@ use std::thread;
 use super::OwnerKind;
 use crate::memory::cuda::StreamUses;
 
-/// How many drops of owners may run inside one another. In a chain of arrays, each of which owns the one before, the drop of
-/// one drops the next; without a limit a long chain would overflow the stack.
+/// How many drops of owners may nest. In a chain of arrays, each of which owns the one before, the drop of one drops the next;
+/// without a limit a long chain would overflow the stack.
 const DEPTH: u32 = 32;
 
 /// The drops of owners that run in a thread.
 struct ThreadDrops {
-    /// How many drops run now, one inside the other.
+    /// How many drops run now, nested in each other.
     depth: Cell<u32>,
-    /// Owners that are dropped at the end of the outermost drop. Without a destructor: an owner in a thread-local variable
-    /// may be dropped after this variable's own destructor would have run.
+    /// Owners to drop at the end of the outermost drop. Without a destructor: an owner in a thread-local variable may be
+    /// dropped after this variable's own destructor would have run.
     waiting: RefCell<ManuallyDrop<Vec<OwnerKind>>>,
     /// Whether `waiting` has entries, which is rare.
     any_waits: Cell<bool>,
@@ -43,7 +43,7 @@ struct DeferredDrop {
 }
 
 impl DeferredDrop {
-    /// `None` at the limit.
+    /// Returns `None` at the limit.
     fn begin() -> Option<DeferredDrop> {
         HERE.with(|here| {
             let depth = here.depth.get();
@@ -75,7 +75,7 @@ impl ThreadDrops {
         self.any_waits.set(true);
     }
 
-    /// Drops one after the other, as a drop may defer more. A panic does not stop the rest; the first one is returned.
+    /// Drops them one after the other, as a drop may defer more. A panic does not stop the rest; the first one is returned.
     #[cold]
     fn drop_waiting(&self) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
@@ -86,7 +86,7 @@ impl ThreadDrops {
         panic
     }
 
-    /// One of those that wait; after the last one, the list's memory is freed.
+    /// Takes one of the waiting owners; after the last one, the list's memory is freed.
     fn next(&self) -> Option<OwnerKind> {
         let mut waiting = self.waiting.borrow_mut();
         let next = waiting.pop();
@@ -101,7 +101,7 @@ impl ThreadDrops {
 /// Drops an owner now, or at the end of the outermost drop.
 pub(super) fn now(owner: OwnerKind) {
     if matches!(owner, OwnerKind::Block(_)) {
-        // Owns no other owner.
+        // A block owns no other owner.
         return;
     }
     match DeferredDrop::begin() {
@@ -110,21 +110,20 @@ pub(super) fn now(owner: OwnerKind) {
     }
 }
 
-/// Owners that could not be dropped yet, for example during graph capture. They are tried again with later drops, the oldest
-/// first.
+/// Owners that could not be dropped yet, for example during graph capture. Later drops try again, the oldest first.
 static LATER: Mutex<VecDeque<(Box<StreamUses>, OwnerKind)>> = Mutex::new(VecDeque::new());
 
-/// How many of them are tried again with each drop.
+/// How many of them each drop tries again.
 const TRIED: usize = 4;
 
-/// Drops an owner after the work on its memory.
+/// Drops an owner after the work on its memory is done.
 #[cold]
 pub(super) fn after_work(uses: Box<StreamUses>, owner: OwnerKind) {
     retry(TRIED);
     try_after_work(uses, owner);
 }
 
-/// Tries again to drop some of the owners that could not be dropped yet. Whether one was.
+/// Tries again to drop some of the owners that could not be dropped yet. Returns whether any was dropped.
 pub(in crate::tensor) fn retry(count: usize) -> bool {
     let mut any = false;
     // A statement of its own, so that the lock is not held during the loop.
@@ -138,7 +137,7 @@ pub(in crate::tensor) fn retry(count: usize) -> bool {
     any
 }
 
-/// Drops an owner, or keeps it for later if there is work on its memory that cannot be waited for now. Whether it was dropped.
+/// Drops an owner, or keeps it for later if the work on its memory cannot be waited for now. Returns whether it was dropped.
 fn try_after_work(uses: Box<StreamUses>, owner: OwnerKind) -> bool {
     let done = uses.wait_before_free().is_ok();
     if done {

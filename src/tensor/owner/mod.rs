@@ -19,18 +19,18 @@ use crate::memory::Block;
 use crate::memory::cuda::StreamUses;
 use crate::protocol::ExchangeError;
 
-/// Keeps memory for as long as any clone of it lives, and releases it once, from whichever thread comes last.
+/// Keeps memory while any clone of it lives, and releases it once, on the thread that drops the last clone.
 #[derive(Clone)]
 pub struct Owner(Option<Arc<OwnerInner>>);
 
-/// The shared part of an owner. `kind` is taken out by [`OwnerInner::drop`] and [`Owner::into_exclusive`] only.
+/// The shared part of an owner. Only [`OwnerInner::drop`] and [`Owner::into_exclusive`] take `kind` out.
 struct OwnerInner {
     kind: ManuallyDrop<OwnerKind>,
-    /// Whether another library was given the memory, and may write to it at any time.
+    /// Whether the memory was exported to another library, which may write to it at any time.
     exported: AtomicBool,
-    /// How many of this crate's safe functions are reading it now.
+    /// How many safe functions of this crate are reading it now.
     readers: AtomicUsize,
-    /// The streams whose work has to be done before memory of a device is released.
+    /// The streams whose work must be done before device memory is released.
     uses: Option<Box<StreamUses>>,
 }
 
@@ -40,7 +40,7 @@ enum OwnerKind {
     Block(Block),
     /// A DLPack managed tensor of another library; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
-    /// A container of elements, given up by its caller, so that nobody else can reach them.
+    /// A container of elements that its caller has given up, so that no other code can reach them.
     #[cfg(any(feature = "ndarray", feature = "cuda"))]
     Elements(Box<dyn Any + Send + Sync>),
     /// Any other value whose drop releases the memory.
@@ -49,7 +49,7 @@ enum OwnerKind {
     Object(Object),
 }
 
-/// What an owner held as the only one.
+/// The content of an owner that was the only one.
 #[cfg(feature = "cuda")]
 pub(crate) enum ExclusiveOwner {
     /// An allocation of this crate.
@@ -130,12 +130,12 @@ impl Owner {
         Owner(OwnerInner::with_stream_uses(OwnerKind::Block(block), uses))
     }
 
-    /// The streams that use the memory, if a device can.
+    /// Returns the streams that use the memory, if a device can.
     pub(crate) fn stream_uses(&self) -> Option<&StreamUses> {
         self.0.as_deref()?.uses.as_deref()
     }
 
-    /// The same owner, released after the work of the streams in `uses`.
+    /// Returns the same owner, released after the work of the streams in `uses`.
     pub(crate) fn freed_after(mut self, uses: Box<StreamUses>) -> Owner {
         match self.0.as_mut().map(Arc::get_mut) {
             // Owns nothing.
@@ -190,7 +190,7 @@ impl Owner {
         Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Some(uses)))
     }
 
-    /// The owner of what [`Owner::into_exclusive`] took out.
+    /// Returns the owner of what [`Owner::into_exclusive`] took out.
     #[cfg(feature = "cuda")]
     pub(crate) fn from_exclusive(exclusive: ExclusiveOwner, uses: Option<Box<StreamUses>>) -> Owner {
         Owner(OwnerInner::with_stream_uses(
@@ -202,8 +202,8 @@ impl Owner {
         ))
     }
 
-    /// What is owned, with the streams that use it; `None`, and the owner is dropped, if others share it or another library
-    /// made it.
+    /// Returns the content, with the streams that use it. Returns `None` and drops the owner if others share it, or another
+    /// library made the memory.
     #[cfg(feature = "cuda")]
     pub(crate) fn into_exclusive(self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
         let mut inner = ManuallyDrop::new(Arc::into_inner(self.0?)?);
@@ -223,7 +223,7 @@ impl Owner {
         }
     }
 
-    /// Whether no other owner shares the memory; never for memory of other libraries.
+    /// Returns whether no other owner shares the memory; false for memory of other libraries.
     #[cfg(any(feature = "ndarray", feature = "cuda"))]
     pub(crate) fn is_exclusive(&mut self) -> bool {
         let inner = self.0.as_mut().and_then(Arc::get_mut);
@@ -272,7 +272,7 @@ impl Owner {
         Ok(read())
     }
 
-    /// Removes the mark of an export if this is the only owner left; never for memory of other libraries.
+    /// Removes the export mark if this is the only owner left; never for memory of other libraries.
     #[cfg(feature = "ndarray")]
     pub(crate) fn clear_exported(&mut self) {
         if self.is_exclusive()
@@ -282,7 +282,7 @@ impl Owner {
         }
     }
 
-    /// The owned vector, if its elements begin at `start` and are of this type, and no other owner shares it.
+    /// Takes out the owned vector if its elements begin at `start` and have this type, and no other owner shares it.
     #[cfg(feature = "ndarray")]
     pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
         let OwnerKind::Elements(elements) = &mut *Arc::get_mut(self.0.as_mut()?)?.kind else { return None };
@@ -294,7 +294,7 @@ impl Owner {
     /// for every array that it imports.
     ///
     /// # Safety
-    /// - `release(address)` may be called once, from any thread, and gives the object back.
+    /// - `release(address)` may be called once, from any thread, and releases the object.
     #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
     pub unsafe fn object(address: *mut c_void, release: unsafe fn(*mut c_void)) -> Owner {
         Owner(OwnerInner::new(OwnerKind::Object(Object { address, release })))
@@ -314,7 +314,7 @@ unsafe impl OpaqueContext for Owner {
         }
         // SAFETY: `raw` came from `into_raw`, whose count is given back here.
         let inner = unsafe { Arc::from_raw(raw.cast::<OwnerInner>()) };
-        // This is called by deleters, out of which nothing may unwind. The message has been written by then.
+        // Deleters call this, and nothing may unwind out of them. The panic message has been written by then.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(inner)));
     }
 }

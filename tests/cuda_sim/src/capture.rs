@@ -1,4 +1,4 @@
-//! Capture: streams that write down their operations in place of queueing them.
+//! Capture: streams record their operations instead of queueing them.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
@@ -12,7 +12,7 @@ const THREAD_LOCAL: i32 = 1;
 const RELAXED: i32 = 2;
 
 thread_local! {
-    /// What this thread lets captures forbid it.
+    /// The capture mode of this thread: which captures may forbid its calls.
     static MODE: Cell<i32> = const { Cell::new(GLOBAL) };
 }
 
@@ -23,7 +23,7 @@ pub fn exchange_mode(mode: i32) -> Outcome<i32> {
     Ok(MODE.with(|current| current.replace(mode)))
 }
 
-/// What `cuStreamIsCapturing` answers.
+/// Result of `cuStreamIsCapturing`.
 pub enum Status {
     None,
     Active(u64),
@@ -36,7 +36,7 @@ pub struct Capture {
     thread: u64,
     valid: bool,
     nodes: Vec<Node>,
-    /// The nodes that the next operation of each stream comes after.
+    /// For each stream, the nodes before its next operation.
     tips: BTreeMap<Handle, Vec<usize>>,
 }
 
@@ -45,7 +45,7 @@ impl Capture {
         self.tips.get(&stream).cloned().unwrap_or_default()
     }
 
-    /// Whether all that was captured comes before the next operation of the first stream.
+    /// Returns whether all captured nodes come before the next operation of the first stream.
     fn is_joined(&self) -> bool {
         let mut reached = vec![false; self.nodes.len()];
         let mut open = self.tips(self.origin);
@@ -57,7 +57,7 @@ impl Capture {
         reached.into_iter().all(|node| node)
     }
 
-    /// Whether a call that could disturb captures is forbidden to this thread.
+    /// Returns whether the capture forbids this thread calls that could disturb it.
     fn forbids(&self) -> bool {
         let mine = self.thread == thread() && self.mode != RELAXED;
         match MODE.with(Cell::get) {
@@ -96,7 +96,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Ends a capture and gives the handle of its graph.
+    /// Ends a capture and returns the handle of its graph.
     pub fn end_capture(&mut self, stream: Handle) -> Outcome<Handle> {
         let stream = self.resolve(stream)?;
         let id = self.streams.get(&stream).and_then(|found| found.capture).ok_or(Failure::ILLEGAL_STATE)?;
@@ -124,7 +124,7 @@ impl Driver {
 
     pub fn capture_status(&mut self, stream: Handle) -> Outcome<Status> {
         let stream = self.resolve(stream)?;
-        // To ask spoils nothing.
+        // A query does not invalidate the capture.
         if self.implicit(stream).is_some() {
             return Err(Failure::STREAM_CAPTURE_IMPLICIT);
         }
@@ -146,7 +146,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What a stream captures from here on comes after these nodes; a stream that did not capture does so now.
+    /// Orders the next captured operations of a stream after these nodes; a stream that was not capturing joins the capture.
     pub fn join_capture(&mut self, id: u64, stream: Handle, nodes: &[usize]) -> Outcome {
         let other = self.streams.get(&stream).and_then(|found| found.capture);
         if other.is_some_and(|other| other != id) {
@@ -161,7 +161,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes a capture useless, and fails.
+    /// Invalidates a capture and returns the failure.
     pub fn invalidate<T>(&mut self, id: u64, failure: Failure) -> Outcome<T> {
         if let Some(capture) = self.captures.get_mut(&id) {
             capture.valid = false;
@@ -170,7 +170,7 @@ impl Driver {
         Err(failure)
     }
 
-    /// A stream that captures is gone.
+    /// Ends a capture whose stream was destroyed.
     pub fn end_invalid(&mut self, id: u64) {
         if let Some(capture) = self.captures.remove(&id) {
             for stream in capture.tips.keys() {
@@ -179,7 +179,7 @@ impl Driver {
         }
     }
 
-    /// Refuses what a stream cannot do while it captures.
+    /// Rejects what a stream cannot do during capture.
     pub fn refuse_in_capture(&mut self, stream: Handle) -> Outcome {
         match self.streams.get(&stream).and_then(|found| found.capture) {
             Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
@@ -187,7 +187,7 @@ impl Driver {
         }
     }
 
-    /// Refuses what would make the legacy stream wait for a stream that captures.
+    /// Rejects what would make the legacy stream wait for a captured stream.
     pub fn check_implicit(&mut self, stream: Handle) -> Outcome {
         match self.implicit(stream) {
             Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_IMPLICIT),
@@ -195,14 +195,14 @@ impl Driver {
         }
     }
 
-    /// The capture of a blocking stream, if this is the legacy stream of its device.
+    /// Returns the capture of a blocking stream, if this is the legacy stream of its device.
     fn implicit(&self, stream: Handle) -> Option<u64> {
         let found = self.streams.get(&stream).filter(|found| found.legacy)?;
         let others = self.streams.values().filter(|other| other.device == found.device && other.is_blocking());
         others.filter_map(|other| other.capture).next()
     }
 
-    /// Refuses a call that could disturb a capture, such as one that allocates.
+    /// Rejects a call that could disturb a capture, such as an allocation.
     pub fn note_unsafe(&mut self) -> Outcome {
         match self.captures.iter().find(|(_, capture)| capture.forbids()) {
             Some((&id, _)) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
@@ -210,7 +210,7 @@ impl Driver {
         }
     }
 
-    /// Refuses to wait for a device of which a stream captures.
+    /// Rejects waiting for a device that has a captured stream.
     pub fn refuse_while_capturing(&mut self, device: usize) -> Outcome {
         let capturing =
             self.streams.values().filter(|stream| stream.device == device).find_map(|stream| stream.capture);

@@ -1,8 +1,8 @@
 //! Vector clocks, and the race detector that compares them.
 //!
 //! Actors are the host, each stream, and each branch of a graph. Two accesses of the same bytes, one of them a write, race
-//! unless the clock of the later one covers the earlier one. All threads of the host are one actor: what orders them
-//! (locks, joins) is not the driver's to see.
+//! unless the clock of the later one covers the earlier one. All host threads are one actor: the driver does not see what
+//! orders them (locks, joins).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub type Actor = u64;
 
 pub const HOST: Actor = 0;
 
-/// For each actor, how many of its operations are known to come before.
+/// For each actor, how many of its operations are known to come earlier.
 #[derive(Clone, Default, Debug)]
 pub struct Clock(BTreeMap<Actor, u64>);
 
@@ -31,7 +31,7 @@ impl Clock {
     }
 }
 
-/// Where in the order of things an access stands.
+/// The place of an access in the partial order.
 #[derive(Clone, Debug)]
 pub struct Moment {
     pub actor: Actor,
@@ -39,10 +39,10 @@ pub struct Moment {
     pub clock: Clock,
 }
 
-/// More rows than this are taken as the range that holds them.
+/// More rows than this are approximated by the range that contains them.
 const ROWS: u64 = 1 << 14;
 
-/// Bytes that an operation reads or writes, as ascending ranges that do not touch one another.
+/// Bytes that an operation reads or writes, as ascending ranges that do not touch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Area(Vec<(u64, u64)>);
 
@@ -51,7 +51,8 @@ impl Area {
         Area(if bytes == 0 { vec![] } else { vec![(start, start.wrapping_add(bytes))] })
     }
 
-    /// Rows of `width` bytes at `start` plus every combination of the steps: pairs of a count and a distance in bytes.
+    /// Returns rows of `width` bytes at `start` plus every combination of the steps, which are pairs of a count and a distance
+    /// in bytes.
     pub fn rows(start: u64, width: u64, steps: &[(u64, i64)]) -> Area {
         if width == 0 || steps.iter().any(|step| step.0 == 0) {
             return Area(vec![]);
@@ -82,7 +83,7 @@ impl Area {
         Area(ranges)
     }
 
-    /// The first byte and the one past the last.
+    /// Returns the first byte and the one after the last.
     pub fn span(&self) -> Option<(u64, u64)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }
@@ -107,7 +108,7 @@ impl Area {
     }
 }
 
-/// An area that an operation touches.
+/// An area that an operation reads or writes.
 #[derive(Clone, Debug)]
 pub struct Touch {
     pub area: Area,
@@ -124,7 +125,7 @@ impl Touch {
     }
 }
 
-/// A touch that was made, remembered with its allocation.
+/// A past touch, stored with its allocation.
 #[derive(Clone, Debug)]
 pub struct Access {
     touch: Touch,
@@ -133,12 +134,12 @@ pub struct Access {
     what: String,
 }
 
-/// The accesses of one allocation that later ones can still race with.
+/// The accesses of one allocation that later accesses can still race with.
 #[derive(Default, Debug)]
 pub struct History(Vec<Access>);
 
 impl History {
-    /// Adds an access and returns what it races with, in words. Every later moment covers `host`.
+    /// Adds an access and returns the races with earlier ones, as text. Every later moment covers `host`.
     pub fn add(&mut self, touch: &Touch, moment: &Moment, what: &str, host: &Clock) -> Vec<String> {
         let ordered =
             |earlier: &Access| earlier.actor == moment.actor || moment.clock.covers(earlier.actor, earlier.number);
@@ -155,7 +156,7 @@ impl History {
                 ));
             }
         }
-        // What races with a forgotten access races with this one too.
+        // An access that races with a dropped entry also races with this one.
         self.0.retain(|earlier| {
             !(host.covers(earlier.actor, earlier.number)
                 || ordered(earlier) && (touch.write || !earlier.touch.write) && touch.area.holds(&earlier.touch.area))

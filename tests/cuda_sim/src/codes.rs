@@ -1,8 +1,8 @@
-//! The codes that the driver's functions return.
+//! The result codes of the driver's functions.
 
 use std::ffi::CStr;
 
-/// A code other than success, as `CUresult` numbers it.
+/// A code other than success, numbered as in `CUresult`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure(pub i32);
 
@@ -14,7 +14,7 @@ macro_rules! codes {
             $(pub const $name: Failure = Failure($value);)*
         }
 
-        /// The name and the text of a code.
+        /// Returns the name and the text of a code.
         pub fn describe(code: i32) -> Option<(&'static CStr, &'static CStr)> {
             let (name, text) = match code {
                 0 => ("CUDA_SUCCESS\0", "no error\0"),

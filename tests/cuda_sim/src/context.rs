@@ -1,4 +1,4 @@
-//! Devices with their primary contexts, and the contexts that are current to a thread.
+//! Devices with their primary contexts, and each thread's current contexts.
 
 use crate::clocks::Clock;
 use crate::codes::{Failure, Outcome};
@@ -16,14 +16,14 @@ thread_local! {
 /// A device and its primary context.
 pub struct Device {
     pub context: Handle,
-    /// How often the context was retained and not released; without any it does not exist.
+    /// How often the context was retained and not released; at 0 it does not exist.
     pub retained: u64,
     pub flags: u32,
-    /// The error that a kernel left, which every later call in the context returns.
+    /// The error of a failed kernel, which every later call in the context returns.
     pub fault: Option<Failure>,
-    /// Devices whose memory kernels of this one may touch.
+    /// Devices whose memory this one's kernels may use.
     pub peers: Vec<usize>,
-    /// Bytes that are allocated outside of pools.
+    /// Bytes that are allocated outside pools.
     pub used: u64,
     pub default_pool: Handle,
     pub pool: Handle,
@@ -49,7 +49,7 @@ impl Device {
     }
 }
 
-/// The context that is current to this thread, or 0.
+/// Returns this thread's current context, or 0.
 pub fn current() -> Handle {
     STACK.with(|stack| stack.borrow().last().copied().unwrap_or(0))
 }
@@ -67,7 +67,7 @@ impl Driver {
         usize::try_from(ordinal).ok().filter(|&index| index < self.devices.len()).ok_or(Failure::INVALID_DEVICE)
     }
 
-    /// The device of a context that exists.
+    /// Returns the device of a context that exists.
     pub fn device_of_context(&self, context: Handle) -> Outcome<usize> {
         let index = self.devices.iter().position(|device| device.context == context);
         match index {
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// The device whose context is current to this thread.
+    /// Returns the device of this thread's current context.
     pub fn current_device(&mut self) -> Outcome<usize> {
         let found = self.device_of_context(current());
         if found.is_err() {
@@ -87,7 +87,7 @@ impl Driver {
         found
     }
 
-    /// Counts a call on something of `device` while another device's context is current, which the driver lets pass.
+    /// Counts a call on an object of `device` while another device's context is current, which the driver allows.
     pub fn note_foreign(&mut self, device: usize, what: &str) {
         let current = current();
         if current != self.devices[device].context {
@@ -96,12 +96,12 @@ impl Driver {
         }
     }
 
-    /// The error that an earlier kernel left in the context.
+    /// Returns the error that an earlier kernel left in the context.
     pub fn check_fault(&self, device: usize) -> Outcome {
         self.devices[device].fault.map_or(Ok(()), Err)
     }
 
-    /// Ends a context, with all that belongs to it.
+    /// Destroys a context with everything in it.
     pub fn destroy_context(&mut self, index: usize) {
         let context = self.devices[index].context;
         let device = &mut self.devices[index];
@@ -130,13 +130,13 @@ impl Driver {
         self.settle_pools();
     }
 
-    /// Free and total bytes of a device.
+    /// Returns free and total bytes of a device.
     pub fn device_bytes(&self, index: usize) -> (u64, u64) {
         let reserved: u64 = self.pools.values().filter(|pool| pool.device == index).map(|pool| pool.reserved).sum();
         (TOTAL.saturating_sub(self.devices[index].used + reserved), TOTAL)
     }
 
-    /// Takes memory, unless a failure was asked for or the device is full.
+    /// Allocates memory, unless a failure was requested or the device is full.
     pub fn allocate(&mut self, device: usize, size: u64, kind: Kind, pool: Option<Handle>, life: Life) -> Outcome<u64> {
         if size == 0 {
             return Err(Failure::INVALID_VALUE);
@@ -160,7 +160,7 @@ impl Driver {
         Ok(base)
     }
 
-    /// Adds an allocation to what its pool or device holds.
+    /// Adds an allocation to the bytes in use of its pool or device.
     pub fn account(&mut self, base: u64) {
         let Some(found) = self.memory.allocations.get(&base) else { return };
         match found.pool.and_then(|pool| self.pools.get_mut(&pool)) {
@@ -170,7 +170,7 @@ impl Driver {
         }
     }
 
-    /// Ends an allocation and what was counted for it.
+    /// Ends an allocation, and removes it from the bytes in use.
     pub fn release(&mut self, base: u64) {
         let Some(found) = self.memory.allocations.get(&base) else { return };
         match found.pool.and_then(|pool| self.pools.get_mut(&pool)) {
@@ -181,7 +181,7 @@ impl Driver {
         self.memory.release(base);
     }
 
-    /// Whether this is an allocation of one of these kinds that can be freed now; otherwise counts what it is instead.
+    /// Returns the device of an allocation of one of these kinds that can be freed now; counts anything else as misuse.
     pub fn check_free(&mut self, base: u64, kinds: &[Kind], what: &str) -> Outcome<usize> {
         let found =
             self.memory.allocations.get(&base).map(|found| (found.life, found.kind, found.device, found.number));
@@ -204,7 +204,7 @@ impl Driver {
         Err(Failure::INVALID_VALUE)
     }
 
-    /// The host learns of what comes before a moment.
+    /// Orders the host after everything that the clock covers.
     pub fn host_learns(&mut self, clock: &Clock) {
         self.host.join(clock);
         self.settle_pools();

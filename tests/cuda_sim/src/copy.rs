@@ -1,4 +1,4 @@
-//! Copies of rows and boxes, between devices and the host.
+//! Copies of rows and boxes between devices and the host.
 
 use crate::clocks::{Area, Touch};
 use crate::codes::{Failure, Outcome};
@@ -8,7 +8,7 @@ use crate::stream::{Operation, Point};
 use crate::work::Work;
 use std::sync::Arc;
 
-/// One side of a copy: the first byte, and the distances in bytes of rows and of layers.
+/// One side of a copy: the first byte, and the byte strides of rows and layers.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
     pub start: u64,
@@ -58,7 +58,7 @@ pub struct Copy {
     pub destination: Side,
     pub source: Side,
     pub extent: Extent,
-    /// What the source held when the copy was queued, in place of the source.
+    /// The source's bytes when the copy was queued, which replace the source.
     staged: Option<Arc<[u8]>>,
 }
 
@@ -71,7 +71,7 @@ impl Copy {
         Copy::new(Side::flat(destination), Side::flat(source), Extent::flat(bytes))
     }
 
-    /// Copies, and says whether both sides were there.
+    /// Copies, and returns whether the memory of both sides exists.
     pub fn run(&self, memory: &Memory) -> bool {
         let width = self.extent.width;
         match &self.staged {
@@ -86,7 +86,7 @@ impl Copy {
         }
     }
 
-    /// Takes the source's bytes now.
+    /// Stores the source's present bytes.
     fn stage(&mut self, memory: &Memory) -> Outcome {
         let mut bytes = vec![0; self.extent.bytes() as usize];
         for ((y, z), row) in self.extent.rows().zip(bytes.chunks_exact_mut(self.extent.width as usize)) {
@@ -99,7 +99,7 @@ impl Copy {
     }
 }
 
-/// What each side of a copy is to the driver.
+/// The kind of memory on each side, as the driver sees it.
 #[derive(Clone, Copy)]
 struct Route {
     from_device: bool,
@@ -138,7 +138,7 @@ impl Driver {
         Ok(point)
     }
 
-    /// Whether nothing is to be copied, and whether the sides are apart as CUDA wants it.
+    /// Returns whether there is nothing to copy; rejects overlapping rows or layers, as CUDA does.
     fn check_copy(copy: &Copy) -> Outcome<bool> {
         let Extent { width, height, depth } = copy.extent;
         for side in [copy.source, copy.destination] {
@@ -150,7 +150,7 @@ impl Driver {
     }
 }
 
-/// A copy in a stream. It reads and writes pageable memory when it runs, which may be after this returns.
+/// Queues a copy in a stream. It reads and writes pageable memory when it runs, which may be after this returns.
 pub fn queue(stream: Handle, mut copy: Copy, what: &str) -> Outcome {
     let points = {
         let mut driver = driver::lock()?;
@@ -172,7 +172,7 @@ pub fn queue(stream: Handle, mut copy: Copy, what: &str) -> Outcome {
     driver::wait(&points)
 }
 
-/// A copy that returns when the host's side is done: it may still be under way on the device.
+/// Copies, and returns when the host's side is done; the device's side may still be running.
 pub fn complete(stream: Handle, mut copy: Copy, what: &str) -> Outcome {
     let (stream, route, before) = {
         let mut driver = driver::lock()?;

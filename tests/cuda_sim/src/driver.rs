@@ -1,4 +1,4 @@
-//! The state of the driver behind one lock, and the one place where queued work runs.
+//! The driver's state behind one lock, and the only code that runs queued work.
 
 use crate::capture::Capture;
 use crate::clocks::Clock;
@@ -14,7 +14,7 @@ use crate::stream::{Point, Step, Stream};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What a program holds in place of one of the driver's objects; 0 is none.
+/// A program's reference to an object of the driver; 0 is none.
 pub type Handle = u64;
 
 const DEVICES: usize = 2;
@@ -24,7 +24,7 @@ pub struct Driver {
     pub initialized: bool,
     pub version: i32,
     pub pools_supported: bool,
-    /// Copies of pageable memory are done with the host's side when the call returns, as most drivers do.
+    /// Copies are done with pageable memory when the call returns, as with most drivers.
     pub staging: bool,
     /// How many allocations succeed before one fails.
     pub allocations_left: Option<u64>,
@@ -34,11 +34,11 @@ pub struct Driver {
     pub devices: Vec<Device>,
     pub pools: BTreeMap<Handle, Pool>,
     pub streams: BTreeMap<Handle, Stream>,
-    /// The streams behind the handles that programs have.
+    /// The streams behind programs' handles.
     pub stream_handles: BTreeMap<Handle, Handle>,
-    /// The handle of a stream that was destroyed becomes that of the next, as with a driver whose handles are addresses.
+    /// The handle of a destroyed stream becomes that of the next one, as with a driver whose handles are addresses.
     pub reuses_streams: bool,
-    /// Handles of streams that were destroyed.
+    /// Handles of destroyed streams.
     pub free_streams: Vec<Handle>,
     pub events: BTreeMap<Handle, Event>,
     pub modules: BTreeMap<Handle, Module>,
@@ -46,10 +46,10 @@ pub struct Driver {
     pub captures: BTreeMap<u64, Capture>,
     pub graphs: BTreeMap<Handle, Graph>,
     pub executables: BTreeMap<Handle, Executable>,
-    /// What the host knows to be complete.
+    /// The operations that the host knows to be complete.
     pub host: Clock,
     pub host_accesses: u64,
-    /// Operations that have run, which is what this driver has for a time.
+    /// Number of operations that have run: the time of this driver.
     pub now: u64,
     pub counters: Counters,
     pub messages: Vec<String>,
@@ -96,7 +96,7 @@ impl Driver {
         Some(driver)
     }
 
-    /// A handle that nothing had before.
+    /// Returns a new handle.
     pub fn handle(&mut self) -> Handle {
         self.next += 0x40;
         self.next
@@ -107,14 +107,14 @@ fn number(variable: &str) -> Option<i32> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// The driver, or an error where the system does not give it its addresses.
+/// Returns the locked driver, or an error if the system does not reserve its addresses.
 pub fn lock() -> Outcome<MutexGuard<'static, Driver>> {
     let driver = DRIVER.get_or_init(|| Driver::new().map(Mutex::new));
     let driver = driver.as_ref().ok_or(Failure::OUT_OF_MEMORY)?;
     Ok(driver.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs what is queued until these points are reached, in this order; then the host knows of them.
+/// Runs queued work until these points are reached, in this order; then orders the host after them.
 pub fn wait(points: &[Point]) -> Outcome {
     let mut driver = lock()?;
     for point in points {
@@ -137,7 +137,7 @@ pub fn wait(points: &[Point]) -> Outcome {
     Ok(())
 }
 
-/// Runs one operation towards a point, for a program that polls, and says whether the point had been reached before.
+/// Runs one operation towards a point, for a program that polls; returns whether the point was already reached.
 pub fn poll(point: &Point) -> Outcome<bool> {
     let mut driver = lock()?;
     match driver.step(point) {

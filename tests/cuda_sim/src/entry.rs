@@ -1,11 +1,11 @@
-//! How functions are exported: every call is counted, can be made to fail, and never unwinds into C.
+//! The export of functions: every call is counted, can be made to fail, and never unwinds into C.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A pointer that a result is written through.
+/// A pointer for a result.
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
@@ -26,12 +26,12 @@ impl<T> Out<T> {
         if self.0.is_null() {
             return Err(Failure::INVALID_VALUE);
         }
-        // SAFETY: the caller passes null or a place for a result.
+        // SAFETY: the caller passes null or a place for the result.
         unsafe { self.0.write_unaligned(value) };
         Ok(())
     }
 
-    /// For results that the caller may leave out.
+    /// Writes a result that the caller may omit.
     pub fn put_if_wanted(self, value: T) {
         let _ = self.put(value);
     }
@@ -40,7 +40,7 @@ impl<T> Out<T> {
         Out(self.0.cast())
     }
 
-    /// The value that is there before.
+    /// Returns the value that is there already.
     pub fn get(self) -> Outcome<T>
     where
         T: Copy,
@@ -94,14 +94,14 @@ impl In<std::ffi::c_char> {
         if self.0.is_null() {
             return Err(Failure::INVALID_VALUE);
         }
-        // SAFETY: the caller passes null or text that ends with a zero.
+        // SAFETY: the caller passes null or zero-terminated text.
         let text = unsafe { std::ffi::CStr::from_ptr(self.0) };
         Ok(text.to_string_lossy().into_owned())
     }
 }
 
 impl Out<std::ffi::c_char> {
-    /// Writes text that ends with a zero into a buffer of `room` bytes, as much of it as fits.
+    /// Writes zero-terminated text into a buffer of `room` bytes, truncated to fit.
     pub fn put_text(self, room: usize, text: &str) -> Outcome {
         if self.0.is_null() || room == 0 {
             return Err(Failure::INVALID_VALUE);
@@ -120,7 +120,7 @@ thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that this thread runs a function of the program in a stream, which may not call the driver.
+/// Marks this thread as running a program's function in a stream, which may not call the driver.
 pub fn enter_host_function() {
     IN_HOST_FUNCTION.with(|inside| inside.set(true));
 }
@@ -170,7 +170,7 @@ macro_rules! export {
     )*};
 }
 
-/// Exports functions that take a stream, and those for which stream 0 is the thread's own.
+/// Exports functions that take a stream, with variants that take stream 0 as the thread's own.
 #[macro_export]
 macro_rules! export_on {
     ($stream:ident: $(fn $name:ident / $per_thread:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
@@ -184,7 +184,7 @@ macro_rules! export_on {
     )*};
 }
 
-/// Exports functions that use the default stream, and those that use the thread's own in its place.
+/// Exports functions that use the default stream, with variants that use the thread's own.
 #[macro_export]
 macro_rules! export_default {
     ($stream:ident: $(fn $name:ident / $per_thread:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(

@@ -1,4 +1,4 @@
-//! Events: points in streams that have a handle.
+//! Events: points in streams, with handles.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
@@ -14,7 +14,7 @@ pub struct Event {
     /// How often it was recorded.
     pub records: u64,
     pub point: Option<Point>,
-    /// The capture that recorded it last, and the nodes it comes after.
+    /// The capture of the last record, and the nodes before it.
     pub captured: Option<(u64, Vec<usize>)>,
     time: Option<u64>,
 }
@@ -57,7 +57,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes a stream wait for an event as it was recorded last.
+    /// Makes a stream wait for the last record of an event.
     pub fn wait_for_event(&mut self, stream: Handle, event: Handle) -> Outcome {
         let stream = self.resolve(stream)?;
         let found = self.event(event)?;
@@ -76,7 +76,7 @@ impl Driver {
         }
     }
 
-    /// The point that the host waits for when it waits for an event.
+    /// Returns the point that the host has to reach for an event.
     pub fn event_point(&mut self, handle: Handle) -> Outcome<Option<Point>> {
         let event = self.event(handle)?;
         if event.captured.is_some() {
@@ -97,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// Microseconds that pass for an operation stand for the milliseconds between two events.
+    /// Returns milliseconds between two events; each operation counts as a microsecond.
     pub fn elapsed(&mut self, start: Handle, end: Handle) -> Outcome<f32> {
         let mut times = [0; 2];
         for (handle, time) in [start, end].into_iter().zip(&mut times) {

@@ -1,4 +1,4 @@
-//! Graphs: operations that were captured, and their launches.
+//! Graphs of captured operations, and their launches.
 
 use crate::clocks::{Actor, Clock, Moment};
 use crate::codes::{Failure, Outcome};
@@ -13,7 +13,7 @@ const FREE_ON_LAUNCH: u64 = 1;
 #[derive(Clone)]
 pub struct Node {
     pub operation: Operation,
-    /// The nodes that it comes after.
+    /// The nodes before it.
     pub after: Vec<usize>,
 }
 
@@ -25,7 +25,7 @@ pub struct Graph {
 /// A graph that can be launched.
 pub struct Executable {
     nodes: Vec<Node>,
-    /// For each node, the branch that it is an operation of.
+    /// For each node, its branch.
     branches: Vec<Actor>,
     flags: u64,
     launches: u64,
@@ -39,7 +39,7 @@ impl Driver {
         };
         let mut branches: Vec<Actor> = vec![];
         for node in &nodes {
-            // A node goes on with the branch of one that it comes after, if no other node did.
+            // A node continues the branch of a node before it, if no other node has.
             let goes_on = node.after.iter().find(|&&before| !branches[before + 1..].contains(&branches[before]));
             let branch = match goes_on {
                 Some(&before) => branches[before],
@@ -52,7 +52,7 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Queues all nodes in a stream; the branches are kept apart by their clocks.
+    /// Queues all nodes in a stream; their clocks keep the branches apart.
     pub fn launch_graph(&mut self, handle: Handle, stream: Handle) -> Outcome {
         let stream = self.resolve(stream)?;
         self.refuse_in_capture(stream)?;
@@ -97,7 +97,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An allocation of a graph starts to exist. It may not exist already, unless the graph was made to free it then.
+    /// Starts the life of a graph's allocation. It must not exist already, unless the graph was created to free it then.
     fn begin_life(&mut self, stream: Handle, base: u64, flags: u64) -> Outcome {
         let life = self.memory.allocations.get(&base).map(|found| found.life);
         if life == Some(Life::Live) {
@@ -113,7 +113,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An allocation is on its way out: no operation after this one may touch it.
+    /// Marks an allocation as leaving: no later operation may use it.
     pub fn end_life(&mut self, base: u64) {
         if let Some(found) = self.memory.allocations.get_mut(&base) {
             found.life = Life::Leaving;

@@ -1,7 +1,7 @@
-//! Kernels, simulated: what our own kernels do, written for the host and found by name.
+//! Simulated kernels: the work of this project's kernels, written for the host and found by name.
 //!
-//! A kernel is a line in [`KERNELS`]: its name, the sizes of its parameters, and a function that turns those into what
-//! it touches and what it does. The work is the same for every grid, as kernels with a loop over the grid do it.
+//! A kernel is a line in [`KERNELS`]: its name, the sizes of its parameters, and a function that turns those into its accesses
+//! and its work. The work is the same for every grid, as for kernels that loop over the grid.
 
 use crate::clocks::{Area, Touch};
 use crate::codes::{Failure, Outcome};
@@ -15,10 +15,10 @@ const RANK: usize = 8;
 
 type Run = dyn Fn(&Memory) -> bool + Send + Sync;
 
-/// A kernel with its parameters: what it touches, and what it does.
+/// A kernel with its parameters: its accesses and its work.
 #[derive(Clone)]
 pub struct Launch {
-    /// Bytes of an item: addresses are multiples of it.
+    /// Bytes of an item, and alignment of its addresses.
     item: u64,
     touches: Vec<Touch>,
     run: Arc<Run>,
@@ -32,7 +32,7 @@ impl Launch {
 
 pub struct Kernel {
     pub name: &'static str,
-    /// The bytes of each parameter.
+    /// Bytes of each parameter.
     pub parameters: &'static [usize],
     prepare: fn(&Parameters) -> Launch,
 }
@@ -110,7 +110,7 @@ fn copy<const ITEM: u64>(parameters: &Parameters) -> Launch {
     }
 }
 
-/// Elements of an array in row-major order of its shape, at strides.
+/// Elements of an array in row-major order of its shape, with strides.
 struct Layout {
     count: u64,
     shape: Vec<i64>,
@@ -161,7 +161,7 @@ impl Parameters {
     }
 }
 
-/// Code that was loaded: its text, where it is PTX.
+/// Loaded code: its text, if it is PTX.
 pub struct Module {
     pub context: Handle,
     pub text: Option<String>,
@@ -177,7 +177,7 @@ pub struct Function {
 pub type Dimensions = [u32; 3];
 
 impl Driver {
-    /// The handle of a kernel of ours that a module holds.
+    /// Returns the handle of a kernel of [`KERNELS`] that a module contains.
     pub fn function(&mut self, module: Handle, name: &str) -> Outcome<Handle> {
         let Some(found) = self.modules.get(&module) else { return Err(self.bad_handle("module", module)) };
         let held = found.text.as_ref().is_none_or(|text| {
@@ -239,7 +239,7 @@ impl Driver {
         }
         let touches = launch.touches.clone();
         match self.submit(stream, Operation::new(kernel.name, touches, Work::Kernel(launch))) {
-            // A kernel that goes wrong is no error of its launch, but of what comes after.
+            // A failing kernel is no error of its launch, but of later calls.
             Err(Failure::INVALID_VALUE) => self.devices[device].fault = Some(Failure::ILLEGAL_ADDRESS),
             outcome => {
                 outcome?;
@@ -248,7 +248,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether the device can follow the addresses at all.
+    /// Rejects addresses that the device cannot access at all.
     fn check_reach(&mut self, device: usize, name: &str, touches: &[Touch]) -> Outcome {
         for (low, _) in touches.iter().filter_map(|touch| touch.area.span()) {
             let owner = self.memory.find(low).filter(|found| found.kind == Kind::Device);

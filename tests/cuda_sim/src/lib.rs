@@ -1,4 +1,4 @@
-//! A test double of the CUDA driver: its symbols, over memory of the host.
+//! A test double of the CUDA driver: its symbols, backed by host memory.
 //!
 //! ```text
 //! api/      the driver's symbols, by subject     entry    how they are exported

@@ -1,21 +1,21 @@
-//! Memory of the devices and of the host that the driver knows of.
+//! Memory of the devices, and host memory that the driver knows.
 //!
-//! A device's addresses are a range that nobody may touch, so that a host that follows one crashes as it would with a GPU.
-//! The bytes are in a twin of that range, at a constant distance. No address is given out twice.
+//! Device addresses are a range without access, so a host that dereferences one crashes as it would with a GPU. The bytes are
+//! in a twin of that range, at a constant distance. Addresses are never reused.
 
 use crate::clocks::History;
 use crate::codes::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
-/// What one device hands out in the life of a process: addresses, not memory.
+/// Addresses that one device has for the life of the process; this reserves no memory.
 const RANGE: u64 = 1 << 37;
-/// What a device claims to have.
+/// The memory that a device reports.
 pub const TOTAL: u64 = 4 << 30;
-/// Addresses are multiples of 256, which CUDA promises, and of nothing more, which it does not.
+/// Addresses are multiples of 256, as CUDA promises, and not of more, as it does not promise that.
 const ALIGNMENT: u64 = 256;
 const PAGE: u64 = 4096;
-/// Above this, memory that was freed goes back to the system instead of being overwritten.
+/// Above this many bytes, freed memory returns to the system instead of being overwritten.
 const OVERWRITTEN: u64 = 1 << 20;
 
 const FRESH: u8 = 0xCD;
@@ -31,10 +31,10 @@ pub enum Kind {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
-    /// The address is known, from a capture, and there is no memory yet.
+    /// The address is known from a capture, but there is no memory yet.
     Unborn,
     Live,
-    /// Its end is queued in a stream.
+    /// The free is queued in a stream.
     Leaving,
     Freed,
 }
@@ -51,14 +51,14 @@ pub struct Allocation {
     pub history: History,
 }
 
-/// Where the bytes of an address are.
+/// The location of the bytes of an address.
 #[derive(Clone, Copy)]
 pub enum Place {
-    /// Memory of ours, which is certain to be there.
+    /// Memory of the double, which exists.
     Known(*mut u8),
-    /// Memory of the host that the driver was told nothing about; it may be gone.
+    /// Host memory that the driver was not told about; it may be unmapped.
     Pageable(*mut u8),
-    /// Memory of ours that was freed.
+    /// Freed memory of the double.
     Gone,
 }
 
@@ -75,7 +75,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Addresses for `devices` devices, or `None` where the system does not give them.
+    /// Reserves addresses for `devices` devices; `None` if the system does not have them.
     pub fn new(devices: usize) -> Option<Memory> {
         let range = |_| {
             let base = reserve(RANGE, libc::PROT_NONE)?;
@@ -90,7 +90,7 @@ impl Memory {
         self.ranges.iter().position(|range| (range.base..range.base + RANGE).contains(&address))
     }
 
-    /// The allocation that holds this address, also when it was freed.
+    /// Returns the allocation that contains this address, freed ones included.
     pub fn find(&self, address: u64) -> Option<&Allocation> {
         let (_, allocation) = self.allocations.range(..=address).next_back()?;
         (address < allocation.base + allocation.size).then_some(allocation)
@@ -101,7 +101,7 @@ impl Memory {
         (address < allocation.base + allocation.size).then_some(allocation)
     }
 
-    /// The allocation at this address that programs may still ask about.
+    /// Returns the allocation at this address that programs may still query.
     pub fn known(&self, address: u64) -> Option<&Allocation> {
         self.find(address).filter(|found| matches!(found.life, Life::Live | Life::Leaving))
     }
@@ -122,11 +122,11 @@ impl Memory {
         }
     }
 
-    /// Copies, and says whether both sides were there.
+    /// Copies, and returns whether the memory of both sides exists.
     pub fn copy(&self, destination: u64, source: u64, bytes: u64) -> bool {
         match (self.place(destination), self.place(source)) {
             (Place::Gone, _) | (_, Place::Gone) => false,
-            // SAFETY: both sides are memory of ours; operations stay inside it, which was checked when they were queued.
+            // SAFETY: both sides are memory of the double; queueing has checked that operations stay inside it.
             (Place::Known(to), Place::Known(from)) => unsafe {
                 std::ptr::copy(from, to, bytes as usize);
                 true
@@ -137,11 +137,11 @@ impl Memory {
         }
     }
 
-    /// Copies bytes of ours to an address, and says whether that was there.
+    /// Copies `bytes` to an address, and returns whether its memory exists.
     pub fn write(&self, destination: u64, bytes: &[u8]) -> bool {
         match self.place(destination) {
             Place::Gone => false,
-            // SAFETY: as above; `bytes` is no memory of a device.
+            // SAFETY: as above; `bytes` is not device memory.
             Place::Known(to) => unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
                 true
@@ -150,11 +150,11 @@ impl Memory {
         }
     }
 
-    /// Copies from an address, and says whether that was there.
+    /// Copies from an address, and returns whether its memory exists.
     pub fn read(&self, source: u64, bytes: &mut [u8]) -> bool {
         match self.place(source) {
             Place::Gone => false,
-            // SAFETY: as above; `bytes` is no memory of a device.
+            // SAFETY: as above; `bytes` is not device memory.
             Place::Known(from) => unsafe {
                 std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
                 true
@@ -163,7 +163,7 @@ impl Memory {
         }
     }
 
-    /// Takes new addresses and fills them, unless their life is still to come.
+    /// Takes new addresses and fills the memory, unless its life starts later.
     pub fn allocate(&mut self, device: usize, size: u64, kind: Kind, pool: Option<u64>, life: Life) -> Outcome<u64> {
         let base = match kind {
             Kind::Device => {
@@ -172,7 +172,7 @@ impl Memory {
                 if size > RANGE - start {
                     return Err(Failure::OUT_OF_MEMORY);
                 }
-                // A gap follows each, so that no overrun meets a neighbour.
+                // A gap follows each block, so an overrun never reaches a neighbour.
                 range.taken = (start + size).next_multiple_of(2 * ALIGNMENT) + 2 * ALIGNMENT;
                 range.base + start
             }
@@ -187,7 +187,7 @@ impl Memory {
         Ok(base)
     }
 
-    /// Takes note of memory of the host.
+    /// Registers host memory.
     pub fn register(&mut self, base: u64, size: u64, device: usize) -> Outcome {
         let before = self.allocations.range(..base + size).next_back();
         if before.is_some_and(|(_, found)| found.base + found.size > base && found.life != Life::Freed) {
@@ -204,14 +204,14 @@ impl Memory {
         self.allocations.insert(base, Allocation { base, size, kind, device, life, pool, number, history });
     }
 
-    /// Gives memory its first bytes, at the start of the life of an allocation that a graph makes.
+    /// Fills the memory of a graph's allocation when its life starts.
     pub fn refresh(&mut self, base: u64) {
         if let Some(found) = self.allocations.get(&base) {
             self.fill(base, found.size, FRESH);
         }
     }
 
-    /// Ends an allocation: overwrites it, and keeps its addresses from being used again.
+    /// Ends an allocation: overwrites it, and never reuses its addresses.
     pub fn release(&mut self, base: u64) {
         let Some(found) = self.allocations.get_mut(&base) else { return };
         found.life = Life::Freed;
@@ -249,19 +249,19 @@ impl Memory {
 
 fn reserve(bytes: u64, protection: i32) -> Option<u64> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping, at an address of the system's choice.
+    // SAFETY: a new mapping at an address that the system chooses.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
     (start != libc::MAP_FAILED).then_some(start as u64)
 }
 
 fn give_back(start: u64, bytes: u64) {
     if bytes > 0 {
-        // SAFETY: whole pages of an allocation that has ended.
+        // SAFETY: whole pages of a freed allocation.
         unsafe { libc::madvise(start as *mut c_void, bytes as usize, libc::MADV_DONTNEED) };
     }
 }
 
-/// Copies through the system, which answers with an error where the CPU would fault.
+/// Copies through the system, which returns an error where the CPU would fault.
 fn copy_if_mapped(to: *mut u8, from: *const u8, bytes: usize) -> bool {
     let mut done = 0;
     while done < bytes {
@@ -278,7 +278,7 @@ fn copy_if_mapped(to: *mut u8, from: *const u8, bytes: usize) -> bool {
         if !matches!(error, Some(libc::ENOSYS | libc::EPERM)) {
             return false;
         }
-        // SAFETY: the system does not offer the check, so this is as safe as the caller's pointers.
+        // SAFETY: the system cannot check here, so this is as safe as the caller's pointers.
         unsafe { std::ptr::copy(from.wrapping_add(done), to.wrapping_add(done), left) };
         return true;
     }

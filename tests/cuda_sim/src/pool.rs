@@ -1,19 +1,19 @@
-//! Pools of stream-ordered memory: what is in use, and what is kept for later.
+//! Pools of stream-ordered memory: bytes in use, and bytes kept for later.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
 
 pub struct Pool {
     pub device: usize,
-    /// What may be kept when the host waits.
+    /// Bytes that may stay reserved when the host waits.
     pub threshold: u64,
     pub used: u64,
     pub used_high: u64,
     pub reserved: u64,
     pub reserved_high: u64,
-    /// The three ways to reuse memory, which have no effect here.
+    /// The three reuse policies, which have no effect here.
     pub reuse: [u32; 3],
-    /// Devices that may touch the memory.
+    /// Devices that may access the memory.
     pub access: Vec<usize>,
     /// Destroyed by the program, and kept until its memory is freed.
     pub destroyed: bool,
@@ -45,7 +45,7 @@ impl Pool {
         self.reserved = self.reserved.min(keep).max(self.used);
     }
 
-    /// An attribute by its number in `CUmemPool_attribute`: the first three are 32 bits, the others 64.
+    /// Returns an attribute by its number in `CUmemPool_attribute`: the first three have 32 bits, the others 64.
     pub fn attribute(&self, number: i32) -> Outcome<u64> {
         Ok(match number {
             1..=3 => u64::from(self.reuse[number as usize - 1]),
@@ -58,7 +58,7 @@ impl Pool {
         })
     }
 
-    /// High-water marks can only be set to zero, which makes them what is in use now.
+    /// High-water marks can only be set to zero, which resets them to the present use.
     pub fn set_attribute(&mut self, number: i32, value: u64) -> Outcome {
         match (number, value) {
             (1..=3, _) => self.reuse[number as usize - 1] = value as u32,
@@ -86,7 +86,7 @@ impl Driver {
         if self.pools_supported { Ok(()) } else { Err(Failure::NOT_SUPPORTED) }
     }
 
-    /// What happens to pools whenever the host waits.
+    /// Trims the pools, as every wait of the host does.
     pub fn settle_pools(&mut self) {
         for pool in self.pools.values_mut() {
             let keep = if pool.destroyed { 0 } else { pool.threshold };

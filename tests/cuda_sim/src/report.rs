@@ -1,4 +1,4 @@
-//! What the double counted, and failures that a test asks for.
+//! The counters of the double, and failures that a test requests.
 
 use crate::codes::Failure;
 use crate::driver::Driver;
@@ -9,7 +9,7 @@ const MESSAGES: usize = 1000;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// How often each thing happened since the last reset.
+        /// Number of occurrences since the last reset.
         #[derive(Default)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
@@ -28,25 +28,25 @@ counters! {
     allocations,
     frees,
     double_frees,
-    /// Of an address that is no start of an allocation, or is one of another kind.
+    /// Frees of an address that does not start an allocation, or of another kind.
     bad_frees,
     use_after_free,
     out_of_bounds,
-    /// Kernels whose items were not where items of their size may be.
+    /// Kernels with misaligned items.
     misaligned,
     races,
     bad_handles,
-    /// Refused, for want of a context.
+    /// Calls that failed because there was no context.
     no_context,
-    /// Made while another device's context was current.
+    /// Calls made while another device's context was current.
     foreign_context,
-    /// Kernels that touched memory of a device that is no peer.
+    /// Kernels that accessed memory of a device that is no peer.
     no_peer_access,
-    /// Allocations that were live when their context ended.
+    /// Allocations that were live when their context was destroyed.
     lost_with_context,
-    /// Copies that ran when the pageable memory was unmapped, or the pinned memory freed.
+    /// Copies that ran after the pageable memory was unmapped, or the pinned memory freed.
     host_memory_gone,
-    /// Functions of the driver that a host function called.
+    /// Driver functions that a host function called.
     calls_in_host_functions,
     failed_on_demand,
     panics,
@@ -73,7 +73,7 @@ impl Driver {
         }
     }
 
-    /// The failure that was asked for the next call of this function.
+    /// Takes the failure that a test requested for the next call of this function.
     pub fn take_failure(&mut self, name: &str) -> Option<Failure> {
         if self.failures.is_empty() {
             return None;
@@ -83,7 +83,7 @@ impl Driver {
         Some(failure)
     }
 
-    /// Everything as JSON.
+    /// Returns everything as JSON.
     pub fn json(&self) -> String {
         let all = self.memory.allocations.values();
         let live = |kind| all.clone().filter(|found| found.kind == kind && found.life == Life::Live).count();
@@ -141,7 +141,7 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// A function's name without what tells its versions apart.
+/// Returns a function's name without its version suffixes.
 pub fn plain_name(name: &str) -> &str {
     let mut plain = name;
     for suffix in ["_ptsz", "_ptds", "_v2", "_v3", "_v4"] {

@@ -1,6 +1,6 @@
-//! Streams: queues of operations that run when something waits for them, and not before.
+//! Streams: queues of operations that run only when something waits for them.
 //!
-//! That is the worst that CUDA allows to a program which does not wait, and it is the same in every run.
+//! That is the worst case that CUDA allows for a program that does not wait, and it is the same in every run.
 
 use crate::clocks::{Clock, Moment, Touch};
 use crate::codes::{Failure, Outcome};
@@ -9,14 +9,14 @@ use crate::work::{HostCall, Work};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The legacy default stream, which 1 stands for too.
+/// The legacy default stream, which 1 also means.
 pub const NULL: Handle = 0;
 pub const PER_THREAD: Handle = 2;
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
-/// An operation on its way into a stream.
+/// An operation before it is queued.
 #[derive(Clone)]
 pub struct Operation {
     pub what: String,
@@ -36,16 +36,16 @@ pub struct Stream {
     pub flags: u32,
     pub priority: i32,
     pub legacy: bool,
-    /// Made by the driver and not by the program.
+    /// Created by the driver, not by the program.
     pub implicit: bool,
-    /// Destroyed by the program, with work left to do.
+    /// Destroyed by the program, with work left to run.
     pub destroyed: bool,
     pub capture: Option<u64>,
     pub clock: Clock,
     pushed: u64,
     done: u64,
     queue: VecDeque<Work>,
-    /// A function of the host runs as the operation after `done`.
+    /// A host function is running as the operation after `done`.
     busy: bool,
 }
 
@@ -59,7 +59,7 @@ impl Stream {
     }
 }
 
-/// A place in a stream: all that was queued up to there, and what that comes after.
+/// A position in a stream: the operations queued up to there, and everything before those.
 #[derive(Clone, Debug)]
 pub struct Point {
     pub stream: Handle,
@@ -70,12 +70,12 @@ pub struct Point {
 pub enum Step {
     Reached,
     Ran,
-    /// Another thread runs a function that this point comes after.
+    /// Another thread runs a function that comes before this point.
     Elsewhere,
     HostFunction(HostCall),
 }
 
-/// The number of this thread.
+/// Returns the number of this thread.
 pub fn thread() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -106,7 +106,7 @@ impl Driver {
         number
     }
 
-    /// Gives a stream the handle by which programs name it, until it is destroyed.
+    /// Gives a stream the handle that programs use, until it is destroyed.
     pub fn name_stream(&mut self, stream: Handle) -> Handle {
         let reused = if self.reuses_streams { self.free_streams.pop() } else { None };
         let handle = reused.unwrap_or(stream);
@@ -114,7 +114,7 @@ impl Driver {
         handle
     }
 
-    /// The stream that a handle stands for, on this thread.
+    /// Returns the stream that a handle means on this thread.
     pub fn resolve(&mut self, handle: Handle) -> Outcome<Handle> {
         if handle > PER_THREAD {
             let known = self.stream_handles.get(&handle).copied();
@@ -152,7 +152,7 @@ impl Driver {
         self.streams.get_mut(&handle).ok_or(Failure::INVALID_HANDLE)
     }
 
-    /// The end of what is queued in a stream.
+    /// Returns the end of a stream's queue.
     pub fn tail(&self, stream: Handle) -> Point {
         match self.streams.get(&stream) {
             Some(found) => Point { stream, number: found.pushed, clock: found.clock.clone() },
@@ -160,13 +160,13 @@ impl Driver {
         }
     }
 
-    /// The ends of all streams of a device, also of those that are destroyed and not done.
+    /// Returns the ends of all streams of a device, including destroyed ones with work left.
     pub fn tails(&self, device: usize) -> Vec<Point> {
         let handles = self.streams.iter().filter(|(_, stream)| stream.device == device).map(|(handle, _)| *handle);
         handles.map(|handle| self.tail(handle)).collect()
     }
 
-    /// Queues an operation, or adds it to the graph that the stream captures.
+    /// Queues an operation, or adds it to the graph if the stream is captured.
     pub fn submit(&mut self, stream: Handle, operation: Operation) -> Outcome<Point> {
         let device = self.stream_mut(stream)?.device;
         self.check_fault(device)?;
@@ -180,7 +180,7 @@ impl Driver {
         self.push(stream, operation.work)
     }
 
-    /// The moment of the next operation in a stream, after all that it has to come after.
+    /// Returns the moment of the next operation in a stream, after everything that must come before it.
     pub fn next_moment(&mut self, stream: Handle) -> Outcome<Moment> {
         let found = self.stream_mut(stream)?;
         let (device, legacy, blocking) = (found.device, found.legacy, found.is_blocking());
@@ -205,7 +205,7 @@ impl Driver {
         Ok(Moment { actor: stream, number: found.pushed + 1, clock: found.clock.clone() })
     }
 
-    /// Makes what is queued from here on come after a point of another stream.
+    /// Orders the next operations of a stream after a point of another stream.
     pub fn wait_in_stream(&mut self, stream: Handle, point: &Point) -> Outcome {
         self.stream_mut(stream)?.clock.join(&point.clock);
         if point.stream != stream && !self.is_reached(point.stream, point.number) {
@@ -226,7 +226,7 @@ impl Driver {
         self.streams.get(&stream).is_none_or(|found| found.done >= number)
     }
 
-    /// Runs the operation that has to be next if a point is to be reached.
+    /// Runs the operation that must run next to reach a point.
     pub fn step(&mut self, point: &Point) -> Step {
         if self.is_reached(point.stream, point.number) {
             return Step::Reached;
@@ -255,7 +255,7 @@ impl Driver {
         Step::Ran
     }
 
-    /// Takes note that the operation at the head of a stream has run.
+    /// Records that the operation at the head of a stream has run.
     pub fn finish(&mut self, stream: Handle) {
         self.now += 1;
         if let Some(found) = self.streams.get_mut(&stream) {
@@ -267,7 +267,7 @@ impl Driver {
         }
     }
 
-    /// Gives up a stream; what is queued in it stays queued.
+    /// Destroys a stream; its queued operations stay queued.
     pub fn destroy_stream(&mut self, handle: Handle) -> Outcome {
         let number = self.resolve(handle)?;
         let stream = self.stream_mut(number)?;

@@ -1,4 +1,4 @@
-//! What operations do when they run, and what is checked when they are queued.
+//! The effect of operations when they run, and the checks when they are queued.
 
 use crate::clocks::{Moment, Touch};
 use crate::codes::{Failure, Outcome};
@@ -18,11 +18,11 @@ pub enum Work {
     Copy(Copy),
     Set(Set),
     Kernel(Launch),
-    /// A function of the program, and its argument.
+    /// A function of the program, with its argument.
     Host(HostFunction, usize),
-    /// The time of an event, if that was not recorded again since.
+    /// Sets the time of an event, unless that was recorded again since.
     Record(Handle, u64),
-    /// The start of an allocation that a graph makes.
+    /// Starts the life of a graph's allocation.
     Birth(u64),
     Free(u64),
 }
@@ -44,7 +44,7 @@ impl Set {
     }
 }
 
-/// A function of the program whose turn has come.
+/// A function of the program that is due to run.
 pub struct HostCall {
     pub stream: Handle,
     pub function: HostFunction,
@@ -52,15 +52,15 @@ pub struct HostCall {
 }
 
 impl HostCall {
-    /// Runs it on a thread of the driver's, as CUDA does, without the driver's lock.
+    /// Runs it on a thread of its own, as CUDA does, without the driver's lock.
     pub fn run(&self) {
         let (function, argument) = (self.function, self.argument);
         let call = move || {
             entry::enter_host_function();
-            // SAFETY: the program that queued the function promised that it can be called with this.
+            // SAFETY: the program that queued the function promised that it can be called with this argument.
             unsafe { function(argument as *mut c_void) };
         };
-        // A thread that cannot be had is the end of the call and not of the process.
+        // If no thread can be started the call is lost; the process goes on.
         if let Ok(thread) = std::thread::Builder::new().name("fakecuda".to_owned()).spawn(call) {
             let _ = thread.join();
         }
@@ -93,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// Checks all that an operation touches and remembers it.
+    /// Checks and records all accesses of an operation.
     pub fn touch_all(&mut self, moment: &Moment, operation: &crate::stream::Operation) -> Outcome {
         let mut outcome = Ok(());
         for touch in &operation.touches {
@@ -102,7 +102,7 @@ impl Driver {
         outcome
     }
 
-    /// Checks that memory is there and that nothing races for it.
+    /// Checks that memory exists and that nothing races with the access.
     pub fn touch(&mut self, moment: &Moment, touch: &Touch, what: &str) -> Outcome {
         let Some((low, high)) = touch.area.span() else { return Ok(()) };
         let on_device = self.memory.device_of(low).is_some();

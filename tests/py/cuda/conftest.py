@@ -1,4 +1,4 @@
-"""What `driver_fixtures` has, for every test in here. Never beside the other tests, which are about having no driver."""
+"""Imports `driver_fixtures` for the tests here, which never share a process with those about a missing driver."""
 
 import gc
 import sys
@@ -16,7 +16,7 @@ __all__ = ["collect_ignore", "collect_ignore_glob", "driver", "kept_for_good", "
 
 @pytest.fixture(scope="session")
 def torch_with_what_it_keeps() -> Any:
-    """PyTorch, with the streams and events made that it never lets go."""
+    """PyTorch, after it has created the streams and events that it never destroys."""
     torch = pytest.importorskip("torch")
     if not torch.backends.cuda.is_built():
         pytest.skip("PyTorch was built without CUDA")
@@ -36,7 +36,7 @@ def torch_with_what_it_keeps() -> Any:
 
 @pytest.fixture
 def torch(torch_with_what_it_keeps: Any, driver: Driver) -> Iterator[Any]:
-    """PyTorch on the first device, whose context it would leave current; without the memory that it keeps."""
+    """PyTorch in the first device's context, which it would leave current; its cache is emptied afterwards."""
     with driver.on(0):
         yield torch_with_what_it_keeps
         torch_with_what_it_keeps.cuda.empty_cache()
@@ -44,7 +44,7 @@ def torch(torch_with_what_it_keeps: Any, driver: Driver) -> Iterator[Any]:
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch, driver: Driver, fresh_answers: None) -> Iterator[Any]:  # noqa: ARG001
-    """CuPy on the first device, whose context it would leave current; on the double what stands in for it."""
+    """CuPy in the first device's context, which it would leave current; `cupy_double` on the test double."""
     if IS_FAKE:
         monkeypatch.setitem(sys.modules, "cupy", cupy_double)
         yield cupy_double

@@ -1,7 +1,7 @@
-"""A stand-in for CuPy on the double of the driver: what dlfield uses of it, strict where CuPy is.
+"""A test double of CuPy on the test double of the driver: the part that dlfield uses, as strict as CuPy.
 
-The values are NumPy's, computed when it is the operation's turn in the current stream; what is written is written when
-the stream gets that far. Names, arguments and refusals are those of CuPy 14.
+NumPy computes the values when the operation's turn in the current stream has come; results are written when the stream
+gets that far. Names, arguments and errors are those of CuPy 14.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Host = npt.NDArray[Any]
 
 
 class ndarray:  # noqa: N801, what CuPy calls it
-    """`place` is an array of NumPy's at the same address: it says where elements are, and nobody reads it."""
+    """`place` is a NumPy array at the same address: it gives shape and strides, and its elements are never read."""
 
     __module__ = "cupy"
     __array_priority__ = 100
@@ -121,7 +121,7 @@ class ndarray:  # noqa: N801, what CuPy calls it
     def __getitem__(self, key: Any) -> Self | ndarray:
         keys = key if isinstance(key, tuple) else (key,)
         if not any(_is_array(part) for part in keys):
-            # Else NumPy would read an element that is selected by integers alone.
+            # Without the ellipsis NumPy would read an element that integers alone select.
             whole = keys if any(part is Ellipsis for part in keys) else (*keys, ...)
             return self._view(self.place[whole])
         _here(self)
@@ -158,7 +158,7 @@ class ndarray:  # noqa: N801, what CuPy calls it
     def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> ndarray:
         if self.dtype == dtype and not copy:
             return self
-        # Makes the memory of the host, and reads nothing.
+        # Allocates host memory for its strides, and reads nothing.
         like = np.empty_like(self.place, dtype, order="K" if order == "K" else "C")
         memory = MemoryPointer(Memory(like.nbytes), 0)
         array = ndarray(like.shape, like.dtype, memory, like.strides)
@@ -176,7 +176,7 @@ class ndarray:  # noqa: N801, what CuPy calls it
 
 
 class _Exported(FakeTensor):
-    """A managed tensor that keeps its array until the consumer lets it go."""
+    """A managed tensor that keeps its array until the consumer calls the deleter."""
 
     def __init__(self, array: ndarray) -> None:
         self.array: ndarray | None = array
@@ -190,12 +190,12 @@ class _Exported(FakeTensor):
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
-    """An array of CuPy's own, on the current device."""
+    """A new array in CuPy's own memory, on the current device."""
     return ndarray(shape, dtype, order=order)
 
 
 def asarray(values: Any, dtype: Any = None) -> ndarray:
-    """What is on a device, as it is; a copy of all else."""
+    """Device arrays as they are; anything else as a copy on the device."""
     if not isinstance(values, ndarray) and _is_on_device(values):
         described = values.__cuda_array_interface__
         if described.get("stream") is not None:
@@ -217,7 +217,7 @@ def asnumpy(values: Any) -> Host:
 
 
 class ufunc:  # noqa: N801, what CuPy calls it
-    """Of arrays on the current device and of numbers: NumPy's arrays are refused."""
+    """Takes arrays on the current device and numbers; rejects NumPy's arrays."""
 
     def __init__(self, function: np.ufunc) -> None:
         self.function = function
@@ -292,7 +292,7 @@ REDUCTIONS = {
     "max": _choosing(np.maximum),
     "min": _choosing(np.minimum),
 }
-# Those with a signature work on more than elements.
+# Generalized ufuncs, which have a signature, are left out.
 _FOUND = [found for found in vars(np).values() if isinstance(found, np.ufunc) and found.signature is None]
 UFUNCS = {found.__name__: ufunc(found) for found in _FOUND if found.__name__ not in ("isnat", "spacing")}
 
@@ -310,7 +310,7 @@ _OPERATORS = {
 
 
 def _operator(found: ufunc, name: str) -> None:
-    """CuPy's operators call its own ufuncs, whatever the other operand is."""
+    """Define an operator that calls CuPy's own ufunc, whatever the other operand is."""
     setattr(ndarray, f"__{name}__", lambda self, other: found(self, other))
     setattr(ndarray, f"__r{name}__", lambda self, other: found(other, self))
     setattr(ndarray, f"__i{name}__", lambda self, other: found(self, other, out=self))
@@ -321,7 +321,7 @@ for _name, _found in _OPERATORS.items():
 
 
 def __getattr__(name: str) -> Any:
-    """Functions that have names of Python's own, or of NumPy's ufuncs."""
+    """Look up the functions named like Python's builtins or NumPy's ufuncs."""
     try:
         return (REDUCTIONS | UFUNCS)[name]
     except KeyError:
@@ -338,18 +338,18 @@ def _is_array(part: Any) -> bool:
 
 
 def _on_device(keys: tuple[Any, ...]) -> tuple[list[ndarray], Callable[[list[Host]], Any]]:
-    """The arrays in a key, on the device, and how to make the key again with their values."""
+    """The arrays of a key, on the device, and a function that rebuilds the key with their values."""
     arrays = [
         asarray(np.asarray(part, int) if isinstance(part, list) and not part else part)
         for part in keys
         if _is_array(part)
     ]
 
-    def again(values: list[Host]) -> Any:
+    def rebuild(values: list[Host]) -> Any:
         rest = iter(values)
         return tuple(next(rest) if _is_array(part) else part for part in keys)
 
-    return arrays, again
+    return arrays, rebuild
 
 
 def _here(array: ndarray) -> ndarray:
@@ -379,7 +379,7 @@ def _given(outs: Sequence[ndarray | None]) -> list[Host]:
 
 
 def _stored(result: Host, out: ndarray | None, casting: Any, where: list[Any]) -> ndarray:
-    """Write a result to an array, a new one if there is none."""
+    """Write a result to `out`, or to a new array."""
     if out is None:
         out = empty(result.shape, result.dtype)
     elif out.shape != result.shape:
@@ -396,5 +396,5 @@ def _stored(result: Host, out: ndarray | None, casting: Any, where: list[Any]) -
 
 
 def _holding(values: Host) -> ndarray:
-    """An array of CuPy's own that a kernel fills."""
+    """A new array in CuPy's own memory that a kernel fills."""
     return _stored(values, None, "no", [])

@@ -1,4 +1,4 @@
-"""How the stand-in for CuPy works on the driver's double: streams, memory, and what a kernel does in a stream."""
+"""Streams, memory and kernels of `cupy_double`, on the test double of the driver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def driver() -> Driver:
 
 
 class ExternalStream:
-    """A stream that somebody else has made."""
+    """A stream that CuPy did not create."""
 
     null: ClassVar[ExternalStream]
     _thread: Any = threading.local()
@@ -85,7 +85,7 @@ class Stream(ExternalStream):
 
 
 class Memory:
-    """Memory of CuPy's own: it goes back in the order of the stream that was current when it was made."""
+    """Memory of CuPy's own, freed in the order of the stream that was current at its allocation."""
 
     def __init__(self, size: int) -> None:
         self.size, self.device_id = size, Device.current()
@@ -98,17 +98,17 @@ class Memory:
 
 
 class UnownedMemory(fake_cupy.UnownedMemory):
-    """Foreign memory, on the device that the driver says."""
+    """Foreign memory, on the device that the driver reports."""
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         super().__init__(ptr, size, owner, _attribute(DEVICE_ORDINAL, ptr) if device_id == -1 else device_id)
 
 
 class _Mirror:
-    """Memory beside that of an array, of the same kind and in the same layout.
+    """A second block of memory for an array, of the same kind and in the same layout.
 
-    What a kernel would read and write is copied here and from here, in its stream: the double does it when it would
-    have the kernel run, sees races for it, and counts no copy to or from the host.
+    A kernel's reads and writes become copies to and from this block in its stream: the test double runs them when it
+    would run the kernel, reports their races, and does not count them as copies to or from the host.
     """
 
     def __init__(self, array: npt.NDArray[Any], stream: ExternalStream) -> None:
@@ -127,12 +127,12 @@ class _Mirror:
         return address.value
 
     def fetch(self) -> None:
-        """Queue the reading of the array."""
+        """Queue a copy from the array."""
         for offset, nbytes in self.runs:
             self._copy(self.address + offset, self.low + offset, nbytes)
 
     def store(self, values: npt.NDArray[Any]) -> None:
-        """Queue the writing of the array."""
+        """Queue a copy of the values to the array."""
         if not self.runs:
             return
         image = bytearray(self.span)
@@ -142,11 +142,11 @@ class _Mirror:
             self._copy(self.low + offset, self.address + offset, nbytes)
 
     def values(self) -> npt.NDArray[Any]:
-        """What was fetched, when the stream has done it."""
+        """The fetched values, once the stream has done the copy."""
         return self._on(driver().peek(self.address, self.span)) if self.runs else np.empty_like(self.array)
 
     def on_host(self) -> npt.NDArray[Any]:
-        """What was fetched, copied to the host."""
+        """The fetched values, copied to the host."""
         if not self.runs:
             return np.empty_like(self.array)
         return self._on(bytearray(driver().read(self.address, self.span, self.stream.ptr, self.stream.device_id)))
@@ -166,7 +166,7 @@ class _Mirror:
 
 
 def _runs(array: npt.NDArray[Any]) -> tuple[int, list[tuple[int, int]]]:
-    """The lowest address of an array, and the pieces without a gap that it has from there: distance and bytes."""
+    """The lowest address of an array, and its gap-free pieces as offset from there and bytes."""
     if array.size == 0:
         return 0, []
     steps = [(stride, size) for stride, size in zip(array.strides, array.shape, strict=True) if stride and size > 1]
@@ -199,9 +199,9 @@ def _attribute(number: int, address: int) -> int:
 
 @contextmanager
 def reading(arrays: Sequence[npt.NDArray[Any]]) -> Iterator[list[npt.NDArray[Any]]]:
-    """The values of arrays when it is the turn of a kernel that is asked of the current stream now.
+    """Yield the values that a kernel queued on the current stream now would read.
 
-    NumPy's arrays here have addresses of a device: for their shape and strides, not to be read.
+    The NumPy arrays here have device addresses: they give shape and strides, and must not be read.
     """
     stream = ExternalStream.current()
     mirrors = [_Mirror(array, stream) for array in arrays]
@@ -210,8 +210,8 @@ def reading(arrays: Sequence[npt.NDArray[Any]]) -> Iterator[list[npt.NDArray[Any
             mirror.fetch()
         stream.synchronize()
         yield [mirror.values() for mirror in mirrors]
-        # The host has waited, which CuPy does not: this one it knows nothing of, so that who writes here without
-        # waiting for the kernel is seen.
+        # CuPy does not wait for its kernels, but the host has waited above. The host does not wait for this second
+        # read, so the test double reports a write here that does not wait for the kernel.
         for mirror in mirrors:
             mirror.fetch()
     finally:
@@ -220,14 +220,14 @@ def reading(arrays: Sequence[npt.NDArray[Any]]) -> Iterator[list[npt.NDArray[Any
 
 
 def write(array: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
-    """Ask the current stream to write values; it has not done so when this returns."""
+    """Queue a write of the values on the current stream, and return before it has run."""
     mirror = _Mirror(array, ExternalStream.current())
     mirror.store(values)
     mirror.free()
 
 
 def to_host(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The values after the work of the current stream: one copy, in C order."""
+    """The values after the current stream's work: one copy, in C order."""
     mirror = _Mirror(array, ExternalStream.current())
     mirror.fetch()
     values = mirror.on_host()
@@ -236,7 +236,7 @@ def to_host(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def to_device(address: int, values: npt.NDArray[Any]) -> None:
-    """Copy compact values of the host to memory of the current device."""
+    """Copy compact host values to memory of the current device."""
     stream = ExternalStream.current()
     with driver().on(stream.device_id):
         source, nbytes = c_void_p(_address(values)), c_size_t(values.nbytes)

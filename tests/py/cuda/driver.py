@@ -1,4 +1,4 @@
-"""The driver through ctypes, as the tests' own producer and consumer; and what the double of it counts."""
+"""The driver through ctypes, for the tests' own producers and consumers, and the counters of its test double."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Driver:
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
         if IS_FAKE:
-            # PyTorch finds the double of the runtime, if it is loaded after it.
+            # Loaded before PyTorch, so that PyTorch finds this test double of the runtime.
             ctypes.CDLL("libfakecudart.so", mode=ctypes.RTLD_GLOBAL)
         self.call("cuInit", 0)
         count = c_int()
@@ -44,7 +44,7 @@ class Driver:
         return context
 
     def device_name(self, number: int) -> str:
-        """What the driver calls a device."""
+        """The driver's name for a device."""
         name = ctypes.create_string_buffer(256)
         self.call("cuDeviceGetName", name, len(name), number)
         return name.value.decode()
@@ -63,7 +63,7 @@ class Driver:
 
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
-        """The device's context is current."""
+        """Make the device's context current."""
         self.push(device)
         try:
             yield
@@ -72,7 +72,7 @@ class Driver:
 
     @contextmanager
     def stream(self, device: int = 0) -> Iterator[int]:
-        """A stream that waits for no other."""
+        """A non-blocking stream."""
         stream = c_void_p()
         with self.on(device):
             self.call("cuStreamCreate", byref(stream), NON_BLOCKING)
@@ -100,12 +100,12 @@ class Driver:
                 self.call("cuMemFreeAsync", c_ulonglong(address), c_void_p(stream))
 
     def fill(self, address: int, byte: int, nbytes: int, stream: int = LEGACY, device: int = 0) -> None:
-        """Asks a stream to set bytes; it has not done so when this returns."""
+        """Queue a memset on a stream, and return before it has run."""
         with self.on(device):
             self.call("cuMemsetD8Async", c_ulonglong(address), ctypes.c_ubyte(byte), c_size_t(nbytes), c_void_p(stream))
 
     def read(self, address: int, nbytes: int, stream: int = LEGACY, device: int = 0) -> bytes:
-        """What the memory holds after the work of a stream."""
+        """Read the memory after the stream's work so far."""
         out = ctypes.create_string_buffer(nbytes)
         with self.on(device):
             self.call("cuMemcpyDtoHAsync_v2", out, c_ulonglong(address), c_size_t(nbytes), c_void_p(stream))
@@ -113,7 +113,7 @@ class Driver:
         return out.raw
 
     def wait(self, later: int, earlier: int, device: int = 0) -> None:
-        """What `later` is asked from now on comes after what `earlier` was asked so far."""
+        """Make work queued on `later` from now on wait for the work queued on `earlier` so far."""
         event = c_void_p()
         with self.on(device):
             self.call("cuEventCreate", byref(event), c_uint(2))
@@ -127,7 +127,7 @@ class Driver:
 
     @contextmanager
     def capturing(self, stream: int, device: int = 0) -> Iterator[None]:
-        """The stream's work is recorded as a graph, which is thrown away."""
+        """Capture the stream's work as a graph, which is then destroyed."""
         graph = c_void_p()
         with self.on(device):
             self.call("cuStreamBeginCapture_v2", c_void_p(stream), c_int(0))
@@ -148,16 +148,16 @@ class Driver:
         with self.on(0):
             self.call("cuLaunchHostFunc", c_void_p(stream), function, None)
 
-    # The rest is the double's.
+    # The rest is for the test double.
 
     def settle(self) -> None:
-        """Has all devices do all work."""
+        """Wait for all work of all devices."""
         for device in range(self.device_count):
             with self.on(device):
                 self.call("cuCtxSynchronize")
 
     def report(self) -> dict[str, Any]:
-        """The counters; nothing on a GPU."""
+        """The counters of the test double; empty on a GPU."""
         if not IS_FAKE:
             return {}
         room = self.library.fakecuda_report(None, c_size_t(0)) + 4096
@@ -167,7 +167,7 @@ class Driver:
         return counters
 
     def peek(self, address: int, nbytes: int) -> bytearray:
-        """What memory holds now, whatever is still to be done."""
+        """Read memory now, without waiting for queued work."""
         out = bytearray(nbytes)
         place = (ctypes.c_char * nbytes).from_buffer(out)
         self.call("fakecuda_peek", c_ulonglong(address), place, c_size_t(nbytes))
@@ -181,7 +181,7 @@ class Driver:
             self.call("fakecuda_reset")
 
     def fail(self, function: str, code: int) -> None:
-        """The next call of a function returns this code."""
+        """Make the next call of a function return this code."""
         self.call("fakecuda_fail", c_char_p(function.encode()), c_int(code))
 
     def fail_allocations(self, after: int) -> None:

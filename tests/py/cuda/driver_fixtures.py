@@ -1,6 +1,6 @@
-"""CUDA: the same tests on the double of the driver (`make test-sim`) and on a GPU (`make test-cuda`).
+"""CUDA: the same tests run on the test double of the driver (`make test-sim`) and on a GPU (`make test-cuda`).
 
-Never beside the other tests: a process has one driver, and those are about having none.
+They never share a process with the other tests: a process loads one driver, and those test its absence.
 """
 
 import gc
@@ -14,14 +14,14 @@ import dlfield as dl
 from driver import DRIVER, IS_FAKE, Driver
 
 collect_ignore_glob = ["test_*.py"] if DRIVER is None else []
-# These need the device's libraries, and kernels that the double has not got.
+# These need the frameworks' GPU builds and kernels, which the test double does not have.
 collect_ignore = ["test_gpu_frameworks.py"] if IS_FAKE else []
 
 PEERS = ("cuda.core", "numba.cuda", "tvm_ffi")
 
 
 def pytest_configure() -> None:
-    """Insist on the real libraries in CI."""
+    """Fail in CI if a real library is missing."""
     missing = [name for name in PEERS if not is_installed(name)]
     if missing and IS_FAKE and os.environ.get("CI"):
         raise pytest.UsageError(f"CI skips no test of an exchange, but these are not installed: {missing}")
@@ -42,7 +42,7 @@ def driver() -> Driver:
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_for_good() -> None:
-    """What dlfield makes once for each device: a stream for allocations while a graph is recorded, its kernels."""
+    """Create what dlfield keeps per device: a stream for allocations during graph capture, and its kernels."""
     if DRIVER is None:
         return
     for device in range(DRIVER.device_count):
@@ -55,16 +55,16 @@ def kept_for_good() -> None:
 
 @pytest.fixture(autouse=True, params=["no context", "another context"])
 def watched(request: pytest.FixtureRequest, driver: Driver) -> Iterator[None]:
-    """Nothing is lost, nothing races, nothing is misused, and the thread's context is what it was.
+    """Fail a test that leaks, races, misuses the driver or changes the thread's context.
 
-    Each test runs without a context, and while that of the last device is current.
+    Each test runs with no current context, and with the last device's.
     """
     if request.param == "another context":
         driver.push(driver.device_count - 1)
     driver.settle()
     driver.reset()
     before, context = driver.report(), driver.context()
-    # What is there already is none of the test's: to look through the frameworks takes longer than most tests.
+    # Exclude older objects: to search those of the frameworks takes longer than most tests.
     gc.freeze()
     yield
     gc.collect()

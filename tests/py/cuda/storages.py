@@ -1,4 +1,4 @@
-"""What tests of host/device pairs have in common."""
+"""Helpers for tests of host/device pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def on_gpu(values: Any) -> dl.Tensor:
 
 
 def device_side(field: storage.Storage) -> dl.Tensor:
-    """What a stencil on the device gets, acquired."""
+    """The device buffer after `acquire`, as a stencil on the device gets it."""
     entry = field.__gt_data_interface__["gpu"]
     entry["acquire"]()
     return dl.from_dlpack(Exposing(__cuda_array_interface__=entry, kept=field))
@@ -31,12 +31,12 @@ def on_device(field: storage.Storage) -> Any:
 
 
 def on_host(field: storage.Storage) -> Any:
-    """What the host reads."""
+    """A copy of what the host reads."""
     return field.__array__(copy=True)
 
 
 class Counted:
-    """How many copies there were since it was made or asked last: to the device, to the host."""
+    """Counts copies to the device and to the host since it was created or last asked."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver

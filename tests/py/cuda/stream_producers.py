@@ -1,4 +1,4 @@
-"""Libraries of the tests' own that put work on a stream, and say so through each protocol."""
+"""Producers for tests that queue work on a stream and state the stream through each protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CUDA, PINNED, MANAGED = 2, 3, 13
 
 
 class Memory:
-    """Bytes on a device that a stream of its own is going to set to 1, and that go back in the order of that stream."""
+    """Device memory that its own stream is to fill with the byte 1, and that is freed in the order of that stream."""
 
     def __init__(self, driver: Driver, device: int = 0) -> None:
         self.driver, self.device = driver, device
@@ -27,7 +27,7 @@ class Memory:
         driver.fill(self.address, 1, NBYTES, self.stream, device)
 
     def settle(self) -> None:
-        """Has the stream do all its work."""
+        """Wait for all work of the stream."""
         self.driver.synchronize(self.stream, self.device)
 
     def free(self) -> None:
@@ -36,9 +36,9 @@ class Memory:
 
 
 class Producer:
-    """`__dlpack__` by the rules: the consumer's stream waits for ours, and before the memory goes back ours for that.
+    """`__dlpack__` by the rules: the consumer's stream waits for the producer's, and the free waits for the consumer's.
 
-    `told` are the streams it heard of.
+    `streams` holds the streams that consumers passed.
     """
 
     def __init__(self, memory: Memory, version: tuple[int, int] | None = (1, 0)) -> None:
@@ -68,7 +68,7 @@ class Producer:
 
 
 class Forgetful(Producer):
-    """As most producers: the memory goes back in the order of their own stream, whatever they were told."""
+    """Like most producers, frees the memory in the order of its own stream only, whatever streams consumers passed."""
 
     def _release(self, _address: int) -> None:
         self.tensor.deleted += 1
@@ -76,7 +76,7 @@ class Forgetful(Producer):
 
 
 class Interface:
-    """`__cuda_array_interface__`, which says the stream that a consumer has to wait for."""
+    """`__cuda_array_interface__` with the stream that a consumer has to wait for."""
 
     def __init__(self, memory: Memory, *, version: int = 3, **entries: Any) -> None:
         self.memory = memory

@@ -1,4 +1,4 @@
-"""The double of the CUDA runtime with PyTorch on it: what the tests of PyTorch rely on."""
+"""PyTorch on the test double of the CUDA runtime: what the tests of PyTorch rely on."""
 
 import threading
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def test_copies_there_and_back(torch: Any) -> None:
 
 
 def test_threads_without_a_context(torch: Any) -> None:
-    """The runtime makes that of the thread's device current."""
+    """The runtime makes the context of the thread's device current."""
     found: list[Any] = []
 
     def work() -> None:
@@ -90,7 +90,7 @@ def test_a_missing_wait(torch: Any) -> None:
 
 
 def test_the_allocator_waits_for_recorded_streams(torch: Any) -> None:
-    """Memory that another stream was said to use is not handed out before that has done its work."""
+    """PyTorch's allocator reuses a block only after each recorded stream has done its work."""
     source, zeros, other = ramp(torch), torch.zeros(SIZE).to("cuda"), torch.cuda.Stream()
     target = torch.empty(SIZE, device="cuda")
     torch.cuda.synchronize()
@@ -129,7 +129,7 @@ def test_kernels_say_that_they_do_not_run(torch: Any, work: Callable[[Any], Any]
     tensor = ramp(torch)
     with pytest.raises(RuntimeError, match="invalid device function"):
         work(tensor)
-    # Nothing is left of the error.
+    # The error does not stay.
     assert tensor.cpu().tolist() == RAMP
 
 

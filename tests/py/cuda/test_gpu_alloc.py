@@ -1,4 +1,4 @@
-"""Allocation on the device, pinned and managed, in stream order."""
+"""Allocation of device, pinned and managed memory, in stream order."""
 
 import threading
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def test_contents_in_the_order_of_the_stream(driver: Driver, name: str) -> None:
         held = np.frombuffer(driver.read(field.ptr, 512, stream), "f8")
         assert (held == VALUES[name]).all()
         driver.fill(field.ptr, 1, 512, stream)
-        # Let go in the order of that stream, whatever the current one is.
+        # Freed in the order of that stream, whatever the current one is.
         del field
         with dl.cuda.stream(stream):
             again = MAKERS[name]((64,), device="cuda:0")
@@ -52,7 +52,7 @@ def test_contents_in_the_order_of_the_stream(driver: Driver, name: str) -> None:
 @pytest.mark.misuse("races")
 @double_only
 def test_the_double_sees_a_missing_wait(driver: Driver) -> None:
-    """What the other tests rely on."""
+    """The test double reports the races that the other tests rule out."""
     with driver.stream() as one, driver.stream() as other:
         field = dl.zeros(64, device="cuda:0", stream=one)
         driver.fill(field.ptr, 1, 512, other)

@@ -1,4 +1,4 @@
-"""Labelled arithmetic on a device: CuPy computes what NumPy does on the host, and nothing goes there and back."""
+"""Labelled arithmetic on a device: CuPy computes what NumPy does on the host, with no copy to or from the host."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parameters(found: dl.Tensor) -> dict[str, Any]:
 
 
 def same(found: Any, expected: Any) -> None:
-    """`found` on the device is what `expected` is on the host."""
+    """Check that `found` on the device equals `expected` on the host."""
     if isinstance(expected, tuple):
         assert isinstance(found, tuple)
         for one, other in zip(found, expected, strict=True):
@@ -135,7 +135,7 @@ def test_any_operands(made: list[tuple[str, dict[str, Any]]], ufunc: Any) -> Non
     same(*results)
 
 
-# What stands beside it.
+# Other operands.
 
 
 def test_arrays_of_the_host_are_copied_once(copies: Counted) -> None:
@@ -184,7 +184,7 @@ def test_tensors_of_the_host_stay_there(copies: Counted, operation: Callable[...
 
 def test_two_devices(driver: Driver) -> None:
     if driver.device_count < 2:
-        return  # There is none.
+        return  # There is only one.
     a, b = field(device="cuda:0"), field("J", device="cuda:1")
     with pytest.raises(dl.DeviceError, match=r"cuda:0.*cuda:1|cuda:1.*cuda:0"):
         a + b
@@ -204,7 +204,7 @@ def test_a_device_that_is_not_the_first(driver: Driver, copies: Counted) -> None
 
 @pytest.mark.parametrize("other", ["cuda_managed", "cuda:0", "number", "cpu", "array"])
 def test_managed_memory(copies: Counted, other: str) -> None:
-    """It is computed with on the device unless it stands beside what the host has."""
+    """Managed memory is computed with on the device unless the other operand is on the host."""
     managed = field(device="cuda_managed")
     beside: Any = 2.0 if other == "number" else values_of("IJK") if other == "array" else field(device=other)
     expected = values_of("IJK") + (2.0 if other == "number" else values_of("IJK"))
@@ -219,7 +219,7 @@ def test_managed_memory(copies: Counted, other: str) -> None:
     del found
 
 
-# Where results go.
+# Outputs.
 
 
 def test_in_place(copies: Counted) -> None:
@@ -379,7 +379,7 @@ def test_a_number_comes_to_the_host_when_it_is_asked_for(copies: Counted) -> Non
 @pytest.mark.parametrize("theirs", ["default", "another"])
 @pytest.mark.parametrize("ours", ["default", "another"])
 def test_streams(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
-    """What comes before and after is ours, on our stream, whatever CuPy's is."""
+    """CuPy's work is ordered between dlfield's work before and after it, whatever CuPy's current stream is."""
     with driver.stream() as one:
         stream = cupy.cuda.Stream.null if theirs == "default" else cupy.cuda.Stream(non_blocking=True)
         with dl.cuda.stream(1 if ours == "default" else one, 0), stream:
@@ -410,7 +410,7 @@ def test_streams(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
 def test_what_cupy_cannot_do(ufunc: Any, method: str, keywords: dict[str, Any]) -> None:
     a = field()
     with pytest.raises(TypeError, match="CuPy"):
-        # Not by `ufunc.reduce`: where what it asks raises, NumPy 2.4 keeps a reference to the array for good.
+        # Not `ufunc.reduce`: NumPy 2.4 leaks a reference to the array if `__array_ufunc__` raises.
         a.__array_ufunc__(ufunc, method, a, **keywords)
 
 

@@ -1,4 +1,4 @@
-"""CuPy on our memory of a device and we on CuPy's: the same elements, no copy that is not needed, in order."""
+"""Device memory exchanged with CuPy, both ways: same elements, no needless copy, in stream order."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from storages import Counted
 
 SHAPE = (4, 6)
 VALUES = np.arange(24.0).reshape(SHAPE)
-# Where there are no pools, to get memory waits for all there is to do.
+# Without memory pools an allocation waits for all queued work.
 reports_races = pytest.mark.skipif(
     not (IS_FAKE and DRIVER is not None and DRIVER.has_pools), reason="only the double reports races, if nothing waits"
 )
@@ -177,7 +177,7 @@ def test_positions(cupy: Any, name: str, key: Any) -> None:
     assert on_host(field).tolist() == expected.tolist()
 
 
-# One value for each position: which of several the same element gets, CuPy leaves open.
+# One value for each position: CuPy does not define which of several values an element gets.
 @pytest.mark.parametrize("value", ["number", "host", "cupy", "tensor", "host tensor"])
 @pytest.mark.parametrize("name", [name for name in KEYS if name != "array"])
 def test_assignment_to_positions(cupy: Any, name: str, value: str) -> None:
@@ -211,7 +211,7 @@ def test_a_storage_is_only_read_where_it_is_assigned_to_positions(copies: Counte
     values.synchronize()
     copies = Counted(copies.driver)
     field[np.array([1, 3])] = values
-    # The positions.
+    # The positions are copied to the device.
     assert copies.are(1, 0)
     assert isinstance(values, storage.SoftwareManagedGPUStorage)
     assert values.sync_state.state == storage.SyncState.SYNC_CLEAN
@@ -229,7 +229,7 @@ def test_assignment_of_a_cupy_array(cupy: Any, copies: Counted) -> None:
 
 @contextmanager
 def working_on(cupy: Any, names: str) -> Iterator[None]:
-    """Our work goes to one stream, CuPy's to another, which waits for the default one only where that is ours."""
+    """Set dlfield's and CuPy's current streams; CuPy's waits for the default stream only if that is dlfield's."""
     one, other = (cupy.cuda.Stream(non_blocking=names != "the default and one") for _ in range(2))
     ours, theirs = {
         "one and another": (one.ptr, other),
@@ -273,7 +273,7 @@ def test_we_work_after_cupy(cupy: Any, streams: str) -> None:
 
 @streams
 def test_positions_come_in_order(cupy: Any, streams: str) -> None:
-    """Between what we do before and after."""
+    """CuPy's access by positions is ordered between dlfield's work before and after it."""
     with working_on(cupy, streams):
         field, new = dl.full(SHAPE, 2.0, device="cuda:0"), dl.full((2, 6), 5.0, device="cuda:0")
         field[[0, 2]] = new
@@ -300,7 +300,7 @@ def test_memory_of_cupy_is_let_go_after_our_work(cupy: Any, streams: str) -> Non
 @pytest.mark.misuse("races")
 @reports_races
 def test_the_double_sees_that_we_do_not_wait(cupy: Any) -> None:
-    """What the tests above rely on."""
+    """The test double reports the races that the tests above rule out."""
     with working_on(cupy, "one and another"):
         array = cupy.asarray(VALUES)
         array *= 2
@@ -311,7 +311,7 @@ def test_the_double_sees_that_we_do_not_wait(cupy: Any) -> None:
 @pytest.mark.misuse("races")
 @reports_races
 def test_the_double_sees_that_cupy_is_not_waited_for(cupy: Any) -> None:
-    """Neither when it only reads."""
+    """The test double reports a missing wait also if CuPy only reads."""
     with working_on(cupy, "one and another"):
         array = cupy.asarray(VALUES)
         result = array * 2
@@ -320,7 +320,7 @@ def test_the_double_sees_that_cupy_is_not_waited_for(cupy: Any) -> None:
 
 
 def test_a_default_stream_of_cupy_is_waited_for(cupy: Any) -> None:
-    """The interface says which stream that is; `asarray` reads it."""
+    """`cupy.asarray` waits for the stream that `__cuda_array_interface__` states."""
     with cupy.cuda.Stream(non_blocking=True) as other:
         field = field_on(alignment_size=64)
         array = cupy.asarray(field)
@@ -332,7 +332,7 @@ def test_a_default_stream_of_cupy_is_waited_for(cupy: Any) -> None:
 
 @pytest.mark.usefixtures("cupy")
 def test_what_cupy_refuses() -> None:
-    """NumPy's arrays, and what is of the host; that the stand-in does not take more than CuPy."""
+    """CuPy rejects NumPy's arrays and other host values, and the test double accepts no more than CuPy."""
     array = field_on().to_cupy()
     for other in (VALUES, dl.from_array(VALUES), [1.0] * 6):
         with pytest.raises(TypeError):

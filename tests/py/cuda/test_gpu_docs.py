@@ -1,4 +1,4 @@
-"""What the README shows of GPUs runs as it stands there."""
+"""The README's GPU example runs as printed."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What other libraries get of memory of a device: the right memory, and their work after ours."""
+"""Exports of device memory: the right memory, and the consumer's work after dlfield's."""
 
 import ctypes
 from collections.abc import Callable
@@ -49,12 +49,12 @@ def test_device(device: str) -> None:
 
 
 def test_the_consumers_work_comes_after_ours(driver: Driver) -> None:
-    """And the memory goes back after the consumer's."""
+    """The memory is freed after the consumer's work."""
     with driver.stream() as ours, driver.stream() as theirs:
-        for number, told in ((theirs, theirs), (theirs, dl.cuda.Stream(theirs)), (LEGACY, None), (LEGACY, 1), (2, 2)):
+        for number, passed in ((theirs, theirs), (theirs, dl.cuda.Stream(theirs)), (LEGACY, None), (LEGACY, 1), (2, 2)):
             with dl.cuda.stream(ours):
                 field = dl.ones(64, device="cuda:0")
-                _tensor, _flags, capsule = exported(field, stream=told)
+                _tensor, _flags, capsule = exported(field, stream=passed)
             driver.fill(field.ptr, 7, NBYTES, number)
             assert driver.read(field.ptr, NBYTES, number) == b"\7" * NBYTES
             driver.fill(field.ptr, 8, NBYTES, number)
@@ -63,7 +63,7 @@ def test_the_consumers_work_comes_after_ours(driver: Driver) -> None:
 
 def test_no_host_waits(driver: Driver) -> None:
     if not IS_FAKE:
-        return  # Only the double counts.
+        return  # Only the test double counts.
     with driver.stream() as ours, driver.stream() as theirs, dl.cuda.stream(ours):
         before = driver.report()
         field = dl.zeros(64, device="cuda:0")
@@ -89,11 +89,11 @@ def test_no_order_where_none_is_wanted(driver: Driver) -> None:
 
 @pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
 def test_memory_of_both(driver: Driver, device: str) -> None:
-    """Without a stream the consumer may be the host, so the device has done its work then."""
+    """An export without a stream waits for the device, because the consumer may be the host."""
     with driver.stream() as ours, driver.stream() as theirs:
         with dl.cuda.stream(ours):
             field = dl.zeros(64, device=device)
-            # A consumer is told of it, and works there.
+            # This consumer passes its stream, and works there.
             exported(field, stream=theirs)
             driver.fill(field.ptr, 7, NBYTES, theirs)
             held = exported(field)
@@ -128,7 +128,7 @@ def test_dead_streams(driver: Driver) -> None:
 
 @pytest.mark.parametrize("device", PAIRS)
 def test_on_the_host(device: str) -> None:
-    """`dl_device`: pinned and managed memory is the host's as it is."""
+    """`dl_device` of the host shares pinned and managed memory, and copies device memory."""
     field = dl.full((3, 4), 2.5, alignment_size=64, device=device)
     tensor, flags, _capsule = exported(field, dl_device=CPU)
     shared = device != "cuda:0"
@@ -156,7 +156,7 @@ def test_on_a_gpu(driver: Driver, device: str) -> None:
         last = driver.device_count - 1
         tensor, _flags, _capsule = exported(field, dl_device=(2, last))
         assert driver.read(tensor.data or 0, 8, device=last) == np.float64(2.5).tobytes()
-        # A stream outlives what it is told of.
+        # The memory must be freed before the stream is destroyed.
         del field, _capsule
 
 

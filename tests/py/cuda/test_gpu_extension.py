@@ -1,4 +1,4 @@
-"""The example extension: slices of `cudarc` go to Python, and arrays on devices are its arguments."""
+"""The example extension: `cudarc` slices become tensors, and device arrays are accepted as arguments."""
 
 import threading
 from pathlib import Path
@@ -14,7 +14,7 @@ rx = pytest.importorskip("rust_extension")
 
 
 def on_device(numbers: list[float]) -> dl.Tensor:
-    """In a thread of its own: `cudarc` leaves its context current."""
+    """Run in a thread of its own, because `cudarc` leaves its context current."""
     made: list[dl.Tensor] = []
     thread = threading.Thread(target=lambda: made.append(rx.on_device(np.array(numbers))))
     thread.start()
@@ -36,7 +36,7 @@ def test_its_memory_goes_after_the_work_in_our_streams(driver: Driver) -> None:
         copy = tensor.copy()
         del tensor
         np.testing.assert_array_equal(copy.to_device("cpu").to_numpy(), [4.0, 4.0, 4.0])
-        # Before the stream.
+        # Freed before the stream is destroyed.
         del copy
 
 
@@ -50,7 +50,7 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
 
 
 def test_a_tensor_goes_to_python_while_a_copy_of_it_waits_for_python() -> None:
-    # Of its own, as it hangs with the interpreter's lock held if the two wait for each other.
+    # In a process of its own, because a deadlock here hangs with the GIL held.
     run_python(
         f"""
         import ctypes
@@ -65,7 +65,7 @@ def test_a_tensor_goes_to_python_while_a_copy_of_it_waits_for_python() -> None:
         from driver import DRIVER, HOST_FUNCTION, LEGACY
 
         shared = rx.kinds.Shared("cuda:0")
-        # The first time the module is imported.
+        # The first call imports the module.
         rx.kinds.readonly()
         begun, allowed, copies = threading.Event(), threading.Event(), []
 
@@ -80,7 +80,7 @@ def test_a_tensor_goes_to_python_while_a_copy_of_it_waits_for_python() -> None:
         reader = threading.Thread(target=lambda: copies.append(shared.copied()))
         reader.start()
         begun.wait()
-        # From here on nobody else runs unless this thread lets them.
+        # From here on no other thread runs unless this one releases the GIL.
         sys.setswitchinterval(1000)
         allowed.set()
         given = shared.given()

@@ -154,7 +154,7 @@ def test_assignment_refuses() -> None:
     assert not held(field).any()
 
 
-@pytest.mark.skipif(not IS_FAKE, reason="the double fails when it is told to")
+@pytest.mark.skipif(not IS_FAKE, reason="only the double fails on demand")
 def test_assignment_says_what_the_driver_says(driver: Driver) -> None:
     on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
     driver.settle()
@@ -167,7 +167,7 @@ def test_assignment_says_what_the_driver_says(driver: Driver) -> None:
             driver.fail(function, 719)
             with pytest.raises(dl.DeviceError, match=function):
                 to[index] = value
-            # Where the wait has failed, the copy may be under way.
+            # If the wait failed, the copy may still be running.
             driver.settle()
 
 
@@ -177,7 +177,7 @@ def test_assignment_from_what_is_recorded(driver: Driver) -> None:
         refused = pytest.raises(dl.DeviceError, match="being recorded")
         with driver.capturing(stream), dl.cuda.stream(stream), refused:
             on_host[...] = on_device
-        # Before the stream.
+        # Freed before the stream is destroyed.
         del on_device
 
 
@@ -271,7 +271,7 @@ def test_arguments_of_a_stencil_are_copied_there_and_back() -> None:
 
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
 def test_what_stands_in_on_a_device() -> None:
-    """Layout and alignment are mended there; elements are converted by the host, so one side has to be its."""
+    """The device corrects layout and alignment; the host converts elements, so it must be able to read the argument."""
     spec = dl.FieldSpec("float64", "IJ", access="rw", layout=(0, 1), alignment_size=64)
     signature = dl.Signature(x=spec, device="cuda:0", on_mismatch="copy")
     values = numbers(4, 9)

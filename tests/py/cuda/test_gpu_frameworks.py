@@ -1,4 +1,4 @@
-"""CuPy, PyTorch and JAX on memory of a GPU, both ways. On a GPU only, with those that are installed."""
+"""GPU memory exchanged with CuPy, PyTorch and JAX, both ways; on a GPU only, with the installed ones."""
 
 from typing import Any
 
@@ -108,6 +108,6 @@ def test_jax(jax: Any) -> None:
 @pytest.mark.usefixtures("torch")
 def test_fields_on_the_second_gpu(driver: Driver) -> None:
     if driver.device_count < 2:
-        return  # There is none.
+        return  # There is only one.
     field = dl.from_array(VALUES, device="cuda:1")
     assert str(dl.as_torch(field).device) == "cuda:1"

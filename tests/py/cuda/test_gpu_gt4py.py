@@ -1,4 +1,4 @@
-"""`dlfield.gt4py` for presets of a GPU: CuPy's arrays, as gt4py.storage returns them."""
+"""`dlfield.gt4py` returns CuPy arrays for GPU presets, as gt4py.storage does."""
 
 from typing import Any
 

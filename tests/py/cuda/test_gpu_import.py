@@ -1,4 +1,4 @@
-"""Memory of other libraries on a device: their work first, then ours, and only then is it let go."""
+"""Imports of device memory: the producer's work comes first, then dlfield's, and then the release."""
 
 import gc
 from collections.abc import Callable
@@ -82,14 +82,14 @@ def test_the_interface_names_the_stream_to_wait_for(driver: Driver, read: Callab
             driver.fill(field.ptr, 2, NBYTES, ours)
             assert driver.read(field.ptr, NBYTES, ours) == b"\2" * NBYTES
             driver.fill(field.ptr, 3, NBYTES, ours)
-            # Let go in the order of the producer's stream, which waits for ours.
+            # Freed in the order of the producer's stream, which waits for ours.
             del field, producer
             gc.collect()
 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_the_interface_without_a_stream(driver: Driver, version: int) -> None:
-    """Nothing is going on there."""
+    """Such an interface states that there is no pending work."""
     producer = Interface(Memory(driver), version=version, **({"stream": None} if version == 3 else {}))
     producer.memory.settle()
     field = dl.from_dlpack(producer)
@@ -115,7 +115,7 @@ def test_the_interface_with_a_dead_stream(driver: Driver) -> None:
 
 
 def test_the_driver_knows_which_device(driver: Driver) -> None:
-    """The interface does not say."""
+    """The driver knows the device, which the interface does not state."""
     last = driver.device_count - 1
     producer = Interface(Memory(driver, last))
     assert dl.describe(producer).device == dl.from_dlpack(producer).device == f"cuda:{last}"
@@ -146,7 +146,7 @@ def test_padded(driver: Driver) -> None:
 
 
 def test_chains_let_go_in_order(driver: Driver) -> None:
-    """A consumer's consumer is waited for, too."""
+    """The release also waits for the consumer of a consumer."""
     with driver.stream() as ours, driver.stream() as third:
         producer = Interface(Memory(driver))
         field = dl.from_dlpack(producer, stream=ours)
@@ -159,7 +159,7 @@ def test_chains_let_go_in_order(driver: Driver) -> None:
 
 @pytest.mark.parametrize("stated", [True, False])
 def test_our_work_is_done_before_a_producer_lets_go(driver: Driver, stated: bool) -> None:
-    """It need not remember what it was told."""
+    """The release comes after dlfield's work even if the producer ignores the stream that it got."""
     with driver.stream() as ours:
         producer = Forgetful(Memory(driver))
         with dl.cuda.stream(ours):
@@ -208,7 +208,7 @@ def test_copies_of_foreign_memory(driver: Driver) -> None:
 
 
 def test_moved_by_us(driver: Driver) -> None:
-    """Where a producer has no way to another device."""
+    """dlfield copies to another device if the producer cannot."""
     producer = Interface(Memory(driver))
     host = dl.from_dlpack(producer, device="cpu")
     assert (str(host.device), bool((np.asarray(host) == ONES).all())) == ("cpu", True)
@@ -219,7 +219,7 @@ def test_moved_by_us(driver: Driver) -> None:
 
 
 def test_while_a_graph_is_recorded(driver: Driver) -> None:
-    """A description on a stream that records waits for nothing that is not recorded too; nothing synchronizes."""
+    """During graph capture an import synchronizes nothing, and its release is deferred."""
     with driver.stream() as ours:
         producer = Producer(Memory(driver))
         producer.memory.settle()
@@ -229,7 +229,7 @@ def test_while_a_graph_is_recorded(driver: Driver) -> None:
             assert field.device == "cuda:0"
             del field
             assert producer.tensor.deleted == 0, "nothing can be put after what is recorded"
-        # The next that goes takes along what had to wait.
+        # The next release also performs the deferred one.
         del other
         assert producer.tensor.deleted == 1
 

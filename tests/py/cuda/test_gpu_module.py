@@ -1,4 +1,4 @@
-"""`dlfield.cuda`: what there is, and the current stream."""
+"""`dlfield.cuda`: available devices, and the current stream."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from stream_producers import Memory, Producer
 
 
 class OfMethod:
-    """A stream as cuda.core has it."""
+    """A stream whose `__cuda_stream__` is a method, as in cuda.core."""
 
     def __init__(self, handle: int, version: int = 0) -> None:
         self.pair = (version, handle)
@@ -26,7 +26,7 @@ class OfMethod:
 
 
 class OfAttribute:
-    """A stream as older versions of the protocol have it."""
+    """A stream whose `__cuda_stream__` is an attribute, as in older versions of the protocol."""
 
     def __init__(self, handle: int) -> None:
         self.__cuda_stream__ = (0, handle)
@@ -73,7 +73,7 @@ def test_current_stream(driver: Driver) -> None:
             with pytest.raises(RuntimeError, match="on the way"), dl.cuda.stream(second):
                 raise RuntimeError("on the way")
             assert dl.cuda.current_stream().handle == first
-        # Not nested: each takes back its own.
+        # Not nested: each pops its own stream.
         one, other = dl.cuda.stream(first), dl.cuda.stream(second)
         one.__enter__()
         other.__enter__()
@@ -156,7 +156,7 @@ def test_dead_streams(driver: Driver) -> None:
 def test_streams_of_another_device(driver: Driver) -> None:
     last = driver.device_count - 1
     if last == 0:
-        return  # There is no other.
+        return  # There is only one.
     with driver.stream(last) as handle:
         with pytest.raises(dl.DeviceError, match=f"stream: {handle} belongs to cuda:{last}"):
             dl.cuda.synchronize(0, handle)
@@ -165,7 +165,7 @@ def test_streams_of_another_device(driver: Driver) -> None:
 
 
 def test_synchronize_lets_other_threads_run(driver: Driver) -> None:
-    """A host function needs the interpreter, in the driver's thread on a GPU."""
+    """`synchronize` releases the GIL for a host function, which on a GPU runs in the driver's thread."""
     called = []
     function = HOST_FUNCTION(lambda _data: called.append(True))
     with driver.stream() as handle:
@@ -181,7 +181,7 @@ def test_nothing_waits_for_what_is_recorded(driver: Driver) -> None:
 
 
 class Owned:
-    """A stream that goes with this object."""
+    """A stream that is destroyed with this object."""
 
     def __init__(self, driver: Driver) -> None:
         self._living = driver.stream()
@@ -191,7 +191,7 @@ class Owned:
         return 0, self.handle
 
     def __del__(self) -> None:
-        # What is current when memory goes is nobody's word.
+        # Calls into dlfield while a stream is dropped; which stream is current then is unspecified.
         dl.cuda.current_stream()
         self._living.__exit__(None, None, None)
 
@@ -221,10 +221,10 @@ def test_memory_keeps_the_streams_it_was_told_of(driver: Driver, name: str) -> N
     field = dl.zeros(10, device="cuda:0")
     stream = Owned(driver)
     seen = weakref.ref(stream)
-    told = [TOLD[name](field, stream)]
+    used = [TOLD[name](field, stream)]
     del stream
     assert seen() is not None
-    told.clear()
+    used.clear()
     del field
     assert seen() is None
 

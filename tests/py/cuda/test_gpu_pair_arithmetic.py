@@ -1,4 +1,4 @@
-"""Arithmetic on host/device pairs: which side computes, what is copied for it, and what is out of date then."""
+"""Arithmetic on host/device pairs: where it is computed, what is copied for it, and what is outdated afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("cupy")
 
 VALUES = np.arange(12.0).reshape(4, 3)
 STATES = {"clean": CLEAN, "host dirty": HOST, "device dirty": DEVICE}
-# What the buffer holds that is out of date.
+# The values of an outdated buffer.
 OLD = -99
 states = pytest.mark.parametrize("state", STATES.values(), ids=STATES)
 
@@ -33,7 +33,7 @@ def copies(driver: Driver) -> Counted:
 
 
 def pair(state: int = CLEAN, values: Any = VALUES, **keywords: Any) -> Any:
-    """A storage with these values on the side that is up to date, and others on the one that is not."""
+    """A storage with these values in the up-to-date buffers, and `OLD` in the outdated one."""
     made = storage.storage(values, device="gpu", **keywords)
     assert isinstance(made, SoftwareManagedGPUStorage)
     made.synchronize()
@@ -46,9 +46,9 @@ def pair(state: int = CLEAN, values: Any = VALUES, **keywords: Any) -> Any:
 
 
 def check(found: Any, expected: Any, state: int, copies: Counted) -> None:
-    """A storage of this state has the values, on the other side after one copy and no more.
+    """Check that a storage has this state and these values, with exactly one copy to the outdated buffer.
 
-    A single number is no copy to the device: it is set there.
+    A single number takes no copy to the device: it is set there.
     """
     assert isinstance(found, SoftwareManagedGPUStorage)
     assert found.sync_state.state == state
@@ -87,7 +87,7 @@ def test_where_it_is_computed(cupy: Any, copies: Counted, first: str, second: st
     to_device = sum(name not in ANYWHERE for name in (first, second)) if on_gpu else 0
     expected = VALUES - 2.0 if "number" in second else VALUES * 0.0
     if swapped and second == "cupy":
-        # CuPy's operators do not ask, so its function is what asks the storage.
+        # CuPy's operators do not defer to the storage, so the other operand is a tensor.
         b = dl.from_dlpack(b)
     copies = Counted(copies.driver)
     found = b - a if swapped else a - b
@@ -96,7 +96,7 @@ def test_where_it_is_computed(cupy: Any, copies: Counted, first: str, second: st
     assert found.sync_state is not a.sync_state
     for name, operand in ((first, a), (second, b)):
         if name in STATES:
-            # What was copied is up to date on both sides.
+            # After a copy both buffers are up to date.
             assert operand.sync_state.state == (CLEAN if name == "host dirty" and on_gpu else STATES[name])
             assert np.array_equal(on_host(operand), VALUES)
 
@@ -138,7 +138,7 @@ def test_views(copies: Counted, state: int) -> None:
     assert np.array_equal(on_host(found), VALUES[1:3] + VALUES[:2, ::-1])
 
 
-# Where results go.
+# Outputs.
 
 PARTS: dict[str, Callable[[Any], Any]] = {
     "whole": lambda array: array,
@@ -196,7 +196,7 @@ def test_in_place(copies: Counted, state: int) -> None:
 
 @states
 def test_in_place_on_a_tensor(state: int) -> None:
-    """The tensor stays, and gets the values."""
+    """The tensor is updated in place."""
     field = before = dl.ones((4, 3))
     field += pair(state)
     assert field is before
@@ -206,7 +206,7 @@ def test_in_place_on_a_tensor(state: int) -> None:
 @pytest.mark.parametrize("place", ["array", "tensor", "device tensor"])
 @states
 def test_results_with_one_buffer(copies: Counted, state: int, place: str) -> None:
-    """It is computed where they are."""
+    """The result is computed where the output's only buffer is."""
     out: Any = np.zeros((4, 3)) if place == "array" else dl.zeros((4, 3), device="cpu" if place == "tensor" else "gpu")
     a, b = pair(state), pair(state, VALUES.copy())
     copies = Counted(copies.driver)
@@ -281,7 +281,7 @@ def test_equality_and_hash() -> None:
     assert hash(a) != hash(pair())
 
 
-# What will not do.
+# Refused operations.
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_equality_and_hash() -> None:
         (lambda a: a + pair(CLEAN, np.zeros((2, 2))), dl.LayoutError),
         (lambda a: np.add(a, 1, out=pair(CLEAN, np.zeros(4))), dl.DimsError),
         (lambda a: a @ a, TypeError),
-        # Not by `np.add.accumulate`, as NumPy 2.4 keeps a reference for good where what it asks raises.
+        # Not `np.add.accumulate`: NumPy 2.4 leaks a reference if `__array_ufunc__` raises.
         (lambda a: a.__array_ufunc__(np.add, "accumulate", a), TypeError),
         (lambda a: a + object(), TypeError),
         (lambda a: np.add(a, a, out=a, nonsense=True), TypeError),
@@ -308,7 +308,7 @@ def test_what_will_not_do(state: int, operation: Callable[[Any], Any], error: ty
 
 def test_two_devices(driver: Driver) -> None:
     if driver.device_count < 2:
-        return  # There is none.
+        return  # There is only one.
     a, other = pair(), storage.storage(VALUES, device="cuda:1")
     other.synchronize()
     with pytest.raises(dl.DeviceError, match=r"cuda:0.*cuda:1"):
@@ -319,7 +319,7 @@ def test_two_devices(driver: Driver) -> None:
 
 
 def test_an_error_halfway_leaves_both_sides_the_same() -> None:
-    """What the host has written before the error counts as modified."""
+    """What the host wrote before the error counts as modified."""
     a = pair(CLEAN, np.array([3.0, 3.0, 3.0]))
     b = pair(HOST, np.array([1.0, 0.0, 2.0]))
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
@@ -358,7 +358,7 @@ def test_threads_that_need_the_same_storages() -> None:
 
 @dataclass
 class Model:
-    """The values of a storage, and which of its sides have them."""
+    """The values of a storage, and which of its buffers have them."""
 
     values: Any
     sides: set[str] = field(default_factory=lambda: {"host", "device"})

@@ -1,6 +1,6 @@
-"""Real libraries on the same memory, both ways: cuda.core, numba-cuda, TVM FFI.
+"""Memory exchanged with the real libraries cuda.core, numba-cuda and TVM FFI, both ways.
 
-Each test runs in a thread of its own, as these leave their context current.
+Each test runs in a thread of its own, because these libraries leave their context current.
 """
 
 import functools
@@ -40,7 +40,7 @@ def in_a_thread(test: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def core() -> Any:
-    """The module, with what it makes once."""
+    """The module, after it has created what it keeps for good."""
     module = pytest.importorskip("cuda.core")
 
     @in_a_thread
@@ -79,7 +79,7 @@ def _numba() -> Any:
 
 @pytest.fixture
 def numba(_numba: Any) -> Iterator[Any]:
-    """The module; what it puts off freeing it frees."""
+    """The module; its deferred frees are done after the test."""
     yield _numba
 
     @in_a_thread
@@ -150,7 +150,7 @@ def test_views_of_cuda_core(core: Any, driver: Driver) -> None:
                     assert (view.ptr, view.shape, view.device_id) == (field.ptr, SHAPE, 0)
                     assert view.strides in ((strides,) if padded else (strides, None))
                     assert (view.readonly, view.is_device_accessible) == (False, True)
-                    # Its work comes after ours, though nobody waited on the host.
+                    # Its work comes after ours without a wait on the host.
                     driver.fill(view.ptr, 5, 16, handle)
                     del view
             stream.sync()

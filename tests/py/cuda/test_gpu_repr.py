@@ -1,4 +1,4 @@
-"""What is shown of memory that the host cannot read: the elements that NumPy would show, and no more are copied."""
+"""`repr` of memory that the host cannot read: it copies and shows only the elements that NumPy would show."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ DEVICES = ("cuda:0", "cuda_host", "cuda_managed")
 
 
 def values_of(text: str) -> str:
-    """Of what is shown the values."""
+    """The values in a repr."""
     found = re.match(r"(?s)\w+\((.*?),\s+shape=", text)
     assert found is not None, text
     return found[1]
@@ -58,7 +58,7 @@ def test_of_a_large_field_little_is_copied(driver: Driver) -> None:
 
 
 def test_what_cannot_be_waited_for_is_not_read(driver: Driver) -> None:
-    """While a graph is recorded nothing waits; a text is made all the same, and nothing of it is recorded."""
+    """During graph capture `repr` works without the values; it does not wait, and captures nothing."""
     field, scalar = dl.ones((3, 4), device="cuda:0"), dl.ones((), device="cuda:0")
     with driver.stream() as stream, dl.cuda.stream(stream):
         with driver.capturing(stream):

@@ -1,4 +1,4 @@
-"""Host/device pairs: the copies that must happen happen, those that need not do not."""
+"""Host/device pairs make each needed copy and no other."""
 
 from __future__ import annotations
 

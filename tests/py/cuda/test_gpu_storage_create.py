@@ -1,4 +1,4 @@
-"""What storages on a device are made from, and which kind they are."""
+"""What storages on a device are created from, and their classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about storages does what it says, and its classes, those of the interface's own document, are fields."""
+"""The code of docs/storages.md runs as shown; its classes, from the document that defines GDP 3, work as fields."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_class_with_two_buffers_is_a_value() -> None:
     value.host[...] = 5.0
     value.touch_host()
     field[...] = value
-    # It has a buffer on the device, so that is where the values go.
+    # `value` has a device buffer, so the values are written on the device.
     assert value.modified == value.NONE_MODIFIED
     assert field.sync_state.state == storage.SyncState.SYNC_DEVICE_DIRTY  # type: ignore[union-attr]
     assert (np.asarray(field) == 5).all()

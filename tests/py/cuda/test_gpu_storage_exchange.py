@@ -1,4 +1,4 @@
-"""A host/device pair goes out by every protocol: right values, no copy too many, the right state after."""
+"""A host/device pair exported by every protocol: right values, no needless copy, the right state afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def copies(driver: Driver) -> Counted:
 
 
 def holding(state: int) -> Any:
-    """A storage whose sides have the values as the state says."""
+    """A storage with `VALUES` in the buffers that the state calls up to date, and other values in the outdated one."""
     old = np.full((4, 3), -1.0)
     host = storage.as_storage(
         old.copy() if state == DEVICE else VALUES.copy(), on_gpu(old if state == HOST else VALUES), halo=(1, 0)
@@ -36,7 +36,7 @@ def holding(state: int) -> Any:
 
 @dataclass
 class Way:
-    """How a storage goes out: what gives the memory or its values, on which side, and whether to write to it."""
+    """A way to export a storage: the function, whether it gives the device buffer, and whether it may be written."""
 
     read: Callable[[Any], Any]
     on_device: bool = False
@@ -80,7 +80,7 @@ WAYS = {
     "as_numpy": Way(dl.as_numpy),
     "as_numpy copied": Way(lambda field: dl.as_numpy(field, copy=True), writes=False),
     "np.asarray": Way(np.asarray),
-    # NumPy asks for the array interface before it copies, and nobody can see that it does.
+    # NumPy reads the array interface before it copies, and the storage cannot tell that it will only copy.
     "np.array": Way(np.array),
     "np.from_dlpack": Way(lambda field: np.from_dlpack(field, device="cpu")),
     "np.from_dlpack copied": Way(lambda field: np.from_dlpack(field, device="cpu", copy=True), writes=False),
@@ -104,9 +104,9 @@ WAYS = {
     "a stencil on the device that writes": Way(bound("cuda:0", "rw"), True),
 }
 
-# These copy from whatever is up to date.
+# These copy from either up-to-date buffer.
 EITHER = {"assignment in managed memory"}
-# These have copied what they give by themselves.
+# These make a copy on the host of their own, which they return.
 COPYING = {"a stencil on the device that reads", "a stencil on the device that writes"}
 
 
@@ -225,7 +225,7 @@ def test_a_tensor_of_one_side_keeps_the_memory() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_a_pair_is_assigned_by_the_labels_that_a_tensor_has(device: str) -> None:
-    """Standard ones, which nobody stated: along I, where a plain array would go along J."""
+    """The pair's default label counts: it is repeated along I, a plain array would be along J."""
     target = dl.zeros((3, 3), device=device)
     target[...] = storage.storage(np.arange(3.0), device="gpu")
     assert np.asarray(target.to_device("cpu")).tolist() == [[0] * 3, [1] * 3, [2] * 3]

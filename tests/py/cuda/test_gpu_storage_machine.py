@@ -1,4 +1,4 @@
-"""Two storages with views, in any order of uses: the values are those of one array, and no copy is one too many."""
+"""Two storages with views, used in random order: the values equal those of an array, and no copy is needless."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = [..., (1, 2), 0, (slice(1, 3),), (..., slice(1, None)), (slice(None, None
 
 @dataclass
 class Model:
-    """One value for each cell, where it is up to date, and the copies that could not be done without."""
+    """The value of each cell, which buffers are up to date, and the number of needed copies."""
 
     values: Any
     host: bool = True
@@ -57,7 +57,7 @@ class Model:
 
 @dataclass
 class View:
-    """A view of a storage, and the same of its model."""
+    """A view of a storage, and the same view of its model."""
 
     field: Any
     values: Any
@@ -73,7 +73,7 @@ def copies() -> tuple[int, int]:
 
 @contextmanager
 def counted(*models: Model) -> Iterator[None]:
-    """The body copies as often as the models do."""
+    """Check that the body makes as many copies as the models count."""
     for model in models:
         model.to_device = model.to_host = 0
     before = copies()
@@ -133,7 +133,7 @@ class Storages(RuleBasedStateMachine):
 
     @rule(view=views, other=views)
     def write_a_storage(self, view: View, other: View) -> None:
-        # By labels: those of a turned view are turned.
+        # Assigned by labels, which a transposed view has transposed.
         values = other.values if view.field.dims == other.field.dims else other.values.T
         if view.values.shape != values.shape or view.model is other.model:
             return
@@ -168,7 +168,7 @@ class Storages(RuleBasedStateMachine):
         assert (np.array(found) == view.values).all()
 
     def buffer(self, field: Any, device: str) -> dl.Tensor:
-        """The memory, without telling the storage."""
+        """Import a buffer without calling its hooks."""
         entries = field.__gt_data_interface__
         if device == "cpu":
             return dl.from_dlpack(Exposing(__array_interface__=entries[None], kept=field))
@@ -206,20 +206,20 @@ class Storages(RuleBasedStateMachine):
     def write_to_what_is_lent(self, view: View, way: str, device: str, number: int) -> None:
         side = "device" if device == "cuda:0" and way in ("from_dlpack", "dlpack") else "host"
         with counted(view.model):
-            lent: Any
+            exported: Any
             if way == "from_dlpack":
-                lent = dl.from_dlpack(view.field, device=device, copy=False)
+                exported = dl.from_dlpack(view.field, device=device, copy=False)
             elif way == "dlpack":
                 kind = (2, 0) if side == "device" else (1, 0)
-                lent = dl.from_dlpack(view.field.__dlpack__(max_version=(1, 3), dl_device=kind))
+                exported = dl.from_dlpack(view.field.__dlpack__(max_version=(1, 3), dl_device=kind))
             elif way == "memoryview":
-                lent = np.asarray(view.field.data)
+                exported = np.asarray(view.field.data)
             elif way == "np.from_dlpack":
-                lent = np.from_dlpack(view.field, device="cpu")
+                exported = np.from_dlpack(view.field, device="cpu")
             else:
-                lent = dl.as_numpy(view.field) if way == "as_numpy" else np.asarray(view.field)
+                exported = dl.as_numpy(view.field) if way == "as_numpy" else np.asarray(view.field)
             view.model.written(side)
-        lent[...] = number
+        exported[...] = number
         view.values[...] = number
 
     @rule(view=views, device=st.sampled_from(["cpu", "cuda:0"]), way=st.sampled_from(["array", "dlpack", "assigned"]))
@@ -246,7 +246,7 @@ class Storages(RuleBasedStateMachine):
     def pickle(self, view: View) -> View:
         with counted(view.model):
             pickled = pickle.dumps(view.field)
-            # Copied to the host, and the storage stays as it is.
+            # Pickling copies to the host and leaves the storage's state as it is.
             view.model.to_host += int(not view.model.host and view.values.size > 0)
         values = view.values.copy()
         return View(pickle.loads(pickled), values, Model(values, device=False))

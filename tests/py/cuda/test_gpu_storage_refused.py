@@ -1,4 +1,4 @@
-"""Two buffers that are no sides of one storage, and what fails halfway."""
+"""Buffers that cannot form a host/device pair, and operations that fail halfway."""
 
 from __future__ import annotations
 

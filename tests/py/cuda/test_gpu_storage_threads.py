@@ -1,4 +1,4 @@
-"""A host/device pair in several threads: nothing is lost, nothing is copied twice, nobody waits for ever."""
+"""A host/device pair in several threads: no write is lost, nothing is copied twice, nothing deadlocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREADS = 8
 
 
 def at_once(*bodies: Callable[[], object]) -> None:
-    """Runs each in a thread of its own; their errors are raised here."""
+    """Run each body in a thread of its own, and raise their errors here."""
     with ThreadPoolExecutor(len(bodies)) as pool:
         for running in [pool.submit(body) for body in bodies]:
             running.result(timeout=120)

@@ -1,6 +1,6 @@
-"""PyTorch on our memory of a device and we on PyTorch's: each works after the other, whatever their streams are.
+"""Device memory exchanged with PyTorch, both ways: each side works after the other, whatever their streams are.
 
-Data come from the host and go back there: on the double PyTorch's kernels do not run, and copies do.
+The tests only copy from and to the host: on the test double PyTorch's copies run, and its kernels do not.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ double_only = pytest.mark.skipif(not IS_FAKE, reason="PyTorch's kernels run on a
 
 @contextmanager
 def working_on(torch: Any, ours: Any, theirs: Any) -> Iterator[None]:
-    """Our work goes to one stream, PyTorch's to another; None is the default one."""
+    """Set the current streams of dlfield and PyTorch; None is the default stream."""
     with torch.cuda.stream(theirs), dl.cuda.stream(LEGACY if ours is None else ours):
         yield
 
 
 @pytest.fixture(params=["one and another", "one and the default", "the default and one", "the same"])
 def streams(request: pytest.FixtureRequest, torch: Any) -> tuple[Any, Any]:
-    """Ours and PyTorch's."""
+    """dlfield's stream and PyTorch's."""
     one, other = torch.cuda.Stream(), torch.cuda.Stream()
     pairs = {
         "one and another": (one, other),
@@ -39,7 +39,7 @@ def streams(request: pytest.FixtureRequest, torch: Any) -> tuple[Any, Any]:
 
 
 def test_devices_of_pytorch(torch: Any) -> None:
-    """Without a number PyTorch means its current device."""
+    """A device without an index is PyTorch's current device."""
     last = torch.cuda.device_count() - 1
     field = dl.zeros((2, 3), device=torch.device(f"cuda:{last}"))
     assert field.device == f"cuda:{last}"
@@ -50,14 +50,14 @@ def test_devices_of_pytorch(torch: Any) -> None:
 
 
 def ramp(torch: Any, device: str = "cuda") -> Any:
-    """A tensor on the device that holds 0, 1, 2 and so on, and no work that is not done."""
+    """A device tensor that holds 0, 1, 2 and so on, without pending work."""
     tensor = torch.arange(float(SIZE)).to(device)
     torch.cuda.synchronize(device)
     return tensor
 
 
 def room(torch: Any, device: str = "cuda") -> Any:
-    """A tensor that any stream may write at once."""
+    """A device tensor without pending work, so that any stream may write it."""
     tensor = torch.empty(SIZE, device=device)
     torch.cuda.synchronize(device)
     return tensor
@@ -118,7 +118,7 @@ def test_a_capsule_for_our_stream(torch: Any) -> None:
 @pytest.mark.misuse("races")
 @double_only
 def test_the_double_sees_that_we_do_not_wait(torch: Any) -> None:
-    """What the tests above rely on."""
+    """The test double reports the races that the tests above rule out."""
     source, target = ramp(torch), room(torch)
     with working_on(torch, torch.cuda.Stream(), torch.cuda.Stream()):
         target.copy_(source)
@@ -135,7 +135,7 @@ def test_pytorch_works_after_us(torch: Any, streams: Any, name: str) -> None:
 
 
 def test_each_exchange_comes_after_the_work_so_far(torch: Any) -> None:
-    """Also after that on another stream than the field was made on, and where PyTorch's was told before."""
+    """Each export waits for work on other streams than the field's own, even if PyTorch's stream got it before."""
     with working_on(torch, torch.cuda.Stream(), torch.cuda.Stream()):
         field = dl.zeros((SIZE,), "float32", device="cuda:0")
         for value in (1.5, 2.5):
@@ -167,7 +167,7 @@ def test_our_memory_goes_back_after_the_work_of_pytorch(torch: Any, streams: Any
 
 
 def test_memory_of_pytorch_goes_back_after_our_work(torch: Any, streams: Any) -> None:
-    """Its allocator hands the block out again at once, for what comes next on its own stream."""
+    """PyTorch's allocator reuses the block at once, for the next work on its own stream."""
     source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
     torch.cuda.synchronize()
     with working_on(torch, *streams):
@@ -183,7 +183,7 @@ def test_memory_of_pytorch_goes_back_after_our_work(torch: Any, streams: Any) ->
 
 
 def test_memory_of_pytorch_goes_back_after_our_work_on_a_stated_stream(torch: Any) -> None:
-    """Told of our stream, PyTorch would forget it as soon as it has waited for the work before."""
+    """PyTorch forgets a consumer's stream as soon as that stream waits for the work before."""
     source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
     ours = torch.cuda.Stream()
     torch.cuda.synchronize()
@@ -313,5 +313,5 @@ def test_what_to_do_while_pytorch_records(driver: Driver, torch: Any, name: str)
             READS[name](tensor)
         with dl.cuda.stream(torch.cuda.current_stream()):
             READS[name](tensor)
-    # The next that goes takes along what had to wait.
+    # The next release also performs the deferred ones.
     dl.zeros(1, device="cuda:0")

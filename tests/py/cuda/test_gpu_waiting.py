@@ -1,4 +1,4 @@
-"""While the host waits for a device, other threads of Python run: what it waits for may need them."""
+"""The GIL is released while the host waits for a device: what it waits for may need another Python thread."""
 
 import ctypes
 import faulthandler
@@ -15,7 +15,7 @@ from stream_producers import Forgetful, Memory
 
 
 class Gate:
-    """Stops a stream until another thread of Python has run."""
+    """Stops a stream until another Python thread has run."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -29,7 +29,7 @@ class Gate:
             self.driver.call("cuLaunchHostFunc", ctypes.c_void_p(stream), function, self.semaphore)
 
     def opened_during(self, wait: Callable[[], Any]) -> None:
-        """Fails by the end of the process if nobody else can run."""
+        """Run `wait`, and end the process if no other thread can run meanwhile."""
         begun = threading.Lock()
         begun.acquire()
 
@@ -39,7 +39,7 @@ class Gate:
 
         thread = threading.Thread(target=open_it)
         thread.start()
-        # From here on nobody else runs unless this thread lets them.
+        # From here on no other thread runs unless this one releases the GIL.
         before = sys.getswitchinterval()
         sys.setswitchinterval(1000)
         faulthandler.dump_traceback_later(30, exit=True)
@@ -59,7 +59,7 @@ def gate(driver: Driver) -> Iterator[Gate]:
 
 
 def of_another_thread() -> dl.Tensor:
-    """In the order of its default stream, which has no name here: only to wait helps."""
+    """A tensor on another thread's per-thread default stream, which has no handle here: only a host wait orders it."""
     made: list[dl.Tensor] = []
 
     def make() -> None:
@@ -124,7 +124,7 @@ def test_of_streams_that_have_no_name_here(driver: Driver, gate: Gate, name: str
         held = [of_another_thread()]
         gate.stop()
         gate.opened_during(lambda: ORDERED[name](held[0], stream))
-        # Before the stream.
+        # Freed before the stream is destroyed.
         held.clear()
 
 
@@ -145,5 +145,5 @@ def test_of_a_tensor_of_rust_that_is_handed_to_a_recording(driver: Driver, gate:
         with driver.capturing(stream), dl.cuda.stream(stream):
             gate.stop()
             gate.opened_during(lambda: held.append(held[0].given()))
-        # Before the stream.
+        # Freed before the stream is destroyed.
         held.clear()

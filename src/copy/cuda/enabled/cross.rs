@@ -1,8 +1,8 @@
 //! Copies between the host and a device, and from one device to another.
 //!
-//! Rows that are runs on both sides are copied as they are, padded or not. For other layouts there is memory in between. It
-//! lies on the device, where a kernel brings elements into another order many times as fast as the host could; but on the host
-//! where elements are converted, and where the host's side is scattered, which the link would crawl over.
+//! Rows that are contiguous on both sides are copied directly, padded or not. Other layouts need a staging buffer. It is on the
+//! device, where a kernel reorders elements many times as fast as the host could. It is on the host if elements are converted,
+//! or if the host's side is scattered, which would make the link slow.
 
 use super::fill::fill;
 use super::launch;
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::memory::cuda::{Stream, current_stream, error_if_capturing, synchronize, wait};
 use crate::memory::{Block, Contents};
 
-/// What the memory in between starts at a multiple of.
+/// Staging buffers start at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
 
 /// Copies between the host and a device, and waits. `itemsize` is that of the device's elements.
@@ -32,14 +32,14 @@ pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, 
     {
         let mut element = [0u8; 16];
         let one = Plan::of(Steps::new());
-        // SAFETY: the one element that is read is the caller's.
+        // SAFETY: the caller's `from` is readable for the one element.
         unsafe {
             threads::copy(&one, element.as_mut_ptr(), work.from, itemsize, conversion, false);
             return fill(device, &work.plan, work.to, &element[..itemsize]);
         }
     }
     error_if_capturing(device, stream)?;
-    // SAFETY: passed on from the caller. Nobody returns before the host's memory is done with.
+    // SAFETY: passed on from the caller. Both branches return only after the stream has finished with the host's memory.
     unsafe {
         match conversion {
             Conversion::None => finished(device, stream, carry(link, work)),
@@ -51,7 +51,7 @@ pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, 
 /// Copies from end to end of a link, in the order of the carrier's current stream.
 ///
 /// # Safety
-/// - All memory is there until the stream has done it.
+/// - All memory stays valid until the stream has done the copy.
 pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
     let device = link.carrier();
     let stream = current_stream(device);
@@ -59,7 +59,7 @@ pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
         // SAFETY: passed on from the caller.
         return unsafe { rows.cross(link, stream) };
     }
-    // What is recorded runs later, and there is no saying how often: memory in between would be gone.
+    // A captured graph runs later, any number of times: the staging buffer would be freed by then.
     error_if_capturing(device, stream)?;
     let (_, other) = link.sides();
     let detour = Detour::like(work, other, work.itemsize);
@@ -77,7 +77,7 @@ pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
     }
 }
 
-/// Carries elements as they are laid out at the other end; their order changes on the carrier.
+/// Carries elements in the layout of the other end; the carrier reorders them.
 ///
 /// # Safety
 /// - As for [`carry`].
@@ -86,7 +86,7 @@ unsafe fn by_the_carrier(link: Link, work: &Work, detour: &Detour) -> Result<()>
     let stream = current_stream(device);
     let between = Block::allocate(device, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
     let (into, out) = detour.through(work, between.as_ptr());
-    // SAFETY: passed on from the caller; the memory in between is freed in the stream's order.
+    // SAFETY: passed on from the caller; the staging buffer is freed in the order of the stream.
     unsafe {
         if let Link::Down(_) = link {
             launch::copy(device, stream, &into)?;
@@ -98,7 +98,7 @@ unsafe fn by_the_carrier(link: Link, work: &Work, detour: &Detour) -> Result<()>
     }
 }
 
-/// Brings elements into the order of the carrier, or converts them, on the host.
+/// Reorders elements for the carrier, or converts them, on the host.
 ///
 /// # Safety
 /// - As for [`with_host`].
@@ -109,7 +109,7 @@ unsafe fn by_the_host(link: Link, work: &Work, conversion: Conversion, itemsize:
     let detour = Detour::like(work, side, itemsize);
     let between = Block::allocate(Device::CPU, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
     let (into, out) = detour.through(work, between.as_ptr());
-    // SAFETY: passed on from the caller; the stream has done its part before the memory in between is read or freed.
+    // SAFETY: passed on from the caller; the host waits for the stream before it reads or frees the staging buffer.
     unsafe {
         if let Link::Down(_) = link {
             finished(device, stream, carry(link, &into))?;
@@ -131,8 +131,8 @@ unsafe fn by_the_peer(to: Device, from: Device, work: &Work) -> Result<()> {
     let detour = Detour::like(work, Side::To, work.itemsize);
     let between = Block::allocate(from, detour.bytes, ALIGNMENT, Contents::Undefined, reads.1)?;
     let (into, out) = detour.through(work, between.as_ptr());
-    // SAFETY: passed on from the caller; the memory in between is freed in the order of the stream that then waits for the
-    // other.
+    // SAFETY: passed on from the caller; the staging buffer is freed in the order of the source's stream, which then waits for
+    // the destination's.
     unsafe {
         launch::copy(from, reads.1, &into)?;
         wait(writes, reads)?;
@@ -141,7 +141,7 @@ unsafe fn by_the_peer(to: Device, from: Device, work: &Work) -> Result<()> {
     }
 }
 
-/// Waits for a stream, whatever became of what was to be asked of it.
+/// Waits for a stream, whether or not the calls that used it succeeded, and returns the first error.
 fn finished(device: Device, stream: Stream, asked: Result<()>) -> Result<()> {
     let waited = synchronize(device, stream);
     asked.and(waited)

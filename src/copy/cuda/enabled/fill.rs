@@ -1,4 +1,4 @@
-//! The same element everywhere.
+//! Fills by CUDA.
 
 use cudarc::driver::sys;
 
@@ -8,13 +8,13 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::memory::cuda::{Stream, check, current_stream, enter, raw};
 
-/// Writes an element wherever the plan leads, in the order of the device's current stream.
+/// Writes an element to every address that the plan reaches, in the order of the device's current stream.
 ///
 /// # Errors
-/// [`crate::DeviceError`].
+/// [`crate::DeviceError`] if the device cannot be used, or the driver fails.
 ///
 /// # Safety
-/// - The device may write every element the plan reaches from `to`.
+/// - The device may write every element that the plan reaches from `to`.
 pub(in crate::copy) unsafe fn fill(device: Device, plan: &Plan, to: *mut u8, element: &[u8]) -> Result<()> {
     let stream = current_stream(device);
     let to = to.wrapping_offset(plan.start.0);
@@ -62,13 +62,13 @@ unsafe fn runs(
     }
 }
 
-/// Whether the driver takes rows of `width` bytes at such a distance.
+/// Returns whether the driver accepts rows of `width` bytes at this distance.
 fn is_pitch(distance: isize, width: usize, unit: usize) -> bool {
     usize::try_from(distance)
         .is_ok_and(|distance| distance >= width && distance.is_multiple_of(unit) && i32::try_from(distance).is_ok())
 }
 
-/// Lets the driver fill rows of `count` items of 1, 2 or 4 bytes, `pitch` bytes apart.
+/// Fills rows of `count` items of 1, 2 or 4 bytes, `pitch` bytes apart, by the driver.
 ///
 /// # Safety
 /// - As for [`fill`].
@@ -99,32 +99,32 @@ unsafe fn set(
     Ok(check(device, function, result)?)
 }
 
-/// Fills items that lie apart, in several goes where elements are not aligned.
+/// Fills scattered items; elements that are not aligned take several passes.
 ///
 /// # Safety
 /// - As for [`fill`].
 unsafe fn scattered(device: Device, stream: Stream, steps: &Steps, to: *mut u8, element: &[u8]) -> Result<()> {
     let unit = launch::unit(element.len(), to.addr());
     for (at, item) in element.chunks_exact(unit).enumerate() {
-        // SAFETY: passed on from the caller; the items of an element lie one behind the other.
+        // SAFETY: passed on from the caller; the items of an element are contiguous.
         unsafe { launch::fill_strided(device, stream, steps, to.wrapping_add(at * unit), unit, value(item))? };
     }
     Ok(())
 }
 
-/// The shortest part whose repetition is the element: 1, 2, 4, … bytes.
+/// Returns the shortest part of 1, 2, 4 or 8 bytes whose repetition is the element, or the element.
 fn repeated(element: &[u8]) -> &[u8] {
     let is_whole = |length: &usize| element.chunks(*length).all(|part| part == &element[..*length]);
     let length = [1, 2, 4, 8].into_iter().filter(|length| *length < element.len()).find(is_whole);
     &element[..length.unwrap_or(element.len())]
 }
 
-/// An item of 4 bytes as the driver takes it.
+/// Converts an item of 4 bytes to the driver's argument.
 fn word(item: &[u8]) -> u32 {
     item.try_into().map_or(0, u32::from_ne_bytes)
 }
 
-/// An item as a kernel takes it: its bytes come first.
+/// Converts an item to a kernel's argument: its bytes come first.
 fn value(item: &[u8]) -> [u8; 16] {
     let mut bytes = [0u8; 16];
     bytes[..item.len()].copy_from_slice(item);

@@ -1,4 +1,4 @@
-//! Kernels of our own, for layouts that the driver does not know.
+//! Launches this crate's kernels, for layouts that the driver's functions do not support.
 
 use std::ffi::c_void;
 
@@ -12,16 +12,16 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::memory::cuda::{Stream, check, enter, raw};
 
-/// Dimensions that a kernel goes through.
+/// The largest number of dimensions in a kernel's loops.
 const RANK: usize = 8;
 
-/// Threads of a block: what the kernel that transposes is written for.
+/// Threads of a block; the transpose kernel depends on this number.
 const THREADS: u32 = 256;
 
-/// Enough blocks for any device; kernels loop over what is left.
+/// The largest number of blocks, enough for any device; kernels loop over the rest.
 const BLOCKS: u64 = 1 << 16;
 
-/// From so long a loop on both sides it pays to go through shared memory.
+/// From this loop length on both sides, shared memory pays off.
 const TILED: usize = 16;
 
 /// `Grid` in kernels.cu: the last dimension is the fastest in the destination. Strides are in items.
@@ -37,7 +37,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// At most [`RANK`] loops over items of `unit` bytes.
+    /// Builds a grid of at most [`RANK`] loops over items of `unit` bytes.
     fn new(steps: &[Step], unit: usize) -> Grid {
         let mut grid = Grid { count: 1, ndim: 0, pad: 0, shape: [1; RANK], to: [0; RANK], from: [0; RANK] };
         let items = |distance: isize| (distance / unit.cast_signed()) as i64;
@@ -51,10 +51,10 @@ impl Grid {
     }
 }
 
-/// Copies what one device reaches by itself.
+/// Copies memory that one device can access.
 ///
 /// # Safety
-/// - As for [`crate::copy::copy`], with addresses that the device understands.
+/// - As for [`crate::copy::copy`], with addresses that are valid on the device.
 pub(super) unsafe fn copy(device: Device, stream: Stream, work: &Work) -> Result<()> {
     if let Some(rows) = Rows::of(work).filter(Rows::is_one_call) {
         // SAFETY: passed on from the caller.
@@ -79,10 +79,10 @@ pub(super) unsafe fn copy(device: Device, stream: Stream, work: &Work) -> Result
     unsafe { over(device, stream, kernel, &steps, unit, (to, from), None) }
 }
 
-/// Writes one item of `unit` bytes, the first of `value`, wherever the loops lead.
+/// Writes one item, the first `unit` bytes of `value`, to every address that the loops reach.
 ///
 /// # Safety
-/// - The device may write there; all addresses are multiples of `unit`.
+/// - The device may write to these addresses, which are multiples of `unit`.
 pub(super) unsafe fn fill_strided(
     device: Device,
     stream: Stream,
@@ -114,14 +114,14 @@ pub(super) unsafe fn fill_run(
     let kernel = if unit == 8 { kernels.fill_8 } else { kernels.fill_16 };
     let (mut to, mut items) = (to, count as u64);
     let mut parameters: [*mut c_void; 3] = [(&raw mut to).cast(), (&raw mut items).cast(), (&raw mut value).cast()];
-    // SAFETY: passed on from the caller; the parameters are those of the kernel.
+    // SAFETY: passed on from the caller; the parameters match the kernel's.
     unsafe { launch(device, stream, kernel, items.div_ceil(THREADS.into()), &mut parameters) }
 }
 
-/// Launches a kernel that copies, or fills with a value, for each turn of the loops that it does not go through.
+/// Launches a copy kernel, or with `value` a fill kernel, once for each turn of the loops outside the kernel.
 ///
 /// # Safety
-/// - The device may read and write wherever the loops lead.
+/// - The device may read and write every address that the loops reach.
 unsafe fn over(
     device: Device,
     stream: Stream,
@@ -143,7 +143,7 @@ unsafe fn over(
             None => [to, from, grid],
             Some(value) => [to, grid, std::ptr::from_mut(value).cast()],
         };
-        // SAFETY: passed on from the caller; the parameters are those of the kernel.
+        // SAFETY: passed on from the caller; the parameters match the kernel's.
         unsafe { launch(device, stream, kernel, blocks, &mut parameters) }
     })
 }
@@ -154,7 +154,7 @@ fn grid_blocks(steps: &[Step]) -> u64 {
 }
 
 /// # Safety
-/// - The parameters are places of what the kernel takes.
+/// - The parameters point to live values of the types that the kernel takes.
 unsafe fn launch(
     device: Device,
     stream: Stream,
@@ -171,17 +171,17 @@ unsafe fn launch(
     Ok(check(device, "cuLaunchKernel", result)?)
 }
 
-/// The largest item that elements of `itemsize` bytes at such addresses consist of.
+/// Returns the largest item size, in bytes, that divides `itemsize` and the addresses.
 pub(super) fn unit(itemsize: usize, addresses: usize) -> usize {
     1 << (itemsize | addresses).trailing_zeros()
 }
 
-/// Where kernels for items of `unit` bytes are.
+/// Returns the index of the kernel for items of `unit` bytes.
 fn place(unit: usize) -> usize {
     usize::try_from(unit.trailing_zeros()).unwrap_or(0).min(4)
 }
 
-/// The loop that is fastest in the source, if the innermost one is not and both are long.
+/// Returns the loop that is fastest in the source, if the innermost one is not and both are long.
 fn faster(steps: &[Step]) -> Option<usize> {
     let (inner, outer) = steps.split_last()?;
     let long = |step: &Step| step.count >= TILED && step.from != 0;

@@ -3,7 +3,7 @@
 use super::work::Side;
 use crate::device::Device;
 
-/// The two ends of a copy, one of which is a device that carries the elements, in its current stream.
+/// The two ends of a copy. The carrier is the device that copies the elements, in its current stream.
 #[derive(Clone, Copy)]
 pub(super) enum Link {
     /// From the host, carried by the destination.
@@ -21,7 +21,7 @@ impl Link {
         }
     }
 
-    /// The carrier's side, and the other one.
+    /// Returns the carrier's side, and the other one.
     pub(super) fn sides(self) -> (Side, Side) {
         match self {
             Link::Up(_) | Link::Peer { .. } => (Side::To, Side::From),

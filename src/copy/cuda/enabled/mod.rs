@@ -1,13 +1,13 @@
 //! Copies and fills by CUDA.
 //!
 //! ```text
-//! what one device reaches   one call of the driver where it knows the layout, else a kernel            launch
-//! between two               rows that are runs on both sides: the driver's copies of 1 to 3 dimensions  rows
-//!                           else memory in between, from which a kernel or the host goes on             cross
+//! one device            one call of the driver if it supports the layout, else a kernel                   launch
+//! two, or the host      rows that are contiguous on both sides: the driver's copies of 1 to 3 dimensions  rows
+//!                       else a staging buffer, which a kernel or the host fills or reads                  cross
 //! ```
 //!
-//! A device reaches its own memory, and pinned and managed memory. Everything goes to the current streams of the devices.
-//! What concerns other memory of the host is waited for.
+//! A device can access its own, pinned and managed memory. All work goes to the devices' current streams. Copies from or to
+//! other host memory wait for the stream.
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
@@ -32,10 +32,11 @@ use crate::memory::cuda::{current_stream, error_if_capturing, is_capturing, wait
 
 pub(in crate::copy) use self::fill::fill;
 
-/// Copies elements that at least one device reaches.
+/// Copies elements that at least one device can access.
 ///
 /// # Errors
-/// [`DTypeError::CastOnDevice`], [`DeviceError`], [`crate::OutOfMemory`] if there is none for in between.
+/// [`DTypeError::CastOnDevice`] if elements on devices would have to be converted; [`crate::DeviceError`] if a device cannot be
+/// used; [`crate::OutOfMemory`] if there is no memory for a staging buffer.
 ///
 /// # Safety
 /// - As for [`crate::copy::copy`].
@@ -63,8 +64,8 @@ pub(in crate::copy) unsafe fn copy(to: &Descriptor, from: &Descriptor, conversio
     }
 }
 
-/// Copies from one device to another, in the order of both current streams. A graph that is recorded in the destination's is
-/// ordered with what the other device does by who runs it.
+/// Copies from one device to another, in the order of both current streams. During graph capture in the destination's stream,
+/// no stream waits: the code that launches the graph orders it with the other device's work.
 ///
 /// # Safety
 /// - As for [`copy`].

@@ -1,4 +1,4 @@
-//! Our kernels, loaded into the context of each device that needs them.
+//! This crate's kernels, loaded into the context of each device that needs them.
 
 use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,10 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::memory::cuda::{Relaxed, check, enter};
 
-/// What a driver compiles for its device when it is loaded.
+/// The kernels as PTX, which the driver compiles for the device when it loads them.
 const PTX: &str = concat!(include_str!("../kernels.ptx"), "\0");
 
-/// The kernels of one device; those that come for items of 1, 2, 4, 8 and 16 bytes in this order.
+/// The kernels of one device; arrays are for items of 1, 2, 4, 8 and 16 bytes in this order.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
     pub(super) copy: [Kernel; 5],
@@ -26,10 +26,10 @@ pub(super) struct Kernels {
 #[derive(Clone, Copy)]
 pub(super) struct Kernel(pub(super) sys::CUfunction);
 
-// SAFETY: the driver takes a handle from any thread.
+// SAFETY: the driver accepts a handle from any thread.
 unsafe impl Send for Kernel {}
 
-/// The kernels of a device that was entered; they stay for as long as the process runs.
+/// Returns the kernels of an entered device; they stay loaded until the process ends.
 pub(super) fn kernels(device: Device) -> Result<Kernels> {
     static LOADED: Mutex<Vec<(i32, Kernels)>> = Mutex::new(Vec::new());
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,16 +44,16 @@ pub(super) fn kernels(device: Device) -> Result<Kernels> {
 
 fn load(device: Device) -> Result<Kernels> {
     let _entered = enter(device)?;
-    // Loading is nothing that a graph would record.
+    // Loading is allowed during graph capture, and not captured.
     let _relaxed = Relaxed::new();
     let mut module = std::ptr::null_mut();
-    // SAFETY: a place for the handle, and text that ends with a zero.
+    // SAFETY: the driver writes the handle to a live variable; the text ends with a zero.
     let result = unsafe { sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()) };
     check(device, "cuModuleLoadData", result)?;
     let find = |name: String| -> Result<Kernel> {
         let name = CString::new(name).unwrap_or_default();
         let mut function = std::ptr::null_mut();
-        // SAFETY: a place for the handle, the module that was just loaded, and a name.
+        // SAFETY: the driver writes the handle to a live variable; the module was just loaded, and the name ends with a zero.
         let result = unsafe { sys::cuModuleGetFunction(&raw mut function, module, name.as_ptr()) };
         check(device, "cuModuleGetFunction", result)?;
         Ok(Kernel(function))
@@ -73,7 +73,7 @@ fn load(device: Device) -> Result<Kernels> {
     };
     let kernels = found();
     if kernels.is_err() {
-        // SAFETY: nobody has a kernel of it.
+        // SAFETY: no kernel of this module has been returned.
         let _ = unsafe { sys::cuModuleUnload(module) };
     }
     kernels

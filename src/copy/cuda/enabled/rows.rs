@@ -1,4 +1,4 @@
-//! Copies by the driver: of rows that are runs of memory on both sides.
+//! Copies by the driver, of rows that are contiguous on both sides.
 
 use std::mem::MaybeUninit;
 
@@ -11,21 +11,21 @@ use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::{Stream, check, enter, raw};
 
-/// The driver takes no rows that are further apart.
+/// The largest distance between rows, in bytes, that the driver accepts.
 const FURTHEST: usize = (1 << 31) - 1;
 
 // The next three are estimates: nothing was measured on hardware.
 
-/// Rows so short are better moved by a kernel, if there are more than a few.
+/// Rows shorter than this many bytes are faster by a kernel, if there are more than a few.
 const SHORT: usize = 64;
 
-/// Few rows, and few calls where nobody waits for each.
+/// The largest number of rows, or of calls that do not wait, that counts as few.
 const FEW: usize = 16;
 
-/// From so many bytes on the time that a call takes doesn't matter.
+/// From this many bytes on, the time of a call does not matter.
 const LONG: usize = 64 << 10;
 
-/// A box of rows for one call, and the loops for more calls.
+/// A box of rows for one call, and the loops over further calls.
 pub(super) struct Rows<'w> {
     width: usize,
     height: usize,
@@ -39,7 +39,7 @@ pub(super) struct Rows<'w> {
 }
 
 impl Rows<'_> {
-    /// The rows of some work, if its elements are runs on both sides.
+    /// Returns the rows of some work, if its elements are contiguous on both sides.
     pub(super) fn of(work: &Work) -> Option<Rows<'_>> {
         let Work { plan: Plan { steps, .. }, itemsize, .. } = work;
         let unit = itemsize.cast_signed();
@@ -64,13 +64,13 @@ impl Rows<'_> {
         Some(rows)
     }
 
-    /// Whether the driver does it in one call, and well.
+    /// Returns whether one call of the driver copies everything, and fast.
     pub(super) fn is_one_call(&self) -> bool {
         self.outer.is_empty() && self.has_long_rows()
     }
 
-    /// Whether it takes few calls for what is to be moved, with rows that are long enough. Between a device and pageable
-    /// memory of the host the driver may wait in each call, so there one that is short has to be the only one.
+    /// Returns whether the rows are long enough, and the calls few for the bytes. Between a device and pageable host memory the
+    /// driver may wait in each call, so a short call must be the only one there.
     pub(super) fn is_worthwhile(&self, link: Link) -> bool {
         let few = if let Link::Peer { .. } = link { FEW } else { 1 };
         let calls: usize = self.outer.iter().map(|step| step.count).product();
@@ -84,7 +84,7 @@ impl Rows<'_> {
     /// Copies from the host, to it, or to another device.
     ///
     /// # Safety
-    /// - The memory is there on both sides until the stream has done it.
+    /// - The memory on both sides stays valid until the stream has done the copy.
     pub(super) unsafe fn cross(&self, link: Link, stream: Stream) -> Result<()> {
         let (device, host) = (CUmemorytype::CU_MEMORYTYPE_UNIFIED, CUmemorytype::CU_MEMORYTYPE_HOST);
         // SAFETY: passed on from the caller.
@@ -97,7 +97,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Copies what one device reaches by itself.
+    /// Copies memory that one device can access.
     ///
     /// # Safety
     /// - As for [`Rows::cross`].
@@ -122,7 +122,7 @@ impl Rows<'_> {
             let (to_device, from_device) = (to as u64, from as u64);
             let (to_host, from_host) =
                 (std::ptr::with_exposed_provenance_mut(to), std::ptr::with_exposed_provenance(from));
-            // SAFETY: passed on from the caller; zeros are no kind of memory, but that is stated.
+            // SAFETY: passed on from the caller; both memory types of the zeroed struct, for which 0 is not valid, are set.
             let (result, function) = unsafe {
                 if self.height == 1 {
                     let width = self.width;
@@ -136,7 +136,7 @@ impl Rows<'_> {
                         _ => (sys::cuMemcpyAsync(to_device, from_device, width, raw(stream)), "cuMemcpyAsync"),
                     }
                 } else {
-                    // Rows alone are a box with one layer.
+                    // Rows without layers are a box with one layer.
                     let mut copy = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
                     let it = copy.as_mut_ptr();
                     ((*it).srcMemoryType, (*it).srcHost, (*it).srcDevice) = (from_kind, from_host, from_device);
@@ -151,7 +151,7 @@ impl Rows<'_> {
         })
     }
 
-    /// Copies to another device, in a stream of that one.
+    /// Copies to another device, in a stream of that device.
     ///
     /// # Safety
     /// - As for [`Rows::cross`].
@@ -184,7 +184,8 @@ impl Rows<'_> {
     }
 }
 
-/// How often `unit` goes into the distances of a step, on both sides; `None` if it doesn't, or less often than `least`.
+/// Returns how often `unit` goes into the distances of a step, on both sides; `None` if it does not, or less often than
+/// `least`.
 fn multiples(step: &Step, unit: (usize, usize), least: (usize, usize)) -> Option<(usize, usize)> {
     let often = |distance: isize, unit: usize, least: usize| {
         let distance = usize::try_from(distance).ok()?;
@@ -193,11 +194,11 @@ fn multiples(step: &Step, unit: (usize, usize), least: (usize, usize)) -> Option
     Some((often(step.to, unit.0, least.0)?, often(step.from, unit.1, least.1)?))
 }
 
-/// The context that a device has been entered with.
+/// Returns the context that [`enter`] makes current for a device.
 fn context(device: Device) -> Result<sys::CUcontext, DeviceError> {
     let _entered = enter(device)?;
     let mut context = std::ptr::null_mut();
-    // SAFETY: a place for the handle.
+    // SAFETY: the driver writes the handle to a live variable.
     check(device, "cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut context) })?;
     Ok(context)
 }

@@ -1,4 +1,4 @@
-//! Elements to move, and memory in between for those that cannot be moved at once.
+//! Elements to copy, and staging buffers for those that cannot be copied directly.
 
 #![allow(unsafe_code, reason = "elements are moved by their addresses")]
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::copy::plan::{Plan, Step};
 use crate::error::Result;
 
-/// Where elements are, and where they go.
+/// A copy: where elements are, and where they go.
 pub(super) struct Work {
     pub(super) plan: Plan,
     pub(super) to: *mut u8,
@@ -16,7 +16,7 @@ pub(super) struct Work {
     pub(super) itemsize: usize,
 }
 
-/// One of the two sides.
+/// One side of a copy.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     To,
@@ -32,21 +32,21 @@ impl Side {
     }
 }
 
-/// Work in two parts, with memory in between, which holds nothing twice that is read from one place.
+/// A copy in two parts, through a staging buffer that holds each repeated element once.
 pub(super) struct Detour {
     strides: SmallVec<[isize; 4]>,
     pub(super) bytes: usize,
-    /// From the first byte to the element at index 0.
+    /// Bytes from the start of the buffer to the element at index 0.
     ahead: isize,
     itemsize: usize,
 }
 
 impl Detour {
-    /// Memory without gaps for elements of `itemsize` bytes, in the order and the directions of one side.
+    /// Returns a compact buffer for elements of `itemsize` bytes, in the order and the directions of one side.
     pub(super) fn like(work: &Work, side: Side, itemsize: usize) -> Detour {
         let steps = &work.plan.steps;
         let mut order: SmallVec<[usize; 4]> = (0..steps.len()).filter(|at| steps[*at].from != 0).collect();
-        // A distance of nothing is gone last: it has no order.
+        // Strides of 0 come last: they have no order.
         order.sort_by_key(|at| match side.of(&steps[*at]).unsigned_abs() {
             0 => usize::MAX,
             distance => distance,
@@ -61,18 +61,18 @@ impl Detour {
             } else {
                 strides[at] = distance;
             }
-            // The elements lie in memory already, or are fewer than those that do.
+            // No overflow: as many elements, or more, are in memory already.
             bytes = bytes.saturating_mul(steps[at].count);
         }
         Detour { strides, bytes, ahead, itemsize }
     }
 
-    /// The work into the memory at `start`, which has room for all `bytes`, and that out of it.
+    /// Returns the copy into the buffer at `start`, which has room for all `bytes`, and the copy out of it.
     pub(super) fn through(&self, work: &Work, start: *mut u8) -> (Work, Work) {
         let start = start.wrapping_offset(self.ahead);
         let (to, from) = work.first();
         let both = || work.plan.steps.iter().zip(&self.strides);
-        // What is read again and again is taken once.
+        // A repeated element is read once.
         let into = both().filter(|(step, _)| step.from != 0).map(|(step, stride)| Step { to: *stride, ..*step });
         let out = both().map(|(step, stride)| Step { from: *stride, ..*step });
         (
@@ -83,14 +83,14 @@ impl Detour {
 }
 
 impl Work {
-    /// The addresses of the first element that the loops visit.
+    /// Returns the addresses of the first element that the loops visit.
     pub(super) fn first(&self) -> (*mut u8, *const u8) {
         let (to, from) = self.plan.start;
         (self.to.wrapping_offset(to), self.from.wrapping_offset(from))
     }
 }
 
-/// Goes through loops, and calls `body` with both addresses of every turn.
+/// Runs the loops, and calls `body` with both addresses of every turn.
 pub(super) fn each(
     steps: &[Step],
     (to, from): (*mut u8, *const u8),

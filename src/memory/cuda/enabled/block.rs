@@ -1,4 +1,4 @@
-//! Memory of a device, pinned memory of the host, and memory that both can reach.
+//! Device memory, pinned host memory, and managed memory, which both can reach.
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
@@ -16,33 +16,33 @@ use crate::error::Result;
 use crate::memory::cuda::Stream;
 use crate::memory::{Contents, OutOfMemory};
 
-/// What the driver's allocations are aligned to.
+/// Alignment of the driver's allocations in bytes.
 const ALIGNMENT: usize = 256;
 
-/// An owned stretch of memory.
+/// An owned block of memory.
 #[derive(Debug)]
 pub(in crate::memory) struct CudaMemory {
     base: usize,
     start: usize,
     device: Device,
-    /// Where it was had.
+    /// The stream that it was allocated on.
     queue: Queue,
     kind: Kind,
 }
 
-/// How the memory was had, and goes back.
+/// How the memory was allocated, and is freed.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// From the device's pool, in the order of the stream.
+    /// From the device's pool, in stream order.
     Pooled,
-    /// From the device, at once.
+    /// From the device, synchronously.
     Plain,
     Pinned,
     Managed,
 }
 
 impl CudaMemory {
-    /// Allocates `bytes` at a multiple of `alignment`, for work of `stream`.
+    /// Allocates `bytes` at a multiple of `alignment`, for work on `stream`.
     ///
     /// # Errors
     /// [`OutOfMemory`], [`DeviceError::NoCuda`], [`DeviceError::Driver`].
@@ -56,11 +56,11 @@ impl CudaMemory {
         let out_of_memory = || OutOfMemory { bytes, alignment, device };
         let room = if ALIGNMENT.is_multiple_of(alignment) { 0 } else { alignment };
         let wanted = bytes.max(1).checked_add(room).ok_or_else(out_of_memory)?;
-        // What is recorded as a graph is not done yet. Memory has to be there all the same, and stay there between the runs of
-        // the graph, so it is had in another stream.
+        // During graph capture nothing runs yet. The memory has to exist all the same, and to stay allocated between the
+        // launches of the graph, so it is allocated on another stream.
         let recorded = is_capturing(device, stream)?;
         let entered = enter(device)?;
-        // Another stream may be recording, too.
+        // Another stream may be captured, too.
         let _relaxed = Relaxed::new();
         let stream = if recorded { aside(device)? } else { stream };
         let (base, kind) = had(device, &entered, wanted, stream).map_err(|error| match error {
@@ -80,7 +80,7 @@ impl CudaMemory {
             memory.zero(wanted, stream)?;
         }
         if recorded {
-            // SAFETY: a stream of our own that records nothing.
+            // SAFETY: a stream of this crate, which is never captured.
             check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?;
         }
         Ok(memory)
@@ -88,16 +88,16 @@ impl CudaMemory {
 
     fn zero(&self, bytes: usize, stream: Stream) -> Result<()> {
         if matches!(self.kind, Kind::Pinned) {
-            // SAFETY: the memory is fresh, and the host's.
+            // SAFETY: fresh host memory of at least so many bytes.
             unsafe { std::ptr::with_exposed_provenance_mut::<u8>(self.base).write_bytes(0, bytes) };
             return Ok(());
         }
-        // SAFETY: the memory is fresh, and of at least so many bytes.
+        // SAFETY: fresh memory of at least so many bytes.
         let result = unsafe { sys::cuMemsetD8Async(self.base as u64, 0, bytes, raw(stream)) };
         check(self.device, "cuMemsetD8Async", result)?;
         if self.device.is_host_readable() {
             // The host may read it at once.
-            // SAFETY: the stream is not recorded.
+            // SAFETY: the stream is not captured.
             check(self.device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?;
         }
         Ok(())
@@ -107,21 +107,21 @@ impl CudaMemory {
         std::ptr::with_exposed_provenance_mut(self.start)
     }
 
-    /// Where the allocation starts, if it is a device's.
+    /// Returns where the allocation starts, if it is device memory.
     pub(in crate::memory) fn base(&self) -> Option<usize> {
         matches!(self.kind, Kind::Pooled | Kind::Plain).then_some(self.base)
     }
 
-    /// The order of the work on the memory, of which there is none but what allocated it.
+    /// Returns fresh stream uses: only the allocation itself has used the memory.
     pub(in crate::memory) fn stream_uses(&self) -> Box<StreamUses> {
         Box::new(StreamUses::at(self.device, self.queue))
     }
 }
 
-/// Memory of the kind that the device's name says.
+/// Allocates memory of the kind that the device stands for; returns its address.
 fn had(device: Device, entered: &Entered, bytes: usize, stream: Stream) -> Result<(usize, Kind), DeviceError> {
     let (mut base, mut pinned) = (0u64, std::ptr::null_mut());
-    // SAFETY: places for the addresses that the driver tells.
+    // SAFETY: the driver writes the addresses to live variables.
     let (result, function, kind) = unsafe {
         match device {
             Device::CUDA_HOST => {
@@ -139,17 +139,17 @@ fn had(device: Device, entered: &Entered, bytes: usize, stream: Stream) -> Resul
         }
     };
     check(device, function, result)?;
-    // Addresses of devices are as wide as those of the host.
+    // Device addresses are as wide as host addresses.
     Ok((if pinned.is_null() { usize::try_from(base).unwrap_or(0) } else { pinned.expose_provenance() }, kind))
 }
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        // Without a context the driver is shutting down, and the memory goes with it. Nobody else's call is told.
+        // Without a context the driver is shutting down and frees the memory itself. An error here would concern no caller.
         let Ok(_entered) = enter(self.device) else { return };
-        // To free memory is forbidden while any stream of the process is recorded, unless it is said to be harmless.
+        // Freeing memory is forbidden while any stream of the process is captured, unless the thread's capture mode is relaxed.
         let _relaxed = Relaxed::new();
-        // SAFETY: what the driver gave goes back once, after the work on it: see `StreamUses`.
+        // SAFETY: memory of the driver is freed once, after the work on it: see `StreamUses`.
         unsafe {
             let _ = match self.kind {
                 Kind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
@@ -160,8 +160,8 @@ impl Drop for CudaMemory {
                     return;
                 }
                 Kind::Pooled => {
-                    // Its stream is gone. Of memory of a pool the driver takes it that nobody is at work on it any more; if
-                    // nothing can be waited for, it is rather lost.
+                    // Its stream was destroyed. `cuMemFree` of pool memory assumes that no work uses it any more; if nothing
+                    // can be waited for, the memory is leaked instead.
                     if self.queue.finish_or_all().is_err() {
                         return;
                     }
@@ -173,7 +173,7 @@ impl Drop for CudaMemory {
     }
 }
 
-/// A stream of a device that nothing but allocations while graphs are recorded goes to.
+/// Returns a device's stream that only allocations during graph capture use.
 fn aside(device: Device) -> Result<Stream, DeviceError> {
     static STREAMS: OnceLock<Vec<OnceLock<Stream>>> = OnceLock::new();
     let count = super::device_count();
@@ -184,9 +184,9 @@ fn aside(device: Device) -> Result<Stream, DeviceError> {
     }
     let mut made = std::ptr::null_mut();
     let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-    // SAFETY: a place for the handle; the device has been entered.
+    // SAFETY: the driver writes the handle to a live variable; the caller has entered the device.
     check(device, "cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut made, flags) })?;
     let made = Stream::of_raw(made.addr() as u64);
-    // Two threads may do this at once; the one stream too many costs nothing.
+    // Two threads may do this at once; the surplus stream costs nothing.
     Ok(kept.map_or(made, |kept| *kept.get_or_init(|| made)))
 }

@@ -1,4 +1,4 @@
-//! The driver: looked for once, and the errors it returns.
+//! The driver, which is loaded once, and its errors.
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
@@ -9,47 +9,47 @@ use cudarc::driver::sys::{self, CUresult};
 
 use crate::device::{Device, DeviceError};
 
-/// The first version that allocates in stream order.
+/// The first version with stream-ordered allocation.
 const OLDEST: i32 = 11_020;
 
-/// The first version that numbers streams.
+/// The first version with stream ids.
 const NUMBERS_STREAMS: i32 = 12_000;
 
-/// A driver that works, with the devices it found.
+/// A driver that works, with its devices.
 pub(super) struct Driver {
     pub(super) contexts: Box<[OnceLock<Context>]>,
-    /// Whether each stream has a number that no other gets.
+    /// Whether each stream has an id that no other stream gets.
     pub(super) numbers_streams: bool,
 }
 
-/// A device's primary context, which everybody in the process shares. It is kept for as long as the process runs.
+/// A device's primary context, which all libraries of the process share. It is retained until the process ends.
 #[derive(Clone, Copy)]
 pub(super) struct Context {
     pub(super) raw: sys::CUcontext,
-    /// Whether memory can be had in stream order.
+    /// Whether the device has stream-ordered allocation.
     pub(super) has_pools: bool,
 }
 
-// SAFETY: the driver takes a context from any thread.
+// SAFETY: the handle is only given to the driver, which takes it from any thread.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// The driver, or why there is none.
+/// Returns the driver, or why there is none.
 pub(super) fn driver() -> Result<&'static Driver, &'static str> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
     DRIVER.get_or_init(look).as_ref().map_err(String::as_str)
 }
 
-/// Looks for a driver and devices. No other function of the driver may be called where this finds none: cudarc panics
-/// without a library.
+/// Looks for a driver and devices. If it finds none, no other function of the driver may be called: cudarc panics without a
+/// library.
 fn look() -> Result<Driver, String> {
-    // SAFETY: loads the library, as its users do.
+    // SAFETY: loads the driver's library, as every CUDA program does.
     if !unsafe { sys::is_culib_present() } {
         return Err("the driver's library was looked for as libcuda.so and libcuda.so.1, and not found".to_owned());
     }
     let (mut version, mut count) = (0, 0);
-    // SAFETY: the first function that may be called, and places for what the others tell.
+    // SAFETY: `cuInit` comes first, as the driver requires; the others write to live variables.
     unsafe {
         called("cuInit", sys::cuInit(0))?;
         called("cuDriverGetVersion", sys::cuDriverGetVersion(&raw mut version))?;
@@ -70,11 +70,11 @@ fn called(function: &str, result: CUresult) -> Result<(), String> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{function}: {}", words(result))) }
 }
 
-/// The driver's name for what went wrong, and its explanation.
+/// Returns the driver's name and explanation of an error.
 fn words(result: CUresult) -> String {
     let text = |ask: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
         let mut text = std::ptr::null();
-        // SAFETY: a place for the address of a text that is the library's.
+        // SAFETY: the driver writes the address of a string of its own to a live variable.
         unsafe {
             if ask(result, &raw mut text) != CUresult::CUDA_SUCCESS || text.is_null() {
                 return format!("error {}", result as u32);
@@ -85,14 +85,14 @@ fn words(result: CUresult) -> String {
     format!("{}, {}", text(sys::cuGetErrorName), text(sys::cuGetErrorString))
 }
 
-/// Makes an error of what a function of the driver returned for a device.
+/// Turns the result of a driver function for a device into an error, if it is one.
 #[inline]
 pub(crate) fn check(device: Device, function: &'static str, result: CUresult) -> Result<(), DeviceError> {
     if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(device, function, result)) }
 }
 
 impl DeviceError {
-    /// What `cudarc` returned for a device.
+    /// Wraps an error that `cudarc` returned for a device.
     pub(crate) fn of_cudarc(device: Device, function: &'static str, error: cudarc::driver::DriverError) -> DeviceError {
         failed(device, function, error.0)
     }

@@ -1,7 +1,7 @@
-//! CUDA by its driver.
+//! CUDA through its driver.
 //!
-//! Every function here makes the device it is about the thread's current one, and what was current before current again:
-//! other libraries rely on it. Nothing here waits for a stream whose work is being recorded as a graph.
+//! Every function makes the device that it needs the thread's current one and restores the previous one afterwards: other
+//! libraries rely on it. No function waits for a stream that is captured into a graph.
 
 mod block;
 mod context;

@@ -1,4 +1,4 @@
-//! What the driver knows of an address.
+//! Questions to the driver about an address.
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
@@ -9,7 +9,7 @@ use super::driver::check;
 use crate::device::Device;
 use crate::error::Result;
 
-/// The device whose memory is at an address, as the driver has it; `None` for memory that it does not know.
+/// Returns the device of the memory at an address, according to the driver; `None` for memory that it does not know.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), [`DeviceError::Driver`](crate::DeviceError::Driver).
@@ -23,7 +23,7 @@ pub(crate) fn device_of_pointer(address: usize) -> Result<Option<Device>> {
         sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
     ];
     let mut places = [(&raw mut kind).cast(), (&raw mut managed).cast(), (&raw mut ordinal).cast()];
-    // SAFETY: as many places as attributes, of their types. What is not known is left as it is.
+    // SAFETY: one live variable per attribute, of its type. For unknown memory its type stays 0.
     let result =
         unsafe { sys::cuPointerGetAttributes(3, attributes.as_mut_ptr(), places.as_mut_ptr(), address as u64) };
     check(any, "cuPointerGetAttributes", result)?;

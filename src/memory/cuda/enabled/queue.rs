@@ -1,4 +1,4 @@
-//! Streams of devices, in each other's order.
+//! Streams of devices, and the order between them.
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
@@ -13,14 +13,14 @@ use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
 
-/// A stream of a device. The per-thread default stream is another one in every thread, under the same handle, and the handle
-/// of a stream that was destroyed may be that of a new one.
+/// A stream of a device. The per-thread default stream is a different one in every thread under the same handle, and a new
+/// stream may have the handle of a destroyed one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     device: Device,
     stream: Stream,
     thread: Option<ThreadId>,
-    /// The driver's number of the stream, where it has one: see [`number_of`].
+    /// The driver's id of the stream, if it has one: see [`number_of`].
     number: Option<u64>,
 }
 
@@ -30,19 +30,19 @@ impl PartialEq for Queue {
     }
 }
 
-/// What a stream is at.
+/// The state of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Its work is done in its turn.
+    /// It runs its work.
     Working,
-    /// Its work, or for the legacy stream that of one that it waits for, is recorded as a graph.
+    /// Its work is captured into a graph, or for the legacy stream that of a stream that it waits for.
     Capturing,
-    /// It was destroyed: it has no order any more, but its work may still be under way.
+    /// It was destroyed: nothing can be ordered after it, but its work may still be running.
     Gone,
 }
 
 impl Queue {
-    /// The stream that this thread means. Memory that all devices reach says nothing of whose stream it is.
+    /// Returns the stream that this thread means. Pinned and managed memory does not say which device the stream belongs to.
     pub(super) fn of(device: Device, stream: Stream) -> Queue {
         let thread = (stream == Stream::PER_THREAD).then(|| thread::current().id());
         let number = number_of(device, stream);
@@ -51,7 +51,7 @@ impl Queue {
         Queue { device, stream, thread, number }
     }
 
-    /// Whether the streams have one handle, and one of them is gone if they are not the same.
+    /// Returns whether both have one handle. If they are not the same stream, one of them was destroyed.
     pub(super) fn has_handle_of(&self, other: &Queue) -> bool {
         self.is_on_device_of(other) && self.stream == other.stream && self.thread == other.thread
     }
@@ -68,19 +68,19 @@ impl Queue {
         self.stream
     }
 
-    /// The stream by the name it has in this thread. For another thread's default stream that is the legacy one, which waits
-    /// for it as for all blocking streams.
+    /// Returns the stream by its name in this thread. Another thread's default stream has none here: the legacy stream replaces
+    /// it, which waits for it as for all blocking streams.
     fn here(&self) -> Queue {
         let has_name = self.thread.is_none_or(|thread| thread == thread::current().id());
         if has_name { *self } else { Queue { stream: Stream::LEGACY, thread: None, ..*self } }
     }
 
-    /// As the driver takes it.
+    /// Returns the driver's handle.
     pub(super) fn raw(&self) -> sys::CUstream {
         raw(self.here().stream)
     }
 
-    /// What the stream is at.
+    /// Returns the stream's state.
     pub(super) fn state(&self) -> State {
         match is_capturing(self.device, self.here().stream) {
             _ if self.has_lost_handle() => State::Gone,
@@ -91,17 +91,17 @@ impl Queue {
         }
     }
 
-    /// Whether the stream is gone, and its handle is another one's now, or nobody's.
+    /// Returns whether the stream was destroyed. Its handle may belong to a new stream now.
     pub(super) fn has_lost_handle(&self) -> bool {
         number_of(self.device, self.stream) != self.number
     }
 
-    /// That its work is recorded.
+    /// Returns the error that the stream is captured into a graph.
     pub(super) fn captured(&self) -> DeviceError {
         DeviceError::Capturing { device: self.device, stream: self.stream.handle() }
     }
 
-    /// Waits for the stream, or for all work of its device if it is gone.
+    /// Waits for the stream, or for all work of its device if it was destroyed.
     pub(super) fn finish_or_all(&self) -> Result<(), DeviceError> {
         if self.has_lost_handle() { self.finish_all() } else { self.finish().or_else(|_| self.finish_all()) }
     }
@@ -110,38 +110,39 @@ impl Queue {
     fn finish(&self) -> Result<(), DeviceError> {
         let _entered = enter(self.device)?;
         let _relaxed = Relaxed::new();
-        // SAFETY: a handle that the driver had.
+        // SAFETY: a handle that the driver knew.
         check(self.device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw()) })
     }
 
-    /// Waits for all work of the stream's device: for a stream that is gone there is no better. It fails, and spoils what is
-    /// recorded, if anything is.
+    /// Waits for all work of the stream's device, the only way for a destroyed stream. During graph capture this fails and
+    /// invalidates the capture.
     pub(super) fn finish_all(&self) -> Result<(), DeviceError> {
         let _entered = enter(self.device)?;
         let _relaxed = Relaxed::new();
-        // SAFETY: nothing is asked of it.
+        // SAFETY: the function takes no arguments.
         check(self.device, "cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
     }
 }
 
-/// Puts what comes next in the stream `later` of a device after what was asked of the stream `earlier` so far.
+/// Orders the next work of the stream `later` after the earlier work of the stream `earlier`.
 pub(crate) fn wait(later: (Device, Stream), earlier: (Device, Stream)) -> Result<()> {
     order(Queue::of(later.0, later.1), Queue::of(earlier.0, earlier.1))
 }
 
-/// As [`wait`], for streams that other threads may have named.
+/// As [`wait`], also for streams that other threads have named.
 pub(super) fn order(later: Queue, earlier: Queue) -> Result<()> {
     if later == earlier {
         return Ok(());
     }
     let (later, earlier) = (later.here(), earlier.here());
     match (is_capturing(later.device, later.stream)?, is_capturing(earlier.device, earlier.stream)?) {
-        // What is recorded is not its own work but that of a blocking stream: no event can be had of it, nor can it wait.
+        // The captured stream is not the legacy one but a blocking one that it waits for: it can neither record an event nor
+        // wait.
         (_, true) if earlier.stream == Stream::LEGACY => Err(earlier.captured().into()),
         (true, _) if later.stream == Stream::LEGACY => Err(later.captured().into()),
-        // An event would draw the one into the graph of the other.
+        // An event would pull `later` into the graph of `earlier`.
         (false, true) => Err(earlier.captured().into()),
-        // A graph cannot wait for what is not in it, but it is not run before it has been recorded.
+        // A graph cannot wait for work outside it, but it does not run before its capture is over: the host waits.
         (true, false) => Ok(earlier.finish_or_all()?),
         _ => by_event(later, earlier),
     }
@@ -149,8 +150,8 @@ pub(super) fn order(later: Queue, earlier: Queue) -> Result<()> {
 
 fn by_event(later: Queue, earlier: Queue) -> Result<()> {
     let mut event = std::ptr::null_mut();
-    // SAFETY: an event of the device whose stream it is recorded in, and a default stream is that of the device that was
-    // entered. The driver keeps an event that is waited for.
+    // SAFETY: each call is made with the stream's device current, which default streams need, and the event is of the device
+    // whose stream records it. The driver keeps an event that a stream waits for.
     unsafe {
         let device = earlier.device;
         let entered = enter(device)?;

@@ -1,4 +1,4 @@
-//! The streams that use one piece of memory, and what has to be waited for before it is freed.
+//! The streams that use one piece of memory, and the waits before it is freed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::memory::cuda::Stream;
 use crate::memory::cuda::stream::{Kept, kept};
 
-/// The streams that use some memory: what PyTorch's allocator notes with `record_stream`.
+/// The streams that use some memory: what PyTorch's allocator records with `record_stream`.
 #[derive(Debug)]
 pub(crate) struct StreamUses {
     /// The stream in whose order the memory is freed.
     first: Queue,
-    /// Whether the host frees the memory, and so has to wait for the streams itself.
+    /// Whether the host frees the memory and therefore waits for the streams itself.
     freed_by_host: bool,
     streams: Mutex<Streams>,
 }
@@ -24,8 +24,7 @@ pub(crate) struct StreamUses {
 #[derive(Debug, Default)]
 struct Streams {
     recorded: SmallVec<[Use; 2]>,
-    /// Destroyed streams whose handle belongs to a new stream now, one for each device: to wait for the device covers them
-    /// all.
+    /// Destroyed streams whose handle belongs to a new stream now, one for each device: waiting for the device covers them all.
     destroyed: Vec<Use>,
 }
 
@@ -43,7 +42,7 @@ impl Drop for StreamUses {
     fn drop(&mut self) {
         let Streams { recorded, destroyed } = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         if recorded.iter().chain(&*destroyed).any(|used| used.kept.is_some()) {
-            // To destroy a stream makes its device current.
+            // Destroying a stream makes its device current.
             let _entered = enter(self.first.device());
             recorded.clear();
             destroyed.clear();
@@ -57,7 +56,7 @@ impl StreamUses {
         StreamUses::at(device, Queue::of(device, stream))
     }
 
-    /// The same, of a stream by the name that its thread has for it.
+    /// The same for a stream as its own thread named it.
     pub(super) fn at(device: Device, first: Queue) -> StreamUses {
         let kept = kept(first.device(), first.stream());
         let recorded = kept.map(|kept| Use { queue: first, ordered: true, kept: Some(kept) }).into_iter().collect();
@@ -65,7 +64,7 @@ impl StreamUses {
         StreamUses { first, freed_by_host: !device.is_cuda(), streams: Mutex::new(streams) }
     }
 
-    /// The uses of memory of another library, which `stream` uses first: it is released after the work of that stream.
+    /// The uses of imported memory, which `stream` uses first: it is released after the work of that stream.
     ///
     /// # Errors
     /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
@@ -74,22 +73,22 @@ impl StreamUses {
         Ok(Box::new(StreamUses::new(device, stream)))
     }
 
-    /// Makes the host wait for all work before the memory is released: its producer orders nothing by a stream.
+    /// Makes the host wait for all work before the memory is released: its producer orders nothing by streams.
     #[cfg(feature = "python")]
     pub(crate) fn set_freed_by_host(&mut self) {
         self.freed_by_host = true;
     }
 
     /// Records a stream that is about to use the memory. Its work is ordered once after the earlier work of the first stream;
-    /// from then on whoever launches work on several streams orders it.
+    /// later dependencies between streams are up to the code that launches the work.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] if a graph capture rules that order out, [`DeviceError::Driver`].
+    /// [`DeviceError::Capturing`] if a graph capture forbids that order, [`DeviceError::Driver`].
     pub(crate) fn record_stream(&self, device: Device, stream: Stream) -> Result<()> {
         self.record(device, stream, None)
     }
 
-    /// As [`StreamUses::record_stream`], for a stream that is kept alive until its work on the memory is done.
+    /// As [`StreamUses::record_stream`]; `keep` keeps the stream alive until its work on the memory is done.
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
@@ -98,7 +97,7 @@ impl StreamUses {
     }
 
     fn record(&self, device: Device, stream: Stream, keep: Option<Kept>) -> Result<()> {
-        // What turns out not to be needed is dropped after the lock is released.
+        // If `keep` is not needed, it is dropped after the lock is released.
         let mut keep = keep.or_else(|| kept(device, stream));
         let queue = Queue::of(device, stream);
         if queue == self.first && keep.is_none() {
@@ -115,7 +114,7 @@ impl StreamUses {
             recorded[place].kept = keep.take();
         }
         if !recorded[place].ordered {
-            // Under the lock: no other thread takes the stream for ordered before it is.
+            // Under the lock: no other thread may see the stream as ordered before it is.
             self.order_after_first(queue)?;
             recorded[place].ordered = true;
         }
@@ -127,7 +126,7 @@ impl StreamUses {
         if !self.first.has_lost_handle() {
             return queue::order(queue, self.first);
         }
-        // A destroyed stream cannot be waited for by another one: the host waits, which a graph capture does not allow.
+        // No stream can wait for a destroyed one: the host waits, which graph capture does not allow.
         match queue.state() {
             State::Capturing => Err(queue.captured().into()),
             _ => Ok(self.first.finish_all()?),
@@ -144,7 +143,7 @@ impl StreamUses {
         queue::order(Queue::of(device, to), Queue::of(device, from))
     }
 
-    /// Makes the next work of `stream` wait for the first stream, in whose order the memory is not freed any more.
+    /// Makes the next work of `stream` wait for the first stream, which no longer orders the free.
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
@@ -166,12 +165,11 @@ impl StreamUses {
         Ok(())
     }
 
-    /// Makes the first stream wait for all recorded streams, or the host where it frees the memory: then the memory may be
-    /// freed.
+    /// Makes the first stream wait for all recorded streams, or the host if it frees the memory. Then the memory may be freed.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] while one of them is captured into a graph, and [`DeviceError::Driver`]: the memory must not
-    /// be freed yet.
+    /// [`DeviceError::Capturing`] while one of them is captured into a graph, [`DeviceError::Driver`]: the memory must not be
+    /// freed yet.
     pub(crate) fn wait_before_free(&self) -> Result<(), DeviceError> {
         let queues = self.queues();
         let (mut destroyed, mut by_host) = (SmallVec::<[Queue; 2]>::new(), self.freed_by_host);
@@ -185,7 +183,7 @@ impl StreamUses {
                 }
             }
         }
-        // Nothing can wait for a destroyed stream, but its work may still be running: the host waits for its device.
+        // No stream can wait for a destroyed one, but its work may still be running: the host waits for its device.
         let mut done = SmallVec::<[Queue; 2]>::new();
         for queue in destroyed {
             if !done.iter().any(|done| done.is_on_device_of(&queue)) {
@@ -206,7 +204,7 @@ impl StreamUses {
         Ok(())
     }
 
-    /// All recorded streams, the first one last.
+    /// Returns all recorded streams, the first one last.
     fn queues(&self) -> SmallVec<[Queue; 3]> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let recorded = streams.recorded.iter().chain(&streams.destroyed).map(|used| used.queue);
@@ -215,13 +213,13 @@ impl StreamUses {
 }
 
 impl Streams {
-    /// Notes as destroyed the recorded stream, if any, that had the handle of this one before.
+    /// Marks as destroyed the recorded stream, if any, that had the handle of this one before.
     fn note_reused_handle(&mut self, queue: Queue) {
         let had_its_handle = |used: &Use| used.queue.has_handle_of(&queue) && used.queue != queue;
         let Some(place) = self.recorded.iter().position(had_its_handle) else { return };
         let replaced = self.recorded.remove(place);
         let is_known = self.destroyed.iter().any(|other| other.queue.is_on_device_of(&replaced.queue));
-        // What keeps a stream alive may run any code when it is dropped: it is dropped with the memory.
+        // Dropping what keeps a stream alive may run foreign code: it is dropped with the memory.
         if !is_known || replaced.kept.is_some() {
             self.destroyed.push(replaced);
         }

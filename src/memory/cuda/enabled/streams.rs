@@ -1,4 +1,4 @@
-//! What devices and streams there are, and what they are at.
+//! Devices and streams, and their state.
 
 #![allow(unsafe_code, reason = "functions of the driver")]
 
@@ -12,7 +12,7 @@ use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
 
-/// Whether there is a CUDA device that can be used.
+/// Returns whether a CUDA device can be used.
 ///
 /// # Example
 /// ```
@@ -22,7 +22,7 @@ pub fn is_available() -> bool {
     driver().is_ok()
 }
 
-/// Why there is no CUDA device that can be used, if there is none: no driver, one that is too old, or no device.
+/// Returns why no CUDA device can be used: no driver, one that is too old, or no device. `None` if one can.
 ///
 /// # Example
 /// ```
@@ -32,7 +32,7 @@ pub fn why_not() -> Option<String> {
     driver().err().map(str::to_owned)
 }
 
-/// How many CUDA devices there are.
+/// Returns the number of CUDA devices.
 ///
 /// # Example
 /// ```
@@ -42,7 +42,7 @@ pub fn device_count() -> i32 {
     driver().map_or(0, |driver| i32::try_from(driver.contexts.len()).unwrap_or(i32::MAX))
 }
 
-/// What the driver calls a device, as "NVIDIA H100 80GB HBM3".
+/// Returns the driver's name of a device, such as "NVIDIA H100 80GB HBM3".
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
@@ -58,7 +58,7 @@ pub fn device_name(device: Device) -> Result<String> {
     const ROOM: u8 = 255;
     found(device)?;
     let (mut number, mut name) = (0, [0; ROOM as usize]);
-    // SAFETY: places for what the driver tells, the second of as many characters as it is told.
+    // SAFETY: the driver writes to live variables, to the name at most as many characters as it has.
     unsafe {
         check(device, "cuDeviceGet", sys::cuDeviceGet(&raw mut number, device.cuda_ordinal()))?;
         check(device, "cuDeviceGetName", sys::cuDeviceGetName(name.as_mut_ptr(), c_int::from(ROOM), number))?;
@@ -68,7 +68,7 @@ pub fn device_name(device: Device) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Bytes of memory of a device: those that are free, and all.
+/// Returns the free and the total memory of a device, in bytes.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
@@ -84,15 +84,15 @@ pub fn device_name(device: Device) -> Result<String> {
 pub fn memory_info(device: Device) -> Result<(usize, usize)> {
     let _entered = enter(device)?;
     let (mut free, mut all) = (0, 0);
-    // SAFETY: places for what the driver tells.
+    // SAFETY: the driver writes to live variables.
     check(device, "cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut all) })?;
     Ok((free, all))
 }
 
-/// Waits until a stream has done its work.
+/// Waits until a stream has finished its work.
 ///
 /// # Errors
-/// [`DeviceError::Capturing`] if the work is being recorded, so that there is nothing to wait for; [`DeviceError::NoCuda`],
+/// [`DeviceError::Capturing`] during graph capture, when there is nothing to wait for; [`DeviceError::NoCuda`],
 /// [`DeviceError::Driver`].
 ///
 /// # Example
@@ -105,11 +105,12 @@ pub fn memory_info(device: Device) -> Result<(usize, usize)> {
 pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
     error_if_capturing(device, stream)?;
     let _entered = enter(device)?;
-    // SAFETY: a stream that the driver has just known.
+    // SAFETY: the driver has just accepted the handle.
     Ok(check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?)
 }
 
-/// Whether a stream's work is recorded as a graph instead of done, or waited for by one whose work is.
+/// Returns whether a stream's work is captured into a graph instead of run. The legacy default stream counts as captured while
+/// a blocking stream is.
 ///
 /// # Errors
 /// [`DeviceError::NoCuda`], [`DeviceError::Driver`].
@@ -124,7 +125,7 @@ pub fn synchronize(device: Device, stream: Stream) -> Result<()> {
 pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
     let _entered = enter(device)?;
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the driver looks handles up; a place for its answer.
+    // SAFETY: the driver looks the handle up, and writes to a live variable.
     let result = unsafe { sys::cuStreamIsCapturing(raw(stream), &raw mut status) };
     if result == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT {
         return Ok(true);
@@ -133,7 +134,7 @@ pub fn is_capturing(device: Device, stream: Stream) -> Result<bool> {
     Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
 }
 
-/// Refuses a stream whose work is recorded as a graph.
+/// Rejects a stream that is captured into a graph.
 ///
 /// # Errors
 /// [`DeviceError::Capturing`], [`DeviceError::Driver`].
@@ -144,12 +145,12 @@ pub(crate) fn error_if_capturing(device: Device, stream: Stream) -> Result<()> {
     Ok(())
 }
 
-/// A stream as the driver takes it.
+/// Returns a stream's handle in the driver's type.
 pub(crate) fn raw(stream: Stream) -> sys::CUstream {
     std::ptr::without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0))
 }
 
-/// Refuses what is no stream of the device.
+/// Rejects a handle that is not a stream of the device.
 pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream) -> Result<()> {
     if stream.handle() == 0 {
         return Err(DeviceError::stream_0().into());
@@ -165,13 +166,13 @@ pub(in crate::memory::cuda) fn check_stream(device: Device, stream: Stream) -> R
     Ok(())
 }
 
-/// The number of the device that a stream is of, which is not a default stream. `device` is what errors name.
+/// Returns the ordinal of the device that a stream belongs to, for streams other than the default ones. Errors name `device`.
 ///
 /// # Errors
 /// [`DeviceError::Stream`] for a handle that the driver does not know, [`DeviceError::Driver`].
 pub(super) fn ordinal_of(device: Device, stream: Stream) -> Result<i32, DeviceError> {
     let (mut context, mut found, mut left) = (std::ptr::null_mut(), 0, std::ptr::null_mut());
-    // SAFETY: the driver looks the handle up; places for what it tells. What is pushed is popped.
+    // SAFETY: the driver looks the handle up, and writes to live variables. The context that is pushed is popped.
     unsafe {
         if sys::cuStreamGetCtx(raw(stream), &raw mut context) != CUresult::CUDA_SUCCESS {
             return Err(DeviceError::Stream { got: stream.handle().to_string() });
@@ -184,15 +185,15 @@ pub(super) fn ordinal_of(device: Device, stream: Stream) -> Result<i32, DeviceEr
     Ok(found)
 }
 
-/// The driver's own number of a stream, which no other stream gets, while handles of streams that are gone come back. `None`
-/// for a default stream, which does not go, for a handle that the driver does not know, and with a driver before CUDA 12.0.
+/// Returns the driver's id of a stream. Ids are never reused, while handles of destroyed streams are. `None` for a default
+/// stream, which is never destroyed, for a handle that the driver does not know, and with a driver before CUDA 12.0.
 pub(super) fn number_of(device: Device, stream: Stream) -> Option<u64> {
     if [Stream::LEGACY, Stream::PER_THREAD].contains(&stream) || !driver().ok()?.numbers_streams {
         return None;
     }
     let _entered = enter(device).ok()?;
     let mut number = 0;
-    // SAFETY: the driver looks handles up; a place for its answer.
+    // SAFETY: the driver looks the handle up, and writes to a live variable.
     let result = unsafe { sys::cuStreamGetId(raw(stream), &raw mut number) };
     (result == CUresult::CUDA_SUCCESS).then_some(number)
 }

@@ -1,4 +1,4 @@
-//! Copies and fills. Where memory is, the driver finds by its address, so the kinds of copies are not looked at.
+//! Copies and fills. The driver finds the kind of memory by its address, so the kind of copy is ignored.
 
 use crate::driver::{self, Handle};
 use crate::{export, runtime};

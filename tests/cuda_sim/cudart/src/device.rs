@@ -1,4 +1,4 @@
-//! Devices, versions, and the driver's functions by name.
+//! Devices, versions, and lookup of driver functions by name.
 
 use crate::driver::{self, Handle};
 use crate::properties::Properties;
@@ -7,7 +7,7 @@ use crate::{export, export_early};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 const NOT_FOUND: c_int = 500;
-/// The version whose structures these are.
+/// The runtime version of these structures.
 const VERSION: c_int = 13_000;
 
 export_early! {
@@ -71,7 +71,7 @@ export_early! {
     ) {
         let version = c_int::try_from(version).map_err(|_| INVALID_VALUE)?;
         match driver::cuGetProcAddress_v2(name, function, version, flags, status) {
-            // The runtime says so in the status only.
+            // The runtime reports this only in the status.
             Err(NOT_FOUND) => Ok(()),
             found => found,
         }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 /// A context, stream, event or pool.
 pub type Handle = usize;
 
-/// Nothing, or a code; those of the runtime have the driver's numbers.
+/// Success, or a code; the runtime's codes have the driver's numbers.
 pub type Outcome = Result<(), c_int>;
 
 const NO_DRIVER: c_int = 35;
@@ -16,10 +16,10 @@ pub fn outcome(code: c_int) -> Outcome {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
-/// The address of a function of the driver.
+/// Returns the address of a driver function.
 fn find(name: &CStr) -> Result<usize, c_int> {
     static LIBRARY: OnceLock<usize> = OnceLock::new();
-    // SAFETY: the names end with a zero, and the library stays loaded.
+    // SAFETY: the names are zero-terminated, and the library stays loaded.
     unsafe {
         let library = *LIBRARY.get_or_init(|| libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW) as usize);
         if library == 0 {
@@ -41,8 +41,8 @@ macro_rules! functions {
                 Err(_) => panic!(),
             };
             let found = (*FOUND.get_or_init(|| find(NAME)))?;
-            // SAFETY: the driver's function of this name has this signature; what the pointers are is up to the caller of the
-            // runtime, whose contract is the same.
+            // SAFETY: the driver's function of this name has this signature; the runtime's caller answers for the pointers, by
+            // the same contract.
             outcome(unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> c_int>(found)($($argument),*) })
         }
     )*};

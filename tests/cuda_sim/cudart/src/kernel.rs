@@ -1,4 +1,4 @@
-//! Kernels of programs that were built with the runtime: they register, and do not run.
+//! Kernels of programs that were built with the runtime: they are registered but do not run.
 
 use crate::driver::Handle;
 use crate::export;
@@ -53,7 +53,7 @@ pub extern "C" fn __cudaRegisterVar(
 ) {
 }
 
-/// Notes how a kernel is to be launched. It is not kept: the launch is refused.
+/// Accepts the configuration of a launch without storing it: the launch is rejected.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaPushCallConfiguration(
     _grid: Dimensions,

@@ -1,7 +1,7 @@
-//! A test double of the CUDA runtime: what PyTorch calls of it, on the double of the driver.
+//! A test double of the CUDA runtime: the functions that PyTorch calls, on the double of the driver.
 //!
-//! It is loaded before PyTorch, so that its symbols hide those of the real library. That one is loaded too, and gets the
-//! calls that this one does not know; they fail, for the double of the driver is none to it.
+//! It is loaded before PyTorch, so its symbols hide those of the real library. That one is loaded too, and gets the calls that
+//! this one lacks; they fail, as it does not accept the double as a driver.
 //!
 //! ```text
 //! driver      the driver's functions, found at run time     runtime   context, device and last error of a thread
@@ -9,7 +9,7 @@
 //! properties  what a device is                              kernel    kernels are registered, but none runs
 //! ```
 
-// The functions' contracts are those of CUDA's runtime API, and so are their names.
+// The functions' names and contracts are those of CUDA's runtime API.
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments, non_snake_case)]
 
 pub mod copy;

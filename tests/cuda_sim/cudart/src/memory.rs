@@ -1,11 +1,11 @@
-//! Memory, pools, and what an address is.
+//! Memory, pools, and attributes of addresses.
 
 use crate::driver::{self, Handle, Outcome};
 use crate::export;
 use crate::runtime::{self, INVALID_VALUE};
 use std::ffi::{c_int, c_uint, c_void};
 
-/// `cudaPointerAttributes`, without the room at its end.
+/// `cudaPointerAttributes`, without the reserved bytes at its end.
 #[repr(C)]
 pub struct PointerAttributes {
     kind: c_int,
@@ -21,7 +21,7 @@ const MEMORY_TYPE: c_int = 2;
 const HOST_ADDRESS: c_int = 4;
 const IS_MANAGED: c_int = 8;
 const DEVICE_ORDINAL: c_int = 9;
-/// The device of memory that CUDA does not know.
+/// The device of memory unknown to CUDA.
 const NO_DEVICE: c_int = -2;
 
 fn ask<T: Default>(number: c_int, address: u64) -> Result<T, c_int> {
@@ -45,7 +45,8 @@ fn attributes(address: u64) -> Result<PointerAttributes, c_int> {
     }
 }
 
-/// The runtime frees memory of any device; the double of the driver counts that as misuse without the device's context.
+/// The runtime frees memory of any device; the double of the driver counts that as misuse unless the device's context is
+/// current.
 fn free(address: u64) -> Outcome {
     let Ok(owner) = ask(DEVICE_ORDINAL, address) else {
         return driver::cuMemFree_v2(address);
@@ -115,7 +116,7 @@ export! {
 
     fn cudaPointerGetAttributes(out: *mut PointerAttributes, address: u64) {
         let found = attributes(address)?;
-        // SAFETY: the caller passes a place for the result, which is as long or longer.
+        // SAFETY: the caller passes a place for the result, which is at least as long.
         unsafe { out.write(found) };
         Ok(())
     }

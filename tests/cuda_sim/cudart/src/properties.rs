@@ -1,4 +1,4 @@
-//! What a device is, as CUDA 13 lays it out.
+//! The properties of a device, in the layout of CUDA 13.
 
 use crate::driver;
 use std::ffi::c_int;
@@ -11,7 +11,7 @@ const NAME: usize = 256;
 const UUID: usize = 256;
 const TOTAL_MEMORY: usize = 288;
 
-/// Fields of `int`: where they are, and the number of the driver's attribute.
+/// Fields of type `int`: offset, and number of the driver's attribute.
 const INTS: &[(usize, c_int)] = &[
     (304, 12), // registers of a block
     (308, 10), // threads of a warp
@@ -47,7 +47,7 @@ const INTS: &[(usize, c_int)] = &[
     (720, 115), // pools
 ];
 
-/// The same for fields of `size_t`.
+/// The same for fields of type `size_t`.
 const SIZES: &[(usize, c_int)] = &[
     (296, 8),  // shared memory of a block
     (312, 11), // pitch

@@ -1,4 +1,4 @@
-//! What the runtime adds to the driver: a device and a last error of each thread, and contexts that nobody asked for.
+//! What the runtime adds to the driver: each thread's device and last error, and implicit contexts.
 
 use crate::driver::{self, Handle, Outcome};
 use std::cell::Cell;
@@ -15,7 +15,7 @@ thread_local! {
     static LAST: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// Runs the body of a function. A failure is kept as the thread's last error.
+/// Runs the body of a function. A failure becomes the thread's last error.
 pub fn call(body: impl FnOnce() -> Outcome) -> c_int {
     match body() {
         Ok(()) => 0,
@@ -38,7 +38,7 @@ pub fn device_count() -> Result<c_int, c_int> {
     Ok(count)
 }
 
-/// The primary context of a device. The runtime keeps it from the first use on.
+/// Returns the primary context of a device, which the runtime retains from the first use on.
 pub fn primary(device: c_int) -> Result<Handle, c_int> {
     static KEPT: Mutex<Vec<(c_int, Handle)>> = Mutex::new(vec![]);
     if !(0..device_count()?).contains(&device) {
@@ -61,7 +61,7 @@ fn current() -> Result<Handle, c_int> {
     Ok(context)
 }
 
-/// The device of the current context, where there is one: other libraries change it.
+/// Returns the device of the current context, if there is one: other libraries change it.
 pub fn device() -> Result<c_int, c_int> {
     let mut device = DEVICE.get();
     if current()? != 0 {
@@ -76,7 +76,7 @@ pub fn set_device(device: c_int) -> Outcome {
     Ok(())
 }
 
-/// Makes the thread's device current where no context is.
+/// Makes the thread's device current if no context is.
 pub fn bind() -> Outcome {
     if current()? == 0 { set_device(DEVICE.get()) } else { Ok(()) }
 }
@@ -92,7 +92,7 @@ macro_rules! export {
     )*};
 }
 
-/// Exports functions that make no context.
+/// Exports functions that create no context.
 #[macro_export]
 macro_rules! export_early {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
@@ -113,7 +113,7 @@ pub extern "C" fn cudaPeekAtLastError() -> c_int {
     LAST.get()
 }
 
-/// The driver's text for a code, or that of a code which only the runtime has.
+/// Returns the driver's text for a code, or that of a code which only the runtime has.
 fn describe(code: c_int, ask: fn(c_int, *mut *const c_char) -> Outcome, of_a_kernel: &'static CStr) -> *const c_char {
     let mut text = c"unrecognized error code".as_ptr();
     if code == INVALID_DEVICE_FUNCTION {

@@ -1,4 +1,4 @@
-//! Streams and what they capture.
+//! Streams and their capture.
 
 use crate::driver::{self, Handle};
 use crate::export;

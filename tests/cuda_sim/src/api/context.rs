@@ -1,4 +1,4 @@
-//! Contexts: the one that is current, waiting for one, and access between two.
+//! Contexts: the current one, waiting for one, and peer access.
 
 use crate::codes::{Failure, Outcome};
 use crate::context::{current, pop, push};
@@ -7,7 +7,7 @@ use crate::entry::Out;
 use crate::export;
 use std::ffi::{c_int, c_uint};
 
-/// Bytes, or how many, where a limit is asked for.
+/// The value of every limit: bytes, or a count.
 const LIMIT: usize = 1024;
 const GREATEST_PRIORITY: c_int = -5;
 

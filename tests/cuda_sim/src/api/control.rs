@@ -1,4 +1,4 @@
-//! What a test asks of the double. These work before `cuInit` too.
+//! The interface of the double for tests. These functions work before `cuInit` too.
 
 use crate::clocks::{Area, HOST, Moment, Touch};
 use crate::codes::{Failure, Outcome};
@@ -9,7 +9,7 @@ use crate::report::{Counters, plain_name};
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of one of these functions: 0, or the code of its failure.
+/// Runs the body of one of these functions; returns 0, or the code of its failure.
 fn control(body: impl FnOnce() -> Outcome) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
@@ -18,7 +18,7 @@ fn control(body: impl FnOnce() -> Outcome) -> c_int {
     }
 }
 
-/// Writes the counters as JSON, cut to the buffer, and returns how long they are without the zero at the end.
+/// Writes the counters as JSON, cut to the buffer, and returns their length without the final zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_report(out: Out<c_char>, room: usize) -> usize {
     let json = driver::lock().map(|driver| driver.json()).unwrap_or_default();
@@ -26,8 +26,7 @@ pub unsafe extern "C" fn fakecuda_report(out: Out<c_char>, room: usize) -> usize
     json.len()
 }
 
-/// Sets counters and messages to nothing, takes back failures that were asked for, and heals contexts. What is
-/// allocated stays.
+/// Clears counters, messages and requested failures, and heals contexts. Allocations stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_reset() -> c_int {
     control(|| {
@@ -43,7 +42,7 @@ pub unsafe extern "C" fn fakecuda_reset() -> c_int {
     })
 }
 
-/// The allocation after the next `after` ones fails; with -1 none does.
+/// Makes the allocation after the next `after` ones fail; -1 makes none fail.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_fail_allocations(after: i64) -> c_int {
     control(|| {
@@ -52,7 +51,7 @@ pub unsafe extern "C" fn fakecuda_fail_allocations(after: i64) -> c_int {
     })
 }
 
-/// The next call of a function, in any of its versions, returns this code; 0 takes that back.
+/// Makes the next call of a function, in any of its versions, return this code; 0 cancels that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_fail(name: In<c_char>, code: c_int) -> c_int {
     control(|| {
@@ -66,7 +65,7 @@ pub unsafe extern "C" fn fakecuda_fail(name: In<c_char>, code: c_int) -> c_int {
     })
 }
 
-/// Copies what memory holds now, without waiting for anything and without counting as an access.
+/// Copies the present contents of memory, without waiting for work and without counting as an access.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_peek(address: u64, out: *mut u8, bytes: usize) -> c_int {
     control(|| {
@@ -76,7 +75,7 @@ pub unsafe extern "C" fn fakecuda_peek(address: u64, out: *mut u8, bytes: usize)
     })
 }
 
-/// Changes what memory holds now, in the same way.
+/// Changes the present contents of memory in the same way.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_poke(address: u64, from: *const u8, bytes: usize) -> c_int {
     control(|| {
@@ -86,7 +85,7 @@ pub unsafe extern "C" fn fakecuda_poke(address: u64, from: *const u8, bytes: usi
     })
 }
 
-/// Also memory that was freed can be looked at, but nothing that was never an allocation.
+/// Rejects addresses that were never an allocation. Freed memory is allowed.
 fn check_range(driver: &driver::Driver, address: u64, bytes: usize) -> Outcome {
     match driver.memory.find(address) {
         Some(found) if found.life != Life::Unborn && address + bytes as u64 <= found.base + found.size => Ok(()),
@@ -94,7 +93,7 @@ fn check_range(driver: &driver::Driver, address: u64, bytes: usize) -> Outcome {
     }
 }
 
-/// Whether the devices have pools of memory.
+/// Sets whether the devices have memory pools.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_set_pools(supported: bool) -> c_int {
     control(|| {
@@ -103,7 +102,7 @@ pub unsafe extern "C" fn fakecuda_set_pools(supported: bool) -> c_int {
     })
 }
 
-/// What `cuDriverGetVersion` answers, such as 12040.
+/// Sets the result of `cuDriverGetVersion`, such as 12040.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_set_version(version: c_int) -> c_int {
     control(|| {
@@ -112,8 +111,8 @@ pub unsafe extern "C" fn fakecuda_set_version(version: c_int) -> c_int {
     })
 }
 
-/// Whether copies of pageable memory are done with it when the call returns, as with most drivers, or may not be, as
-/// CUDA has it.
+/// Sets whether copies are done with pageable memory when the call returns, as with most drivers, or may use it later, as CUDA
+/// allows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_set_staging(staging: bool) -> c_int {
     control(|| {
@@ -122,7 +121,7 @@ pub unsafe extern "C" fn fakecuda_set_staging(staging: bool) -> c_int {
     })
 }
 
-/// Whether the handle of a stream that was destroyed becomes that of the next one, or no handle is used twice.
+/// Sets whether the handle of a destroyed stream becomes that of the next stream, or handles are never reused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_set_reused_streams(reuses: bool) -> c_int {
     control(|| {
@@ -131,7 +130,7 @@ pub unsafe extern "C" fn fakecuda_set_reused_streams(reuses: bool) -> c_int {
     })
 }
 
-/// Says that the host reads or writes pinned, registered or managed memory now, for the race detector.
+/// Tells the race detector that the host reads or writes pinned, registered or managed memory now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fakecuda_host_access(address: u64, bytes: usize, write: bool) -> c_int {
     control(|| {

@@ -154,7 +154,7 @@ impl BoxSide {
     }
 }
 
-/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, which has contexts in the places that are reserved.
+/// `CUDA_MEMCPY3D`, and `CUDA_MEMCPY3D_PEER`, which has contexts in the reserved fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Box3 {

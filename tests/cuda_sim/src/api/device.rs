@@ -1,4 +1,4 @@
-//! Devices and what they can do.
+//! Devices and their attributes.
 
 use crate::driver::{self, Handle};
 use crate::entry::Out;
@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int, c_uint};
 /// `CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED`.
 const POOLS: c_int = 115;
 
-/// A device of compute capability 9.0.
+/// Returns an attribute of a device of compute capability 9.0.
 fn attribute(number: c_int, device: usize) -> c_int {
     match number {
         1..=3 => 1024,                                                  // threads in a block, and in its x and y

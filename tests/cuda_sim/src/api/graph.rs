@@ -1,4 +1,4 @@
-//! Graphs that were captured.
+//! Captured graphs.
 
 use crate::codes::Failure;
 use crate::driver::{self, Handle};

@@ -1,4 +1,4 @@
-//! Start, version, and the names of errors.
+//! Initialization, version, and names of errors.
 
 use crate::codes::{Failure, describe};
 use crate::driver;

@@ -1,4 +1,4 @@
-//! Functions by name, for a version of CUDA.
+//! Lookup of functions by name, for a version of CUDA.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver;
@@ -11,7 +11,7 @@ const PER_THREAD: u64 = 2;
 const FOUND: c_int = 0;
 const NO_SUCH_NAME: c_int = 1;
 
-/// Names that mean another function from a version on: name, version, symbol. The last that fits counts.
+/// Names that mean another function from a version on: name, version, symbol. The last entry that applies wins.
 const SINCE: &[(&str, c_int, &str)] = &[
     ("cuCtxSynchronize", 2000, "cuCtxSynchronize"),
     ("cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"),
@@ -28,9 +28,9 @@ const SINCE: &[(&str, c_int, &str)] = &[
     ("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"),
 ];
 
-/// This library, as the loader knows it.
+/// Returns the loader's handle of this library.
 fn library() -> *mut c_void {
-    // SAFETY: the address is one of this library's, which stays loaded.
+    // SAFETY: the address is inside this library, which stays loaded.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         libc::dladdr(super::init::cuInit as *const c_void, &mut info);
@@ -40,7 +40,7 @@ fn library() -> *mut c_void {
 
 fn symbol(library: *mut c_void, name: &str) -> *mut c_void {
     match CString::new(name) {
-        // SAFETY: the library is loaded, and the name ends with a zero.
+        // SAFETY: the library is loaded, and the name is zero-terminated.
         Ok(name) => unsafe { libc::dlsym(library, name.as_ptr()) },
         Err(_) => std::ptr::null_mut(),
     }

@@ -1,4 +1,4 @@
-//! Allocations: on a device, managed, pinned, registered, and in the order of a stream.
+//! Allocations: on a device, managed, pinned, registered, and in stream order.
 
 use crate::clocks::{Area, HOST, Moment, Touch};
 use crate::codes::{Failure, Outcome};
@@ -20,7 +20,7 @@ fn allocate(address: Out<u64>, size: usize, kind: Kind) -> Outcome {
     address.put(made)
 }
 
-/// Frees memory that is not bound to a stream, after waiting for the device; memory of a pool is not waited for.
+/// Frees memory without a stream, after waiting for the device; for pool memory it does not wait.
 fn free(address: u64, kinds: &[Kind], what: &str) -> Outcome {
     let (points, pooled) = {
         let mut driver = driver::lock()?;
@@ -198,7 +198,7 @@ export_on! { stream:
     }
 }
 
-/// Managed memory is everywhere here, so only the arguments are checked.
+/// Managed memory is everywhere here, so this only checks the arguments.
 fn prefetch(address: u64, stream: Handle) -> Outcome {
     let mut driver = driver::lock()?;
     driver.resolve(stream)?;

@@ -1,6 +1,6 @@
-//! The exported functions. Their names, arguments and results are CUDA's.
+//! The exported functions, with CUDA's names, arguments and results.
 //!
-//! Names with `_ptsz` and `_ptds` are those that programs get which were built for a default stream per thread.
+//! Programs that were built for per-thread default streams get the names with `_ptsz` and `_ptds`.
 
 #![allow(non_snake_case)]
 

@@ -1,4 +1,4 @@
-//! Modules and the launch of their kernels.
+//! Modules, and launches of their kernels.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver::{self, Handle};
@@ -8,7 +8,7 @@ use crate::{export, export_on};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 const ELF: &[u8] = b"\x7fELF";
-/// What a fat binary starts with.
+/// The first bytes of a fat binary.
 const FAT: &[u8] = b"\x50\xed\x55\xba";
 
 fn load(module: Out<Handle>, image: In<u8>) -> Outcome {

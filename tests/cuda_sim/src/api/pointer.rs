@@ -1,4 +1,4 @@
-//! What the driver knows of an address.
+//! Attributes of an address.
 
 use crate::codes::{Failure, Outcome};
 use crate::driver::{self, Driver};
@@ -38,7 +38,7 @@ fn attribute(driver: &Driver, out: Out<c_void>, number: c_uint, address: u64) ->
     }
 }
 
-/// What a query of several attributes answers where one has no answer.
+/// Writes the value that a query of several attributes returns for one that does not apply.
 fn absent(out: Out<c_void>, number: c_uint) -> Outcome {
     match number {
         MEMORY_TYPE | 6 | 8 | 10 | 13 | 15 | 16 => out.cast().put(0 as c_uint),

@@ -1,4 +1,4 @@
-//! Pools of memory.
+//! Memory pools.
 
 use crate::codes::Failure;
 use crate::driver::{self, Handle};

@@ -30,7 +30,7 @@ fn submit(stream: Handle, set: Set, complete: bool, what: &str) -> Outcome {
         let on_host = driver.memory.find(set.destination).is_some_and(|found| found.kind != Kind::Device);
         let point = driver.submit(stream, Operation::new(what, vec![Touch::write(area)], Work::Set(set)))?;
         driver.counters.sets += 1;
-        // On a device the call does not wait, also where it takes no stream.
+        // On device memory the call does not wait, even without a stream argument.
         if complete && on_host { vec![point] } else { vec![] }
     };
     driver::wait(&points)

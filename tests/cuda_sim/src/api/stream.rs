@@ -20,7 +20,7 @@ fn create(stream: Out<Handle>, flags: c_uint, priority: c_int) -> Outcome {
     stream.put(driver.name_stream(made))
 }
 
-/// What waiting for a stream waits for, and the device that the errors are of.
+/// Returns the point that a wait for a stream reaches, and the device whose errors it returns.
 fn point(stream: Handle) -> Outcome<(crate::stream::Point, usize)> {
     let mut driver = driver::lock()?;
     let stream = driver.resolve(stream)?;

@@ -65,7 +65,7 @@ fn rows_end_with_their_last_byte() {
 #[test]
 fn boxes_keep_their_padding() {
     let _session = session();
-    // Boxes of 2 layers, 2 rows and 3 bytes; on the device with rows of 8 bytes and layers of 4 rows.
+    // Boxes of 2 layers, 2 rows and 3 bytes; the device has rows of 8 bytes and layers of 4 rows.
     let (address, stream, host) = (allocate(2 * 4 * 8), make_stream(), bytes(12));
     let (source, destination) = (box_of(HOST, host.as_ptr() as u64, 3, 2), box_of(DEVICE, address, 8, 4));
     let copy = Box3 { source, destination, width: 3, height: 2, depth: 2 };

@@ -1,4 +1,4 @@
-//! What would crash with a GPU crashes here; each in a process of its own.
+//! Accesses that crash with a GPU crash with the double; each runs in its own process.
 
 use crate::harness::{allocate, cu, free, get, pinned, session};
 use fakecuda::api::memory;
@@ -8,7 +8,7 @@ use std::process::Command;
 const INSIDE: &str = "FAKECUDA_TEST_CRASH";
 const SEGMENTATION_FAULT: i32 = 11;
 
-/// Runs one of the tests of this file again in a new process, and returns the signal that ended it.
+/// Runs one test of this file again in a new process, and returns the signal that ended it.
 fn signal_of(test: &str) -> Option<i32> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("crashes::{test}"), "--test-threads=1"]).env(INSIDE, "1");
@@ -20,7 +20,7 @@ fn inside() -> bool {
 }
 
 fn read(address: u64) -> u8 {
-    // SAFETY: none; the process is there to die of it.
+    // SAFETY: none; this ends the process.
     unsafe { (address as *const u8).read_volatile() }
 }
 

@@ -1,4 +1,4 @@
-//! One session with the double at a time, and the driver's functions with results in place of out-arguments.
+//! Exclusive sessions with the double, and the driver's functions with results instead of out-arguments.
 
 #![allow(dead_code)]
 
@@ -39,7 +39,7 @@ pub fn result<T: Default>(call: impl FnOnce(Out<T>) -> Code) -> Answer<T> {
 /// Calls a function of the driver.
 macro_rules! cu {
     ($call:expr) => {{
-        // SAFETY: the arguments are places of the test's, or addresses that the double checks.
+        // SAFETY: the arguments are variables of the test, or addresses that the double checks.
         $crate::harness::check(unsafe { $call })
     }};
 }
@@ -52,7 +52,7 @@ macro_rules! get {
 }
 pub(crate) use {cu, get};
 
-/// A session that has the double to itself, with both devices' contexts retained and the first one current.
+/// A session with exclusive use of the double, with both devices' contexts retained and the first one current.
 pub struct Session {
     pub contexts: [u64; 2],
     _turn: MutexGuard<'static, ()>,
@@ -62,7 +62,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 pub fn session() -> Session {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: no other thread of the tests runs now.
+    // SAFETY: no other test thread runs now.
     unsafe { std::env::set_var("DLFIELD_FAKE_CUDA", "1") };
     cu!(control::fakecuda_reset()).unwrap();
     cu!(control::fakecuda_set_pools(true)).unwrap();
@@ -91,7 +91,7 @@ impl Drop for Session {
 
 pub fn report() -> Value {
     let mut room = vec![0u8; 1 << 20];
-    // SAFETY: the buffer has this room.
+    // SAFETY: the buffer has this many bytes.
     let length = unsafe { control::fakecuda_report(Out::new(room.as_mut_ptr().cast()), room.len()) };
     serde_json::from_slice(&room[..length]).unwrap()
 }
@@ -151,7 +151,7 @@ pub fn move_bytes(to: u64, from: u64, bytes: usize, stream: u64) -> Answer {
     cu!(copy::cuMemcpyAsync(to, from, bytes, stream))
 }
 
-/// What memory holds now, whether or not anything was waited for.
+/// Returns the present contents of memory, without waiting for work.
 pub fn peek(address: u64, bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
     cu!(control::fakecuda_peek(address, out.as_mut_ptr(), bytes)).unwrap();

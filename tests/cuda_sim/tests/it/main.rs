@@ -1,4 +1,4 @@
-//! The double does what a driver does, and sees what a driver does not.
+//! The double behaves like a driver, and detects misuse that a driver does not.
 
 mod contexts;
 mod copies;

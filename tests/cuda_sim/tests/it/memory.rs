@@ -94,7 +94,7 @@ fn free_and_total_bytes_follow_allocations() {
 
 fn attribute<T: Default>(number: u32, address: u64) -> Answer<T> {
     result(|out: fakecuda::entry::Out<T>| {
-        // SAFETY: each attribute is asked for with the type that it has.
+        // SAFETY: each attribute is queried with its type.
         unsafe { pointer::cuPointerGetAttribute(out.cast::<c_void>(), number, address) }
     })
 }

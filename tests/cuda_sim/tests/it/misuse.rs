@@ -75,7 +75,7 @@ fn pageable_memory_that_is_unmapped_before_a_copy_runs_is_counted() {
     };
     let (address, stream) = (allocate(bytes), make_stream());
     move_bytes(address, host as u64, bytes, stream).unwrap();
-    // SAFETY: the mapping from above, which nothing but the queued copy uses.
+    // SAFETY: the mapping from above, which only the queued copy uses.
     unsafe { libc::munmap(host, bytes) };
     synchronize(stream).unwrap();
     assert_eq!(count("host_memory_gone"), 1);

@@ -37,7 +37,7 @@ fn parts_of_one_allocation_do_not_race() {
     free(address).unwrap();
 }
 
-/// Writes in one stream, then reads in another after `order`, and returns the races.
+/// Writes in one stream, then reads in another after `order`, and returns the number of races.
 fn races_after(order: impl FnOnce(u64, u64)) -> u64 {
     let _session = session();
     let (from, to, one, two) = (allocate(8), allocate(8), make_stream(), make_stream());

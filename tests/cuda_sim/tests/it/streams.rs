@@ -188,7 +188,7 @@ fn the_handle_of_a_destroyed_stream_comes_back_if_it_is_asked_for() {
     cu!(fakecuda::api::control::fakecuda_set_reused_streams(true)).unwrap();
     assert_eq!(make_stream(), one);
     assert_ne!(id(one), first);
-    // It is another stream, with work of its own.
+    // The handle is a new stream's, with work of its own.
     fill(address + 4, 2, 4, one).unwrap();
     synchronize(one).unwrap();
     assert_eq!(peek(address, 8), [0xCD, 0xCD, 0xCD, 0xCD, 2, 2, 2, 2]);

@@ -1,4 +1,4 @@
-//! The library as programs load it, in processes of their own.
+//! The library as programs load it; each test runs in its own process.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ const PER_THREAD: u64 = 2;
 struct Library(*mut c_void);
 
 impl Library {
-    /// The library lies beside the tests, or above them.
+    /// Loads the library, which is next to the tests or above them.
     fn load() -> Library {
         let here = std::env::current_exe().unwrap();
         let places: Vec<PathBuf> = here.ancestors().skip(1).take(2).map(|at| at.join("libfakecuda.so")).collect();
         let path = places.iter().find(|path| path.exists()).unwrap();
         let path = CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: the path ends with a zero.
+        // SAFETY: the path is zero-terminated.
         let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!library.is_null());
         Library(library)
@@ -28,7 +28,7 @@ impl Library {
 
     fn symbol(&self, name: &str) -> *mut c_void {
         let name = CString::new(name).unwrap();
-        // SAFETY: the library is loaded, and the name ends with a zero.
+        // SAFETY: the library is loaded, and the name is zero-terminated.
         unsafe { libc::dlsym(self.0, name.as_ptr()) }
     }
 
@@ -39,7 +39,7 @@ impl Library {
 
     fn look_up(&self, name: &str, version: c_int, flags: u64) -> *mut c_void {
         let (name, mut found) = (CString::new(name).unwrap(), std::ptr::null_mut());
-        // SAFETY: the symbol has this type, and the arguments are places of the test's.
+        // SAFETY: the symbol has this type, and the arguments are variables of the test.
         unsafe {
             let look_up = std::mem::transmute::<*mut c_void, Lookup>(self.symbol("cuGetProcAddress_v2"));
             look_up(name.as_ptr(), &mut found, version, flags, std::ptr::null_mut());
@@ -48,7 +48,7 @@ impl Library {
     }
 }
 
-/// Runs one of the tests of this file again in a new process, and returns what it said on stderr.
+/// Runs one test of this file again in a new process, and returns its stderr.
 fn again(test: &str, switch: Option<&str>) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("symbols::{test}"), "--nocapture"]).env(INSIDE, "1").env_remove(SWITCH);

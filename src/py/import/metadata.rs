@@ -5,20 +5,24 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use super::args;
-use super::attributes;
-use super::descriptor::PyDescriptor;
-use super::errors::Kind;
-use super::getattr;
-use super::import::{self, ImportCache, Interface, Key, Name};
-use super::tensor::PyTensor;
+use super::data_interface::Interface;
+use super::dictionary::Key;
+use super::host_device::is_pair;
+use super::names::Name;
+use super::request::ImportCache;
+use super::type_info;
+use super::unwrap::{field_origin, is_field};
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
+use crate::py::descriptor::PyDescriptor;
+use crate::py::errors::Kind;
+use crate::py::tensor::PyTensor;
+use crate::py::{args, getattr};
 use crate::tensor::Tensor;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(import::attribute(object, name)?.filter(|value| !value.is_none()))
+    Ok(type_info::attribute(object, name)?.filter(|value| !value.is_none()))
 }
 
 /// An attribute that may be a value or a method that returns it.
@@ -66,7 +70,10 @@ impl<T: PartialEq> Answer<T> {
 }
 
 /// The labels that an object states, in any of the ways there are.
-fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
+pub(in crate::py) fn stated_dims<'py>(
+    object: &Bound<'py, PyAny>,
+    interface: &Interface<'py>,
+) -> PyResult<Option<Dims>> {
     let read = |source, value: Option<Bound<'_, PyAny>>| value.map(|value| strings(source, &value)).transpose();
     let mut answer = Answer::of(Kind::Dims, |dims: &Dims| format!("({dims})"));
     answer.hear("__gt_dims__", read("__gt_dims__", value_or_call(object, Name::GtDims)?)?)?;
@@ -98,8 +105,8 @@ fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
 
 /// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
 fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
-    if import::is_field(object)? {
-        return import::field_origin(object);
+    if is_field(object)? {
+        return field_origin(object);
     }
     let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
     for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
@@ -123,7 +130,7 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
 }
 
 /// The error for numbers that are stated and that are none: what states them is no argument whose type has to be mended.
-pub(super) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+pub(in crate::py) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
@@ -167,21 +174,21 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
 }
 
 /// Labels to give a field: what the caller gave, else what the object states.
-pub(super) struct Labels {
+pub(in crate::py) struct Labels {
     dims: Option<Dims>,
-    origin: Option<Extents>,
-    halo: Option<Halo>,
+    pub(super) origin: Option<Extents>,
+    pub(super) halo: Option<Halo>,
 }
 
 impl Labels {
     /// Only what was given.
-    pub(super) fn given(dims: Option<Dims>, origin: Option<Extents>) -> Labels {
+    pub(in crate::py) fn given(dims: Option<Dims>, origin: Option<Extents>) -> Labels {
         Labels { dims, origin, halo: None }
     }
 
     /// Looks at the object for what was not given, and at the array inside it for what the object does not say. `seen` is
     /// what reading the object has come across.
-    pub(super) fn find<'py>(
+    pub(in crate::py) fn find<'py>(
         object: &Bound<'py, PyAny>,
         cache: &ImportCache<'py>,
         dims: Option<Dims>,
@@ -191,7 +198,7 @@ impl Labels {
             return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
         }
         if let Some(inner) = cache.inner.get()
-            && import::is_pair(object)?
+            && is_pair(object)?
         {
             // It is labelled as its sides are.
             return Labels::find(&inner.array, &inner.cache, dims, origin);
@@ -235,7 +242,7 @@ impl Labels {
     }
 
     /// Puts them on a descriptor.
-    pub(super) fn describe(self, descriptor: &mut Descriptor) -> PyResult<()> {
+    pub(in crate::py) fn describe(self, descriptor: &mut Descriptor) -> PyResult<()> {
         if let Some(dims) = self.dims {
             descriptor.set_dims(dims)?;
         }
@@ -252,122 +259,12 @@ impl Labels {
     }
 
     /// Puts them on a tensor.
-    pub(super) fn attach(self, tensor: &mut Tensor) -> PyResult<()> {
+    pub(in crate::py) fn attach(self, tensor: &mut Tensor) -> PyResult<()> {
         Ok(tensor.relabel(self.dims, self.origin, self.halo)?)
     }
 }
 
 /// What the object states, looked for as if nothing were known of it yet.
-pub(super) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Labels> {
+pub(in crate::py) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Labels> {
     Labels::find(object, &ImportCache::default(), None, None)
-}
-
-/// Return the labels of an array's dimensions in index order, from wherever the object states them.
-///
-/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
-/// strings; and where an object that wraps an array says nothing, the array inside.
-///
-/// Parameters
-/// ----------
-/// obj
-///     Any object; it need not be an array.
-/// annotation
-///     What counts where nothing says: a string of one-letter labels or a sequence of labels.
-///
-/// Returns
-/// -------
-/// tuple of str, or None
-///     None if neither the object nor the annotation says.
-///
-/// Raises
-/// ------
-/// DimsError
-///     Two sources disagree, or a label stands twice or is none.
-///
-/// Example
-/// -------
-/// >>> import dlfield as dl, numpy as np
-/// >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
-/// (('J', 'K'), ('K',))
-#[pyfunction]
-#[pyo3(signature = (obj, annotation=None))]
-fn get_dims<'py>(
-    obj: &Bound<'py, PyAny>,
-    annotation: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let py = obj.py();
-    if let Ok(tensor) = obj.cast::<PyTensor>() {
-        return attributes::labels(py, &tensor.get().0.dims()).map(Some);
-    }
-    let dims = match stated_anywhere(obj, |object| stated_dims(object, &Interface::of(object, None)?))? {
-        Some(dims) => Some(dims),
-        None => annotation.map(args::dims).transpose()?,
-    };
-    dims.map(|dims| attributes::labels(py, &dims)).transpose()
-}
-
-/// Return the index of an array's first compute point in index order, from wherever the object states it.
-///
-/// Looked at are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
-/// data interface's lower halo; and where an object that wraps an array says nothing, the array inside.
-///
-/// Parameters
-/// ----------
-/// obj
-///     Any object; it need not be an array.
-/// default
-///     What counts where nothing says: a sequence of integers.
-///
-/// Returns
-/// -------
-/// tuple of int, or None
-///     None if neither the object nor the default says.
-///
-/// Raises
-/// ------
-/// LayoutError
-///     `__gt_origin__` and `default_origin` disagree, or are no integers.
-/// DimsError
-///     As for `get_dims`: the labels tell the order.
-///
-/// Example
-/// -------
-/// >>> import dlfield as dl, numpy as np
-/// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
-/// ((1, 2), None)
-#[pyfunction]
-#[pyo3(signature = (obj, default=None))]
-fn get_origin<'py>(
-    obj: &Bound<'py, PyAny>,
-    default: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let py = obj.py();
-    if let Ok(tensor) = obj.cast::<PyTensor>() {
-        return PyTuple::new(py, tensor.get().0.origin()).map(Some);
-    }
-    let stated = |object: &Bound<'py, PyAny>| {
-        let Labels { origin, halo, .. } = Labels::find(object, &ImportCache::default(), None, None)?;
-        Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
-    };
-    let origin = match stated_anywhere(obj, stated)? {
-        Some(origin) => Some(origin),
-        None => default.map(|default| args::ints("default", default)).transpose()?,
-    };
-    origin.map(|origin| PyTuple::new(py, origin)).transpose()
-}
-
-/// What the object states, else what the array inside it does, which is only then asked for.
-fn stated_anywhere<'py, T>(
-    object: &Bound<'py, PyAny>,
-    stated: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,
-) -> PyResult<Option<T>> {
-    match stated(object)? {
-        Some(found) => Ok(Some(found)),
-        None => import::inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
-    }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(get_dims, module)?)?;
-    module.add_function(wrap_pyfunction!(get_origin, module)?)
 }

@@ -1,10 +1,12 @@
-//! What a PyTorch tensor is that PyTorch itself cannot export: its own words for that are a trace of C++ functions.
+//! The errors of an exchange table's functions. What a PyTorch tensor is that PyTorch itself cannot export: its own words for that are a trace of C++ functions.
 
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use super::type_info::{Framework, TypeInfo};
 use crate::protocol::ExchangeError;
+use crate::py::errors;
 
 /// The error for a tensor that PyTorch has failed to export, with PyTorch's own as its cause. Other exceptions than those
 /// that PyTorch's functions raise stay as they are.
@@ -55,4 +57,14 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
         )));
     }
     Ok(None)
+}
+
+/// The error of a function of the table that has failed, by the exception that it has set.
+#[cold]
+pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
+    let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
+    match TypeInfo::of(object) {
+        Ok(info) if info.library == Framework::Torch => explained(object, error),
+        _ => error,
+    }
 }

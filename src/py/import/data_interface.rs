@@ -1,0 +1,185 @@
+//! The contents of `__gt_data_interface__`, and of its older spelling `__gt_interface__`: array interfaces by device, with hooks.
+//!
+//! Source: GDP 3. Keys are None or `"cpu"` for the host, `"gpu"` or `("gpu", n)` for CUDA device n. Values are
+//! dictionaries, with `dims` and `halo` besides the keys of an array interface, or callables that return one.
+
+use std::cell::OnceCell;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PyString};
+
+use super::dictionary::{self, Key};
+use super::names::Name;
+use super::type_info;
+use crate::device::{Device, DeviceError};
+use crate::protocol::ExchangeError;
+use crate::py::args;
+
+const ALLOWED: &str = "a mapping from a device (None or 'cpu', 'gpu' or ('gpu', n)) to a dictionary or a callable";
+
+/// All that the two attributes of an object say, each asked once.
+pub(in crate::py) struct Interface<'py>(Vec<Source<'py>>);
+
+/// One of the attributes.
+pub(in crate::py) struct Source<'py> {
+    pub(in crate::py) name: &'static str,
+    /// The buffers, the one that is meant first.
+    buffers: Vec<Buffer<'py>>,
+    /// The keys that name no device, as shown to the user.
+    unknown: Vec<String>,
+}
+
+/// The buffer on one device.
+pub(super) struct Buffer<'py> {
+    pub(super) device: Device,
+    value: Bound<'py, PyAny>,
+    dict: OnceCell<Bound<'py, PyDict>>,
+}
+
+impl<'py> Interface<'py> {
+    /// Asks the object for both attributes. `wanted` is the device whose buffer is meant: by default the host's, else the
+    /// GPU's with the lowest number.
+    pub(in crate::py) fn of(object: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Interface<'py>> {
+        let mut sources: Vec<Source<'py>> = Vec::new();
+        let names = [("__gt_data_interface__", Name::GtDataInterface), ("__gt_interface__", Name::GtInterface)];
+        for (name, attribute) in names {
+            let Some(value) = type_info::attribute(object, attribute)?.filter(|value| !value.is_none()) else {
+                continue;
+            };
+            let value = if value.is_callable() { value.call0()? } else { value };
+            sources.push(Source::new(name, &value, wanted)?);
+        }
+        Ok(Interface(sources))
+    }
+
+    /// The attributes that there are.
+    pub(in crate::py) fn sources(&self) -> &[Source<'py>] {
+        &self.0
+    }
+}
+
+/// What an object wants to have called around the use of its memory, each if it says.
+pub(in crate::py) struct Hooks {
+    /// Before anybody reads or writes.
+    pub(in crate::py) acquire: Option<Py<PyAny>>,
+    /// After something was written.
+    pub(in crate::py) touch: Option<Py<PyAny>>,
+    /// After all that.
+    pub(in crate::py) release: Option<Py<PyAny>>,
+}
+
+impl Hooks {
+    /// The hooks of an interface, for memory on `device`; `None` if it has none.
+    pub(super) fn of_interface(interface: &Interface<'_>, device: Device) -> PyResult<Option<Hooks>> {
+        let hook = |key, name| -> PyResult<Option<Py<PyAny>>> {
+            for source in interface.sources() {
+                if let Some(hook) = source.hook(key, name, device)? {
+                    return Ok(Some(hook));
+                }
+            }
+            Ok(None)
+        };
+        let (acquire, touch) = (hook(Key::Acquire, "acquire")?, hook(Key::Touch, "touch")?);
+        let release = hook(Key::Release, "release")?;
+        let any = acquire.is_some() || touch.is_some() || release.is_some();
+        Ok(any.then_some(Hooks { acquire, touch, release }))
+    }
+}
+
+impl<'py> Source<'py> {
+    /// Something to call, of the buffer on `device`.
+    fn hook(&self, key: Key, name: &'static str, device: Device) -> PyResult<Option<Py<PyAny>>> {
+        let Some(buffer) = self.buffers.first().filter(|buffer| buffer.serves(device)) else { return Ok(None) };
+        let Some(hook) = dictionary::entry(buffer.dict(self.name)?, key)? else { return Ok(None) };
+        if hook.is_callable() {
+            return Ok(Some(hook.unbind()));
+        }
+        let allowed = "a callable without arguments, or None";
+        Err(ExchangeError::Argument { argument: name, got: args::shown(&hook), allowed }.into())
+    }
+
+    fn new(name: &'static str, value: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Source<'py>> {
+        let wrong = || ExchangeError::Argument { argument: name, got: args::shown(value), allowed: ALLOWED };
+        let devices = value.cast::<PyMapping>().map_err(|_| wrong())?;
+        let (mut buffers, mut unknown) = (Vec::new(), Vec::new());
+        for item in devices.items()?.iter() {
+            let (key, value) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
+            match device_of(&key) {
+                Some(device) => buffers.push(Buffer { device, value, dict: OnceCell::new() }),
+                None => unknown.push(args::shown(&key)),
+            }
+        }
+        buffers.sort_by_key(|buffer| {
+            let meant = wanted.is_some_and(|wanted| buffer.serves(wanted));
+            (!meant, buffer.device != Device::CPU, buffer.device.id())
+        });
+        Ok(Source { name, buffers, unknown })
+    }
+
+    /// The buffer that is meant.
+    pub(super) fn chosen(&self, wanted: Option<Device>) -> PyResult<&Buffer<'py>> {
+        let Some(buffer) = self.buffers.first() else {
+            let got = if self.unknown.is_empty() { "no keys".to_owned() } else { self.unknown.join(", ") };
+            return Err(ExchangeError::Argument { argument: self.name, got, allowed: ALLOWED }.into());
+        };
+        match wanted {
+            Some(wanted) if !buffer.serves(wanted) => {
+                Err(DeviceError::Mismatch { found: buffer.device, wanted }.into())
+            }
+            _ => Ok(buffer),
+        }
+    }
+
+    /// What the interface says at a key: the buffer that is meant, else one of those that need no call, which may move
+    /// data.
+    pub(in crate::py) fn get(&self, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
+        for (position, buffer) in self.buffers.iter().enumerate() {
+            if position > 0 && buffer.value.is_callable() {
+                continue;
+            }
+            if let Some(value) = dictionary::entry(buffer.dict(self.name)?, key)? {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<'py> Buffer<'py> {
+    /// Whether this is the memory that is wanted. Managed memory is a GPU's here.
+    fn serves(&self, wanted: Device) -> bool {
+        self.device == wanted || (wanted.kind() == "cuda_managed" && self.device.kind() == "cuda")
+    }
+
+    /// The dictionary; a callable is called once.
+    pub(super) fn dict(&self, name: &'static str) -> PyResult<&Bound<'py, PyDict>> {
+        if let Some(dict) = self.dict.get() {
+            return Ok(dict);
+        }
+        let called;
+        let value = if self.value.is_callable() {
+            called = self.value.call0()?;
+            &called
+        } else {
+            &self.value
+        };
+        let dict = dictionary::of(name, value)?;
+        Ok(self.dict.get_or_init(|| dict))
+    }
+}
+
+/// The device of a key, if it is one.
+fn device_of(key: &Bound<'_, PyAny>) -> Option<Device> {
+    if key.is_none() {
+        return Some(Device::CPU);
+    }
+    if let Ok(text) = key.cast::<PyString>() {
+        return match &*text.to_string_lossy() {
+            "cpu" => Some(Device::CPU),
+            "gpu" => Some(Device::cuda(0)),
+            _ => None,
+        };
+    }
+    let (kind, id) = key.extract::<(String, u16)>().ok()?;
+    (kind == "gpu").then(|| Device::cuda(id))
+}

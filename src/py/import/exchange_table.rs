@@ -1,0 +1,52 @@
+//! The table of DLPack's C exchange API, which a type has as an attribute.
+//!
+//! Source: DLPack 1.3, `DLPackExchangeAPI`.
+
+#![allow(unsafe_code, reason = "a table of C functions")]
+
+use std::ffi::c_void;
+
+use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyType};
+
+use crate::protocol::{ExchangeError, dlpack};
+use crate::py::getattr;
+
+/// What lends a tensor's struct.
+pub(super) type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32;
+
+/// The functions, as error messages call them.
+pub(super) const EXPORT: &str = "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync";
+pub(super) const BORROW: &str = "__dlpack_c_exchange_api__.dltensor_from_py_object_no_sync";
+
+const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
+
+/// The table of a type in a version that can be read; newer ones may keep an older one behind them.
+pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
+    let name = intern!(ty.py(), "__dlpack_c_exchange_api__");
+    // Not what only the metaclass has: that may change without the type.
+    if getattr::on_type(ty, name).is_none() {
+        return Ok(None);
+    }
+    let Some(capsule) = getattr::getattr_opt(ty, name)? else { return Ok(None) };
+    let capsule = capsule.cast_into::<PyCapsule>().map_err(|error| {
+        PyErr::from(ExchangeError::Argument {
+            argument: "__dlpack_c_exchange_api__",
+            got: error.to_string(),
+            allowed: "a capsule named 'dlpack_exchange_api'",
+        })
+    })?;
+    let mut header = capsule.pointer_checked(Some(CAPSULE_NAME))?.cast::<DLPackExchangeAPIHeader>().as_ptr();
+    while !header.is_null() {
+        // SAFETY: tables live for the rest of the process, and their header is the same in every version.
+        let known = unsafe { &*header };
+        if known.version.major == dlpack::VERSION.major {
+            // SAFETY: the major version says that the table is laid out like this.
+            return Ok(Some(unsafe { &*header.cast::<DLPackExchangeAPI>() }));
+        }
+        header = known.prev_api;
+    }
+    Ok(None)
+}

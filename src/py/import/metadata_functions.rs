@@ -1,0 +1,121 @@
+//! `get_dims` and `get_origin`.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::data_interface::Interface;
+use super::metadata::{Labels, stated_dims};
+use super::request::ImportCache;
+use super::unwrap::inner_of;
+use crate::py::tensor::PyTensor;
+use crate::py::{args, attributes};
+
+/// Return the labels of an array's dimensions in index order, from wherever the object states them.
+///
+/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
+/// strings; and where an object that wraps an array says nothing, the array inside.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// annotation
+///     What counts where nothing says: a string of one-letter labels or a sequence of labels.
+///
+/// Returns
+/// -------
+/// tuple of str, or None
+///     None if neither the object nor the annotation says.
+///
+/// Raises
+/// ------
+/// DimsError
+///     Two sources disagree, or a label stands twice or is none.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl, numpy as np
+/// >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
+/// (('J', 'K'), ('K',))
+#[pyfunction]
+#[pyo3(signature = (obj, annotation=None))]
+fn get_dims<'py>(
+    obj: &Bound<'py, PyAny>,
+    annotation: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return attributes::labels(py, &tensor.get().0.dims()).map(Some);
+    }
+    let dims = match stated_anywhere(obj, |object| stated_dims(object, &Interface::of(object, None)?))? {
+        Some(dims) => Some(dims),
+        None => annotation.map(args::dims).transpose()?,
+    };
+    dims.map(|dims| attributes::labels(py, &dims)).transpose()
+}
+
+/// Return the index of an array's first compute point in index order, from wherever the object states it.
+///
+/// Looked at are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
+/// data interface's lower halo; and where an object that wraps an array says nothing, the array inside.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// default
+///     What counts where nothing says: a sequence of integers.
+///
+/// Returns
+/// -------
+/// tuple of int, or None
+///     None if neither the object nor the default says.
+///
+/// Raises
+/// ------
+/// LayoutError
+///     `__gt_origin__` and `default_origin` disagree, or are no integers.
+/// DimsError
+///     As for `get_dims`: the labels tell the order.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl, numpy as np
+/// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
+/// ((1, 2), None)
+#[pyfunction]
+#[pyo3(signature = (obj, default=None))]
+fn get_origin<'py>(
+    obj: &Bound<'py, PyAny>,
+    default: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return PyTuple::new(py, tensor.get().0.origin()).map(Some);
+    }
+    let stated = |object: &Bound<'py, PyAny>| {
+        let Labels { origin, halo, .. } = Labels::find(object, &ImportCache::default(), None, None)?;
+        Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
+    };
+    let origin = match stated_anywhere(obj, stated)? {
+        Some(origin) => Some(origin),
+        None => default.map(|default| args::ints("default", default)).transpose()?,
+    };
+    origin.map(|origin| PyTuple::new(py, origin)).transpose()
+}
+
+/// What the object states, else what the array inside it does, which is only then asked for.
+fn stated_anywhere<'py, T>(
+    object: &Bound<'py, PyAny>,
+    stated: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,
+) -> PyResult<Option<T>> {
+    match stated(object)? {
+        Some(found) => Ok(Some(found)),
+        None => inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(get_dims, module)?)?;
+    module.add_function(wrap_pyfunction!(get_origin, module)?)
+}

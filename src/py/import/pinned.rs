@@ -1,0 +1,106 @@
+//! Memory of an object that may move it: checked again after foreign code has run, and pinned where it is kept for longer.
+
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use super::request::{Reading, not_an_array};
+use super::type_info::TypeInfo;
+use super::{numpy, torch};
+use crate::descriptor::Descriptor;
+use crate::protocol::ExchangeError;
+use crate::py::descriptor::PyDescriptor;
+use crate::py::numpy_type::is_array;
+use crate::py::tensor::PyTensor;
+use crate::py::{args, py_owner};
+use crate::tensor::Owner;
+
+/// Describes the present memory of a source, without running its code.
+pub(in crate::py) fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    if is_array(source) {
+        return numpy::describe(source, descriptor).map(drop);
+    }
+    let info = TypeInfo::of(source)?;
+    match (info.table, info.torch_lends()) {
+        (Some(table), Some(borrow)) => torch::describe(source, table, borrow, descriptor),
+        _ => Err(not_an_array(source)),
+    }
+}
+
+/// Rejects memory that its object has moved, or given other elements, shape or strides, since it was described. The
+/// dimensions of `found` may be in another order.
+pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
+    if object.cast_exact::<PyTensor>().is_ok() {
+        return Ok(());
+    }
+    let mut now = Descriptor::BLANK;
+    let state = match reborrow(object, &mut now) {
+        Ok(()) if is_same_memory(found, &now) => return Ok(()),
+        Ok(()) => summary(&now),
+        Err(error) => error.to_string(),
+    };
+    let object = args::shown(object.get_type().as_any());
+    Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())
+}
+
+/// Whether two descriptions are of the same elements, whatever the order of their dimensions.
+fn is_same_memory(found: &Descriptor, now: &Descriptor) -> bool {
+    let parts = |field: &Descriptor| (field.ptr().addr(), field.device(), field.dtype(), field.ndim());
+    let axes = |field: &Descriptor| {
+        let mut axes: SmallVec<[(i64, i64); 6]> =
+            std::iter::zip(field.shape(), field.strides()).map(|(e, s)| (*e, *s)).collect();
+        axes.sort_unstable();
+        axes
+    };
+    parts(found) == parts(now) && (found.is_readonly() || !now.is_readonly()) && axes(found) == axes(now)
+}
+
+/// A descriptor in the words of an error message.
+pub(in crate::py) fn summary(field: &Descriptor) -> String {
+    let (shape, strides, address) = (field.shape(), field.strides(), field.ptr().addr());
+    let readonly = if field.is_readonly() { "read-only " } else { "" };
+    format!("{readonly}{} of shape {shape:?} with strides {strides:?} at {address:#x}", field.dtype().name())
+}
+
+/// An owner of borrowed memory that was described: it keeps the memory in place, even if the object is given other memory.
+/// Rejects memory that the object has moved already.
+pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
+    if let Ok(tensor) = object.cast_exact::<PyTensor>() {
+        return Ok(tensor.get().0.owner().clone());
+    }
+    if TypeInfo::of(object)?.torch_lends().is_some() {
+        let storage = torch::Storage::of(object)?;
+        storage.pin(found.device())?;
+        check_unmoved(object, found)?;
+        storage.check_contains(found)?;
+        return Ok(storage.into_owner());
+    }
+    let owner = if is_array(object) { numpy::pinned(object)? } else { py_owner::owner(object) };
+    check_unmoved(object, found)?;
+    Ok(owner)
+}
+
+impl Reading {
+    /// An owner of the memory; for memory of the object itself, one that keeps it in place.
+    pub(super) fn into_owner(self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
+        match self {
+            Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) => Ok(owner),
+            Reading::Borrowed => pinned(object, descriptor),
+        }
+    }
+}
+
+/// An owner that keeps described memory in place; `None` if the producer passed one, which does so.
+pub(in crate::py) fn pin_described(description: &PyDescriptor, py: Python<'_>) -> PyResult<Option<Owner>> {
+    if description.shared_owner().is_some() {
+        return Ok(None);
+    }
+    pinned(&description.object(py), description.descriptor()).map(Some)
+}
+
+/// Rejects described memory that belongs to the object, and that the object has moved or reshaped since.
+pub(in crate::py) fn check_described(description: &PyDescriptor, py: Python<'_>) -> PyResult<()> {
+    if description.shared_owner().is_some() {
+        return Ok(());
+    }
+    check_unmoved(&description.object(py), description.descriptor())
+}
