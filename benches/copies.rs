@@ -1,7 +1,7 @@
-//! The loops that copy and fill, by one thread: every element size, several layouts and sizes, beside memcpy.
+//! Measures the copy and fill loops on one thread: every element size, several layouts and sizes, compared with memcpy.
 //!
-//! `cargo bench` takes about a minute once it is built; `cargo bench -- fill` measures what has that in its name.
-//! Times beside those of NumPy and PyTorch are measured by `benches/py`.
+//! `cargo bench` takes about a minute once it is built; `cargo bench -- fill` runs the cases with `fill` in their name.
+//! `benches/py` compares with NumPy and PyTorch.
 
 #![allow(unsafe_code, reason = "copies into memory that is there already")]
 
@@ -15,26 +15,26 @@ use dlfield::{DType, Index, Layout, Spec, Tensor};
 /// One type for each element size.
 const ELEMENTS: [DType; 5] = [DType::U8, DType::F16, DType::F32, DType::F64, DType::C128];
 
-/// Within the first caches, within the last, and beyond; the last extent is that of 8-byte elements.
+/// Sizes within the first caches, within the last one, and beyond it; the last extent is for 8-byte elements.
 const SIZES: [(&str, [i64; 3]); 3] = [("64 KB", [16, 16, 32]), ("4 MB", [64, 64, 128]), ("67 MB", [200, 200, 208])];
 
-/// So far the larger field of a slice reaches beyond it.
+/// Number of points by which the larger field extends beyond the slice at each end.
 const MARGIN: i64 = 4;
 
-/// A shape of as many bytes for any element type.
+/// Returns a shape with the same number of bytes for any element type.
 fn shape_for(dtype: DType, [i, j, k]: [i64; 3]) -> [i64; 3] {
     let itemsize = i64::try_from(dtype.itemsize()).expect("at most 16");
     [i, j, k * 8 / itemsize]
 }
 
-/// A field in the order of these ranks, written once so that its memory is there.
+/// Allocates a field with these stride ranks, and writes it once so that its pages are mapped.
 fn field(dtype: DType, shape: &[i64], ranks: [i64; 3], alignment_size: i64) -> Tensor {
     let layout = Layout::new(&ranks, shape.len()).expect("a permutation");
     let spec = Spec::new(shape, dtype).layout(layout).alignment_size(alignment_size);
     Tensor::full(&spec, &vec![1; dtype.itemsize()]).expect("there is enough memory")
 }
 
-/// Destination and source of each copy, by name.
+/// Returns destination and source of each copy, by name.
 fn pairs(dtype: DType, shape: [i64; 3]) -> [(&'static str, Tensor, Tensor); 5] {
     let compact = || field(dtype, &shape, [0, 1, 2], 1);
     let larger = shape.map(|extent| extent + 2 * MARGIN);
@@ -49,7 +49,7 @@ fn pairs(dtype: DType, shape: [i64; 3]) -> [(&'static str, Tensor, Tensor); 5] {
     ]
 }
 
-/// Short, so that all of them take about a minute.
+/// Returns a group with short measurements, so that all of them take about a minute.
 fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = criterion.benchmark_group(name);
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
@@ -73,7 +73,7 @@ fn copies(criterion: &mut Criterion) {
             for (name, to, from) in pairs(dtype, shape_for(dtype, shape)) {
                 group.throughput(throughput(&to));
                 group.bench_function(format!("{name}, {size}"), |bencher| {
-                    // SAFETY: nobody else has the memory of either.
+                    // SAFETY: nothing else has access to the memory of either tensor.
                     bencher.iter(|| unsafe { to.assign(black_box(&from)) }.expect("the same shape and type"));
                 });
             }
@@ -90,7 +90,7 @@ fn fills(criterion: &mut Criterion) {
             let (to, element) = (field(dtype, &shape_for(dtype, shape), [0, 1, 2], 1), vec![7; dtype.itemsize()]);
             group.throughput(throughput(&to));
             group.bench_function(size, |bencher| {
-                // SAFETY: nobody else has the memory.
+                // SAFETY: nothing else has access to the memory.
                 bencher.iter(|| unsafe { to.fill(black_box(&element)) }.expect("one element"));
             });
         }
@@ -107,7 +107,7 @@ fn memcpy(criterion: &mut Criterion) {
         group.bench_function(size, |bencher| {
             bencher.iter(|| {
                 let (to, from) = (to.descriptor().ptr(), black_box(from.descriptor().ptr()));
-                // SAFETY: both have so many bytes, which are nobody else's.
+                // SAFETY: both blocks have `count` bytes, do not overlap, and nothing else has access to them.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
             });
         });

@@ -1,7 +1,7 @@
 """Horizontal diffusion with a flux limiter, as weather models have it, on the arrays of four libraries.
 
-The stencil is compiled once, for NumPy arrays in C order. Wrapped, it takes the others too: it runs on their memory,
-where it lies, and copies only where it is told to.
+The stencil is compiled once, for NumPy arrays in C order. Wrapped, it accepts the other arrays too. It runs on their
+memory in place, and copies only on request.
 
     python examples/horizontal_diffusion.py
 """
@@ -36,37 +36,37 @@ def plain(inp: Field[np.float64], out: Field[np.float64], *, weight: np.float64)
 
 
 def main() -> None:
-    """Run the stencil on each kind of array, compare, and print whose memory it ran on."""
+    """Run the stencil on each kind of array, compare, and print which memory it used."""
     start = np.random.default_rng(1).random(SHAPE)
 
-    # What to compare with: the plain stencil on NumPy arrays.
+    # The reference: the plain stencil on NumPy arrays.
     wanted = np.zeros(SHAPE)
     plain(start, wanted, weight=0.1, origin=ORIGIN, domain=DOMAIN)
 
     diffuse = dl_gt4py.wrap(plain)
 
-    # PyTorch has no names for dimensions: the order is that of the stencil, and the call says where to begin.
+    # PyTorch has no dimension names: the order is that of the stencil, and the call gives origin and domain.
     out = torch.zeros(SHAPE, dtype=torch.float64)
     diffuse(torch.tensor(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
     assert np.array_equal(out.numpy(), wanted)
     report("torch.Tensor", theirs=out.data_ptr(), stencils=dl.describe(out).ptr)
 
-    # xarray has names. The stencil sees I, J, K, in whatever order the dimensions come.
+    # xarray has dimension names. The stencil gets I, J, K for any order of the dimensions.
     inp = xarray.DataArray(start, dims=("I", "J", "K")).transpose("K", "J", "I")
     out = xarray.DataArray(np.zeros(SHAPE), dims=("I", "J", "K")).transpose("K", "J", "I")
     diffuse(inp, out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
     assert np.array_equal(out.transpose("I", "J", "K"), wanted)
     report("xarray.DataArray, K J I", theirs=out.values.ctypes.data, stencils=dl.describe(out).ptr)
 
-    # DLPack is enough.
+    # An array that supports only DLPack.
     memory = np.zeros(SHAPE)
     out = OnlyDLPack(memory)
     diffuse(OnlyDLPack(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
     assert np.array_equal(memory, wanted)
     report("DLPack alone", theirs=memory.ctypes.data, stencils=dl.describe(out).ptr)
 
-    # dlfield's own tensors know their halo, so there is nothing to say about origin and domain. These are laid out for
-    # another backend. The stencil can run on them, slowly; "copy" gives it copies in its own layout, for the call.
+    # dlfield's tensors have a halo, so the call needs no origin. These have the layout of another backend. The stencil
+    # can run on them, slowly; with "copy" it runs on temporaries in its own layout.
     inp = dl.from_array(start, backend="gt:cpu_ifirst", dims="IJK", halo=HALO)
     out = dl.zeros_like(inp)
     dl_gt4py.wrap(plain, on_mismatch="copy")(inp, out, weight=0.1, domain=DOMAIN)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def report(what: str, theirs: int, stencils: int) -> None:
-    """Print the address that the caller knows beside the one that the stencil gets."""
+    """Print the address of the caller's memory and the address that the stencil gets."""
     assert theirs == stencils
     print(f"{what:<26} memory at {theirs:#x}, the stencil gets {stencils:#x}")
 

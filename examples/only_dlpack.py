@@ -1,4 +1,4 @@
-"""An array of a library that nobody here has heard of: all it has is DLPack."""
+"""An array of a library that dlfield does not know: it supports only DLPack."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class OnlyDLPack:
-    """Memory behind `__dlpack__` and `__dlpack_device__`, and nothing else."""
+    """An object that has only `__dlpack__` and `__dlpack_device__`."""
 
     def __init__(self, array: npt.NDArray[np.float64]) -> None:
         self._array = array

@@ -1,7 +1,7 @@
-"""A tridiagonal system in every column, as implicit vertical diffusion has it, on the arrays of four libraries.
+"""Solve a tridiagonal system in every column, as in implicit vertical diffusion, on the arrays of four libraries.
 
-The backend wants I contiguous. That is what most data on disk has: dimensions in the order K, J, I, in C order. Such
-arrays go in as they are, without a copy and without turning anything around by hand.
+The backend needs I contiguous. Most data on disk has this layout: dimensions in the order K, J, I, in C order. The
+stencil accepts such arrays directly, without a copy and without a manual transpose.
 
     python examples/vertical_solve.py
 """
@@ -47,40 +47,40 @@ def plain(
 
 
 def main() -> None:
-    """Solve with each kind of array, compare, and print whose memory the solver ran on."""
+    """Solve with each kind of array, compare, and print which memory the solver used."""
     generator = np.random.default_rng(2)
-    # In memory as on disk: K slowest, I contiguous. With the diagonal larger than the rest, there is one solution.
+    # The layout is that on disk: K slowest, I contiguous. The diagonal dominates, so there is one solution.
     system = {name: generator.random(SHAPE[::-1]) for name in NAMES}
     system["diagonal"] += 2.0
 
-    # What to compare with: the plain stencil on NumPy arrays, which it wants in the order I, J, K.
+    # The reference: the plain stencil on NumPy arrays, which it needs in the order I, J, K.
     wanted = np.zeros(SHAPE[::-1])
     plain(**{name: array.transpose(2, 1, 0) for name, array in system.items()}, out=wanted.transpose(2, 1, 0))
     assert np.allclose(product(system, wanted), system["right"])
 
     solve = dl_gt4py.wrap(plain)
 
-    # PyTorch has no names for dimensions, so they are put in the stencil's order: views, no copies.
+    # PyTorch has no dimension names, so the tensors are permuted to the stencil's order: views, no copies.
     out = torch.zeros(SHAPE[::-1], dtype=torch.float64)
     views = {name: torch.from_numpy(array).permute(2, 1, 0) for name, array in system.items()}
     solve(**views, out=out.permute(2, 1, 0))
     assert np.array_equal(out.numpy(), wanted)
     report("torch.Tensor", theirs=out.data_ptr(), stencils=dl.describe(out).ptr)
 
-    # xarray has names: the arrays go in as they came from a file.
+    # xarray has dimension names: the stencil accepts the arrays as they come from a file.
     out = xarray.DataArray(np.zeros(SHAPE[::-1]), dims=("K", "J", "I"))
     solve(**{name: xarray.DataArray(array, dims=("K", "J", "I")) for name, array in system.items()}, out=out)
     assert np.array_equal(out, wanted)
     report("xarray.DataArray, K J I", theirs=out.values.ctypes.data, stencils=dl.describe(out).ptr)
 
-    # DLPack has no names either, but `from_dlpack` gives it some.
+    # DLPack has no dimension names either, but `from_dlpack` adds them.
     memory = np.zeros(SHAPE[::-1])
     out = dl.from_dlpack(OnlyDLPack(memory), dims="KJI")
     solve(**{name: dl.from_dlpack(OnlyDLPack(array), dims="KJI") for name, array in system.items()}, out=out)
     assert np.array_equal(memory, wanted)
     report("DLPack alone", theirs=memory.ctypes.data, stencils=dl.describe(out).ptr)
 
-    # A result in another layout: "copy" lets the solver have a copy in its own, and brings the values back.
+    # A result in another layout: with "copy" the solver writes to a temporary, which is copied back.
     out = dl.zeros(SHAPE, backend="gt:cpu_kfirst")
     given = {name: dl.from_dlpack(array, dims="KJI") for name, array in system.items()}
     dl_gt4py.wrap(plain, on_mismatch="copy")(**given, out=out)
@@ -97,7 +97,7 @@ def product(system: dict[str, npt.NDArray[np.float64]], solution: npt.NDArray[np
 
 
 def report(what: str, theirs: int, stencils: int) -> None:
-    """Print the address that the caller knows beside the one that the stencil gets."""
+    """Print the address of the caller's memory and the address that the stencil gets."""
     assert theirs == stencils
     print(f"{what:<26} memory at {theirs:#x}, the stencil gets {stencils:#x}")
 

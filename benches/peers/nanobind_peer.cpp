@@ -1,11 +1,11 @@
-// What a binding made with nanobind costs its caller: an array as argument, and nothing done with it.
+// The cost of a nanobind binding: a function with an array argument that does nothing.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 namespace nb = nanobind;
 
-// The floor is CPython's own call of a C function, without what nanobind does around one.
+// The floor: CPython's own call of a C function, without nanobind's wrapper.
 static PyObject *noop(PyObject *, PyObject *) { Py_RETURN_NONE; }
 static PyMethodDef noop_def = {"noop", noop, METH_O, nullptr};
 

@@ -1,10 +1,10 @@
-"""Run the comparisons and print them; with `--write`, put the tables into the README and `docs/` too."""
+"""Run the comparisons and print them; with `--write`, also write the tables into the README and `docs/`."""
 
 import argparse
 import os
 from pathlib import Path
 
-# Idle threads of a linear algebra library would compete with what is measured.
+# Idle threads of a linear algebra library would disturb the measurements.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import allocation
@@ -54,13 +54,13 @@ def main() -> None:
         lines += stencil.lines()
     text = f"{heading(versions())}\n{table(lines)}"
     print(text)
-    # The README's lines are of one run, so it takes all of them to replace any.
+    # All lines of the README come from one run, so only a run of all sections replaces them.
     if arguments.write and arguments.section is None:
         write(ROOT / "README.md", text)
 
 
 def _on_a_gpu(save: bool) -> None:
-    # Needs CuPy, which needs a device.
+    # This module imports CuPy, which needs a device.
     import gpu
 
     document = gpu.measure()

@@ -1,4 +1,4 @@
-"""Allocation next to NumPy's and GT4Py's."""
+"""Measure allocation, compared with NumPy and GT4Py."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ LARGE = (20_000_000,)  # 160 MB of float64
 
 
 def _first_write(allocate: Callable[[Any], Any]) -> float:
-    """Measure how long the first full write to fresh memory takes, through the same NumPy call for all."""
+    """Return the seconds of the first full write to fresh memory, with the same NumPy call for all allocators."""
     memory = allocate(LARGE)
     array = np.asarray(memory)
     start = time.perf_counter()

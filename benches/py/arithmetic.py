@@ -1,4 +1,4 @@
-"""Arithmetic on tensors, next to the same with the arrays of NumPy and xarray, in the same layout."""
+"""Measure arithmetic on tensors, compared with arrays of NumPy and xarray in the same layout."""
 
 import operator
 from collections.abc import Callable
@@ -16,7 +16,7 @@ DIMS = ("I", "J", "K")
 
 
 def lines() -> list[Line]:
-    """Measure `a + b` of one shape, and of a plane and a column, which NumPy is told how to broadcast."""
+    """Measure `a + b` of equal shapes, and of a plane and a column, for which NumPy needs an explicit broadcast."""
     found = []
     for shape in SHAPES:
         fields = [dl.full(shape, value, backend="gt:cpu_ifirst", padding="none") for value in (1.0, 2.0)]

@@ -1,4 +1,4 @@
-"""Binding the arguments of a stencil, next to what GT4Py does with its own at every call."""
+"""Measure binding of stencil arguments, compared with GT4Py's own work on them in every call."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,9 +22,9 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def lines() -> list[Line]:
-    """Measure calls with so many fields, the first of them written; times are per field.
+    """Measure calls with several numbers of fields, the first of them written; times are per field.
 
-    Both sides begin with the arrays, as a stencil does that was called with them: GT4Py's puts them into a dictionary.
+    Both start from the arrays, like a stencil call; for GT4Py this includes making a dictionary of them.
     """
     found = []
     for kind, make in KINDS.items():
@@ -51,6 +51,6 @@ def lines() -> list[Line]:
 
 
 def _function(body: str, **names: Any) -> Callable[[list[Any]], object]:
-    """Return a function of a list of arrays, written out as a stencil's wrapper would have it."""
+    """Return a function of a list of arrays, compiled from an expression as in a stencil wrapper."""
     function: Callable[[list[Any]], object] = eval(f"lambda arrays: {body}", names)
     return function

@@ -1,4 +1,4 @@
-"""Copies into another layout and fills, next to NumPy's and PyTorch's and to memcpy."""
+"""Measure copies into another layout and fills, compared with NumPy, PyTorch and memcpy."""
 
 import time
 from collections.abc import Callable
@@ -66,7 +66,7 @@ into F order.
 
 {fresh}"""
 
-# The times of one copy, by who made it, and the ratios to reach if there are any.
+# The nanoseconds of one copy, by library; and a case with its element type.
 Times = dict[str, float]
 Key = tuple[str, str]
 
@@ -74,7 +74,7 @@ Key = tuple[str, str]
 def measure(picture: Path | None) -> tuple[list[Line], str]:
     """Measure everything, and draw the curves into a file if one is given.
 
-    Returns the comparisons with a ratio to reach, and what `docs/copies.md` says.
+    Returns the comparisons with a ratio to reach, and the text for `docs/copies.md`.
     """
     with default_threads():
         large = {(case, dtype): _large(case, dtype) for case in CASES for dtype in LARGE}
@@ -140,7 +140,7 @@ def _permutation(layout: tuple[int, int, int]) -> Times:
 
 
 def _fresh_cases() -> dict[str, dict[str, Callable[[], float]]]:
-    """Return what measures an allocation and the first write to it, by who does it."""
+    """Return functions that measure an allocation and the first write to it, by library."""
     shape = LARGE["float64"]
     source = field(shape, "float64")
     array, tensor = dl.as_numpy(source), dl.as_torch(source)
@@ -166,7 +166,7 @@ def _fresh_cases() -> dict[str, dict[str, Callable[[], float]]]:
 
 
 def _first(make: Callable[[], Any]) -> float:
-    """Measure how long it takes to make something; it goes away afterwards."""
+    """Return the seconds of a call of `make`; its result is freed after the measurement."""
     start = time.perf_counter()
     _made = make()
     return time.perf_counter() - start

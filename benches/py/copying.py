@@ -1,4 +1,4 @@
-"""One copy by all who can make it, on the same memory, beside memcpy of as many bytes."""
+"""Measure one copy by all libraries, on the same memory, compared with memcpy of the same number of bytes."""
 
 import ctypes
 import time
@@ -19,7 +19,7 @@ OURS = ("dlfield, 1 thread", "dlfield, 2 threads")
 TORCH = ("PyTorch, 1 thread", "PyTorch, 2 threads")
 PEERS = (NUMPY, *TORCH)
 
-# How each is told the number of its threads.
+# Sets the number of threads of each.
 THREADS: dict[str, Callable[[], object]] = {
     OURS[0]: partial(dl.set_num_threads, 1),
     OURS[1]: partial(dl.set_num_threads, 2),
@@ -27,7 +27,7 @@ THREADS: dict[str, Callable[[], object]] = {
     TORCH[1]: partial(torch.set_num_threads, 2),
 }
 
-# OpenMP's threads go on spinning for a while after their work, and would take a core from the next in turn.
+# Seconds: OpenMP's threads spin for a while after their work, and would take a core from the next case.
 SPINNING = 0.02
 
 TURN = 0.01
@@ -35,7 +35,7 @@ TURN = 0.01
 
 @contextmanager
 def default_threads() -> Iterator[None]:
-    """Give dlfield and PyTorch back the threads that they had."""
+    """Restore the numbers of threads of dlfield and PyTorch on exit."""
     before = torch.get_num_threads()
     try:
         yield
@@ -45,14 +45,14 @@ def default_threads() -> Iterator[None]:
 
 
 def field(shape: tuple[int, ...], dtype: str, **keywords: Any) -> dl.Tensor:
-    """Allocate a field whose elements are numbered, and whose memory is there."""
+    """Allocate a field and number its elements, so that its pages are mapped."""
     made = dl.empty(shape, dtype, **keywords)
     dl.as_numpy(made)[...] = np.arange(made.size, dtype=dtype).reshape(shape)
     return made
 
 
 def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, float]:
-    """Return the nanoseconds that each needs to copy `source` into `to`, the best of so many rounds."""
+    """Return the nanoseconds that each library needs to copy `source` into `to`, the best of `rounds` rounds."""
     _check(to, source)
     numpy_to, torch_to = dl.as_numpy(to, copy=False), dl.as_torch(to, copy=False)
     ours: Case = (partial(setitem, to, ...), source)
@@ -61,7 +61,7 @@ def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, float]:
         MEMCPY: (partial(setitem, _bytes(to, source.nbytes), slice(None)), _bytes(source, source.nbytes)),
         OURS[0]: ours,
         OURS[1]: ours,
-        # np.copyto does the same and takes 0.1 µs longer to get there.
+        # np.copyto does the same with 0.1 µs more call overhead.
         NUMPY: (partial(setitem, numpy_to, ...), dl.as_numpy(source, copy=False)),
         TORCH[0]: theirs,
         TORCH[1]: theirs,
@@ -70,12 +70,12 @@ def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, float]:
 
 
 def best_with_threads(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Return the best that each measured itself, in nanoseconds; the keys say with how many threads."""
+    """Return the best of the times that each case measures itself, in nanoseconds; the key sets its threads."""
     return best_measured({name: partial(_alone, name, case) for name, case in cases.items()}, rounds)
 
 
 def _timed(name: str, case: Case) -> Callable[[], float]:
-    """Return what measures a call, with as many calls a turn as these threads need to fill it."""
+    """Return a function that measures the call; the number of calls fills a turn with this number of threads."""
     THREADS.get(name, lambda: None)()
     return turns(case, TURN)
 
@@ -89,12 +89,12 @@ def _alone(name: str, case: Callable[[], float]) -> float:
 
 
 def _bytes(of: dl.Tensor, count: int) -> memoryview:
-    """Return so many bytes of memory; assigning such to another is a call of memcpy, with 40 ns around it."""
+    """Return the first `count` bytes; assigning one such view to another calls memcpy, with 40 ns of overhead."""
     return memoryview((ctypes.c_char * count).from_address(of.ptr)).cast("B")
 
 
 def _check(to: dl.Tensor, source: dl.Tensor) -> None:
-    """See that dlfield copies, by a sample."""
+    """Check a sample of dlfield's copies."""
     sample = (slice(None, None, 7),) * to.ndim
     for name in OURS:
         THREADS[name]()

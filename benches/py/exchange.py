@@ -1,4 +1,4 @@
-"""Reading the arrays of every framework and handing ours to them, next to the frameworks' own ways."""
+"""Measure import from and export to every framework, compared with the frameworks' own functions."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ from report import Line, grid, heading, table
 # A call and its argument, as the tables name them.
 Key = tuple[str, str]
 
-# What is measured, beside what, and the ratio to reach.
+# The measured call, the call to compare with, and the ratio to reach.
 GOALS = (
     (("describe", "ndarray"), ("nanobind", "ndarray"), "at most 0.5"),
     (("describe", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), "at most 0.4"),
@@ -62,9 +62,9 @@ aligned ones begin at a multiple of 64 bytes; JAX copies others.
 
 
 def measure() -> tuple[list[Line], str]:
-    """Measure all calls in one interleaved run, then how they grow.
+    """Measure all calls in one interleaved run, then how their times grow.
 
-    Returns the comparisons with a ratio to reach, and what `docs/exchange.md` says.
+    Returns the comparisons with a ratio to reach, and the text for `docs/exchange.md`.
     """
     calls, arrays = consumers(), producers()
     pairs = {(name, kind): (calls[name], array) for name in calls for kind, array in arrays.items()}
@@ -86,7 +86,7 @@ def measure() -> tuple[list[Line], str]:
 
 
 def _export_cases(tensor: dl.Tensor) -> dict[Key, Case]:
-    """Return the calls of `EXPORTS` and `GOALS` that are not among the consumers with the producers."""
+    """Return the calls of `EXPORTS` and `GOALS` that `consumers` and `producers` do not cover."""
     array = np.zeros(SHAPE, DTYPE)
     aligned = dl.zeros(SHAPE, DTYPE, backend="jax")
     aligned_array = dl.as_numpy(dl.zeros(SHAPE, DTYPE, backend="jax"))

@@ -1,6 +1,6 @@
-"""Arguments of functions in Rust, next to nanobind's and rust-numpy's, and loops over them next to loops over slices.
+"""Measure arguments of Rust functions, compared with nanobind and rust-numpy, and loops compared with slices.
 
-The functions are those of `examples/rust_extension`, which `make bench` builds with the feature `peers`.
+The functions are in `examples/rust_extension`, which `make bench` builds with the feature `peers`.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ LARGE = (128, 128, 80)
 
 
 def lines() -> list[Line]:
-    """Measure what an argument costs, then the loops."""
+    """Measure the cost of an argument, then the loops."""
     return [*_arguments(), *_loops()]
 
 

@@ -1,4 +1,4 @@
-"""On a GPU: allocation, exchange, copies into another layout and to and from the host, beside CuPy and PyTorch."""
+"""Measure on a GPU: allocation, exchange, copies between layouts and with the host, compared with CuPy and PyTorch."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import dlfield as dl
 from interleaved import best_measured
 from report import Line, grid, heading, table
 
-# 1 GB of float64, and twice that of float32 elements: far beyond what the caches of any device hold.
+# 1 GB each, so float32 has twice the elements: far more than the caches of any device hold.
 LARGE = {"float64": (512, 512, 512), "float32": (512, 512, 1024)}
 SMALL = (128, 128, 80)
 CALLS = 1000
@@ -33,7 +33,7 @@ Gigabytes per second of pinned memory, of a field whose rows of 510 are padded t
 
 {host}"""
 
-# A copy's source and destination, as keywords of an allocation.
+# Source and destination of a copy, as keywords for their allocation.
 LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "C to F": ({}, {"backend": "F"}),
     "F to C": ({"backend": "F"}, {}),
@@ -44,7 +44,7 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def times(cases: Mapping[str, Callable[[], object]], calls: int = 10) -> dict[str, float]:
-    """Return nanoseconds per call of each case, until the device has done all of them."""
+    """Return nanoseconds per call of each case, including the work on the device."""
 
     def measured(case: Callable[[], object]) -> float:
         for_all_devices()
@@ -58,7 +58,7 @@ def times(cases: Mapping[str, Callable[[], object]], calls: int = 10) -> dict[st
 
 
 def for_all_devices() -> None:
-    """Wait for the work of all streams: the legacy default stream comes after it."""
+    """Wait for the work of all streams: the legacy default stream is ordered after it."""
     dl.cuda.synchronize(0, 1)
 
 
@@ -67,7 +67,7 @@ def _assign(target: Any, source: Any) -> None:
 
 
 def measure() -> str:
-    """Measure everything; returns what `docs/cuda.md` says."""
+    """Measure everything, and return the text for `docs/cuda.md`."""
     goals = [*_allocation(), *_exchange()]
     rows, straight = [], 0.0
     for dtype, shape in LARGE.items():
@@ -140,7 +140,7 @@ def _exchange() -> list[Line]:
 
 def _host() -> tuple[str, str]:
     pinned, device = (dl.empty((512, 512, 512), device=where) for where in ("cuda_host", "cuda"))
-    # Rows of 510, each with room for 512.
+    # Rows of 510 elements, padded to 512.
     rows_pinned, rows = (
         dl.empty((512, 512, 510), device=where, alignment_size=4096) for where in ("cuda_host", "cuda")
     )

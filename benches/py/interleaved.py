@@ -1,7 +1,6 @@
-"""Timing side by side: every case gets a turn in every round, so that noise of the machine meets all alike.
+"""Interleaved timing: every case gets a turn in every round, so that noise of the machine affects all cases equally.
 
-A case is a function and its argument. Nothing is wrapped around the two: a lambda costs 20 ns, and calls of 60 are
-measured.
+A case is a function and its argument, without a wrapper: a lambda costs 20 ns, and some measured calls take 60.
 """
 
 import gc
@@ -28,24 +27,24 @@ def _loop(function: Function, argument: Any, calls: int) -> float:
 
 
 def new_loop() -> Loop:
-    """Return a loop that times so many calls of a function with an argument, in seconds.
+    """Return a function that calls a function repeatedly with an argument and returns the seconds.
 
-    Each has bytecode of its own: CPython adapts a call in it to what was called there before, so that a loop that
-    several cases share is up to 10 ns slower for some of them.
+    Each loop has its own bytecode: CPython specializes a call for the function that was called there before, so a loop
+    that several cases share is up to 10 ns slower for some of them.
     """
     return FunctionType(_loop.__code__.replace(), _loop.__globals__)
 
 
 def best_times(cases: Mapping[Key, Case], rounds: int = 25, turn: float = 0.02) -> dict[Key, float]:
-    """Return the best time per call of each case, in nanoseconds, over so many rounds of so many seconds a turn."""
+    """Return the best time per call of each case, in nanoseconds, over `rounds` turns of `turn` seconds each."""
     return best_measured({key: turns(case, turn) for key, case in cases.items()}, rounds)
 
 
 def best_measured(cases: Mapping[Key, Callable[[], float]], rounds: int = 9) -> dict[Key, float]:
-    """Return the best of what each case measured itself, in nanoseconds; a case returns seconds.
+    """Return the best of the times that each case measures itself, in nanoseconds; a case returns seconds.
 
-    For what needs a fresh state before every measurement, such as memory that nobody has touched. The best, not the
-    mean: noise only ever adds.
+    For cases that need a fresh state before every measurement, such as untouched memory. The best and not the mean,
+    because noise only adds time.
     """
     best = dict.fromkeys(cases, float("inf"))
 
@@ -64,10 +63,10 @@ def best_measured(cases: Mapping[Key, Callable[[], float]], rounds: int = 9) -> 
 
 
 def turns(case: Case, turn: float) -> Callable[[], float]:
-    """Return what measures the seconds of a call, with as many calls as fill a turn of so many seconds.
+    """Return a function that measures the seconds per call, over as many calls as fill a turn of `turn` seconds.
 
-    How many is measured, because cases differ by a factor of a million; three times, because a first call or a busy
-    machine would make it too few.
+    The number of calls is found by measurement, because cases differ by a factor of a million. Each measurement is the
+    best of three, because a first call or a busy machine would make the number too small.
     """
     loop, calls = new_loop(), 1
     while (elapsed := min(loop(*case, calls) for _ in range(3))) < turn and calls < 1_000_000:
@@ -76,10 +75,10 @@ def turns(case: Case, turn: float) -> Callable[[], float]:
 
 
 def _deeper(levels: int, play: Callable[[], None]) -> None:
-    """Call `play` so many calls from C further down the stack.
+    """Call `play` with `levels` additional calls from C on the stack.
 
-    Where the stack begins is drawn for each process, and a struct on it may lie across cache lines or not: the same
-    call was seen to take 69 ns or 80. From several depths, every case gets its best place.
+    The system randomizes the start of the stack for each process, so a struct on it may or may not cross a cache line:
+    the same call took 69 ns or 80. With several depths, every case gets its best alignment.
     """
     if levels:
         list(map(partial(_deeper, levels - 1), (play,)))

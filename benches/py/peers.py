@@ -1,4 +1,4 @@
-"""Those who read an array as `describe` and `from_dlpack` do; two of them are compiled here, from `benches/peers`."""
+"""Functions that import an array like `describe` and `from_dlpack`; two are compiled here, from `benches/peers`."""
 
 import importlib.metadata
 import importlib.util
@@ -28,9 +28,9 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dlfi
 
 @dataclass(frozen=True)
 class Consumer:
-    """One that takes an array: `call`, and what it is called with for an array.
+    """A function `call` that imports an array; `argument` makes its argument from the array.
 
-    `misreads` tells a result that is not the array.
+    `misreads` returns whether a result is not the array.
     """
 
     call: Callable[[Any], Any]
@@ -38,16 +38,16 @@ class Consumer:
     misreads: Callable[[Any], bool] = lambda _result: False
 
     def verdict(self, obj: Any) -> str:
-        """Return why there is nothing to measure with this object, empty if there is."""
+        """Return the reason why this object cannot be measured, or an empty string."""
         try:
             result = self.call(self.argument(obj))
-        except Exception:  # each has its own way to say no
+        except Exception:  # each library raises other types
             return "refuses"
         return "misreads" if self.misreads(result) else ""
 
 
 def consumers() -> dict[str, Consumer]:
-    """Return ours, every peer and the floor, by the name each has in the tables."""
+    """Return dlfield's functions, every peer and the floor, by their names in the tables."""
     nanobind_peer, dlpark_peer = _build_nanobind(), _build_dlpark()
     return {
         "describe": Consumer(dl.describe),
@@ -57,12 +57,12 @@ def consumers() -> dict[str, Consumer]:
         "np.from_dlpack": Consumer(np.from_dlpack),
         "torch.from_dlpack": Consumer(torch.from_dlpack),
         "dlpark": Consumer(dlpark_peer.take),
-        # These two want a second argument, hence the lambda; its 20 ns are few beside theirs.
+        # These two need a second argument, hence the lambda; its 20 ns are small compared with their times.
         "cuda.core": Consumer(lambda obj: StridedMemoryView.from_any_interface(obj, -1)),
         "gt4py": Consumer(
             lambda fields: _extract_array_infos(fields, "cpu"),
             argument=lambda obj: {"field": obj},
-            # What NumPy can't read it wraps: an array of one Python object.
+            # NumPy wraps objects that it cannot import: an array of one Python object.
             misreads=lambda infos: bool(infos["field"].array.dtype == object),
         ),
         "no-op": Consumer(nanobind_peer.noop),
@@ -83,7 +83,7 @@ def _build_nanobind() -> ModuleType:
 
 
 def _build_dlpark() -> ModuleType:
-    """Build the dlpark peer, optimized as dlfield is, and import it."""
+    """Build the dlpark peer, optimized like dlfield, and import it."""
     manifest = SOURCES / "dlpark_peer/Cargo.toml"
     environment = os.environ | {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
     cargo = ["cargo", "build", "--quiet", "--release", "--locked"]
@@ -101,7 +101,7 @@ def _load(name: str, library: Path) -> ModuleType:
 
 
 def versions() -> dict[str, str]:
-    """Return the version of everything that takes part."""
+    """Return the versions of dlfield and all peers."""
     names = ("dlfield", "numpy", "torch", "jax", "apache-tvm-ffi", "nanobind", "cuda-core", "gt4py")
     found = {name: importlib.metadata.version(name) for name in names}
     locked = tomllib.loads((SOURCES / "dlpark_peer/Cargo.lock").read_text())["package"]

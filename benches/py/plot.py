@@ -1,4 +1,4 @@
-"""The picture of `docs/copies.md`."""
+"""Draw the picture of `docs/copies.md`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from copying import NUMPY, OURS, TORCH
 
-# Line, marker and shade: each differs without colour too.
+# Line, marker and shade: the curves differ without colour.
 STYLES = {
     OURS[0]: ("-", "o", "black"),
     OURS[1]: ("--", "s", "black"),
@@ -22,8 +22,8 @@ RATIOS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 def draw(path: Path, ratios: Mapping[int, Mapping[str, float]]) -> None:
-    """Draw the time of each over memcpy's against the number of bytes, both on logarithmic scales."""
-    # Letters stay letters, and the same numbers make the same file.
+    """Draw the time of each library over memcpy's against the number of bytes, both on logarithmic scales."""
+    # Text stays text, and equal numbers give equal files.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dlfield"}):
         figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""One object of each kind that hands memory over: the same shape and element type, every protocol."""
+"""One producer of each kind: the same shape and element type, every protocol."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ import tvm_ffi
 import dlfield as dl
 
 SHAPE = (8, 8, 8)
-DTYPE = "float32"  # the widest that JAX keeps by default
+DTYPE = "float32"  # the widest float of JAX by default
 
 
 class DLPackOnly:
-    """An object with the two methods of DLPack and nothing else; NumPy does the work."""
+    """An object that has only the two methods of DLPack; NumPy implements them."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array = array
@@ -28,7 +28,7 @@ class DLPackOnly:
 
 
 class InterfaceOnly:
-    """An object with `__array_interface__` and nothing else; it is made once, as it takes NumPy a microsecond."""
+    """An object that has only `__array_interface__`, made once, because NumPy needs a microsecond to make one."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self._array = array
@@ -36,7 +36,7 @@ class InterfaceOnly:
 
 
 def producers() -> dict[str, Any]:
-    """Return an array of each kind, by the name it has in the tables."""
+    """Return an array of each kind, by its name in the tables."""
     array = np.zeros(SHAPE, DTYPE)
     return {
         "ndarray": array,

@@ -1,4 +1,4 @@
-"""What a measurement says, as lines of Markdown tables."""
+"""Format measurements as Markdown tables."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ START, END = "<!-- bench:start -->", "<!-- bench:end -->"
 
 @dataclass(frozen=True)
 class Line:
-    """One comparison: what was measured, beside what, and the ratio to reach."""
+    """One comparison: a measured call, the call to compare with, and the ratio to reach."""
 
     what: str
     nanoseconds: float
@@ -44,7 +44,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def heading(versions: dict[str, str]) -> str:
-    """Return the sentence about when, where and with what it was measured."""
+    """Return the sentence with date, machine and versions of the measurement."""
     machine = f"{os.cpu_count()} cores of {platform.machine()}"
     names = ", ".join(f"{name} {version}" for name, version in versions.items())
     day = datetime.now(UTC).date()
@@ -52,7 +52,7 @@ def heading(versions: dict[str, str]) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Put the text between the markers of a file, in place of what stood there."""
+    """Replace the text between the markers of a file."""
     before, rest = path.read_text().split(START)
     after = rest.split(END)[1]
     path.write_text(f"{before}{START}\n{text}{END}{after}")

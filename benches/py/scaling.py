@@ -1,4 +1,4 @@
-"""How the cost of taking a NumPy array in grows: with what is alive already, and with the number of dimensions."""
+"""Measure how the cost of importing a NumPy array grows with live results and with the number of dimensions."""
 
 from collections.abc import Callable
 from functools import partial
@@ -48,7 +48,7 @@ def _live(consumers: dict[str, Consumer]) -> str:
 
 
 def _with_others(loop: Loop, call: Callable[[Any], Any], live: int) -> float:
-    """Return the seconds of one call while the results of so many others are alive."""
+    """Return the seconds of one call while the results of `live` other calls are alive."""
     array = np.zeros(SHAPE, DTYPE)
     _others = [call(np.zeros(1)) for _ in range(live)]
     return loop(call, array, CALLS) / CALLS

@@ -1,4 +1,4 @@
-"""A compiled GT4Py stencil on our fields, next to the same stencil on GT4Py's own; wrapped, next to itself."""
+"""Measure a compiled GT4Py stencil on fields of dlfield and of GT4Py, and the wrapped stencil against the plain one."""
 
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ def laplacian(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]) 
 
 
 def _case(stencil: Any, module: Any, backend: str, domain: tuple[int, int, int]) -> Case:
-    """Return a call of the stencil, and the output field to call it with; a module has allocated its fields."""
+    """Return a call of the stencil and its output field; `module` allocates the fields."""
     shape = (domain[0] + 2, domain[1] + 2, domain[2])
     inp = module.from_array(np.random.default_rng(1).random(shape), backend=backend)
     out = module.zeros(shape, backend=backend)
@@ -32,7 +32,7 @@ def _case(stencil: Any, module: Any, backend: str, domain: tuple[int, int, int])
 
 
 def lines() -> list[Line]:
-    """Measure both backends, a large and a tiny domain, our tensors and the drop-in's arrays."""
+    """Measure both backends, a large and a tiny domain, `Tensor` fields and arrays of `dlfield.gt4py`."""
     found = []
     for backend in ("gt:cpu_kfirst", "gt:cpu_ifirst"):
         stencil = gtscript.stencil(backend=backend)(laplacian)
@@ -53,7 +53,7 @@ def lines() -> list[Line]:
 
 
 def _wrapped(stencil: Any, backend: str, domain: tuple[int, int, int]) -> list[Line]:
-    """Measure the wrapped stencil and the plain one on arrays of NumPy and of PyTorch."""
+    """Measure the wrapped stencil and the plain stencil on arrays of NumPy and PyTorch."""
     shape = (domain[0] + 2, domain[1] + 2, domain[2])
     inp = np.random.default_rng(1).random(shape)
     arguments: dict[str, tuple[Any, Any]] = {

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::errors::Kind;
-use super::import::Labels;
 use super::import::Value;
+use super::import::{Imported, Metadata};
 use super::keywords::{Given, Keywords, Others, sizes};
 use super::tensor::PyTensor;
 use super::{args, copies, dtype, export, freelist, import, sync};
@@ -110,7 +110,7 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let mut tensor = import::own(&array)?.ok_or_else(not_an_array)?;
     // What NumPy makes of an object forgets its labels.
-    Labels::find(data, &import::ImportCache::default(), None, None)?.attach(&mut tensor)?;
+    Metadata::find(data, None, &mut Imported::default(), None, None)?.attach(&mut tensor)?;
     Ok(tensor)
 }
 

@@ -81,7 +81,7 @@ impl FieldSpec {
         self
     }
 
-    /// Sets the order of strides, by the order of `dims`, in which the kernel is fast; any order is by default.
+    /// Sets the order of strides in which the kernel is fast, by the order of `dims`. By default it is fast in any order.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> FieldSpec {
         self.layout = Some(layout);

@@ -308,7 +308,7 @@ impl Tensor {
     /// aligned index do not change, nor does the halo of views and clones.
     ///
     /// # Errors
-    /// [`crate::LayoutError`] unless there is one entry per dimension, of numbers not below 0 and together at most the extent.
+    /// [`crate::LayoutError`] unless each dimension has one entry, whose numbers are 0 or more and in sum at most the extent.
     ///
     /// # Example
     /// ```

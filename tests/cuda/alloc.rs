@@ -1,4 +1,4 @@
-//! Memory: where it starts, what becomes of it, and what is said when there is none.
+//! Device memory: alignment, contents, freeing, and the errors when there is none.
 
 use dlfield::cuda::{Stream, device_count, with_stream};
 use dlfield::{DType, Device, DeviceError, Error, OutOfMemory, Preset, Spec, Tensor};
@@ -76,7 +76,7 @@ fn devices_and_streams_that_are_not_there_are_named() {
         assert!(matches!(refused, Err(Error::Device(DeviceError::NoCuda { .. }))));
         assert!(matches!(Stream::new(Device::cuda(0), 0), Err(Error::Device(DeviceError::Stream { .. }))));
         let Some(_) = Double::find() else { return };
-        // Hardware does not look handles up as strictly.
+        // Hardware does not check handles as strictly.
         let device = Device::cuda(0);
         let gone = OwnStream::new(device).stream;
         assert!(matches!(Stream::new(device, gone.handle()), Err(Error::Device(DeviceError::Stream { .. }))));
@@ -118,7 +118,7 @@ fn memory_goes_back_when_its_stream_is_gone() {
                 .map(|place| Tensor::full(&Spec::new(&[100], DType::F64).device(place), &[7; 8]).unwrap())
         });
         if Double::find().is_none() {
-            // A handle that is gone may be anything on hardware.
+            // On hardware the handle of a destroyed stream may be anything.
             return drop(fields);
         }
         drop(stream);
@@ -139,7 +139,7 @@ fn memory_goes_back_after_the_work_of_all_streams() {
         let copy = with_stream(device, other.stream, || source.to_device(device, Some(true)).unwrap());
         with_stream(device, one.stream, || {
             drop(source);
-            // Most likely the same memory again.
+            // This most likely gets the same memory again.
             drop(Tensor::full(&spec, &[9; 8]).unwrap());
         });
         assert_eq!(elements(&copy), values);

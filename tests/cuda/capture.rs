@@ -1,4 +1,4 @@
-//! Work that is recorded as a graph, and done later.
+//! Work captured into a graph, and run later.
 
 use dlfield::cuda::{device_count, with_stream};
 use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor};
@@ -61,7 +61,7 @@ fn what_the_host_would_have_to_wait_for_is_refused_and_the_recording_goes_on() {
                 assert!(is_capturing(field.assign(&host)));
                 assert!(is_capturing(host.assign(&field)));
                 assert!(is_capturing(field.to_device(Device::CPU, None)));
-                // A number is taken as it is.
+                // A number is captured by its value.
                 field.assign(&one).unwrap();
             })
         });
@@ -121,7 +121,7 @@ fn copies_from_a_peer_are_recorded_where_they_need_no_memory_in_between() {
     });
 }
 
-/// In a process of its own, as another test may have loaded the kernels.
+/// Runs in its own process, as another test may have loaded the kernels.
 #[test]
 fn kernels_are_loaded_while_work_is_recorded() {
     const ALONE: &str = "DLFIELD_TEST_ALONE";

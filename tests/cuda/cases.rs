@@ -1,4 +1,4 @@
-//! What proptest draws from: fields of any layout, and views of them.
+//! Strategies for proptest: fields of any layout, and views of them.
 
 use dlfield::{DType, Device, Index, Layout, Padding, Preset, Spec, Tensor};
 use proptest::collection::vec;
@@ -6,19 +6,19 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The presets of GPUs.
+/// The GPU presets.
 const PRESETS: [&str; 5] = ["gt:gpu", "gtcuda", "dace:gpu", "dace:gpu_IJK", "cupy"];
 
-/// How one side of a copy lies in memory.
+/// The memory layout of one side of a copy.
 #[derive(Clone, Debug)]
 pub struct Side {
     preset: Option<&'static str>,
     layout: Option<Vec<i64>>,
     alignment: Option<i64>,
     padding: Option<Padding>,
-    /// What the field is a view of with these steps; nothing if they are all 1.
+    /// The steps of the view that the field is; no view if all are 1.
     steps: Vec<i64>,
-    /// Elements more in each dimension than the view needs.
+    /// Elements per dimension beyond what the view needs.
     more: i64,
 }
 
@@ -37,7 +37,7 @@ pub fn dtype() -> impl Strategy<Value = DType> {
     ])
 }
 
-/// A shape with two sides for it.
+/// A shape, and two sides of that shape.
 pub fn pair() -> impl Strategy<Value = (Vec<i64>, Side, Side)> {
     let small = || prop_oneof![1 => Just(0i64), 2 => Just(1), 12 => 2i64..=5];
     let shape = prop_oneof![3 => vec(small(), 0..=5), 1 => vec(14i64..=19, 2..=2), 1 => vec(prop_oneof![Just(3i64), Just(17)], 3..=3)];
@@ -71,7 +71,7 @@ fn side(ndim: usize) -> impl Strategy<Value = Side> {
 }
 
 impl Side {
-    /// What is allocated, and the view of it that has the shape.
+    /// Returns the allocation, and the view of it that has the shape.
     pub fn field(&self, shape: &[i64], dtype: DType, device: Device) -> (Tensor, Tensor) {
         let extents: Vec<i64> = shape
             .iter()

@@ -1,4 +1,4 @@
-//! Copies between all kinds of memory, of all layouts.
+//! Copies between all kinds of memory and all layouts.
 
 use dlfield::cuda::{Stream, current_stream, device_count, with_stream};
 use dlfield::{DType, DTypeError, Device, Error, Spec, Tensor, can_cast};
@@ -11,7 +11,7 @@ use crate::driver::OwnStream;
 use crate::memory::{Image, elements, numbers, put};
 use crate::repeated::config;
 
-/// From and to: everything that a copy can go between.
+/// All pairs (destination, source) of devices.
 fn routes() -> Vec<(Device, Device)> {
     let devices = device_count().min(2);
     let mut places = vec![Device::CPU, Device::CUDA_HOST, Device::CUDA_MANAGED];
@@ -19,7 +19,7 @@ fn routes() -> Vec<(Device, Device)> {
     places.iter().flat_map(|from| places.iter().map(|to| (*from, *to))).collect()
 }
 
-/// Copies one field into another, in streams of its own, and compares all memory of the destination.
+/// Copies one field into another on its own streams, and compares all memory of the destination.
 fn copies_everything(
     (to_device, from_device): (Device, Device),
     shape: &[i64],
@@ -178,8 +178,8 @@ fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
             unsafe { host.fill(&[0; 8]) }.unwrap();
             drop(host);
             let back = field.to_device(Device::CPU, None).unwrap();
-            // Not by `elements`, which waits.
-            // SAFETY: a compact field of the host.
+            // Not with `elements`, which waits.
+            // SAFETY: a compact field in host memory.
             let found = unsafe { std::slice::from_raw_parts(back.descriptor().ptr(), 8) };
             assert_eq!(found, &values[..8]);
         });

@@ -1,4 +1,4 @@
-//! What a program that uses `cudarc` itself does.
+//! Helpers for tests that use `cudarc` themselves.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ pub fn on_cuda_with_cudarc(test: impl FnOnce()) {
     on_cuda(|| {
         test();
         if cuda::is_available() {
-            // SAFETY: nothing is current after that, as before.
+            // SAFETY: no context is current afterwards, as before.
             unsafe { sys::cuCtxSetCurrent(std::ptr::null_mut()) }.result().unwrap();
         }
     });
 }
 
-/// A stream of its own. Events of slices would be waited for in recordings that know nothing of them.
+/// Creates a stream of its own. Without disabled tracking, captures would wait for events of slices from outside.
 pub fn new_stream(ordinal: usize) -> Arc<CudaStream> {
     let context = CudaContext::new(ordinal).unwrap();
     // SAFETY: the tests order their work themselves.
@@ -29,17 +29,17 @@ pub fn new_stream(ordinal: usize) -> Arc<CudaStream> {
     context.new_stream().unwrap()
 }
 
-/// The same stream as this crate takes it.
+/// Returns the same stream in this crate's type.
 pub fn of(stream: &CudaStream) -> Stream {
     Stream::new(GPU, stream.cu_stream().addr() as u64).unwrap()
 }
 
-/// Zeros that were asked for in a stream.
+/// Allocates zeros on a stream.
 pub fn zeros_in(stream: Stream, count: i64) -> Tensor {
     cuda::with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).device(GPU))).unwrap()
 }
 
-/// Writes to a field of doubles in a stream, as a kernel would.
+/// Writes to a field of doubles on a stream, as a kernel would.
 pub fn write_in(stream: &CudaStream, field: &Tensor) {
     let descriptor = field.descriptor();
     let (address, bytes) = (descriptor.ptr().addr() as u64, usize::try_from(descriptor.nbytes()).unwrap());
@@ -48,18 +48,18 @@ pub fn write_in(stream: &CudaStream, field: &Tensor) {
     unsafe { sys::cuMemsetD8Async(address, 1, bytes, stream.cu_stream()) }.result().unwrap();
 }
 
-/// Begins to record what the stream is asked for.
+/// Begins the capture of a stream.
 pub fn record(stream: &CudaStream, mode: sys::CUstreamCaptureMode) {
     stream.begin_capture(mode).unwrap();
 }
 
-/// What was recorded.
+/// Ends the capture; returns its graph.
 pub fn recorded(stream: &Arc<CudaStream>) -> CudaGraph {
     let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     stream.end_capture(flag).unwrap().unwrap()
 }
 
-/// What is in a slice. The driver may return before it is.
+/// Returns the elements of a slice. The driver may return before the copy is done.
 pub fn read<T: DeviceRepr + Clone + Default>(stream: &Arc<CudaStream>, slice: &CudaSlice<T>) -> Vec<T> {
     let elements = stream.clone_dtoh(slice).unwrap();
     stream.synchronize().unwrap();

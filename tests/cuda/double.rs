@@ -1,4 +1,4 @@
-//! What every test is wrapped in: one at a time, and nothing left behind that the driver double noticed.
+//! The frame of every test: one runs at a time, and none may leave behind misuse that the driver double counts.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// Counts of what must not happen.
+/// Counters of misuse.
 const MISUSE: [&str; 12] = [
     "races",
     "double_frees",
@@ -28,12 +28,12 @@ const MISUSE: [&str; 12] = [
     "panics",
 ];
 
-/// Runs a test where there is CUDA, or asks what a machine without it says.
+/// Runs a test if there is CUDA; checks the errors of a machine without it otherwise.
 pub fn on_cuda(test: impl FnOnce()) {
     tolerating(&[], test);
 }
 
-/// As [`on_cuda`], for a test that provokes what these counters count.
+/// As [`on_cuda`], for a test that provokes misuse that these counters count.
 pub fn tolerating(provoked: &[&str], test: impl FnOnce()) {
     let _turn = turn();
     if !cuda::is_available() {
@@ -46,7 +46,7 @@ pub fn tolerating(provoked: &[&str], test: impl FnOnce()) {
     });
     let (before, current) = (double.as_ref().map(|double| double.count("leaks")), driver::current());
     test();
-    // What could not be let go while work was recorded goes with the next memory.
+    // Owners whose release was deferred during graph capture are released by the next allocation.
     drop(Tensor::empty(&Spec::new(&[1], DType::F64).device(Device::cuda(0))).unwrap());
     driver::finish_everything();
     assert_eq!(driver::current(), current, "the current context is another one");
@@ -73,11 +73,11 @@ fn without_cuda() {
     assert!(matches!(field.to_device(Device::cuda(0), None), Err(Error::Device(DeviceError::NoCuda { .. }))));
 }
 
-/// The double's own functions.
+/// The control functions of the driver double.
 pub struct Double(*mut c_void);
 
 impl Double {
-    /// `None` on hardware.
+    /// Returns `None` on hardware.
     pub fn find() -> Option<Double> {
         // SAFETY: the driver is loaded already, under this name.
         let library = unsafe { dlopen(c"libcuda.so.1".as_ptr(), 2) };
@@ -92,18 +92,18 @@ impl Double {
     }
 
     pub fn reset(&self) {
-        // SAFETY: the function's type, as the double's README says.
+        // SAFETY: the function has this type, by the double's README.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(self.function("fakecuda_reset"))() };
     }
 
-    /// Lets the allocation after the next `after` fail.
+    /// Makes the allocation after the next `after` ones fail.
     pub fn fail_allocation(&self, after: i64) {
         let function = self.function("fakecuda_fail_allocations");
         // SAFETY: as above.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(i64) -> c_int>(function)(after) };
     }
 
-    /// Lets the next call of a function fail.
+    /// Makes the next call of a function fail.
     pub fn fail(&self, function: &str, code: c_int) {
         let name = CString::new(function).unwrap();
         let function = self.function("fakecuda_fail");
@@ -112,14 +112,14 @@ impl Double {
         unsafe { std::mem::transmute::<*mut c_void, Fail>(function)(name.as_ptr(), code) };
     }
 
-    /// Says whether the handle of a stream that was destroyed becomes that of the next one.
+    /// Sets whether the handle of a destroyed stream becomes that of the next one.
     pub fn reuse_streams(&self, reuse: bool) {
         let function = self.function("fakecuda_set_reused_streams");
         // SAFETY: as above.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(bool) -> c_int>(function)(reuse) };
     }
 
-    /// Says that the host is about to touch memory.
+    /// Announces an access by the host.
     pub fn host_access(&self, address: usize, bytes: usize, write: bool) {
         type Access = extern "C" fn(u64, usize, bool) -> c_int;
         let function = self.function("fakecuda_host_access");
@@ -131,14 +131,14 @@ impl Double {
         type Report = extern "C" fn(*mut c_char, usize) -> usize;
         let mut text = vec![0u8; 1 << 20];
         let function = self.function("fakecuda_report");
-        // SAFETY: as above, with room for the text.
+        // SAFETY: as above; the buffer has this many bytes.
         let length =
             unsafe { std::mem::transmute::<*mut c_void, Report>(function)(text.as_mut_ptr().cast(), text.len()) };
         text.truncate(length);
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// A number of the report.
+    /// Returns a number of the report.
     pub fn count(&self, name: &str) -> u64 {
         let report = self.report();
         let (_, rest) = report.split_once(&format!("\"{name}\": ")).unwrap_or_else(|| panic!("{name}: {report}"));

@@ -1,4 +1,4 @@
-//! The driver, called by the tests themselves.
+//! Direct calls of the driver by the tests.
 
 use cudarc::driver::sys::{self, CUresult};
 use dlfield::Device;
@@ -9,19 +9,19 @@ pub fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// The calling thread's current context.
+/// Returns the calling thread's current context.
 pub fn current() -> usize {
     let mut context = std::ptr::null_mut();
-    // SAFETY: a place for the handle.
+    // SAFETY: the driver writes the handle to a live variable.
     ok(unsafe { sys::cuCtxGetCurrent(&raw mut context) });
     context.addr()
 }
 
-/// Runs something with the primary context of a device.
+/// Runs `work` with the primary context of a device current.
 pub fn within<R>(device: Device, work: impl FnOnce() -> R) -> R {
     let (mut number, mut context) = (0, std::ptr::null_mut());
-    // It is kept for as long as the process runs: what is made in it would end with it.
-    // SAFETY: places for what the driver tells; what is pushed is popped.
+    // The context is never released, as its objects would be destroyed with it.
+    // SAFETY: the driver writes to live variables; what is pushed is popped.
     unsafe {
         ok(sys::cuDeviceGet(&raw mut number, device.id()));
         ok(sys::cuDevicePrimaryCtxRetain(&raw mut context, number));
@@ -36,12 +36,12 @@ pub fn within<R>(device: Device, work: impl FnOnce() -> R) -> R {
 pub fn finish_everything() {
     for number in 0..device_count() {
         let device = Device::cuda(u16::try_from(number).unwrap());
-        // SAFETY: nothing is asked of it.
+        // SAFETY: the function takes no arguments.
         within(device, || ok(unsafe { sys::cuCtxSynchronize() }));
     }
 }
 
-/// A stream that waits for no other, until it is dropped.
+/// A stream that does not synchronize with the legacy stream, until it is dropped.
 pub struct OwnStream {
     pub device: Device,
     pub stream: Stream,
@@ -52,14 +52,14 @@ impl OwnStream {
         OwnStream::with_flags(device, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
     }
 
-    /// One that waits for the legacy stream, and that for it.
+    /// Creates a stream that synchronizes with the legacy stream.
     pub fn blocking(device: Device) -> OwnStream {
         OwnStream::with_flags(device, sys::CUstream_flags::CU_STREAM_DEFAULT)
     }
 
     fn with_flags(device: Device, flags: sys::CUstream_flags) -> OwnStream {
         let mut made = std::ptr::null_mut();
-        // SAFETY: a place for the handle.
+        // SAFETY: the driver writes the handle to a live variable.
         within(device, || ok(unsafe { sys::cuStreamCreate(&raw mut made, flags as u32) }));
         OwnStream { device, stream: Stream::new(device, made.addr() as u64).unwrap() }
     }
@@ -68,11 +68,11 @@ impl OwnStream {
         std::ptr::without_provenance_mut(usize::try_from(self.stream.handle()).unwrap())
     }
 
-    /// Records what `work` asks of the stream, and returns it to be run.
+    /// Captures what `work` submits to the stream; returns the graph, ready to launch.
     pub fn record(&self, work: impl FnOnce()) -> Graph {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
         let (mut graph, mut run) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the stream is alive; places for the handles.
+        // SAFETY: the stream is alive; the driver writes the handles to live variables.
         within(self.device, || unsafe {
             ok(sys::cuStreamBeginCapture_v2(self.raw(), mode));
             work();
@@ -91,17 +91,17 @@ impl OwnStream {
 
 impl Drop for OwnStream {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it from here on; the driver finishes what was asked of it.
+        // SAFETY: no code uses it from here on; the driver finishes its work.
         within(self.device, || ok(unsafe { sys::cuStreamDestroy_v2(self.raw()) }));
     }
 }
 
-/// What was recorded.
+/// A captured graph.
 pub struct Graph(sys::CUgraphExec);
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it from here on.
+        // SAFETY: no code uses it from here on.
         ok(unsafe { sys::cuGraphExecDestroy(self.0) });
     }
 }

@@ -1,4 +1,4 @@
-//! The same element everywhere.
+//! Fills with one element.
 
 use dlfield::cuda::{device_count, with_stream};
 use dlfield::{DType, Device, Spec, Tensor};
@@ -19,7 +19,7 @@ fn every_element_and_nothing_else_is_filled() {
         proptest!(config(300), |((shape, side, _) in pair(), dtype in dtype(), bytes: [u8; 16], period in 0u32..5, at in 0usize..4)| {
             let (whole, field) = side.field(&shape, dtype, devices[at]);
             put(&whole, &numbers(&whole, 1));
-            // Elements that repeat themselves are filled in another way.
+            // Elements with a repeated pattern take another path.
             let element: Vec<u8> = bytes.iter().take(1 << period).cycle().take(dtype.itemsize()).map(|byte| if dtype == DType::BOOL { byte & 1 } else { *byte }).collect();
             let mut expected = Image::of(&whole);
             let all = element.repeat(usize::try_from(field.descriptor().size()).unwrap());
@@ -58,7 +58,7 @@ fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
         {
             let start = bytes.descriptor().ptr().wrapping_add(ahead);
             let odd = dlfield::Descriptor::new(start, device, DType::C128, false, shape, strides).unwrap();
-            // SAFETY: 12 elements from 8 on at the most are within the 200 bytes.
+            // SAFETY: at most 12 elements from byte 8 on, inside the 200 bytes.
             let odd = unsafe { Tensor::from_parts(odd, dlfield::Owner::foreign(bytes.clone())) };
             for period in [1, 2, 4, 8, 16] {
                 put(&bytes, &numbers(&bytes, 1));

@@ -1,5 +1,5 @@
-//! Streams that were destroyed while memory remembers them: their work is waited for all the same, on whatever device it is,
-//! and a new stream under an old handle is another stream.
+//! Destroyed streams that memory still records: their work is waited for, on any device, and a new stream under an old handle
+//! is another stream.
 
 use dlfield::cuda::{device_count, with_stream};
 use dlfield::cudarc::driver::sys;
@@ -16,7 +16,7 @@ fn zeros(device: Device) -> Tensor {
     Tensor::zeros(&Spec::new(&[64], DType::F64).device(device)).unwrap()
 }
 
-/// A copy on a device, made in a stream of it that nothing has waited for.
+/// Makes a copy on a device, on a stream that nothing has waited for.
 fn copy_in(stream: &OwnStream, field: &Tensor) -> Tensor {
     with_stream(stream.device, stream.stream, || field.to_device(stream.device, Some(true))).unwrap()
 }
@@ -26,14 +26,14 @@ fn fill_in(stream: &OwnStream, field: &Tensor) {
     with_stream(stream.device, stream.stream, || unsafe { field.fill(&[1; 8]) }).unwrap();
 }
 
-/// Writes to a field in a stream that nobody has told of it, as another library would.
+/// Writes to a field on a stream that is not recorded for it, as another library would.
 fn write_in(stream: &OwnStream, field: &Tensor) {
     let (address, raw) = (field.descriptor().ptr().addr() as u64, stream.raw());
     // SAFETY: the field's own bytes.
     within(stream.device, || ok(unsafe { sys::cuMemsetD8Async(address, 1, 512, raw) }));
 }
 
-/// Destroys a stream and makes another one under its handle.
+/// Destroys a stream, and creates another one with its handle.
 fn replaced(stream: OwnStream) -> OwnStream {
     let (device, handle) = (stream.device, stream.stream);
     drop(stream);
@@ -42,12 +42,12 @@ fn replaced(stream: OwnStream) -> OwnStream {
     next
 }
 
-/// As [`tolerating`], where the driver is asked of handles that nobody has any more.
+/// As [`tolerating`], for tests that make the driver look up destroyed handles.
 fn on_cuda(test: impl FnOnce()) {
     tolerating(&["bad_handles"], test);
 }
 
-/// A test of handles that come back, which only the double does for sure.
+/// Runs a test of reused handles, which only the double guarantees.
 fn on_cuda_with_old_handles(test: impl FnOnce()) {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
@@ -146,7 +146,7 @@ fn memory_is_not_freed_in_the_order_of_a_new_stream_under_the_handle_of_the_firs
         drop(field);
         drop(next);
         if device_count() > 1 {
-            // A handle says nothing of the device.
+            // A handle does not name its device.
             let ours = OwnStream::new(GPU);
             let field = zeros_in(ours.stream, 64);
             let handle = ours.stream;

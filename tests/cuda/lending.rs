@@ -1,4 +1,4 @@
-//! Memory that goes to another library while safe code reads it: nobody waits for somebody who waits for him.
+//! Memory that is exported while safe code reads it: there is no deadlock.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::cudarc_user::{GPU, new_stream, on_cuda_with_cudarc, zeros_in};
 use crate::double::{Double, on_cuda};
 use crate::driver::OwnStream;
 
-/// What is let go under a lock, as an object of Python's is under that of the interpreter.
+/// An owner whose drop takes a lock, as that of a Python object takes the GIL.
 struct Locked {
     begun: Sender<()>,
     lock: Arc<Mutex<()>>,
@@ -25,7 +25,7 @@ impl Drop for Locked {
     }
 }
 
-/// Memory of another library, which is let go in the order of a stream.
+/// Imported memory, which is released in the order of a stream.
 fn imported(stream: &OwnStream, locked: Locked) -> Tensor {
     let field = zeros_in(stream.stream, 8);
     let owner = Owner::foreign((field.clone(), locked));
@@ -45,7 +45,7 @@ fn memory_goes_out_while_a_copy_of_it_lets_others_go_to_make_room() {
         let lock = Arc::new(Mutex::new(()));
         let waiting = imported(&stream, Locked { begun, lock: lock.clone() });
         let field = zeros_in(stream.stream, 64);
-        // It cannot go while work is recorded, so it goes when room is needed.
+        // Its release is deferred by the capture, until an allocation needs room.
         drop(stream.record(|| drop(waiting)));
         let locked = lock.lock().unwrap();
         thread::scope(|scope| {
@@ -75,7 +75,7 @@ fn is_lent<T>(result: Result<T>) -> bool {
     }
 }
 
-/// What of a device there is beside the safe functions of `tests/it/lending.rs`.
+/// The device functions, beside the safe functions of `tests/it/lending.rs`.
 #[test]
 fn safe_functions_refuse_what_was_lent_of_a_device_or_leave_its_elements_alone() {
     on_cuda_with_cudarc(|| {
@@ -93,7 +93,7 @@ fn safe_functions_refuse_what_was_lent_of_a_device_or_leave_its_elements_alone()
         assert!(bind_or_copy(GPU).is_ok());
         let alone = field.clone().into_cuda_slice::<f64>(&stream);
         assert!(matches!(alone, Err(Error::Exchange(ExchangeError::Shared))));
-        // What a kernel does with the address is the launch's to answer for.
+        // The launch, which is unsafe, answers for what a kernel does with the address.
         assert_eq!(field.cuda_view::<f64>(&stream).unwrap().shape(), [8]);
         drop(lent);
         drop(field.into_cuda_slice::<f64>(&stream).unwrap());

@@ -1,7 +1,7 @@
-//! The conformance suite of CUDA: allocation, fills and copies, against what the host works out element by element.
+//! The conformance suite for CUDA: allocations, fills and copies, compared with host results element by element.
 //!
-//! `make test-sim` runs it on the driver double, `cargo test --features cuda,ndarray --test cuda` on whatever driver there is. Where
-//! there is none, each test asks for what a machine without CUDA has to say.
+//! `make test-sim` runs it on the driver double, `cargo test --features cuda,ndarray --test cuda` on the installed driver.
+//! Without a driver, each test checks the errors of a machine without CUDA.
 
 #![allow(unsafe_code, clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Memory that the host and devices reach, under all its names.
+//! Pinned and managed memory, under the names of all devices that reach it.
 
 use dlfield::cuda::{device_count, with_stream};
 use dlfield::{DType, Device, DeviceError, Error, ExchangeError, Index, Owner, Spec, Tensor};
@@ -27,7 +27,7 @@ fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
                 let copy = field.to_device(device, Some(true)).unwrap();
                 assert_ne!(copy.descriptor().ptr(), field.descriptor().ptr());
             }
-            // The way back is a copy: nothing says any more what the memory is.
+            // The way back is a copy: the kind of the memory is not known any more.
             let host = field.to_device(Device::CPU, None).unwrap();
             let back = host.to_device(here, Some(false));
             assert!(matches!(back, Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))));
@@ -58,12 +58,12 @@ fn what_one_does_under_one_name_the_others_see() {
                 // SAFETY: all are this test's.
                 unsafe { on_device.assign(&source) }.unwrap();
             });
-            // Waits for the stream, which was told under another name.
+            // Waits for the stream, which was recorded under another device.
             let host = field.to_device(Device::CPU, None).unwrap();
-            // SAFETY: a compact field of the host.
+            // SAFETY: a compact field in host memory.
             let found = unsafe { std::slice::from_raw_parts(host.descriptor().ptr(), values.len()) };
             assert_eq!(found, values);
-            // Views under two names overlap.
+            // Views under two device names overlap.
             let part = |field: &Tensor, start| field.view(&[Index::Range { start, len: 11, step: 1 }]).unwrap();
             // SAFETY: as above.
             unsafe { part(&on_device, 1).assign(&part(&host, 0)) }.unwrap();
@@ -72,7 +72,7 @@ fn what_one_does_under_one_name_the_others_see() {
     });
 }
 
-/// As another library hands it over, and may take back as soon as it is let go.
+/// Memory as another library exports it, which it may reuse once released.
 #[test]
 fn memory_of_others_is_waited_for() {
     on_cuda(|| {

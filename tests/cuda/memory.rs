@@ -1,4 +1,4 @@
-//! Looking at memory, and putting something there, one element after the other: what copies are compared with.
+//! Reads and writes of memory one element at a time: the reference for copies.
 
 use cudarc::driver::sys;
 use dlfield::{DType, Device, Tensor};
@@ -6,7 +6,7 @@ use dlfield::{DType, Device, Tensor};
 use crate::double::Double;
 use crate::driver::{finish_everything, ok, within};
 
-/// Bytes from the address of a field to each of its elements, in the order of the indices.
+/// Returns the bytes from the address of a field to each of its elements, in index order.
 pub fn offsets(tensor: &Tensor) -> Vec<isize> {
     let descriptor = tensor.descriptor();
     let mut offsets = vec![0isize];
@@ -17,7 +17,7 @@ pub fn offsets(tensor: &Tensor) -> Vec<isize> {
     offsets
 }
 
-/// All bytes from the first element of a field in memory to the last, whatever is between them.
+/// All bytes from a field's first element in memory to its last, gaps included.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Image {
     start: isize,
@@ -25,7 +25,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The bytes that are there when all devices are done.
+    /// Reads the bytes after all devices have finished.
     pub fn of(tensor: &Tensor) -> Image {
         let offsets = offsets(tensor);
         let itemsize = tensor.descriptor().itemsize();
@@ -38,19 +38,19 @@ impl Image {
         Image { start: *first, bytes }
     }
 
-    /// Puts the bytes where they came from.
+    /// Writes the bytes back to the field.
     pub fn put(&self, tensor: &Tensor) {
         let to = tensor.descriptor().ptr().wrapping_offset(self.start);
         moved(tensor.descriptor().device(), self.bytes.as_ptr().cast_mut(), to, self.bytes.len(), true);
     }
 
-    /// The elements of a field that lies within that of the image, whose address is `origin`.
+    /// Returns the elements of a field inside the image's field, whose address is `origin`.
     pub fn elements(&self, tensor: &Tensor, origin: *mut u8) -> Vec<u8> {
         let itemsize = tensor.descriptor().itemsize();
         self.places(tensor, origin).flat_map(|at| self.bytes[at..at + itemsize].to_vec()).collect()
     }
 
-    /// Replaces them.
+    /// Replaces the elements of such a field.
     pub fn replace(&mut self, tensor: &Tensor, origin: *mut u8, elements: &[u8]) {
         let itemsize = tensor.descriptor().itemsize();
         let places: Vec<_> = self.places(tensor, origin).collect();
@@ -65,19 +65,19 @@ impl Image {
     }
 }
 
-/// A field's elements, in the order of the indices.
+/// Returns a field's elements, in index order.
 pub fn elements(tensor: &Tensor) -> Vec<u8> {
     Image::of(tensor).elements(tensor, tensor.descriptor().ptr())
 }
 
-/// Writes elements, in the order of the indices.
+/// Writes a field's elements, in index order.
 pub fn put(tensor: &Tensor, elements: &[u8]) {
     let mut image = Image::of(tensor);
     image.replace(tensor, tensor.descriptor().ptr(), elements);
     image.put(tensor);
 }
 
-/// Bytes of different elements: as many as a field has.
+/// Returns as many bytes as a field has, with different elements.
 pub fn numbers(tensor: &Tensor, seed: u8) -> Vec<u8> {
     let (size, dtype) = (usize::try_from(tensor.descriptor().size()).unwrap(), tensor.descriptor().dtype());
     let mut state = u32::from(seed).wrapping_mul(2_654_435_761) | 1;
@@ -93,7 +93,7 @@ fn moved(device: Device, here: *mut u8, there: *mut u8, bytes: usize, write: boo
     if bytes == 0 {
         return;
     }
-    // SAFETY: `here` is a vector of so many bytes, and `there` memory of a field.
+    // SAFETY: `here` is a vector of so many bytes, and `there` is memory of a field.
     unsafe {
         if !device.is_host_readable() {
             let address = there.addr() as u64;

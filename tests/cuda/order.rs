@@ -1,4 +1,4 @@
-//! Who waits for whom.
+//! The order of work between streams, and between streams and the host.
 
 use dlfield::cuda::{device_count, synchronize, with_stream};
 use dlfield::{DType, Device, Spec, Tensor};
@@ -11,7 +11,7 @@ fn spec(device: Device) -> Spec {
     Spec::new(&[30, 20], DType::F64).alignment_size(64).device(device)
 }
 
-/// Elements of a field in memory that the host reaches, without waiting for anything.
+/// Returns the elements of a field in memory that the host reaches, without waiting.
 fn now(tensor: &Tensor) -> Vec<u8> {
     let bytes = usize::try_from(tensor.descriptor().nbytes()).unwrap();
     assert!(tensor.descriptor().is_c_contiguous());
@@ -49,7 +49,7 @@ fn peers_wait_for_each_other() {
                     let source = if turned { field.transpose(&[1, 0]).unwrap() } else { field.clone() };
                     let wanted = Spec::new(source.descriptor().shape(), DType::F64).device(there.device);
                     let copy = Tensor::copy_of(&wanted, &source).unwrap();
-                    // SAFETY: the field is this test's; what comes after the copy in the stream is no part of it.
+                    // SAFETY: the field is this test's; the fill comes after the copy on the stream.
                     unsafe { field.fill(&[5; 8]) }.unwrap();
                     drop((field, source));
                     let host = copy.to_device(Device::CPU, None).unwrap();
@@ -73,7 +73,7 @@ fn the_host_waits_for_what_devices_do_with_its_memory() {
                 // SAFETY: both are this test's.
                 unsafe { shared.assign(&field) }.unwrap();
             });
-            // Outside of the stream, which was told all the same.
+            // Outside the stream, which is recorded for the memory.
             let host = shared.to_device(Device::CPU, Some(true)).unwrap();
             assert_eq!(now(&host), [6; 4800], "{place}");
             let field = with_stream(device, stream.stream, || shared.to_device(device, Some(true)).unwrap());
@@ -104,7 +104,7 @@ fn copies_with_pinned_memory_wait_for_nothing() {
                 assert_eq!(waits(), before);
                 synchronize(device, stream.stream).unwrap();
                 assert_eq!(now(&back), values);
-                // What is still asked of the stream keeps the memory.
+                // Work that is still queued on the stream keeps the memory.
                 let copy = pinned.to_device(device, Some(true)).unwrap();
                 drop((pinned, field, back));
                 assert_eq!(elements(&copy), values);

@@ -1,4 +1,4 @@
-//! What a copy takes: how many calls, and whether there is memory in between.
+//! The cost of copies: number of calls, and temporaries.
 
 use dlfield::cuda::device_count;
 use dlfield::{DType, Device, Index, Layout, Spec, Tensor};
@@ -6,17 +6,17 @@ use dlfield::{DType, Device, Index, Layout, Spec, Tensor};
 use crate::double::{Double, on_cuda};
 use crate::memory::{elements, numbers, put};
 
-/// What the double counts, before and after.
+/// The counters that are compared.
 const COUNTED: [&str; 6] = ["copies_to_device", "copies_to_host", "copies_on_device", "kernels", "allocations", "sets"];
 
-/// A field of three dimensions whose rows begin at multiples of so many bytes.
+/// Returns a field of three dimensions whose rows start at multiples of so many bytes.
 fn field(device: Device, layout: [i64; 3], alignment: i64) -> Tensor {
     let layout = Layout::new(&layout, 3).unwrap();
     let spec = Spec::new(&[20, 30, 18], DType::F64).layout(layout).alignment_size(alignment);
     Tensor::zeros(&spec.device(device)).unwrap()
 }
 
-/// Copies, and returns how often each thing was done.
+/// Copies, and returns how much each counter has grown.
 fn taken(to: &Tensor, from: &Tensor) -> [u64; 6] {
     let values = numbers(from, 1);
     put(from, &values);
@@ -65,7 +65,7 @@ fn other_orders_take_one_kernel() {
         if device_count() > 1 {
             assert_eq!(copy(Device::cuda(1), gpu), [0, 0, 1, 1, 1, 0]);
         }
-        // Backwards is an order too.
+        // Negative strides are an order too.
         let backwards = field(Device::CPU, [0, 1, 2], 64);
         let backwards =
             backwards.view(&[Index::All, Index::All, Index::Range { start: 17, len: 18, step: -1 }]).unwrap();
@@ -87,7 +87,7 @@ fn scattered_elements_of_the_host_are_gathered_there() {
         let (host, device) = (every(&field(Device::CPU, [0, 1, 2], 8)), every(&field(gpu, [0, 1, 2], 8)));
         assert_eq!(taken(&there, &host), [1, 0, 0, 0, 0, 0]);
         assert_eq!(taken(&host, &there), [0, 1, 0, 0, 0, 0]);
-        // Scattered on both sides: gathered on the host, and strewn on the device.
+        // Scattered on both sides: gathered on the host, and scattered on the device.
         assert_eq!(taken(&device, &host), [1, 0, 0, 1, 1, 0]);
         assert_eq!(taken(&host, &device), [0, 1, 0, 1, 1, 0]);
         assert_eq!(taken(&device, &compact), [1, 0, 0, 1, 1, 0]);
@@ -106,7 +106,7 @@ fn few_short_rows_in_the_other_direction_take_one_call() {
         assert_eq!(taken(&rows(Device::CPU), &backwards(rows(gpu))), [0, 1, 0, 1, 1, 0]);
         assert_eq!(taken(&backwards(rows(Device::CPU)), &rows(gpu)), [0, 1, 0, 1, 1, 0]);
         if device_count() > 1 {
-            // Nobody waits for the calls between two devices.
+            // The host does not wait for the calls between two devices.
             assert_eq!(taken(&rows(Device::cuda(1)), &backwards(rows(gpu))), [0, 0, 4, 0, 0, 0]);
         }
     });

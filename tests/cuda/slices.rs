@@ -1,4 +1,4 @@
-//! Slices of `cudarc` into tensors and back.
+//! Conversion of `cudarc` slices to tensors and back.
 
 use crate::cudarc_user::{new_stream, on_cuda_with_cudarc as on_cuda, read};
 use dlfield::cuda::{Stream, with_stream};
@@ -51,7 +51,7 @@ fn an_allocation_becomes_a_slice_in_another_streams_order() {
         let start = field.descriptor().ptr().addr() as u64;
         let slice = field.into_cuda_slice::<i32>(&theirs).unwrap();
         assert_eq!((slice.len(), address(&slice)), (24, start));
-        // Zeros, though they were written in the other stream.
+        // The zeros are there although another stream wrote them.
         assert_eq!(read(&theirs, &slice), [0; 24]);
     });
 }

@@ -1,4 +1,4 @@
-//! Streams that end, that are per thread, or whose work is recorded: the work on memory keeps its order.
+//! Destroyed, per-thread and captured streams: work on the memory keeps its order.
 
 use dlfield::cuda::{Stream, with_stream};
 use dlfield::cudarc::driver::sys::CUstreamCaptureMode as Mode;
@@ -24,7 +24,7 @@ fn the_default_stream_of_another_thread_is_waited_for() {
         let stream = CudaContext::new(0).unwrap().per_thread_stream();
         let _ = field.cuda_view::<f64>(&stream).unwrap();
         write_in(&stream, &field);
-        // Freed under the same handle, which is another stream there.
+        // The other thread frees it under the same handle, which is another stream there.
         std::thread::spawn(move || drop(field)).join().unwrap();
     });
 }
@@ -128,11 +128,11 @@ fn a_slice_is_refused_while_work_is_recorded_and_freed_after() {
             record(recording, THREAD_LOCAL);
             write_in(recording, &field);
             assert!(is_capturing(field.into_cuda_slice::<f64>(&other)));
-            // The memory is still there when the graph is run.
+            // The memory is still there when the graph runs.
             let graph = recorded(recording);
             graph.launch().unwrap();
             recording.synchronize().unwrap();
-            // With the next, and while the streams live that it is freed in the order of.
+            // The next drop releases it; the streams that order the release still exist then.
             drop(zeros_in(of(&other), 1));
         }
     });
@@ -170,7 +170,7 @@ fn memory_is_handed_to_a_recording_after_it_was_written() {
         record(&theirs, THREAD_LOCAL);
         with_stream(GPU, of(&ours), || field.make_stream_wait(of(&theirs))).unwrap();
         write_in(&theirs, &field);
-        // The other way would draw the stream into the graph.
+        // The other direction would pull the stream into the graph.
         let refused = with_stream(GPU, of(&theirs), || field.make_stream_wait(of(&ours)));
         assert!(is_capturing(refused));
         let graph = recorded(&theirs);
@@ -206,7 +206,7 @@ fn what_a_blocking_stream_records_is_not_waited_for_by_the_legacy_one() {
     on_cuda(|| {
         let stream = OwnStream::blocking(GPU);
         let (before, told) = (zeros_in(Stream::LEGACY, 8), zeros_in(Stream::LEGACY, 8));
-        // Recording fails if any of this spoils it.
+        // The capture fails if any of this invalidates it.
         let graph = stream.record(|| {
             // SAFETY: nobody else has the fields.
             assert!(is_capturing(unsafe { before.fill(&[1; 8]) }));

@@ -1,4 +1,4 @@
-//! What fresh tensors hold: zeros, fills and copies.
+//! The contents of new tensors: zeros, fills and copies.
 
 use dlfield::{DType, DTypeError, Dims, Error, Layout, LayoutError, Padding, Spec, Tensor};
 use proptest::collection::vec;
@@ -90,7 +90,7 @@ fn bits_are_kept() {
     assert_eq!(read(&Tensor::full(&spec(DType::C128), &complex).unwrap(), &[2, 4]), complex);
 }
 
-/// Large blocks come from another source than small ones.
+/// Large blocks come from mappings, small ones from the allocator.
 #[test]
 fn large_fields_are_zero_aligned_and_filled() {
     let spec = Spec::new(&[64, 65, 66], DType::C128).layout(Layout::f_order(3)).alignment_size(256);

@@ -1,4 +1,4 @@
-//! Labelled results against a naive oracle: one dimension, one element at a time.
+//! Labelled results compared with a naive oracle: one dimension and one element at a time.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::strategies::{config, permutation, spec};
 const LABELS: [&str; 7] = ["I", "J", "K", "cell", "edge", "0", "1"];
 const SIZES: [i64; 7] = [2, 3, 4, 2, 3, 2, 5];
 
-/// A field with some of the labels in any order, each with its own size or 1, in any layout.
+/// A field with some of the labels in any order, each with its own extent or 1, in any layout.
 fn operand() -> impl Strategy<Value = Tensor> {
     let some = subsequence((0..LABELS.len()).collect::<Vec<_>>(), 0..=4).prop_shuffle();
     some.prop_flat_map(|labels| {
@@ -30,7 +30,7 @@ fn operand() -> impl Strategy<Value = Tensor> {
     })
 }
 
-/// A small field with everything stated or not, and what a slice has left of some.
+/// A small field with any metadata, or a slice of one.
 fn field_or_slice() -> impl Strategy<Value = Tensor> {
     (spec(Just(DType::U8)), vec((0i64..2, 0i64..2), 4), any::<bool>()).prop_map(|(spec, cuts, slices)| {
         let field = Tensor::zeros(&spec).unwrap();
@@ -43,7 +43,7 @@ fn field_or_slice() -> impl Strategy<Value = Tensor> {
     })
 }
 
-/// Whether two fields state, of any dimension that they share, where it has ghost points, and not the same.
+/// Returns whether two fields have halos that differ along a dimension that they share.
 fn domains_differ(left: &Tensor, right: &Tensor) -> bool {
     let states = |field: &Tensor| field.descriptor().halo().is_some() && !field.descriptor().halo_is_cut();
     let (of_left, of_right) = (texts(&left.dims()), texts(&right.dims()));
@@ -61,20 +61,20 @@ fn texts(dims: &Dims) -> Vec<String> {
     dims.iter().map(|dim| dim.to_string()).collect()
 }
 
-/// The labels of a tensor by decreasing stride.
+/// Returns the labels of a tensor by decreasing stride.
 fn by_stride(tensor: &Tensor) -> Vec<String> {
     let labels = texts(&tensor.dims());
     tensor.layout().axes().into_iter().map(|axis| labels[axis].clone()).collect()
 }
 
-/// Whether the labels of `some` stand in the same order in `all`.
+/// Returns whether the labels of `some` have the same order in `all`.
 fn keeps_order(some: &[String], all: &[String]) -> bool {
     let kept: Vec<&String> = all.iter().filter(|label| some.contains(label)).collect();
     kept.into_iter().eq(some)
 }
 
 fn standard_rank(label: &str) -> usize {
-    // The two users' labels are as good as each other.
+    // The two users' labels have equal rank.
     [0, 1, 2, 3, 3, 4, 5][LABELS.iter().position(|known| *known == label).unwrap()]
 }
 
@@ -97,7 +97,7 @@ proptest! {
         prop_assert!(found.iter().zip(result.shape()).all(|(label, size)| sizes[label] == *size));
         let first = labelled.iter().map(|one| texts(one.dims())).find(|labels| !labels.is_empty()).unwrap_or_default();
         prop_assert!(keeps_order(&first, &found));
-        // What was added stands before all of the first's that come after it in the standard order, as far as it can.
+        // An added label precedes all labels of the first operand that come later in the standard order, as far as it can.
         for (at, label) in found.iter().enumerate().filter(|(_, label)| !first.contains(label)) {
             let before = found[..at].iter().filter(|other| first.contains(other));
             let after = first.iter().position(|other| standard_rank(other) > standard_rank(label));
@@ -204,7 +204,7 @@ fn halos_that_differ_are_named() {
                     domain_view of both, or give both the same halo";
     assert_eq!(error.to_string(), expected);
     assert!(check_halos(&[&one.domain_view(), &field([(0, 2); 2]).domain_view()]).is_ok());
-    // A slice goes by index, and so does what is computed from it; all of a field is no slice of it.
+    // A slice is combined by index, and so is a result of slices; a view of the whole field is not a slice.
     let part = |start| [Index::Range { start, len: 5, step: 1 }];
     let (above, below) = (one.view(&part(1)).unwrap(), one.view(&part(0)).unwrap());
     assert!(above.halo() != below.halo() && check_halos(&[&above, &below]).is_ok());
@@ -212,7 +212,7 @@ fn halos_that_differ_are_named() {
     assert!(sum.descriptor().halo_is_cut() && check_halos(&[&sum, &above, &below.copy().unwrap()]).is_ok());
     let whole = two.view(&[Index::Range { start: 0, len: 6, step: 1 }]).unwrap();
     assert!(check_halos(&[&one, &whole.transpose(&[0, 1]).unwrap()]).is_err());
-    // What is stated anew counts again.
+    // A halo that is set on a slice counts again.
     above.set_halo(&[(1, 1), (1, 1)]).unwrap();
     below.set_halo(&[(2, 1), (1, 1)]).unwrap();
     assert!(check_halos(&[&above, &below]).is_err());

@@ -1,4 +1,4 @@
-//! Arrays of the crate `ndarray` into tensors and back, and views of tensors.
+//! Conversion of `ndarray` arrays to tensors and back, and views of tensors.
 
 #![allow(unsafe_code, reason = "elements are read by address, and views taken on the test's word")]
 
@@ -16,7 +16,7 @@ fn count(shape: [usize; 3]) -> Array3<f64> {
     })
 }
 
-/// What comes out of a tensor by index, by way of its description alone.
+/// Returns the elements in index order, read by the descriptor alone.
 fn by_address(field: &Tensor) -> Vec<f64> {
     let descriptor = field.descriptor();
     let mut index = vec![0i64; descriptor.ndim()];
@@ -39,7 +39,7 @@ fn by_address(field: &Tensor) -> Vec<f64> {
 
 proptest! {
     #![proptest_config(config(1))]
-    /// Any permutation, any axes turned, any slice: the same elements, at the same addresses, in and out.
+    /// Any permutation, inversion or slice keeps elements and addresses, in both directions.
     #[test]
     fn arrays_of_any_layout_go_in_and_out(
         shape in [0usize..4, 1usize..5, 1usize..4],
@@ -71,7 +71,7 @@ proptest! {
         prop_assert_eq!(back, expected);
     }
 
-    /// The views of our own fields, in any layout and with padding, and of views of them.
+    /// Views of allocated fields in any layout with padding, and of views of these.
     #[test]
     fn views_of_fields_are_what_the_addresses_say(
         preset in prop::sample::select(vec!["C", "F", "gt:cpu_ifirst", "gtmc", "dace:cpu"]),
@@ -120,7 +120,7 @@ fn what_somebody_else_has_is_copied() {
     let mut copy: Array1<f64> = field.into_array().unwrap();
     copy[0] = 5.0;
     assert_eq!(by_address(&clone), [1.0, 2.0]);
-    // An allocation is freed as it was made, so it is no vector's.
+    // A block is freed by its own allocator, so it cannot become a vector.
     let ours: Array2<f64> = Tensor::zeros(&Spec::new(&[2, 2], DType::F64)).unwrap().into_array().unwrap();
     assert_eq!(ours, Array2::<f64>::zeros((2, 2)));
 }

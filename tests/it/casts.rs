@@ -1,4 +1,4 @@
-//! The oracle of casts: one element, by way of the widest numbers and by trying what is nearest.
+//! The oracle of casts: one element at a time, through the widest numbers, and by a search for the nearest value.
 
 use dlfield::DType;
 
@@ -10,11 +10,11 @@ enum Number {
     Complex(f64, f64),
 }
 
-/// The bytes that `element` of type `from` becomes in type `to`.
+/// Returns the bytes of `element` of type `from` after a cast to type `to`.
 pub fn cast(element: &[u8], from: DType, to: DType) -> Vec<u8> {
     match (from, to) {
         _ if from == to => element.to_vec(),
-        // Bits are kept where nothing is to be rounded, also of what is not a number and signals that.
+        // Bits are kept where nothing is rounded, also those of signalling NaNs.
         (DType::BF16, DType::F32) => (u32::from(u16::from_ne_bytes(part(element, 0))) << 16).to_ne_bytes().to_vec(),
         (DType::BF16 | DType::F32, DType::C64) => [cast(element, from, DType::F32), vec![0; 4]].concat(),
         _ => write(read(element, from), to),
@@ -47,7 +47,7 @@ fn read(bytes: &[u8], dtype: DType) -> Number {
     }
 }
 
-/// What 16 bits mean: a sign, then an exponent, then so many bits of a fraction.
+/// Returns the value of 16 bits: a sign, an exponent, and so many bits of a fraction.
 fn small(bits: u16, fraction_bits: u16) -> f64 {
     let exponents = 1 << (15 - fraction_bits);
     let (exponent, fraction) = (bits >> fraction_bits & (exponents - 1), bits & ((1 << fraction_bits) - 1));
@@ -58,7 +58,7 @@ fn small(bits: u16, fraction_bits: u16) -> f64 {
     };
     let magnitude = match exponent {
         0 => scaled(fraction, 1),
-        // Quiet, with the fraction on top of the payload.
+        // A quiet NaN, with the fraction at the top of the payload.
         _ if exponent == exponents - 1 && fraction > 0 => {
             f64::from_bits(0x7ff8 << 48 | u64::from(fraction) << (52 - fraction_bits))
         }
@@ -68,7 +68,7 @@ fn small(bits: u16, fraction_bits: u16) -> f64 {
     f64::from_bits(magnitude.to_bits() | sign)
 }
 
-/// The 16 bits that mean the number nearest to `number`; of two, those that are even.
+/// Returns the 16 bits whose value is nearest to `number`; of two, the even ones.
 fn nearest(number: f64, fraction_bits: u16) -> u16 {
     let infinity = 0x7fff >> fraction_bits << fraction_bits;
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
@@ -77,7 +77,7 @@ fn nearest(number: f64, fraction_bits: u16) -> u16 {
         let payload = u16::try_from(number.to_bits() >> (52 - fraction_bits) & ((1 << fraction_bits) - 1)).unwrap();
         return sign | infinity | 1 << (fraction_bits - 1) | if fraction_bits == 7 { 0 } else { payload };
     }
-    // Where infinity stands there would be one more number.
+    // The pattern of infinity counts as the next number.
     let value = |bits: u16| match bits {
         _ if bits == infinity => small(infinity - 1, fraction_bits) * 2.0 - small(infinity - 2, fraction_bits),
         _ => small(bits, fraction_bits),
@@ -122,7 +122,7 @@ fn write(number: Number, dtype: DType) -> Vec<u8> {
     }
 }
 
-/// Elements at which casts go wrong: limits, zeros, what is not a number, ties and their neighbours.
+/// Elements at which casts go wrong: limits, zeros, NaNs, ties and their neighbours.
 pub fn specials(dtype: DType) -> Vec<Vec<u8>> {
     let reals: Vec<f64> =
         [0.0, 1.0, 1.5, f64::INFINITY, f64::NAN, f64::from_bits(0x7ff8_1234_5678_9abc), 1e-320, 1e300]
@@ -173,7 +173,7 @@ pub fn specials(dtype: DType) -> Vec<Vec<u8>> {
     }
 }
 
-/// Each with the one after it.
+/// Joins each element with the next one.
 fn pairs(parts: &[Vec<u8>]) -> Vec<Vec<u8>> {
     parts.iter().zip(parts.iter().skip(1)).map(|(re, im)| [&re[..], &im[..]].concat()).collect()
 }

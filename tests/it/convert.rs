@@ -1,4 +1,4 @@
-//! Copies between element types against a cast of one element at a time, with every byte between the elements watched.
+//! Copies between element types compared with a cast of one element at a time; every byte between the elements is checked.
 
 #![allow(unsafe_code, reason = "assignment takes the word of the caller for the memory")]
 
@@ -12,7 +12,7 @@ use crate::layouts::{LaidOut, Side, side};
 use crate::naive::indices;
 use crate::strategies::config;
 
-/// Element types that become others.
+/// Element types with casts between them.
 const NUMBERS: [DType; 15] = [
     DType::BOOL,
     DType::I8,
@@ -36,8 +36,7 @@ fn pairs() -> Vec<(DType, DType)> {
     all.filter(|(from, to)| can_cast(*from, *to)).collect()
 }
 
-/// Converts one field into another, repeating where an extent is 1, and holds all bytes of the destination against the
-/// oracle's.
+/// Converts one field into another, repeating extents of 1, and compares all bytes of the destination with the oracle's.
 fn check(mut from: LaidOut, mut to: LaidOut) {
     let mut expected = to.bytes.clone();
     let inside =
@@ -49,7 +48,7 @@ fn check(mut from: LaidOut, mut to: LaidOut) {
         expected[to.place(&index)].copy_from_slice(&should);
         wrong.push((index, element, should));
     }
-    // SAFETY: both fields lie in bytes of their own that nobody else uses.
+    // SAFETY: both fields have memory of their own that nobody else uses.
     unsafe { to.tensor().assign(&from.tensor()) }.unwrap();
     if to.bytes != expected {
         wrong.retain(|(index, _, should)| to.bytes[to.place(index)] != *should);
@@ -58,7 +57,7 @@ fn check(mut from: LaidOut, mut to: LaidOut) {
     }
 }
 
-/// Elements of a type, cycling through the special ones with some of the given bytes between them.
+/// Returns elements of a type: the special ones in turn, with some of the given bytes between them.
 fn elements(dtype: DType, bytes: usize, raw: &[u8]) -> Vec<u8> {
     let specials = specials(dtype);
     let mut random = raw.iter().copied().cycle();
@@ -80,7 +79,7 @@ fn shape() -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![
         vec(prop_oneof![1 => 0i64..2, 9 => 1i64..7], 0..5),
         vec(1i64..50, 2),
-        // Longer than a piece of any kind.
+        // Longer than a chunk of any kind.
         (0i64..9000).prop_map(|extent| vec![extent]),
         (1i64..300, 1i64..20, any::<bool>()).prop_map(|(a, b, turned)| if turned { vec![a, b] } else { vec![b, a] }),
     ]
@@ -97,7 +96,7 @@ fn case() -> impl Strategy<Value = (LaidOut, LaidOut)> {
     })
 }
 
-/// Elements from the start, also between those of the field.
+/// Writes elements from the first position on, also between those of the field.
 fn filled(mut field: LaidOut, raw: &[u8]) -> LaidOut {
     let first = field.start % field.dtype.itemsize();
     let all = field.bytes.len();
@@ -121,7 +120,7 @@ fn rows(ndim: usize, gap: i64, offset: usize) -> Side {
     Side { order, gaps, backwards: vec![false; ndim], offset }
 }
 
-/// Every pair with all special values: elements that follow each other, that don't, and that are repeated.
+/// Every pair with all special values: elements that are contiguous, strided, and repeated.
 #[test]
 fn every_pair_and_every_special_value() {
     for (from, to) in pairs() {
@@ -139,7 +138,7 @@ fn every_pair_and_every_special_value() {
     }
 }
 
-/// Large fields go past the caches, and are divided among threads.
+/// Large fields bypass the caches, and are divided among threads.
 #[test]
 fn large_fields_are_converted_as_small_ones_are() {
     let raw: Vec<u8> = (0..=250u8).map(|byte| byte.wrapping_mul(97)).collect();

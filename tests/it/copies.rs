@@ -1,4 +1,4 @@
-//! Copies of any shape and strides against a loop over elements, with canaries around and between what is written.
+//! Copies of any shape and strides compared with a loop over elements, with canaries around and between the written ones.
 
 #![allow(unsafe_code, reason = "fields are laid into memory by hand")]
 
@@ -34,7 +34,7 @@ fn itemsize() -> impl Strategy<Value = usize> {
     select(vec![1usize, 2, 4, 8, 16])
 }
 
-/// Shapes that have whole squares, edges, or neither.
+/// Shapes with whole tiles, edges, or neither.
 fn shape() -> impl Strategy<Value = Vec<i64>> {
     let extent = prop_oneof![2 => 0i64..4, 3 => 4i64..12, 2 => 12i64..40];
     vec(extent, 0..=4).prop_filter("few enough elements", |shape| shape.iter().product::<i64>() < 40_000)
@@ -76,7 +76,7 @@ proptest! {
             let at = usize::try_from(i128::try_from(from.start).unwrap() + way).unwrap();
             expected[place..place + itemsize].copy_from_slice(&from.bytes[at..at + itemsize]);
         }
-        // Leading extents of 1 do no harm, and may be missing.
+        // Leading extents of 1 change nothing, and may be missing.
         from.shape.splice(0..0, std::iter::repeat_n(1, leading));
         from.strides.splice(0..0, std::iter::repeat_n(77, leading));
         // SAFETY: nobody else has the memory of either.
@@ -126,7 +126,7 @@ fn part() -> impl Strategy<Value = (i64, i64)> {
 proptest! {
     #![proptest_config(config(2))]
 
-    /// Two parts of one field, that meet or are only interleaved, and one of them perhaps turned.
+    /// Two parts of one field that overlap or only interleave, one of them perhaps transposed.
     #[test]
     fn parts_of_one_field_are_assigned_as_if_they_were_two_fields(
         rows in 1i64..40,
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// No machine has the memory for a copy of this source, so the error tells whether one was wanted.
+/// No machine has the memory for a copy of this source, so the error shows whether one was wanted.
 #[test]
 fn only_a_source_that_meets_the_destination_is_copied_first() {
     let mut memory = [0u64; 8];
@@ -187,7 +187,7 @@ fn only_a_source_that_meets_the_destination_is_copied_first() {
     }
 }
 
-/// Sizes at which threads are woken and stores go past the caches; in shapes that divide badly.
+/// Sizes that use threads and non-temporal stores, in shapes that divide badly.
 #[test]
 fn large_copies_are_whole_too() {
     for (shape, itemsize) in [

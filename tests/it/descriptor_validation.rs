@@ -1,4 +1,4 @@
-//! What a descriptor proves, against 128-bit sums without a shortcut: neither more nor less is accepted.
+//! What a descriptor proves, compared with 128-bit sums without a shortcut: it accepts neither more nor less.
 
 use std::ptr::without_provenance_mut;
 
@@ -11,7 +11,7 @@ use proptest::sample::select;
 use crate::naive::wide;
 use crate::strategies::{config, dtype, edgy};
 
-/// The strides a field has if it can be, in elements: what means nothing and cannot be told in 64-bit bytes is 1.
+/// Returns the strides of a field in elements, if it is valid: a stride without meaning whose bytes exceed 64 bits is 1.
 fn proven(address: usize, shape: &[i64], strides: &[i64], itemsize: i128) -> Option<Vec<i64>> {
     let numbers = || shape.iter().zip(strides).map(|(extent, stride)| (i128::from(*extent), i128::from(*stride)));
     let fits = |bytes: i128| i64::try_from(bytes).is_ok();
@@ -40,7 +40,7 @@ fn proven(address: usize, shape: &[i64], strides: &[i64], itemsize: i128) -> Opt
     Some(numbers().map(|number| i64::try_from(told(number)).unwrap()).collect())
 }
 
-/// The same of strides in bytes: those that lead to an element lead to a whole one.
+/// The same for byte strides: those that lead to an element must be whole elements.
 fn proven_in_bytes(address: usize, shape: &[i64], byte_strides: &[i64], itemsize: i64) -> Option<Vec<i64>> {
     if shape.len() != byte_strides.len() {
         return None;
@@ -55,16 +55,16 @@ fn proven_in_bytes(address: usize, shape: &[i64], byte_strides: &[i64], itemsize
     proven(address, shape, &strides, i128::from(itemsize))
 }
 
-/// Addresses at both ends, and where a shortcut might end.
+/// Addresses at both ends of the address space, and near the limits of the shortcut.
 fn address() -> impl Strategy<Value = usize> {
     let round = (0u32..64, -40i64..=40).prop_map(|(bits, off)| (1u64 << bits).wrapping_add_signed(off));
     let any = prop_oneof![3 => Just(0x7f12_3456_7000), 4 => round, 1 => select(vec![0, u64::MAX, u64::MAX - 8])];
     any.prop_map(|address| usize::try_from(address).unwrap())
 }
 
-/// Extents and strides for the same number of dimensions, mostly such that fields can be.
+/// Extents and strides for the same number of dimensions, mostly valid ones.
 fn numbers() -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
-    // The shortcut looks for 31 bits of extent and stride, and for 40 of what they make together.
+    // The shortcut checks for 31 bits of extent and stride, and for 40 of their product.
     let near = (24u32..34, -1i64..=1).prop_map(|(bits, off)| (1i64 << bits) + off);
     let extent = prop_oneof![
         8 => 1i64..=5,
@@ -82,7 +82,7 @@ fn numbers() -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
     })
 }
 
-/// Asks a field everything: nothing overflows.
+/// Calls every method of a field: nothing overflows.
 fn ask(field: &Descriptor) {
     let strides: Vec<i64> = field.byte_strides().collect();
     assert_eq!((strides.len(), field.layout().len()), (field.ndim(), field.ndim()));
@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// The shortcut knows no larger element, and divides by shifting.
+/// The shortcut supports no larger element, and divides by shifting.
 #[test]
 fn elements_have_1_2_4_8_or_16_bytes() {
     for dtype in DType::all() {

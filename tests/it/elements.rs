@@ -14,7 +14,7 @@ fn address(tensor: &Tensor, index: &[i64]) -> *mut u8 {
     field.ptr().wrapping_offset(way)
 }
 
-/// The bytes of one element.
+/// Returns the bytes of one element.
 pub fn read(tensor: &Tensor, index: &[i64]) -> Vec<u8> {
     let start = address(tensor, index);
     // SAFETY: an element of a live tensor; nobody writes it meanwhile.
@@ -30,12 +30,12 @@ pub fn write(tensor: &Tensor, index: &[i64], bytes: &[u8]) {
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
 }
 
-/// All elements, last index fastest.
+/// Returns all elements, last index fastest.
 pub fn all(tensor: &Tensor) -> Vec<Vec<u8>> {
     indices(tensor.descriptor().shape()).iter().map(|index| read(tensor, index)).collect()
 }
 
-/// An element that tells its number: as many bytes of it as there are, all of them different from 0.
+/// Returns an element that encodes its number, in as many bytes as it has, none of them 0.
 pub fn numbered(number: usize, itemsize: usize) -> Vec<u8> {
     let digits = [1, 251, 251 * 251, 251 * 251 * 251];
     let byte = |place: usize| u8::try_from(number / digits[place % 4] % 251 + 1).unwrap();
@@ -49,7 +49,7 @@ pub fn number_all(tensor: &Tensor) {
     }
 }
 
-/// The elements as [`number_all`] writes them.
+/// Returns the elements that [`number_all`] writes.
 pub fn numbers(tensor: &Tensor) -> Vec<Vec<u8>> {
     let field = tensor.descriptor();
     (0..size(field.size())).map(|number| numbered(number, field.itemsize())).collect()

@@ -1,4 +1,4 @@
-//! Handmade managed tensors, sound and broken: each defect is its error, each deleter is called exactly once.
+//! Handmade managed tensors, valid and broken: each defect has its error, and each deleter is called exactly once.
 
 #![allow(unsafe_code, reason = "imports rest on the producer's word")]
 
@@ -12,7 +12,7 @@ use dlpark::{DlpackFlags, Managed};
 use crate::elements::all;
 use crate::managed_tensors::{Drops, make, owned, set_shape, set_strides, versioned};
 
-/// A change to a sound struct, and whether an error is the one it deserves.
+/// A defect of a valid struct, and a check of its error.
 type Defect = (&'static str, fn(&mut DLTensor), fn(&Error) -> bool);
 
 fn exchange(error: &Error, wanted: &ExchangeError) -> bool {
@@ -98,7 +98,7 @@ const DEFECTS: [Defect; 20] = [
 ];
 
 fn import<M: dlpark::ManagedTensorBase>(managed: Managed<M>) -> dlfield::Result<Tensor> {
-    // SAFETY: `managed_tensors` keeps readable and writable elements until the deleter; broken structs are refused unread.
+    // SAFETY: `managed_tensors` keeps readable and writable elements until the deleter; broken structs are rejected unread.
     unsafe { Tensor::from_managed(managed) }
 }
 
@@ -107,7 +107,7 @@ fn import_raw(raw: *mut DLManagedTensorVersioned) -> dlfield::Result<Tensor> {
     import(unsafe { Managed::from_raw(raw) }.expect("major version 1"))
 }
 
-/// The numbers from `first` to before `end`, as bytes.
+/// Returns the given numbers as bytes.
 fn numbers(numbers: impl IntoIterator<Item = i64>) -> Vec<Vec<u8>> {
     numbers.into_iter().map(|number| number.to_ne_bytes().to_vec()).collect()
 }
@@ -152,14 +152,14 @@ fn strides_may_be_missing_below_1_2_only() {
 fn foreign_versions_are_released_untouched() {
     for version in [(0, 8), (2, 0), (u32::MAX, u32::MAX)] {
         let drops = Drops::default();
-        // Whatever the other fields are, a foreign version's lie elsewhere.
+        // With another major version the fields may be anywhere.
         let raw = versioned(&drops, version, DlpackFlags::empty(), |t| (t.shape, t.ndim) = (null_mut(), 7));
         // SAFETY: a live struct, whose deleter frees it.
         let managed = unsafe { Managed::from_raw(raw) };
         assert!(managed.is_err(), "{version:?}");
         assert_eq!(drops.count(), 1, "{version:?}");
     }
-    // SAFETY: null is refused.
+    // SAFETY: null is rejected.
     assert!(unsafe { Managed::<DLManagedTensorVersioned>::from_raw(null_mut()) }.is_err());
     assert_eq!((VERSION.major, VERSION.minor), (1, 3));
 }
@@ -214,7 +214,7 @@ fn meaningless_fields_are_not_looked_at() {
     let scalar = |t: &mut DLTensor| (t.ndim, t.shape, t.strides) = (0, null_mut(), null_mut());
     let raw = versioned(&drops, (1, 3), DlpackFlags::empty(), scalar);
     assert_eq!(all(&import_raw(raw).unwrap()), numbers([0]));
-    // The header has no number for pinned memory; some producers write one.
+    // The header has no device number for pinned memory; some producers write one.
     let pinned = |t: &mut DLTensor| (t.device.device_type, t.device.device_id) = (DLDeviceType::CUDAHOST, 3);
     assert_eq!(
         import(owned::<DLManagedTensor>(&drops, pinned)).unwrap().descriptor().device().to_string(),

@@ -1,5 +1,5 @@
-//! Whatever an array interface or a buffer says, judging it gives a descriptor that keeps its word, or an error; never a
-//! panic. What is taken and what is refused is said again here, the slow and obvious way.
+//! For any content of an array interface or a buffer, validation returns a correct descriptor or an error, and never panics.
+//! The rules are repeated here, the slow and obvious way.
 
 use dlfield::layout::{Extents, MAX_NDIM};
 use dlfield::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST, Interface};
@@ -15,7 +15,7 @@ use crate::naive::wide;
 use crate::read::check_proof;
 use crate::strategies::{config, edgy};
 
-/// Every type string that has to be read on this machine, and what it is.
+/// Every type string that must be accepted on this machine, with its type.
 const TYPESTRS: [(&str, DType); 14] = [
     ("b1", DType::BOOL),
     ("i1", DType::I8),
@@ -33,7 +33,7 @@ const TYPESTRS: [(&str, DType); 14] = [
     ("c16", DType::C128),
 ];
 
-/// Every format that has to be read, with its sizes.
+/// Every format that must be accepted, with its sizes.
 const FORMATS: [(&str, &[(i64, DType)]); 20] = [
     ("?", &[(1, DType::BOOL)]),
     ("b", &[(1, DType::I8)]),
@@ -60,7 +60,7 @@ const FORMATS: [(&str, &[(i64, DType)]); 20] = [
 const LONG: (i64, DType) = if size_of::<std::ffi::c_long>() == 8 { (8, DType::I64) } else { (4, DType::I32) };
 const ULONG: (i64, DType) = if size_of::<std::ffi::c_long>() == 8 { (8, DType::U64) } else { (4, DType::U32) };
 
-/// Whether a letter says bytes in the other order than this machine's.
+/// Returns whether a letter means the other byte order than this machine's.
 fn is_foreign(order: &str) -> bool {
     if cfg!(target_endian = "little") { [">", "!"].contains(&order) } else { order == "<" }
 }
@@ -78,7 +78,7 @@ fn naive_format(text: &str, itemsize: i64) -> Option<DType> {
     (dtype.itemsize() == 1 || !is_foreign(order)).then_some(*dtype)
 }
 
-/// The lowest byte and the one after the highest, from element 0; `None` without elements.
+/// Returns the lowest byte and the one after the highest, from element 0; `None` without elements.
 fn naive_span(shape: &[i64], strides: &[i64], itemsize: i128) -> Option<(i128, i128)> {
     if shape.contains(&0) {
         return None;
@@ -90,7 +90,7 @@ fn naive_span(shape: &[i64], strides: &[i64], itemsize: i128) -> Option<(i128, i
     Some((low, high))
 }
 
-/// Byte strides in C order, as long as anybody can count.
+/// Returns byte strides in C order, saturated to 64 bits.
 fn naive_c_order(shape: &[i64], itemsize: i128) -> Vec<i64> {
     (0..shape.len())
         .map(|axis| {
@@ -101,7 +101,7 @@ fn naive_c_order(shape: &[i64], itemsize: i128) -> Vec<i64> {
         .collect()
 }
 
-/// Whether elements can be laid out like that at all, wherever they are.
+/// Returns whether elements can have this layout at this address.
 fn is_sound(shape: &[i64], strides: &[i64], dtype: DType, address: i128) -> bool {
     let itemsize = wide(dtype.itemsize());
     let most = i128::from(i64::MAX);
@@ -112,7 +112,7 @@ fn is_sound(shape: &[i64], strides: &[i64], dtype: DType, address: i128) -> bool
         shape.iter().filter(|extent| **extent != 0).fold(itemsize, |all, extent| all.saturating_mul((*extent).into()));
     let Some((low, high)) = naive_span(shape, strides, itemsize) else { return counted <= most };
     let whole = shape.iter().zip(strides).all(|(extent, stride)| *extent == 1 || i128::from(*stride) % itemsize == 0);
-    // Spans that even 128 bits do not count have been cut off.
+    // Spans beyond 128 bits are saturated.
     let (start, end) = (address.saturating_add(low), address.saturating_add(high));
     let there = start >= 0 && end <= i128::from(u64::MAX) && high.saturating_sub(low) <= most;
     counted <= most && whole && address != 0 && there
@@ -163,7 +163,7 @@ fn naive_interface(found: &ArrayInterface, interface: &Interface) -> Option<(DTy
             if !(0..=wide(len)).contains(&offset) {
                 return None;
             }
-            // Sums of many huge steps: what does not fit the address space does not fit the buffer.
+            // Sums of many huge steps: what exceeds the address space exceeds the buffer.
             if is_sound(&found.shape, &strides, dtype, i128::from(address) + offset)
                 && let Some((low, high)) = naive_span(&found.shape, &strides, itemsize)
                 && (offset + low < 0 || offset + high > wide(len))
@@ -176,7 +176,7 @@ fn naive_interface(found: &ArrayInterface, interface: &Interface) -> Option<(DTy
     is_sound(&found.shape, &strides, dtype, address).then_some((dtype, strides, address))
 }
 
-/// A list of extents or steps: ordinary ones, or anything.
+/// A list of extents or steps: mostly ordinary ones.
 fn list(smallest: i64) -> impl Strategy<Value = Vec<i64>> {
     let few = prop_oneof![9 => 0usize..4, 1 => 0usize..70];
     few.prop_flat_map(move |len| prop_oneof![6 => vec(smallest..=3, len), 1 => vec(edgy(), len)])

@@ -1,4 +1,4 @@
-//! Properties of layouts and placements.
+//! Properties of layouts and allocation layouts.
 
 use dlfield::layout::Extents;
 use dlfield::{DType, Descriptor, Device, Dims, Layout, Spec};
@@ -9,7 +9,7 @@ use crate::naive::{indices, offset, offsets, wide};
 use crate::runner::{check, check_memory};
 use crate::strategies::{config, dtype, permutation, spec};
 
-/// Whether the elements, visited with the given axes from outermost to innermost, follow each other without gaps.
+/// Returns whether the elements are contiguous when visited with the given axes from outermost to innermost.
 fn is_run(shape: &[i64], strides: &[i64], axes: &[usize]) -> bool {
     let pick = |all: &[i64]| -> Vec<i64> { axes.iter().map(|axis| all[*axis]).collect() };
     let (shape, strides) = (pick(shape), pick(strides));
@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn contiguous_means_no_gaps_in_that_order((shape, strides) in (0usize..4).prop_flat_map(place_of)) {
-        // Somewhere in the middle, so that negative strides stay in the address space.
+        // Far from both ends, so that negative strides stay in the address space.
         let start = std::ptr::without_provenance_mut(1 << 20);
         let (extents, steps) = (Extents::from_slice(&shape), Extents::from_slice(&strides));
         let field = Descriptor::new(start, Device::CPU, DType::F32, false, &extents, &steps).unwrap();
@@ -90,11 +90,11 @@ fn spec_of_a_tensor_asks_for_the_same_again() {
         .origin(&[0, 3, 0])
         .dims(Dims::parse(["K", "cell", "4"]).unwrap());
     let (place, again) = (spec.place().unwrap(), check_memory(&spec).spec().place().unwrap());
-    // All fields: a new one that `Tensor::spec` forgets shows up here.
+    // Compares all fields: a new one that `Tensor::spec` forgets fails here.
     assert_eq!(format!("{place:?}"), format!("{again:?}"));
 }
 
-/// Beyond what a rank's byte can count, neither a panic nor a layout.
+/// Beyond the number of dimensions that fits a byte there is neither a panic nor a layout.
 #[test]
 fn layouts_of_too_many_dimensions_are_refused() {
     for ndim in [65usize, 255, 256, 257, 1000] {
@@ -107,7 +107,7 @@ fn layouts_of_too_many_dimensions_are_refused() {
     }
 }
 
-/// The number of a data dimension is a `u32`, and there is none after the last.
+/// The number of a data dimension is a `u32`, and the last one has no successor.
 #[test]
 fn data_dimensions_after_the_last_number_do_not_panic() {
     let dims = Dims::parse(["I", "4294967295"]).unwrap().with_data(2);

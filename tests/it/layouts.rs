@@ -1,4 +1,4 @@
-//! Fields laid into memory by hand, with canaries around and between their elements.
+//! Fields at chosen places in memory, with canaries around and between their elements.
 
 #![allow(unsafe_code, reason = "fields are laid into memory by hand")]
 
@@ -11,21 +11,21 @@ use proptest::prelude::*;
 use crate::naive::{indices, offset, wide};
 use crate::strategies::permutation;
 
-/// What lies around elements.
+/// The byte around elements.
 pub const CANARY: u8 = 0xA5;
 
-/// Memory with a field somewhere in it.
+/// Memory that contains a field.
 #[derive(Clone, Debug)]
 pub struct LaidOut {
     pub bytes: Vec<u8>,
-    /// Where element 0 is.
+    /// Byte offset of element 0.
     pub start: usize,
     pub shape: Vec<i64>,
     pub strides: Vec<i64>,
     pub dtype: DType,
 }
 
-/// How one side lies: the order of its strides, gaps between rows, steps, directions, and where it starts.
+/// The layout of one side: order of strides, gaps between rows, steps, directions, and start.
 #[derive(Clone, Debug)]
 pub struct Side {
     pub order: Vec<i64>,
@@ -42,7 +42,7 @@ pub fn side(ndim: usize) -> impl Strategy<Value = Side> {
 }
 
 impl Side {
-    /// Strides without overlap: each dimension steps over all that are faster, and a gap.
+    /// Returns memory with strides that do not overlap: each dimension steps over all faster ones, and a gap.
     pub fn lay(&self, shape: &[i64], dtype: DType) -> LaidOut {
         let mut strides = vec![0i64; shape.len()];
         let mut reach = 1i64;
@@ -65,19 +65,19 @@ impl Side {
 }
 
 impl LaidOut {
-    /// Where every element begins, last index fastest.
+    /// Returns the first byte of every element, last index fastest.
     pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
         indices(&self.shape).into_iter().map(|index| self.place(&index).start)
     }
 
-    /// Which bytes an element has.
+    /// Returns the bytes of an element.
     pub fn place(&self, index: &[i64]) -> Range<usize> {
         let itemsize = self.dtype.itemsize();
         let start = usize::try_from(wide(self.start) + offset(index, &self.strides, itemsize)).unwrap();
         start..start + itemsize
     }
 
-    /// Every element another one, by its number.
+    /// Sets every element to a value of its own, by its number.
     pub fn number(&mut self) {
         let itemsize = self.dtype.itemsize();
         for (number, place) in self.places().collect::<Vec<_>>().into_iter().enumerate() {
@@ -87,11 +87,11 @@ impl LaidOut {
         }
     }
 
-    /// The field, on these bytes: they have to outlive it.
+    /// Returns the field on these bytes, which must outlive it.
     pub fn tensor(&mut self) -> Tensor {
         let ptr = self.bytes.as_mut_ptr().wrapping_add(self.start);
         let field = Descriptor::new(ptr, Device::CPU, self.dtype, false, &self.shape, &self.strides).unwrap();
-        // SAFETY: the bytes outlive the tensor, which is gone before they are looked at.
+        // SAFETY: the bytes outlive the tensor, which is dropped before they are read.
         unsafe { Tensor::from_parts(field, Owner::foreign(())) }
     }
 }

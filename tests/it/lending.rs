@@ -1,4 +1,4 @@
-//! Memory that another library was given, and those who read it in safe code meanwhile.
+//! Exported memory, and safe code that reads it meanwhile.
 
 #![allow(unsafe_code, reason = "what was lent is written by address")]
 
@@ -27,14 +27,14 @@ fn says_lent(error: &Error) -> bool {
     }
 }
 
-/// What a safe function does with memory that another library has.
+/// What a safe function does with exported memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Does {
-    /// Refuses it, as it would read elements that the other may write.
+    /// Rejects it, as it would read elements that the other library may write.
     Refuse,
-    /// Refuses what it does not have alone, whoever else has it.
+    /// Rejects memory with any other owner.
     WantItAlone,
-    /// Nothing with its elements.
+    /// Uses no elements.
     Nothing,
 }
 
@@ -102,10 +102,10 @@ fn does<T>(made: T) -> Result<()> {
     Ok(())
 }
 
-/// Memory that ends the process if anybody touches it.
+/// Memory that ends the process on any access.
 struct Untouchable(Vec<u8>);
 
-/// As large as pages are anywhere.
+/// At least the page size of any machine.
 const PAGE: usize = 64 << 10;
 
 impl Untouchable {
@@ -124,7 +124,7 @@ impl Untouchable {
         unsafe extern "C" {
             fn mprotect(start: *mut c_void, len: usize, allowed: c_int) -> c_int;
         }
-        // SAFETY: pages in the middle of the vector, which nobody touches meanwhile.
+        // SAFETY: pages inside the vector, which nobody accesses meanwhile.
         assert_eq!(unsafe { mprotect(self.start().cast(), PAGE, allowed) }, 0);
     }
 }
@@ -140,7 +140,7 @@ impl Drop for Untouchable {
 fn safe_functions_refuse_what_was_lent_or_leave_its_elements_alone() {
     let memory = Untouchable::new();
     let descriptor = Descriptor::new(memory.start(), Device::CPU, DType::F64, false, &[3, 4], &[4, 1]).unwrap();
-    // SAFETY: nobody gets to read this.
+    // SAFETY: no code reads this.
     let field = unsafe { Tensor::from_parts(descriptor, Owner::foreign(memory)) };
     let lent = field.to_versioned(false).unwrap();
     for (name, wanted, call) in SAFE_FUNCTIONS {
@@ -173,7 +173,7 @@ fn lent_memory_is_bound_on_somebodys_word() {
     let lent = field.to_versioned(false).unwrap();
     let signature = Signature::new([("field", FieldSpec::new(DType::C128, Dims::standard(1)))]).unwrap();
     assert!(is_lent(signature.bind_or_copy(&[("field", &field)])));
-    // SAFETY: what was lent is here, and nothing is done with it.
+    // SAFETY: nothing is done with the exported struct.
     let bound = unsafe { signature.bind_or_copy_shared(&[("field", &field)]) }.unwrap();
     assert_eq!(bound.copied().collect::<Vec<_>>(), ["field"]);
     // SAFETY: two complex numbers.
@@ -182,7 +182,7 @@ fn lent_memory_is_bound_on_somebodys_word() {
     drop(lent);
 }
 
-/// An array without memory to speak of, and with more elements than there is memory for.
+/// Returns an array with almost no memory, and more elements than there is memory for.
 fn broadcast() -> Tensor {
     let byte = vec![0i8];
     let start = byte.as_ptr().cast_mut().cast();
@@ -191,7 +191,7 @@ fn broadcast() -> Tensor {
     unsafe { Tensor::from_parts(descriptor, Owner::foreign(byte)) }
 }
 
-/// The elements as safe functions copy them.
+/// The ways in which safe functions copy elements.
 const COPIES: [Call<Vec<u16>>; 3] = [
     |field| {
         let copy = Tensor::copy_of(&field.spec().dtype(DType::U16), field)?;
@@ -213,7 +213,7 @@ fn every_lender_waits_for_the_readers() {
         let field = Tensor::from(vec![7u8; 1 << 18]);
         thread::scope(|scope| {
             scope.spawn(|| {
-                // What is read is read before anything is written, or is not read.
+                // Elements are read before any is written, or not at all.
                 let Ok(copied) = COPIES[turn % 3](&field) else { return };
                 assert!(copied.len() == 1 << 18 && copied.iter().all(|number| *number == 7));
             });
@@ -222,7 +222,7 @@ fn every_lender_waits_for_the_readers() {
                 scope.spawn(move || {
                     let lent = field.to_legacy().unwrap();
                     let start = field.descriptor().ptr().wrapping_add(part << 17);
-                    // SAFETY: half of what was lent, which nobody else may read any more in safe code.
+                    // SAFETY: half of the exported memory, which safe code may not read any more.
                     unsafe { std::slice::from_raw_parts_mut(start, 1 << 17) }.fill(9);
                     drop(lent);
                 });
@@ -241,7 +241,7 @@ fn a_copy_among_other_work_of_rayon_ends() {
         let (lender, reader) = (field.clone(), field);
         pool.install(|| {
             rayon::scope(|scope| {
-                // Who copies must not be given this meanwhile: it waits for the copy.
+                // The copying thread must not run this job meanwhile: the job waits for the copy.
                 scope.spawn(move |_| drop(lender.to_versioned(false).unwrap()));
                 scope.spawn(move |_| drop(reader.copy()));
             });

@@ -1,7 +1,7 @@
 //! Tests of the crate without Python: a runner, a naive oracle, and properties.
 //!
-//! [`naive`] says what should be, the slow and obvious way; [`runner`] holds one placement or tensor against it;
-//! the other files bring the cases: tables of seeds, and what proptest thinks of.
+//! [`naive`] computes expected results the slow and obvious way; [`runner`] compares one allocation layout or tensor with it;
+//! the other files supply the cases: tables of seeds, and cases of proptest.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The structs we hand out, field by field.
+//! The exported structs, field by field.
 
 #![allow(unsafe_code, reason = "the fields are raw pointers")]
 
@@ -12,13 +12,13 @@ use crate::naive::size;
 use crate::runner::check_memory;
 use crate::strategies::{config, dtype, spec};
 
-/// The numbers behind a shape or strides field.
+/// Returns the numbers behind a shape or strides field.
 fn list(start: *const i64, len: usize) -> Option<Vec<i64>> {
-    // SAFETY: the struct we made points at `ndim` numbers for as long as it lives.
+    // SAFETY: the exported struct points to `ndim` numbers while it lives.
     (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, len) }.to_vec())
 }
 
-/// What every consumer may rely on.
+/// Checks what every consumer may rely on.
 fn check_fields(found: &DLTensor, tensor: &Tensor) {
     let field = tensor.descriptor();
     let ndim = field.ndim();
@@ -61,7 +61,7 @@ fn legacy(tensor: &Tensor) -> Managed<DLManagedTensor> {
 }
 
 fn back<M: dlpark::ManagedTensorBase>(managed: Managed<M>) -> Tensor {
-    // SAFETY: we made the struct, and it tells the truth.
+    // SAFETY: the struct is this library's own and describes its memory correctly.
     unsafe { Tensor::from_managed(managed) }.unwrap()
 }
 
@@ -141,7 +141,7 @@ fn structs_without_flags_refuse_what_they_cannot_say() {
     }
 }
 
-/// As many dimensions as there may be: what is kept inline for few is on the heap for many.
+/// The maximum number of dimensions: few are stored inline, many on the heap.
 #[test]
 fn many_dimensions_are_exported_whole() {
     for ndim in [0, 1, 4, 6, 7, 8, 16, 17, 63, 64] {

@@ -10,7 +10,7 @@ use dlfield::{DType, Device};
 use dlpark::ffi::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 
-/// Counts what is released.
+/// Counts releases.
 #[derive(Clone, Default)]
 pub struct Drops(Arc<AtomicUsize>);
 
@@ -24,7 +24,7 @@ impl Drops {
     }
 }
 
-/// Something whose drop is counted.
+/// A value whose drop is counted.
 pub struct Counted(pub Drops);
 
 impl Drop for Counted {
@@ -33,7 +33,7 @@ impl Drop for Counted {
     }
 }
 
-/// What a managed tensor's context keeps: the numbers its fields point to, and the elements.
+/// The context of a managed tensor: the numbers that its fields point to, and the elements.
 struct Context {
     drops: Drops,
     shape: Vec<i64>,
@@ -53,7 +53,7 @@ unsafe extern "C" fn delete<M: ManagedTensorBase>(managed: *mut M) {
         (managed, context)
     };
     context.drops.add();
-    // Nothing may be read after the release: what is left here looks like nonsense.
+    // No code may read after the release: this leaves invalid numbers.
     let Context { mut shape, mut strides, mut data, .. } = *context;
     shape.fill(-1);
     strides.fill(i64::MIN);
@@ -61,13 +61,13 @@ unsafe extern "C" fn delete<M: ManagedTensorBase>(managed: *mut M) {
     drop(managed);
 }
 
-/// A field of 2 by 3 numbers 0 to 5 of 64 bits, last index fastest, with `change` made to its struct.
+/// Returns a field of 2 by 3 64-bit numbers 0 to 5, last index fastest, with `change` applied to its struct.
 pub fn make<M: ManagedTensorBase>(drops: &Drops, change: impl FnOnce(&mut DLTensor)) -> *mut M {
     let mut context = Box::new(Context {
         drops: drops.clone(),
         shape: vec![2, 3],
         strides: vec![3, 1],
-        // Room on both sides, for strides that go backwards and offsets.
+        // Room on both sides, for negative strides and offsets.
         data: (0..24).map(|number: u64| number.wrapping_sub(8)).collect(),
     });
     let mut tensor = DLTensor {
@@ -90,7 +90,7 @@ pub fn owned<M: ManagedTensorBase>(drops: &Drops, change: impl FnOnce(&mut DLTen
     unsafe { Managed::from_raw(make(drops, change)) }.expect("our own version")
 }
 
-/// A versioned one that declares a version and flags.
+/// Returns a versioned one with the given version and flags.
 pub fn versioned(
     drops: &Drops,
     version: (u32, u32),
@@ -106,13 +106,13 @@ pub fn versioned(
     raw
 }
 
-/// Overwrites the numbers a tensor's shape points to; leaves the strides.
+/// Overwrites the numbers of a tensor's shape, not its strides.
 pub fn set_shape(tensor: &mut DLTensor, shape: [i64; 2]) {
     // SAFETY: `make` points shape at two numbers.
     unsafe { tensor.shape.cast::<[i64; 2]>().write(shape) };
 }
 
-/// Overwrites the numbers a tensor's strides point to.
+/// Overwrites the numbers of a tensor's strides.
 pub fn set_strides(tensor: &mut DLTensor, strides: [i64; 2]) {
     // SAFETY: `make` points strides at two numbers.
     unsafe { tensor.strides.cast::<[i64; 2]>().write(strides) };

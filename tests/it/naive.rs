@@ -1,6 +1,6 @@
 //! The oracle: enumerates indices and addresses one by one, in 128 bits.
 
-/// Every index of a shape, last index fastest.
+/// Returns every index of a shape, last index fastest.
 pub fn indices(shape: &[i64]) -> Vec<Vec<i64>> {
     let mut all = vec![Vec::new()];
     for extent in shape {
@@ -13,45 +13,45 @@ pub fn indices(shape: &[i64]) -> Vec<Vec<i64>> {
     all
 }
 
-/// Bytes from element 0 to the element at `index`.
+/// Returns the bytes from element 0 to the element at `index`.
 pub fn offset(index: &[i64], strides: &[i64], itemsize: usize) -> i128 {
     index.iter().zip(strides).map(|(at, stride)| i128::from(*at) * i128::from(*stride)).sum::<i128>() * wide(itemsize)
 }
 
-/// Bytes from element 0 to every element, in increasing order.
+/// Returns the bytes from element 0 to every element, in increasing order.
 pub fn offsets(shape: &[i64], strides: &[i64], itemsize: usize) -> Vec<i128> {
     let mut all: Vec<i128> = indices(shape).iter().map(|index| offset(index, strides, itemsize)).collect();
     all.sort_unstable();
     all
 }
 
-/// Where an index stands in the list of [`indices`].
+/// Returns the position of an index in the list of [`indices`].
 pub fn position(index: &[i64], shape: &[i64]) -> usize {
     index.iter().zip(shape).fold(0, |position, (at, extent)| position * size(*extent) + size(*at))
 }
 
-/// Number of elements.
+/// Returns the number of elements.
 pub fn count(shape: &[i64]) -> i128 {
     shape.iter().map(|extent| i128::from(*extent)).product()
 }
 
-/// What [`dlfield::Spec::place`] should say of sizes that no test can enumerate.
+/// The expected result of [`dlfield::Spec::place`] for sizes that no test can enumerate.
 pub struct Bytes {
     pub strides: Vec<i128>,
-    /// Bytes from the first to behind the last row's padding; extents of 0 count as 1.
+    /// Bytes from the first row to the end of the last row's padding; extents of 0 count as 1.
     pub length: i128,
     /// The same if there are elements, else 0.
     pub held: i128,
     /// Bytes from element 0 to the aligned one.
     pub aligned: i128,
-    /// What the aligned element's address is a multiple of: alignment and element size both.
+    /// Alignment of the aligned element in bytes: a multiple of the alignment and of the element size.
     pub alignment: i128,
-    /// The same and 64.
+    /// The least common multiple of that and 64.
     pub block_alignment: i128,
 }
 
 impl Bytes {
-    /// Lays rows out in 128 bits; `None` where even those are too few. `axes` begin with the largest stride.
+    /// Computes strides in 128 bits; `None` if those do not suffice. `axes` start with the largest stride.
     pub fn of(
         shape: &[i64],
         axes: &[usize],
@@ -78,8 +78,7 @@ impl Bytes {
         Some(Bytes { strides, length, held, aligned, alignment, block_alignment: lcm(alignment, 64) })
     }
 
-    /// Whether 64-bit sizes can say all of this, with room to align the block in: also the strides of a field
-    /// without elements.
+    /// Returns whether 64-bit sizes hold all of this with room to align the block, also the strides of an empty field.
     pub fn fits(&self) -> bool {
         let first = (-self.aligned).rem_euclid(self.alignment);
         let most = i128::from(i64::MAX);
@@ -95,7 +94,7 @@ impl Bytes {
     }
 }
 
-/// Least common multiple of two positive numbers of at most 64 and 16 bits.
+/// Returns the least common multiple of two positive numbers of at most 64 and 16 bits.
 fn lcm(a: i128, b: i128) -> i128 {
     let (mut x, mut y) = (a, b);
     while y != 0 {
@@ -104,12 +103,12 @@ fn lcm(a: i128, b: i128) -> i128 {
     a / x * b
 }
 
-/// A length as a number that nothing overflows.
+/// Converts a length to a type in which nothing overflows.
 pub fn wide(length: usize) -> i128 {
     i128::try_from(length).unwrap()
 }
 
-/// A number that is known to be a length.
+/// Converts a number that is known to be a length.
 pub fn size(number: impl TryInto<usize>) -> usize {
     number.try_into().ok().expect("a length")
 }

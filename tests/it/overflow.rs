@@ -1,4 +1,4 @@
-//! Sizes that 64 bits cannot count are errors, all others are right; nothing panics.
+//! Sizes beyond 64 bits are errors, all others are correct, and nothing panics.
 
 use dlfield::cuda::Stream;
 use dlfield::layout::MAX_NDIM;
@@ -11,10 +11,10 @@ use proptest::prelude::*;
 use crate::naive::{Bytes, wide};
 use crate::strategies::{config, dtype, edgy, permutation, preset};
 
-/// Surely more than any machine maps.
+/// Bytes that no machine can map.
 const TOO_MUCH: usize = 1 << 52;
 
-/// Surely what any machine has.
+/// Bytes that every machine has.
 const LITTLE: usize = 1 << 20;
 
 /// Mostly as many numbers as dimensions.
@@ -145,7 +145,7 @@ fn errors_name_the_argument() {
     assert!(matches!(far, LayoutError::AlignedIndexOverflow { .. }), "{far}");
 }
 
-/// Without elements there is nothing to hold, but strides have to be told in bytes all the same.
+/// Empty fields need no memory, but their byte strides must fit all the same.
 #[test]
 fn fields_without_elements_overflow_like_others() {
     for shape in [[0, 1 << 60], [1 << 60, 0], [0, i64::MAX / 8]] {

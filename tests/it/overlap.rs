@@ -1,4 +1,4 @@
-//! Whether two fields meet, against the set of all addresses of their bytes.
+//! Overlap of two fields, compared with the sets of all addresses of their bytes.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use proptest::sample::select;
 use crate::naive::{indices, offset, wide};
 use crate::strategies::{config, edgy};
 
-/// Far enough from both ends of the address space.
+/// An address far from both ends of the address space.
 const MIDDLE: usize = 1 << 40;
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Field {
     }
 }
 
-/// Addresses of every byte of every element.
+/// Returns the address of every byte of every element.
 fn bytes(field: &Descriptor) -> HashSet<i128> {
     let (start, itemsize) = (wide(field.ptr().addr()), field.itemsize());
     let element = |index: &Vec<i64>| {
@@ -56,7 +56,7 @@ fn field() -> impl Strategy<Value = Field> {
     })
 }
 
-/// Two views of one array: what `a[...]` gives for slices of any start, extent and step.
+/// Two views of one array: slices `a[...]` of any start, extent and step.
 fn views() -> impl Strategy<Value = (Field, Field)> {
     let cut = |extent: i64| {
         (0..extent, 1i64..=3, any::<bool>(), any::<prop::sample::Index>()).prop_map(move |(start, step, back, len)| {
@@ -107,7 +107,7 @@ proptest! {
         prop_assert_eq!(meet(&one.descriptor(Device::CPU), &other.descriptor(Device::CPU)), common);
     }
 
-    /// Numbers of which there is no field are answered as well, and by the same rule if somebody could count.
+    /// Invalid numbers get an answer too, by the same rule.
     #[test]
     fn hostile_numbers_do_no_harm(
         axes in vec((edgy(), edgy(), edgy(), edgy()), 0..6),
@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// Fields whose sizes no test can enumerate.
+/// Fields too large to enumerate.
 #[test]
 fn large_arrays_are_cut_exactly() {
     let n = 1i64 << 14;
@@ -141,14 +141,14 @@ fn large_arrays_are_cut_exactly() {
     let half = n / 2;
     let (c, f) = ([n, 1], [1, n]);
     for (one, other, met) in [
-        // Left and right halves, the one in C order, the other turned.
+        // Left and right halves, one in C order, the other transposed.
         (whole(&[n, half], c, 0), whole(&[half, n], f, half), false),
         (whole(&[n, half], c, 0), whole(&[half, n], f, half - 1), true),
-        // Even columns and odd ones, even rows and odd ones, a checkerboard's two colours.
+        // Even and odd columns, even and odd rows, the two colours of a checkerboard.
         (whole(&[n, half], [n, 2], 0), whole(&[n, half], [n, 2], 1), false),
         (whole(&[half, n], [2 * n, 1], 0), whole(&[half, n], [2 * n, 1], n), false),
         (whole(&[half, half], [2 * n, 2], 0), whole(&[half, half], [2 * n, 2], n + 1), false),
-        // The diagonal, and what is below it by one.
+        // The diagonal, and the one below it.
         (whole(&[n, 1], [n + 1, 1], 0), whole(&[n - 1, 1], [n + 1, 1], n), false),
         (whole(&[n, 1], [n + 1, 1], 0), whole(&[n, 1], [n, 1], n / 3), true),
         (whole(&[half, 1], [n + 1, 1], 0), whole(&[n, 1], [n, 1], half), false),

@@ -1,4 +1,4 @@
-//! One owner, released once, after the last user, from whichever thread that is.
+//! Owners are released once, after the last user, on any thread.
 
 #![allow(unsafe_code, reason = "memory is joined with owners here")]
 
@@ -12,14 +12,14 @@ use dlfield::{DType, Descriptor, Device, Index, Owner, Spec, Tensor};
 use crate::elements::{all, number_all, numbers};
 use crate::managed_tensors::{Counted, Drops, owned};
 
-/// Memory of a Rust vector, with a counter of its release.
+/// Memory of a Rust vector, with a counter of releases.
 fn foreign(drops: &Drops) -> Tensor {
     let mut data: Vec<u32> = (0..24).collect();
     let start = data.as_mut_ptr().cast();
     let (shape, strides) = (Extents::from_slice(&[4, 6]), Extents::from_slice(&[6, 1]));
     let field = Descriptor::new(start, Device::CPU, DType::U32, false, &shape, &strides).unwrap();
     let owner = Owner::foreign((data, Counted(drops.clone())));
-    // SAFETY: the vector is moved into the owner, its elements stay where they are.
+    // SAFETY: the vector is moved into the owner, and its elements stay where they are.
     unsafe { Tensor::from_parts(field, owner) }
 }
 
@@ -66,7 +66,7 @@ fn exports_outlive_the_tensor_and_die_elsewhere() {
     }
 }
 
-/// What a C consumer does: no Rust type knows of the export, and the deleter is called through the struct.
+/// A C consumer: no Rust type knows of the export, and the deleter is called through the struct.
 #[test]
 fn the_deleter_of_an_export_releases_struct_and_owner() {
     let drops = Drops::default();
@@ -82,7 +82,7 @@ fn the_deleter_of_an_export_releases_struct_and_owner() {
     assert_eq!(drops.count(), 1);
 }
 
-/// All threads view, export, import and drop at once; the main one lets go in the middle of it.
+/// All threads view, export, import and drop at once; the main thread drops its tensor meanwhile.
 #[test]
 fn many_threads_share_one_owner() {
     const THREADS: usize = 8;
@@ -101,7 +101,7 @@ fn many_threads_share_one_owner() {
                 started.wait();
                 for turn in 0..50 {
                     let row = tensor.view(&[Index::At(turn % 4)]).unwrap();
-                    // SAFETY: our own exports tell the truth.
+                    // SAFETY: the struct is this library's own.
                     let again = unsafe { Tensor::from_managed(row.to_versioned(false).unwrap()) }.unwrap();
                     drop(row);
                     assert_eq!(all(&again).len(), 6);
@@ -140,8 +140,8 @@ fn racing_drops_release_once() {
     }
 }
 
-/// Each field keeps the one before, as arrays do that go to another library and back; the last one keeps them all, in a
-/// thread with little stack.
+/// Each field owns the previous one, as arrays do that go to another library and back; the last one, which keeps them all, is
+/// dropped on a thread with a small stack.
 #[test]
 fn long_chains_are_let_go_link_by_link() {
     const LINKS: usize = 100_000;
@@ -159,7 +159,7 @@ fn long_chains_are_let_go_link_by_link() {
     assert_eq!(drops.count(), LINKS + 1);
 }
 
-/// A thread's variables go one after the other, and what one of them owns may go when others are gone.
+/// Thread-local variables are dropped one after the other, and the owner in one of them may outlive another variable.
 #[test]
 fn long_chains_in_a_threads_variables_are_let_go_link_by_link() {
     thread_local! {
@@ -174,7 +174,7 @@ fn long_chains_in_a_threads_variables_are_let_go_link_by_link() {
     made.unwrap().join().unwrap();
 }
 
-/// What panics while it is let go does not keep the others from it, nor those after it.
+/// A panic during a drop stops neither the other owners' drops nor later ones.
 #[test]
 fn a_panic_while_letting_go_stops_nobody_else() {
     struct Panics;
@@ -195,7 +195,7 @@ fn a_panic_while_letting_go_stops_nobody_else() {
     assert_eq!(drops.count(), 11);
 }
 
-/// A chain of owners, so long that some have to wait for others; those at the links that are named panic.
+/// Returns a chain of owners, long enough to defer some drops; the given links panic.
 fn chain(drops: &Drops, links: usize, panicking: &[usize]) -> Owner {
     struct Panics;
 
@@ -214,7 +214,7 @@ fn chain(drops: &Drops, links: usize, panicking: &[usize]) -> Owner {
 #[test]
 fn panics_in_a_long_chain_keep_no_link_and_none_after_it() {
     let drops = Drops::default();
-    // At the end that goes first, where owners wait for others, and at both.
+    // In the link that is dropped first, in deferred drops, and in both.
     let panicking = [&[199][..], &[20], &[20, 60], &[199, 20]];
     for turn in 1..=40 {
         let chain = chain(&drops, 200, panicking[turn % 4]);
@@ -226,7 +226,7 @@ fn panics_in_a_long_chain_keep_no_link_and_none_after_it() {
     assert_eq!(drops.count(), 200 * 41);
 }
 
-/// A deleter is called by C, where nothing may unwind.
+/// C calls a deleter, so nothing may unwind out of it.
 #[test]
 fn a_panic_does_not_leave_a_deleter() {
     let drops = Drops::default();

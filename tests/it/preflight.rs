@@ -1,4 +1,4 @@
-//! What each framework takes as it is: one row a rule, and the layouts JAX calls compact.
+//! What each framework accepts without a copy: one row per rule, and the layouts that JAX calls compact.
 
 use std::ptr::without_provenance_mut;
 
@@ -21,12 +21,12 @@ fn verdict(field: &Descriptor, target: Target, write: bool) -> Verdict {
     preflight(field, target, write, Support::Shares).verdict
 }
 
-/// The verdict for NumPy, PyTorch, JAX and CuPy, as z, c and i.
+/// Returns the verdicts for NumPy, PyTorch, JAX and CuPy, as z, c and i.
 fn verdicts(field: &Descriptor, write: bool) -> String {
     Target::ALL.iter().map(|target| verdict(field, *target, write).to_string()[..1].to_owned()).collect()
 }
 
-/// What it is, address, device, read-only, shape, strides; the verdicts, and those where the array has to be writable.
+/// Name, address, device, read-only, shape, strides; the verdicts, and those for a writable array.
 type Row = (&'static str, usize, &'static str, bool, &'static [i64], &'static [i64], &'static str, &'static str);
 
 #[test]
@@ -127,7 +127,7 @@ fn names_of_frameworks() {
 proptest! {
     #![proptest_config(config(1))]
 
-    /// Compact is what fills one block of memory: every element's place once, and none left over.
+    /// Compact strides fill one block of memory: every element has its own place, and no place is left over.
     #[test]
     fn compact_strides_fill_a_block(
         shape in proptest::collection::vec(0i64..4, 0..4),

@@ -1,4 +1,4 @@
-//! Whatever a DLPack struct says, reading it gives a descriptor that keeps its word, or an error; never a panic.
+//! For any content of a DLPack struct, reading it returns a correct descriptor or an error, and never panics.
 
 #![allow(unsafe_code, reason = "raw structs are read")]
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use crate::naive::{size, wide};
 use crate::strategies::{config, dtype, edgy};
 
-/// The fields of a struct, with its lists owned.
+/// The fields of a struct, which owns its lists.
 #[derive(Clone, Debug)]
 struct Fields {
     ndim: i32,
@@ -47,7 +47,7 @@ impl Fields {
         unsafe { dlpack::read(&tensor, version, DlpackFlags::from_bits_retain(self.flags)) }
     }
 
-    /// Whether the struct is one that must be taken, by the rules of the header and of this crate.
+    /// Returns whether the struct must be accepted, by the rules of the header and of this crate.
     fn is_sound(&self) -> bool {
         let Some(dtype) = DType::all().find(|dtype| self.dtype == (dtype.code().0, dtype.bits(), 1)) else {
             return false;
@@ -82,7 +82,7 @@ impl Fields {
         if shape.contains(&0) {
             return true;
         }
-        // Row-major strides of what is countable span what is counted.
+        // Row-major strides of a countable shape span what was counted.
         let (mut low, mut high) = (0i128, bytes);
         if let Some(strides) = &self.strides {
             let reach = |(extent, stride): (&i64, &i64)| (i128::from(*extent) - 1) * i128::from(*stride) * itemsize;
@@ -94,7 +94,7 @@ impl Fields {
     }
 }
 
-/// A list for that many dimensions: NULL, small, or anything.
+/// A list for that many dimensions: NULL, small numbers, or any.
 fn list(len: usize, smallest: i64) -> impl Strategy<Value = Option<Vec<i64>>> {
     let ordinary = prop_oneof![1 => Just(0i64), 6 => smallest..=3];
     prop_oneof![
@@ -132,7 +132,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     )
 }
 
-/// What having a descriptor proves.
+/// Checks what a descriptor proves.
 pub fn check_proof(field: &Descriptor) {
     let (shape, strides, itemsize) = (field.shape(), field.strides(), wide(field.itemsize()));
     assert!(shape.len() <= MAX_NDIM && shape.len() == strides.len() && field.ndim() == shape.len());
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// Sums of products of 64-bit numbers that 128 bits do not hold.
+/// Sums of products of 64-bit numbers that exceed 128 bits.
 #[test]
 fn spans_beyond_128_bits_are_refused() {
     for stride in [i64::MAX, i64::MIN] {

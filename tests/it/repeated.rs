@@ -1,11 +1,11 @@
-//! Properties that draw the same cases in every run.
+//! Configuration of properties, with the same cases in every run.
 
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
-/// Draws from a seed that is always the same, or from `PROPTEST_RNG_SEED`, which `make fuzz` sets; leaves no files behind.
+/// Draws from a fixed seed, or from `PROPTEST_RNG_SEED`, which `make fuzz` sets; writes no files.
 ///
-/// `cases` is for each 256 of `PROPTEST_CASES`, which are proptest's own default: `make test` runs fewer.
+/// `cases` is the number for each 256 of `PROPTEST_CASES`, proptest's own default: `make test` runs fewer.
 pub fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let rng_seed = match default.rng_seed {

@@ -1,4 +1,4 @@
-//! Holds one placement, and the memory it leads to, against the oracle.
+//! Compares one allocation layout, and its memory, with the oracle.
 
 #![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
 
@@ -7,7 +7,7 @@ use dlfield::{AllocationLayout, Padding, Spec, Tensor};
 
 use crate::naive::{indices, offset, offsets, size, wide};
 
-/// Places a spec and checks every element's address against what the placement promises.
+/// Places a spec and checks every element's address against the promises of the allocation layout.
 pub fn check(spec: &Spec) -> AllocationLayout {
     let place = spec.place().unwrap_or_else(|error| panic!("{spec:?}: {error}"));
     elements_are_apart_and_inside(&place);
@@ -17,7 +17,7 @@ pub fn check(spec: &Spec) -> AllocationLayout {
     place
 }
 
-/// Allocates a spec in zeros and checks that the memory is as placed.
+/// Allocates zeros for a spec and checks that the memory matches the allocation layout.
 pub fn check_memory(spec: &Spec) -> Tensor {
     let place = check(spec);
     let tensor = Tensor::zeros(spec).unwrap_or_else(|error| panic!("{spec:?}: {error}"));
@@ -37,7 +37,7 @@ pub fn check_memory(spec: &Spec) -> Tensor {
     tensor
 }
 
-/// The address of the element at the aligned index is a multiple of what the tensor says.
+/// Checks that the address of the element at the aligned index is a multiple of the tensor's alignment.
 pub fn alignment_statement_is_true(tensor: &Tensor) {
     let field = tensor.descriptor();
     let aligned = offset(&tensor.aligned_index(), field.strides(), field.itemsize());
@@ -56,7 +56,7 @@ fn elements_are_apart_and_inside(place: &AllocationLayout) {
     }
 }
 
-/// Addresses are told modulo the block's alignment, so that of the block itself counts as 0.
+/// Addresses are relative to the block, whose start is aligned.
 fn alignment_is_kept(place: &AllocationLayout) {
     let (itemsize, alignment) = (place.dtype.itemsize(), i128::from(place.alignment_size));
     assert_eq!(place.block_alignment % 64, 0);
@@ -69,7 +69,7 @@ fn alignment_is_kept(place: &AllocationLayout) {
     if aligned_index.iter().all(|at| *at == 0) {
         assert_eq!(place.first_byte, 0, "the base is to be aligned: {place:?}");
     }
-    // No more is skipped than alignment needs: no earlier start would do.
+    // No byte is skipped without need: no earlier start is aligned.
     let earlier = (1..).map(|steps| wide(place.first_byte) - steps * wide(itemsize)).take_while(|start| *start >= 0);
     let ahead = address(aligned_index) - wide(place.first_byte);
     assert!(earlier.take(5000).all(|start| (start + ahead) % alignment != 0), "{place:?}");
@@ -102,7 +102,7 @@ fn padding_is_what_it_says(place: &AllocationLayout) {
     let itemsize = place.dtype.itemsize();
     let axes = place.layout.axes();
     let length = place.block_bytes - place.first_byte;
-    // Strides of a field without elements are as if there were some; memory there is none.
+    // Strides of an empty field are computed as if it had elements; its memory is empty.
     let some = if place.shape.contains(&0) { 0 } else { 1 };
     let extents: Vec<usize> = axes.iter().map(|axis| size(place.shape[*axis].max(1))).collect();
     match (place.padding, extents.split_last()) {

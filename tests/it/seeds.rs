@@ -1,12 +1,12 @@
-//! The table of seeds: every preset of the specification, times everything that can be stated beside it.
+//! The table of seeds: every preset of the specification with every option.
 
 use dlfield::{Alignment, DType, Device, Dims, Padding, Preset, Spec};
 
 use crate::naive::{size, wide};
 use crate::runner::{check, check_memory};
 
-/// Name, device, alignment (in elements, or in bytes of the base), and the grid's dimensions from the largest stride
-/// to the smallest; `"C"` and `"F"` go by index.
+/// Name, device, alignment (in elements, or in bytes of the base), and the grid's dimensions from the largest stride to the
+/// smallest; `"C"` and `"F"` order by index.
 pub const PRESETS: [(&str, &str, Alignment, &str); 18] = [
     ("numpy", "cpu", Alignment::Elements(1), "IJK"),
     ("debug", "cpu", Alignment::Elements(1), "IJK"),
@@ -28,7 +28,7 @@ pub const PRESETS: [(&str, &str, Alignment, &str); 18] = [
     ("cupy", "cuda:0", Alignment::Base(64), "IJK"),
 ];
 
-/// Labels in index order; the last ones need more than one letter each.
+/// Labels in index order; the last ones have several letters each.
 const DIMS: [&[&str]; 17] = [
     &["I", "J", "K"],
     &["I", "K", "J"],
@@ -51,8 +51,8 @@ const DIMS: [&[&str]; 17] = [
 
 const EXTENTS: [i64; 5] = [3, 5, 4, 2, 1];
 
-/// The axes from the largest stride to the smallest, read off the specification's words: data dimensions by number,
-/// then users' labels as they stand, then the grid in the preset's order.
+/// Returns the axes from the largest stride to the smallest, by the specification's rule: data dimensions by number, then
+/// users' labels in index order, then the grid in the preset's order.
 fn axes(order: &str, dims: &[&str]) -> Vec<usize> {
     let by_index = 0..dims.len();
     match order {
@@ -68,7 +68,7 @@ fn axes(order: &str, dims: &[&str]) -> Vec<usize> {
     data.into_iter().map(|(_, axis)| axis).chain(labels).chain(grid).collect()
 }
 
-/// A spec on the host, with a preset and labels.
+/// Returns a spec on the host, with a preset and labels.
 fn spec(preset: &str, dims: &[&str], dtype: DType) -> Spec {
     Spec::new(&EXTENTS[..dims.len()], dtype)
         .preset(Preset::find(preset).unwrap())
@@ -76,7 +76,7 @@ fn spec(preset: &str, dims: &[&str], dtype: DType) -> Spec {
         .device(Device::CPU)
 }
 
-/// What may be stated beside a preset: alignment, padding, halo, aligned index.
+/// Returns a spec with each option beside a preset: alignment, padding, halo, aligned index.
 fn variations(spec: &Spec) -> Vec<Spec> {
     let ndim = spec.ndim();
     let mut all = Vec::new();
@@ -169,7 +169,7 @@ fn stated_beats_preset() {
     assert_eq!(gtcuda().device(Device::CPU).place().unwrap().device, Device::CPU);
 }
 
-/// The field for which a peer's 32-bit sizes give 63 bytes.
+/// A field whose size is 63 bytes in the 32-bit arithmetic of another library.
 #[test]
 fn fields_beyond_32_bits_are_counted_right() {
     for (name, ..) in PRESETS {

@@ -1,4 +1,4 @@
-//! `Signature` without Python: what is bound, what is refused, and the common domain.
+//! `Signature` without Python: results, errors, and the common domain.
 
 use dlfield::{
     Access, DType, Descriptor, Device, Dims, Error, FieldSpec, Index, Layout, Signature, SignatureError, Spec, Tensor,
@@ -26,7 +26,7 @@ fn one(spec: FieldSpec) -> Signature {
     Signature::new([("x", spec)]).unwrap()
 }
 
-/// What is said of a call with one field.
+/// Returns the error of a call with one field.
 fn refused(spec: FieldSpec, found: &Descriptor) -> String {
     let error = one(spec).bind(&[("x", found)]).unwrap_err();
     assert!(matches!(&error, Error::Signature(SignatureError::Field { field, .. }) if &**field == "x"), "{error:?}");
@@ -122,7 +122,7 @@ fn the_first_compute_point_is_what_is_aligned() {
     let moved = inner.descriptor().clone().with_origin(Box::new([0, 0])).unwrap();
     let said = refused(wanted("IJ").alignment_size(64), &moved);
     assert!(said.starts_with("field \"x\": ") && said.contains("multiple of 64"), "{said}");
-    // Nothing is there to be aligned.
+    // Without elements nothing has to be aligned.
     let none = inner.view(&[Index::Range { start: 1, len: 0, step: 1 }]).unwrap();
     assert!(aligned.bind(&[("x", none.descriptor())]).is_ok());
 }
@@ -166,14 +166,14 @@ fn a_slow_layout_is_told() {
     let turned = field(&[4, 3], "JI");
     let bound = signature.bind(&[("a", turned.descriptor()), ("b", turned.descriptor()), ("c", x)]).unwrap();
     assert_eq!(bound.slow(), [Box::from("b")]);
-    // Nothing more is fetched along these.
+    // These dimensions fetch nothing more.
     for (shape, strides) in [([3, 1], [1, 7]), ([3, 4], [8, 0]), ([3, 4], [0, 8]), ([0, 4], [8, 1])] {
         let flat = Descriptor::new(x.ptr(), Device::CPU, DType::F64, false, &shape, &strides).unwrap();
         assert!(signature.bind(&[("a", &flat), ("b", &flat), ("c", &flat)]).unwrap().slow().is_empty());
     }
 }
 
-/// A field with labels, ghost widths and an origin, in any order of strides.
+/// A field with labels, halo and origin, in any order of strides.
 fn labelled() -> impl Strategy<Value = Tensor> {
     let labels = Just(vec!["I", "J", "K", "0", "cell"]).prop_shuffle();
     (0usize..=4, labels).prop_flat_map(|(ndim, labels)| {
@@ -188,7 +188,7 @@ fn labelled() -> impl Strategy<Value = Tensor> {
     })
 }
 
-/// The address of an element by the labels of its index, in any order.
+/// Returns the address of an element by the labels of its index, in any order.
 fn address(field: &Descriptor, place: &[(String, i64)]) -> i128 {
     let at = |label: String| place.iter().find(|(known, _)| *known == label).unwrap().1;
     let index: Vec<i64> = field.dims().unwrap().iter().map(|dim| at(dim.to_string())).collect();
@@ -199,7 +199,7 @@ fn labels(field: &Descriptor) -> Vec<String> {
     field.dims().unwrap().iter().map(|dim| dim.to_string()).collect()
 }
 
-/// The points of each dimension that all fields have, counted one by one.
+/// Returns the points of each dimension that all fields have, counted one by one.
 fn counted(fields: &[Tensor]) -> Vec<(String, i64)> {
     let mut all: Vec<(String, i64)> = Vec::new();
     for tensor in fields {
@@ -215,7 +215,7 @@ fn counted(fields: &[Tensor]) -> Vec<(String, i64)> {
             }
         }
     }
-    // I, J and K come before other labels, as their letters do.
+    // I, J and K sort before the other labels.
     all.sort();
     all
 }
@@ -269,7 +269,7 @@ proptest! {
         prop_assert_eq!(found, counted(&fields));
     }
 
-    /// Whatever is written is refused where two elements share a byte; no field that is cut from an array is.
+    /// Fields whose elements share bytes are rejected if written; fields cut from an array never are.
     #[test]
     fn elements_that_share_bytes_are_not_written(
         axes in vec((1i64..=4, -12i64..=12), 0..=3),
@@ -287,7 +287,7 @@ proptest! {
         let signature = one(FieldSpec::new(DType::F64, Dims::standard(size(shape.len()))).access(access));
         let bound = signature.bind(&[("x", &found)]);
         prop_assert!(apart || bound.is_err());
-        // The rule for the others is that each stride reaches past all smaller ones.
+        // The rule for accepted ones: each stride reaches past all smaller ones.
         let mut steps: Vec<(i64, i64)> = shape.iter().zip(&strides).filter(|(extent, _)| **extent > 1).map(|(extent, step)| (step.abs(), *extent)).collect();
         steps.sort_unstable();
         let mut reach = 1;

@@ -1,4 +1,4 @@
-//! What proptest draws from.
+//! Strategies for proptest.
 
 use dlfield::{DType, Dims, Layout, Padding, Preset, Spec};
 use proptest::collection::vec;
@@ -8,7 +8,7 @@ use proptest::sample::{Index as Pick, select};
 
 use crate::repeated;
 
-/// `factor` times as many cases as proptest runs, or as `PROPTEST_CASES` says: the same in every run.
+/// Draws `factor` times as many cases as proptest's default or `PROPTEST_CASES`: the same in every run.
 pub fn config(factor: u32) -> ProptestConfig {
     repeated::config(256 * factor)
 }
@@ -18,7 +18,7 @@ pub fn dtype() -> impl Strategy<Value = DType> + Clone {
     select(DType::all().collect::<Vec<_>>())
 }
 
-/// A preset of the table; where it allocates is overridden in [`spec`].
+/// Any preset; [`spec`] overrides its device.
 pub fn preset() -> impl Strategy<Value = Preset> {
     select(Preset::all())
 }
@@ -39,7 +39,7 @@ fn padding() -> impl Strategy<Value = Padding> {
     select(vec![Padding::None, Padding::Row])
 }
 
-/// Ghost widths that fit a shape, from any two numbers per dimension.
+/// Returns a halo that fits a shape, from any two numbers per dimension.
 pub fn halo_within(shape: &[i64], raw: &[(Pick, Pick)]) -> Vec<(i64, i64)> {
     let below = |pick: &Pick, limit: i64| i64::try_from(pick.index(usize::try_from(limit + 1).unwrap())).unwrap();
     let pair = |(extent, (lower, upper)): (&i64, &(Pick, Pick))| {
@@ -49,7 +49,7 @@ pub fn halo_within(shape: &[i64], raw: &[(Pick, Pick)]) -> Vec<(i64, i64)> {
     shape.iter().zip(raw).map(pair).collect()
 }
 
-/// A small field on the host: everything stated or not, everything legal.
+/// A small field on the host with any legal options.
 pub fn spec(dtype: impl Strategy<Value = DType> + Clone) -> impl Strategy<Value = Spec> {
     (0usize..=4).prop_flat_map(move |ndim| {
         let alignment = prop_oneof![1i64..=70, (0u32..=12).prop_map(|bits| 1i64 << bits)];

@@ -1,4 +1,4 @@
-//! Views against index arithmetic done one position at a time.
+//! Views compared with index arithmetic one position at a time.
 
 #![allow(unsafe_code, reason = "views of memory that does not exist are made to see that they don't panic")]
 
@@ -12,7 +12,7 @@ use crate::naive::{count, indices, position, size, wide};
 use crate::runner::{alignment_statement_is_true, check_memory};
 use crate::strategies::{config, edgy, spec};
 
-/// A field as lists: which of the first field's elements stands where, and what the dimensions are.
+/// A field as lists: the position of each element in the first field, and the dimensions.
 #[derive(Clone, Debug)]
 struct Model {
     shape: Vec<i64>,
@@ -34,7 +34,7 @@ impl Model {
         }
     }
 
-    /// The positions an entry selects, and whether the dimension stays; `None` for what leaves the field.
+    /// Returns the positions that an entry selects, and whether the dimension stays; `None` outside the field.
     fn positions(entry: Index, extent: i64) -> Option<(Vec<i64>, bool)> {
         match entry {
             Index::All => Some(((0..extent).collect(), true)),
@@ -70,7 +70,7 @@ impl Model {
                 let whole = !matches!(entry, Index::Range { step, .. } if step != 1);
                 view.shape.push(counted(&|_| true));
                 view.dims.push(self.dims[axis].clone());
-                // What is left of a halo are its points that are left.
+                // The halo of a view is the part of the old halo that is left.
                 view.origin.push(if whole { counted(&|at| at < self.origin[axis]) } else { 0 });
                 let left = (counted(&|at| at < lower), counted(&|at| at >= *extent - upper));
                 view.halo.push(if whole { left } else { (0, 0) });
@@ -126,7 +126,7 @@ impl Model {
     }
 }
 
-/// Raw numbers that [`entry`] makes an index of once the shape is known.
+/// Raw numbers that [`entry`] turns into an index once the shape is known.
 type Raw = (u8, u16, u16, i64);
 
 #[derive(Clone, Debug)]
@@ -215,7 +215,7 @@ proptest! {
         }
     }
 
-    /// Strides of fields without elements may be anything: nobody follows them, but they are calculated with.
+    /// Strides of empty fields may be anything: no access uses them, but calculations do.
     #[test]
     fn views_of_what_others_made_do_not_panic(
         shape in vec(prop_oneof![Just(0i64), Just(1), Just(2), edgy()], 0..4),
@@ -226,7 +226,7 @@ proptest! {
         let start = std::ptr::without_provenance_mut(1 << 40);
         let field = Descriptor::new(start, Device::CPU, DType::F64, false, &shape, &strides);
         if let Ok(field) = field {
-            // SAFETY: no element is ever read or written here.
+            // SAFETY: no element is ever accessed here.
             let tensor = unsafe { Tensor::from_parts(field, Owner::foreign(())) };
             if let Ok(view) = tensor.view(&index) {
                 alignment_statement_is_true(&view);
@@ -283,7 +283,7 @@ fn a_halo_is_stated_again() {
         assert_eq!(field.origin().as_slice(), [lower % 4, 0]);
         assert_eq!(field.clone().halo(), field.halo());
     }
-    // What others have of it stays.
+    // Views and clones keep theirs.
     assert_eq!(before, [(1, 0), (0, 1)]);
     assert_eq!((view.origin().as_slice(), clone.origin().as_slice()), (&[1, 2][..], &[2, 2][..]));
     assert_eq!((field.dims().to_string(), field.aligned_index().as_slice()), ("K, I".to_owned(), &[1, 0][..]));
@@ -292,7 +292,7 @@ fn a_halo_is_stated_again() {
         assert!(field.set_halo(wrong).is_err());
         assert_eq!(field.halo(), known);
     }
-    // Labels that are stated by whoever has it alone go on from there.
+    // Labels that are set by the only owner start from this state.
     let mut field = field;
     field.relabel(Some(Dims::parse(["I", "J"]).unwrap()), None, None).unwrap();
     assert_eq!((field.dims().to_string(), field.halo().as_slice()), ("I, J".to_owned(), &[(3, 1), (0, 0)][..]));

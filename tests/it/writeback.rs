@@ -1,4 +1,4 @@
-//! `Signature::bind_or_copy`: copies that stand in for fields that do not fit.
+//! `Signature::bind_or_copy`: temporaries that replace fields that do not fit.
 
 #![allow(unsafe_code, reason = "elements are reached through their address")]
 
@@ -8,17 +8,17 @@ fn wanted(dtype: DType, access: Access) -> FieldSpec {
     FieldSpec::new(dtype, Dims::standard(2)).access(access).layout(Layout::f_order(2))
 }
 
-/// Numbers counted up in index order, of 2 by 3 elements.
+/// Returns 2 by 3 elements with consecutive numbers in index order.
 fn counted(dtype: DType, layout: &[i64]) -> Tensor {
     let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
     for at in 0..6u8 {
-        // SAFETY: six elements in C order, which nobody else knows.
+        // SAFETY: six elements in C order, in memory that nobody else has.
         unsafe { field.descriptor().ptr().cast::<f64>().add(at.into()).write(at.into()) };
     }
     Tensor::copy_of(&Spec::new(&[2, 3], dtype).layout(Layout::new(layout, 2).unwrap()), &field).unwrap()
 }
 
-/// All elements in index order, read as float64.
+/// Returns all elements in index order, as float64.
 fn elements(field: &Tensor) -> Vec<f64> {
     let plain = Tensor::copy_of(&Spec::new(field.descriptor().shape(), DType::F64), field).unwrap();
     let size = usize::try_from(plain.descriptor().size()).unwrap();
@@ -26,7 +26,7 @@ fn elements(field: &Tensor) -> Vec<f64> {
     unsafe { std::slice::from_raw_parts(plain.descriptor().ptr().cast::<f64>(), size) }.to_vec()
 }
 
-/// Adds 10 to each of six float64 elements that lie in F order.
+/// Adds 10 to each of six float64 elements in F order.
 fn add_ten(field: &Descriptor) {
     assert_eq!((field.dtype(), field.strides()), (DType::F64, [1, 2].as_slice()));
     for at in 0..6 {
@@ -52,7 +52,7 @@ fn only_written_fields_are_copied_back() {
         add_ten(bound.get(name).unwrap());
     }
     assert_eq!(elements(&out), before, "not before it is said");
-    // SAFETY: nobody else knows these fields.
+    // SAFETY: nobody else has these fields.
     unsafe { bound.copy_back() }.unwrap();
     let after: Vec<f64> = before.iter().map(|element| element + 10.0).collect();
     assert_eq!((elements(&inp), elements(&out), elements(&fits)), (before, after.clone(), after));
@@ -66,7 +66,7 @@ fn dimensions_in_another_order_are_copied_to_their_places() {
     let bound = signature.bind_or_copy(&[("x", &field)]).unwrap();
     assert_eq!(bound.get("x").unwrap().shape(), [2, 3]);
     add_ten(bound.get("x").unwrap());
-    // SAFETY: nobody else knows the field.
+    // SAFETY: nobody else has the field.
     unsafe { bound.copy_back() }.unwrap();
     assert_eq!(elements(&field), [10.0, 13.0, 11.0, 14.0, 12.0, 15.0]);
 }
@@ -81,7 +81,7 @@ fn what_cannot_be_copied_is_refused_or_slow() {
     let refused = signature.bind_or_copy(&[("x", &readonly)]).unwrap_err();
     assert!(refused.to_string().contains("the memory is read-only"), "{refused}");
 
-    // Pinned memory in a slow order: there is none to allocate, and it can be used as it is.
+    // Pinned memory in a slow order: there is no driver to allocate a temporary, and the field works as it is.
     let pinned: Device = "cuda_host".parse().unwrap();
     let signature = signature.device(pinned);
     let field = counted(DType::F64, &[0, 1]);
@@ -101,7 +101,7 @@ fn a_view_with_gaps_is_copied_back_into_its_own_elements() {
     let field = whole.view(&[every_other(2), every_other(3)]).unwrap();
     let bound = signature.bind_or_copy(&[("x", &field)]).unwrap();
     add_ten(bound.get("x").unwrap());
-    // SAFETY: nobody else knows the field.
+    // SAFETY: nobody else has the field.
     unsafe { bound.copy_back() }.unwrap();
     let ones = [0.0, 10.0, 0.0, 10.0, 0.0, 10.0];
     let wanted = [[0.0; 6], ones, [0.0; 6], ones].concat();

@@ -1,4 +1,4 @@
-"""What tests of stencil calls share: what is wanted of a field, and arrays of several libraries."""
+"""Helpers for tests of stencil calls: field specifications, and arrays of several libraries."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def accessed(access: Any = "r", dtype: str = "float64", dims: Any = "IJ", **keyw
 
 
 def cube(*shape: int, dtype: str = "float64") -> Array:
-    """Numbers counted up, all different."""
+    """Distinct numbers in increasing order."""
     return np.arange(float(np.prod(shape or (2, 3, 4)))).reshape(shape or (2, 3, 4)).astype(dtype)
 
 
@@ -41,7 +41,7 @@ def numbers(dtype: str = "float64") -> Array:
 
 
 def misaligned() -> Array:
-    """Starts 8 bytes behind a multiple of 64."""
+    """An array whose memory starts 8 bytes after a multiple of 64."""
     block = np.zeros(40)
     array = block[(72 - block.ctypes.data) % 64 // 8 :][:12].reshape(3, 4)
     array[...] = numbers()
@@ -49,7 +49,7 @@ def misaligned() -> Array:
 
 
 def view(field: dl.Descriptor) -> Array:
-    """What a kernel sees."""
+    """The memory of a descriptor as a kernel sees it."""
     return np.asarray(Seen(field))
 
 

@@ -1,4 +1,4 @@
-"""What SPEC's tables say, as data: presets, the layouts they give, and element types with their DLPack codes."""
+"""SPEC's tables as data: presets, their layouts, and element types with their DLPack codes."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -128,7 +128,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
 
 
 def count_up(preset: str, dtype: str = "float32") -> dl.Tensor:
-    """3 x 4 of 0 to 11, laid out by `preset`."""
+    """A 3 x 4 tensor with the values 0 to 11 in the layout of `preset`."""
     field = dl.zeros((3, 4), dtype_named(dtype), backend=preset, dims="JI")
     field[...] = np.arange(12).reshape(3, 4)
     return field

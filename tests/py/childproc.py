@@ -1,11 +1,11 @@
-"""Code run in a Python process of its own."""
+"""Runs code in a Python process of its own."""
 
 import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
 
-# Runs each case in a copy of the process, made after what all of them need was imported.
+# Runs each case in a fork of the process, made after the common imports.
 FORKING = """
 import os, sys, traceback
 def run_case(name, code):
@@ -28,7 +28,7 @@ def run_case(name, code):
 def run_python(code: str, timeout: float = 600) -> str:
     """Run `code` in a new interpreter and return its output; it has to exit with 0 and write nothing to stderr.
 
-    The timeout is for processes that hang: no test is about how long one takes.
+    The timeout is for processes that hang; no test measures time with it.
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout, check=False
@@ -38,7 +38,7 @@ def run_python(code: str, timeout: float = 600) -> str:
 
 
 def run_cases(prelude: str, cases: Mapping[str, str], timeout: float = 300) -> None:
-    """Run each case after `prelude`, in a process of its own: all have to end well, whichever crashes.
+    """Run each case after `prelude`, in a process of its own; all have to succeed, and a crash ends only its case.
 
     One new interpreter runs `prelude` and is then forked, so that frameworks are imported once.
     """

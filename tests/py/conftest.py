@@ -1,6 +1,6 @@
 """Settings for the whole run, and the frameworks as fixtures.
 
-One that is missing skips its tests by name, but not in CI: there nothing may be skipped.
+A missing framework skips its tests by name; in CI it is an error instead.
 """
 
 import gc
@@ -18,7 +18,7 @@ from dlfield import frameworks
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-# `make test` and `make check` draw the same examples in every run, `make fuzz` others: --hypothesis-profile chooses.
+# `make test` and `make check` draw the same examples in every run, `make fuzz` random ones (--hypothesis-profile).
 always = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("test", always, derandomize=True, max_examples=50)
 settings.register_profile("check", always, derandomize=True, max_examples=200)
@@ -30,9 +30,9 @@ FRAMEWORKS = ("torch", "jax", "gt4py", "tvm_ffi", "xarray", "ml_dtypes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Insist on the real frameworks in CI; keep GT4Py's compiled stencils out of the working tree.
+    """Fail in CI if a framework is missing; keep GT4Py's compiled stencils out of the working tree.
 
-    GT4Py chooses its cache when it is imported.
+    GT4Py reads the path of its cache when it is imported.
     """
     missing = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is None]
     if missing and os.environ.get("CI"):
@@ -44,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def only_new_objects_are_collected() -> None:
-    """The garbage collector passes over what was there before: to look through the frameworks takes half a second."""
+def freeze_garbage_collector() -> None:
+    """Exclude older objects from garbage collection: to search those of the frameworks takes half a second."""
     gc.collect()
     gc.freeze()
 
@@ -77,7 +77,7 @@ def xarray() -> Any:
 
 @pytest.fixture
 def fresh_answers() -> Iterator[None]:
-    """`preflight` asks the frameworks for their element types again, in the test and after it."""
+    """Clear the cache of `preflight`, before and after the test: it asks the frameworks for their dtypes again."""
     frameworks.shares.cache_clear()
     yield
     frameworks.shares.cache_clear()
@@ -91,13 +91,13 @@ def scratch_preset(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session", params=["numpy", "debug", "gt:cpu_kfirst", "gt:cpu_ifirst"])
 def stencil(request: pytest.FixtureRequest) -> Any:
-    """`mix`, compiled for each backend."""
+    """The stencil `mix`, compiled for each backend."""
     wrapped = pytest.importorskip("wrapped")
     return wrapped.gtscript.stencil(backend=request.param, definition=wrapped.mix)
 
 
 @pytest.fixture(scope="session")
 def quick() -> Any:
-    """`mix`, of a backend that needs no compiler."""
+    """The stencil `mix` on a backend that needs no compiler."""
     wrapped = pytest.importorskip("wrapped")
     return wrapped.gtscript.stencil(backend="numpy", definition=wrapped.mix)

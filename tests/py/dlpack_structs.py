@@ -12,7 +12,7 @@ SUBBYTE_PADDED = 4
 
 LEGACY = b"dltensor"
 VERSIONED = b"dltensor_versioned"
-# A capsule keeps only the pointer to its name, so the names live here.
+# A capsule keeps only a pointer to its name, so the names must stay alive here.
 USED = {LEGACY: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}
 
 
@@ -121,17 +121,17 @@ def capsule_pointer(capsule: object, name: bytes) -> int:
 
 
 def legacy(capsule: object) -> DLManagedTensor:
-    """The struct in a legacy capsule, which keeps it alive."""
+    """The struct in a legacy capsule; the capsule keeps it alive."""
     return DLManagedTensor.from_address(capsule_pointer(capsule, LEGACY))
 
 
 def versioned(capsule: object) -> DLManagedTensorVersioned:
-    """The struct in a versioned capsule, which keeps it alive."""
+    """The struct in a versioned capsule; the capsule keeps it alive."""
     return DLManagedTensorVersioned.from_address(capsule_pointer(capsule, VERSIONED))
 
 
 def take(capsule: object) -> DLManagedTensor | DLManagedTensorVersioned:
-    """Consume a capsule of either kind: its managed tensor is the caller's, to give back with `release`."""
+    """Consume a capsule of either kind; the caller owns its managed tensor and calls `release` on it."""
     name = capsule_name(capsule)
     managed = legacy(capsule) if name == LEGACY else versioned(capsule)
     _rename_capsule(capsule, USED[name])

@@ -1,6 +1,6 @@
-"""A stand-in for CuPy with what `as_cupy` uses of it, on host memory: a class that wraps a NumPy array.
+"""A test double of CuPy with what `as_cupy` uses, on host memory: its arrays wrap NumPy arrays.
 
-Everything that would reach a GPU is written down in `calls`.
+`calls` lists every operation that would reach a GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class UnownedMemory:
-    """Foreign memory that `owner` keeps."""
+    """Foreign memory that `owner` keeps alive."""
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         self.ptr, self.size, self.owner = ptr, size, owner
@@ -41,7 +41,7 @@ class MemoryPointer:
 class Device:
     """The device that is current inside a `with` statement of a thread."""
 
-    # Where CuPy's is.
+    # The module of CuPy's own class.
     __module__ = "cupy.cuda.device"
 
     _thread = threading.local()
@@ -64,7 +64,7 @@ class Device:
 
 
 class FakeCuPy:
-    """The module. `streams` are the handles of the devices' current streams, `gpu` says whether there is one."""
+    """The module. `streams` holds the handles of the devices' current streams; `gpu` is whether there is a GPU."""
 
     def __init__(self, *, gpu: bool = True) -> None:
         calls: list[str] = []
@@ -100,7 +100,7 @@ class FakeCuPy:
         )
 
     def empty(self, shape: Any, dtype: np.dtype[Any]) -> Any:
-        """An array of CuPy's own."""
+        """A new array in CuPy's own memory."""
         if not self.gpu:
             raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
         if dtype == ml_dtypes.bfloat16:

@@ -1,4 +1,4 @@
-"""DLPack producers with every defect that a consumer has to survive, each counting what is done to it."""
+"""DLPack producers with every defect that a consumer has to survive; each counts its calls or releases."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dlpack_structs import (
 
 KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
-# Structs and callbacks stay as long as the process: a deleter's own thunk can't be freed while it runs.
+# Structs and callbacks are kept until the process ends: a deleter's own thunk can't be freed while it runs.
 _kept: list[object] = []
 
 
 class FakeTensor:
-    """A managed tensor over the memory of `data`, any field of it set to something else; `deleted` counts its deleter.
+    """A managed tensor over the memory of `data`; any field may be overridden. `deleted` counts calls of the deleter.
 
     `shape` and `strides` are in elements; `dtype` is (code, bits, lanes); `version` None makes a legacy tensor.
     """
@@ -94,19 +94,19 @@ class FakeTensor:
         return ctypes.addressof(self.managed)
 
     def capsule(self, name: bytes | None = None) -> object:
-        """A new capsule, called `name` instead of its right one if given."""
+        """A new capsule; `name` overrides its right name."""
         capsule: object = new_capsule(self.address, name or self.name, None)
         self.capsules.append(capsule)
         return capsule
 
     def settled(self) -> bool:
-        """True if the tensor was released exactly once, or its capsule still owns it: nothing leaked, nothing twice."""
+        """True if the tensor was released exactly once, or its capsule still owns it."""
         taken = [capsule for capsule in self.capsules if capsule_name(capsule) == USED[self.name]]
         return self.deleted == len(taken) and len(taken) <= 1
 
 
 class Producer:
-    """An object with `__dlpack__` as the standard wants it today; `calls` holds the keywords of each call."""
+    """An object with `__dlpack__` as in today's standard; `calls` holds the keywords of each call."""
 
     def __init__(self, tensor: FakeTensor, device: tuple[int, int] = (1, 0)) -> None:
         self.tensor = tensor
@@ -122,7 +122,7 @@ class Producer:
 
 
 class OldProducer:
-    """Written before DLPack 1.0: knows no keyword but `stream`; `calls` holds those it got."""
+    """A producer from before DLPack 1.0: it takes no keyword but `stream`; `calls` holds the streams it got."""
 
     def __init__(self, tensor: FakeTensor) -> None:
         self.tensor = tensor
@@ -137,7 +137,7 @@ class OldProducer:
 
 
 class DevicelessProducer:
-    """Has `__dlpack__` alone."""
+    """A producer without `__dlpack_device__`."""
 
     def __init__(self, tensor: FakeTensor) -> None:
         self.tensor = tensor
@@ -147,7 +147,7 @@ class DevicelessProducer:
 
 
 class ReturningProducer:
-    """`__dlpack__` gives `value`, whatever that is."""
+    """A producer whose `__dlpack__` returns `value`."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -160,7 +160,7 @@ class ReturningProducer:
 
 
 class RaisingProducer:
-    """Raises `error` from the method called `where`; counts the calls of `__dlpack__`."""
+    """A producer that raises `error` in the method `where`; `calls` counts the calls of `__dlpack__`."""
 
     def __init__(self, error: BaseException, where: str = "__dlpack__") -> None:
         self.error = error
@@ -178,7 +178,7 @@ class RaisingProducer:
 
 
 def address_of(function: Any) -> int:
-    """Where the code of a ctypes function is."""
+    """The address of a ctypes function."""
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
     return address
@@ -255,5 +255,5 @@ def exchange_type(
 
 
 def int_matrix() -> npt.NDArray[np.int32]:
-    """2 x 3, values 0 to 5: what most fakes hold."""
+    """A 2 x 3 array with the values 0 to 5, which most fakes hold."""
     return np.arange(6, dtype=np.int32).reshape(2, 3)

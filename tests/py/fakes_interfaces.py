@@ -1,4 +1,4 @@
-"""Producers of the array interfaces and of the buffer protocol, with every defect, each counting what is done to it."""
+"""Producers of the array interfaces and of the buffer protocol, with every defect; each counts its calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from py_buffer import PyBuffer
 
-# A key that is taken out of a dictionary.
+# Stands for a key to remove from a dictionary.
 MISSING: Any = object()
 
 
 class Exposing:
-    """An object with whichever attributes its test gives it."""
+    """An object with the attributes that a test gives it."""
 
     def __init__(self, **attributes: Any) -> None:
         vars(self).update(attributes)
@@ -33,7 +33,7 @@ def changed(dictionary: dict[str, Any], changes: dict[str, Any]) -> dict[str, An
 
 
 def interface_of(array: npt.NDArray[Any], **changes: Any) -> dict[str, Any]:
-    """What `__array_interface__` of `array` has to say; `changes` replace keys."""
+    """The `__array_interface__` of `array`; `changes` replace keys."""
     interface = {
         "version": 3,
         "shape": array.shape,
@@ -45,32 +45,32 @@ def interface_of(array: npt.NDArray[Any], **changes: Any) -> dict[str, Any]:
 
 
 def host(array: npt.NDArray[Any], **changes: Any) -> Exposing:
-    """An object that has an `__array_interface__` on the memory of `array`, which it keeps, and nothing else."""
+    """An object that has only an `__array_interface__` on the memory of `array`, and keeps `array` alive."""
     return Exposing(__array_interface__=interface_of(array, **changes), kept=array)
 
 
-# An address that nobody may follow.
+# An address that must not be dereferenced.
 NOWHERE = 0xDEAD_BEE0
 
 
 def device_interface(**changes: Any) -> dict[str, Any]:
-    """A `__cuda_array_interface__` of 2 x 3 float32 somewhere; `changes` replace keys."""
+    """A `__cuda_array_interface__` of 2 x 3 float32 at `NOWHERE`; `changes` replace keys."""
     interface = {"version": 3, "shape": (2, 3), "typestr": "<f4", "data": (NOWHERE, False), "strides": None}
     return changed(interface, changes)
 
 
 def cuda(**changes: Any) -> Exposing:
-    """An object that says it has memory of CUDA."""
+    """An object that claims to have CUDA memory."""
     return Exposing(__cuda_array_interface__=device_interface(**changes))
 
 
 def hip(**changes: Any) -> Exposing:
-    """An object that says it has memory of ROCm."""
+    """An object that claims to have ROCm memory."""
     return Exposing(__hip_array_interface__=device_interface(**changes))
 
 
 class Raising:
-    """Raises `error` from the attribute called `name`, which it has otherwise."""
+    """An object that raises `error` on access to the attribute `name`."""
 
     def __init__(self, name: str, error: BaseException) -> None:
         self._name = name
@@ -110,7 +110,7 @@ class Hooked:
 
 
 class Arrays:
-    """An object whose `__array__` gives what `make` does, and knows `copy` if `modern`; `calls` holds the keywords."""
+    """An object whose `__array__` returns `make()`, and takes `copy` if `modern`; `calls` holds the keywords."""
 
     def __init__(self, make: Callable[[], Any], *, modern: bool = True) -> None:
         self.make = make
@@ -152,7 +152,7 @@ def _release_buffer(fake: Any, _view: Any) -> None:
     fake.released += 1
 
 
-# They stay as long as the type.
+# They have to live as long as the type.
 _functions = (
     ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int)(_get_buffer),
     ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.POINTER(PyBuffer))(_release_buffer),
@@ -177,11 +177,11 @@ Exporter: Any = _exporter_type()
 
 
 class FakeBuffer(Exporter):  # type: ignore[misc]
-    """An exporter of the memory of `data`, any field of its `Py_buffer` set to something else.
+    """An exporter of the memory of `data`; any field of its `Py_buffer` may be overridden.
 
     With `silent` it fails and sets no exception.
 
-    `requested` and `released` count; both are equal once nobody holds a buffer.
+    `requested` and `released` count buffers; they are equal when no consumer holds one.
     """
 
     def __init__(
@@ -223,5 +223,5 @@ class FakeBuffer(Exporter):  # type: ignore[misc]
 
 
 def double_matrix() -> npt.NDArray[np.float64]:
-    """2 x 3, values 0 to 5: what most fakes hold."""
+    """A 2 x 3 array with the values 0 to 5, which most fakes hold."""
     return np.arange(6, dtype=np.float64).reshape(2, 3)

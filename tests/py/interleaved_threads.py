@@ -1,4 +1,4 @@
-"""Threads that take turns in the middle of calls."""
+"""Threads that switch in the middle of calls."""
 
 import sys
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def run_in_threads(work: Callable[[int], None], numbers: Iterable[int]) -> None:
-    """Do the work in a thread for each number, all at once, and raise what one of them raised."""
+    """Run `work` in one thread for each number, all at once, and raise the first error."""
     failures: list[BaseException] = []
 
     def guarded(number: int) -> None:

@@ -1,7 +1,7 @@
-"""How much memory a use leaves behind, counted in a process of its own.
+"""Counts the memory that a use leaks, in a process of its own.
 
-There is one thread there, and none of the frameworks that a test module does not import itself. So nothing allocates
-but the uses and, now and then, a table of the interpreter: much less than one use would leave behind in each round.
+That process has one thread and imports only the frameworks that the test module imports itself. So nothing allocates
+but the uses and, now and then, a table of the interpreter: much less than a leak in each round.
 """
 
 import ctypes
@@ -20,17 +20,17 @@ from childproc import run_python
 
 
 class Growth(NamedTuple):
-    """How much more there is after some rounds of a use than before them."""
+    """The growth of memory over some rounds of a use."""
 
-    # What Python's own allocator has given out.
+    # Blocks that Python's own allocator has handed out.
     blocks: int
-    # The bytes that `malloc` has given out.
+    # Bytes that `malloc` has handed out.
     heap: int
-    # The bytes of address space: large blocks are mapped by themselves.
+    # Bytes of address space, as large blocks have mappings of their own.
     mapped: int
 
     def assert_none_in(self, rounds: int) -> None:
-        """What a use leaves behind is there as often as there were rounds, in the least size that there is."""
+        """Check that the growth is less than the smallest possible leak in each round."""
         assert self.blocks < rounds / 2, self
         assert self.heap < 16 * rounds, self
         assert self.mapped < 4096 * rounds, self
@@ -48,7 +48,7 @@ class MallInfo(ctypes.Structure):
 
 
 def count(into: MutableSequence[int], at: int) -> None:
-    """Write what there is now, in the order of `Growth`, into memory that is there already."""
+    """Write the current counts, in the order of `Growth`, into existing memory."""
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = MallInfo
     info: MallInfo = mallinfo()
@@ -58,7 +58,7 @@ def count(into: MutableSequence[int], at: int) -> None:
 
 
 def measure(use: Callable[[], object], rounds: int) -> Growth:
-    """Run the use so many times, and again: the least growth, as a leak is in each, what a table grows by is not."""
+    """Run the use `rounds` times, several times over: the least growth, as only a leak recurs in each repeat."""
     size, repeats = len(Growth._fields), 5
     counts = array("q", bytes(8 * size * repeats))
     for at in range(0, size * repeats, size):
@@ -66,14 +66,14 @@ def measure(use: Callable[[], object], rounds: int) -> Growth:
         count(counts, at)
         for _ in range(rounds):
             use()
-    # The first rounds are warming up.
+    # The first repeat is a warm-up.
     readings = [counts[at : at + size] for at in range(size, size * repeats, size)]
     grown = [[after - before for before, after in zip(*pair, strict=True)] for pair in pairwise(readings)]
     return Growth(*map(min, zip(*grown, strict=True)))
 
 
 def report(module: str, uses: str, rounds: int) -> None:
-    """Print the growth by each use that a function of a module returns: what `grown` has a new process do."""
+    """Print the growth by each use that a function of a module returns; `grown` runs this in a new process."""
     found: dict[str, Callable[[], object]] = getattr(importlib.import_module(module), uses)()
     for use in found.values():
         measure(use, rounds=5)
@@ -82,7 +82,7 @@ def report(module: str, uses: str, rounds: int) -> None:
 
 
 def grown(module: str, uses: str, rounds: int) -> dict[str, Growth]:
-    """The growth by so many rounds of each use that a function of a test module returns, by name."""
+    """The growth over `rounds` of each use that a function of a test module returns, by name."""
     output = run_python(f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})

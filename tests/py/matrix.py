@@ -1,7 +1,7 @@
-"""Arrays of every layout and element type by name, and how each framework is asked about its own.
+"""Arrays of every layout and dtype by name, and access to each framework's own arrays.
 
-`build` lays an array out on aligned memory that the test can look at; a `Framework` says where an array of its own is,
-what it holds, and what it makes of a tensor without dlfield's help.
+`build` creates an array on aligned memory that the test can inspect; a `Framework` gives address and values of its
+arrays, and its own conversion of a tensor.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ BLOCK = 4096
 
 
 class Row(NamedTuple):
-    """How to lay elements out, and who takes that as it is: PyTorch, JAX, and JAX where it is read-only."""
+    """How to arrange elements, and whether PyTorch, JAX, and JAX for read-only memory share that layout."""
 
     lay_out: Callable[[Array], Array]
     torch: bool
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     jax_readonly: bool
 
 
-# Each takes the elements of a block that starts at a multiple of 64 bytes.
+# Each function gets the elements of a block that starts at a multiple of 64 bytes.
 LAYOUTS = {
     "C": Row(lambda flat: flat[:60].reshape(3, 4, 5), True, True, True),
     "F": Row(lambda flat: flat[:60].reshape(5, 4, 3).T, True, True, False),
@@ -66,13 +66,13 @@ def behind(flat: Array, distance: int) -> Array:
 
 @dataclass(frozen=True)
 class Case:
-    """An array, and all elements of the block it lies in, which stay writable."""
+    """An array, and all elements of its block, which stay writable."""
 
     array: Array
     block: Array
 
     def renew(self) -> None:
-        """Make the elements count from 0 to 6 over and over."""
+        """Reset the elements to 0 to 6, repeated."""
         self.block[...] = (np.arange(self.block.size) % 7).astype(self.block.dtype)
 
     def state(self) -> bytes:
@@ -85,7 +85,7 @@ class Case:
 
 
 def build(layout: str, dtype: str, *, readonly: bool) -> Case:
-    """Lay elements out at a multiple of 64 bytes."""
+    """Create the array in a block that starts at a multiple of 64 bytes."""
     raw = np.zeros(BLOCK + 64, np.uint8)
     start = -raw.ctypes.data % 64
     block = raw[start : start + BLOCK].view(dtype_named(dtype) if dtype in CODES else dtype)
@@ -97,7 +97,7 @@ def build(layout: str, dtype: str, *, readonly: bool) -> Case:
 
 @dataclass(frozen=True)
 class Framework:
-    """A framework: `convert` is ours, the rest its own."""
+    """A framework: `convert` is dlfield's function, the rest are the framework's own."""
 
     name: Literal["numpy", "torch", "jax"]
     convert: Callable[..., Any]
@@ -107,9 +107,9 @@ class Framework:
     content: Callable[[Any], bytes]
     # Sets every element to 1; None where arrays are never written to.
     fill: Callable[[Any], None] | None
-    # What the framework makes of a tensor by itself, or raises.
+    # The framework's own conversion of a tensor; may raise.
     alone: Callable[[dl.Tensor], Any]
-    # The same of a NumPy array.
+    # The framework's own conversion of a NumPy array.
     alone_numpy: Callable[[Array], Any]
 
 

@@ -1,4 +1,4 @@
-"""The naive oracle: what strides mean, by enumerating every index of a tensor."""
+"""A naive oracle for strides, which enumerates every index of a tensor."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ def indices(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def offset(strides: Sequence[int], index: Sequence[int]) -> int:
-    """Bytes from the element at zeros to the one at `index`."""
+    """Bytes from the element at index 0, 0, ... to the one at `index`."""
     return sum(stride * at for stride, at in zip(strides, index, strict=True))
 
 
 class Seen:
-    """The memory that a tensor or descriptor describes, for NumPy to read: its pointer, shape and strides alone."""
+    """The memory of a tensor or descriptor for NumPy to read, by pointer, shape and strides alone."""
 
     def __init__(self, found: dl.Tensor | dl.Descriptor) -> None:
         self.found = found
@@ -33,9 +33,9 @@ class Seen:
 
 
 def values(found: dl.Tensor | dl.Descriptor) -> Any:
-    """The elements that `found` points at, as nested lists; of a dtype that NumPy has itself."""
+    """The elements that `found` points at, as nested lists; only for NumPy's own dtypes."""
     if found.size == 0:
-        # NumPy 2.3 takes a null pointer in an interface for a missing one.
+        # NumPy 2.3 treats a null pointer in an interface as missing.
         return np.empty(found.shape).tolist()
     return np.asarray(Seen(found)).tolist()
 

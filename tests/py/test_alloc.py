@@ -81,7 +81,7 @@ def test_array_library_presets_align_the_base_and_stay_compact(name: str) -> Non
 
 @pytest.mark.parametrize("name", ["jax", "torch", "cupy"])
 def test_array_library_presets_stay_compact_whatever_the_alignment(name: str) -> None:
-    """A larger alignment_size must not take away what the preset is for: JAX takes no padded rows, no shifted base."""
+    """A larger alignment_size must not break the preset's purpose: JAX rejects padded rows and a shifted base."""
     field = dl.zeros((5, 6, 7), "f4", backend=name, device="cpu", halo=(1, 2, 3), alignment_size=256)
     assert (field.alignment_size, field.aligned_index) == (256, (0, 0, 0))
     assert field.strides == (168, 28, 4)
@@ -207,7 +207,7 @@ def test_attributes_of_an_ordinary_field() -> None:
 
 
 def test_sizes_are_64_bit() -> None:
-    """GT4Py computes this shape in 32 bits and hands out 63 bytes."""
+    """GT4Py computes this size in 32 bits and returns 63 bytes."""
     field = dl.empty((1024, 1024, 512))
     assert field.nbytes == 1 << 32
     assert field.strides == (4 << 20, 4096, 8)

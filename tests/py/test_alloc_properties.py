@@ -1,4 +1,4 @@
-"""Allocation against the naive oracle: whatever is asked for, every element has its own place, aligned as promised."""
+"""Allocation against the naive oracle: for any arguments each element has its own place, aligned as promised."""
 
 import itertools
 from typing import Any
@@ -51,7 +51,7 @@ def test_no_two_indices_share_a_byte(spec: dict[str, Any]) -> None:
 
 @given(st.lists(specs(min_side=1), min_size=2, max_size=5))
 def test_every_element_is_inside_its_own_block(specifications: list[dict[str, Any]]) -> None:
-    """Fields alive together are written through NumPy to their last bytes; none sees another's."""
+    """Fields that live at the same time are written in full through NumPy, and none changes another."""
     fields = [dl.zeros(**spec) for spec in specifications]
     raw = [field.to_numpy().view(f"V{field.itemsize}") for field in fields]
     for number, view in enumerate(raw, start=1):
@@ -64,7 +64,7 @@ def test_every_element_is_inside_its_own_block(specifications: list[dict[str, An
 
 
 def padding_of(spec: dict[str, Any], field: dl.Tensor) -> str:
-    """The padding that `field` has to have, by SPEC's default rule where `spec` gives none."""
+    """The required padding of `field`; SPEC's default rule if `spec` gives none."""
     by_rule = "row" if field.alignment_size > field.itemsize else "none"
     default = "none" if spec.get("backend") in ("jax", "torch") else by_rule
     return str(spec.get("padding", default))

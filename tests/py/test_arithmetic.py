@@ -1,4 +1,4 @@
-"""`ufunc(a, b)` on tensors: labels, what the result is, keywords, outputs, assignment by labels."""
+"""`ufunc(a, b)` on tensors: labels, results, keywords, outputs, assignment by labels."""
 
 import gc
 import sys
@@ -43,7 +43,7 @@ def test_the_example_of_the_document() -> None:
         (("", "KI"), "KI"),
     ],
 )
-def test_further_labels_go_where_their_order_has_them(dims: tuple[str, str], expected: str) -> None:
+def test_further_labels_are_inserted_in_order(dims: tuple[str, str], expected: str) -> None:
     first, second = (dl.zeros((2,) * len(labels), dims=labels) for labels in dims)
     assert (first + second).dims == tuple(expected)
 
@@ -59,7 +59,7 @@ def test_other_sizes_are_an_error_that_names_label_and_operands() -> None:
         dl.zeros((2, 3)) + dl.zeros((2, 4))
 
 
-def test_operands_go_by_the_names_of_the_call() -> None:
+def test_errors_name_operands_as_in_the_call() -> None:
     short, long, plain = dl.ones((2, 3)), dl.ones((4, 3)), np.ones((2, 3))
     with pytest.raises(dl.LayoutError, match="2 points in operand 1 and 4 in operand 2"):
         np.clip(1.0, short, long)
@@ -91,7 +91,7 @@ def test_the_result_is_laid_out_as_the_first_tensor() -> None:
         (("I", (0,)), ("IJK", (1, 2, 0)), (1, 2, 0)),
     ],
 )
-def test_dimensions_the_first_lacks_are_placed_as_the_next_have_them(
+def test_dimensions_that_the_first_lacks_are_laid_out_as_in_the_next(
     first: tuple[str, tuple[int, ...]], second: tuple[str, tuple[int, ...]], layout: tuple[int, ...]
 ) -> None:
     a, b = (dl.zeros((2,) * len(dims), dims=dims, layout=order) for dims, order in (first, second))
@@ -108,7 +108,7 @@ def test_alignment_and_margins_are_the_largest() -> None:
     assert (dl.zeros((6, 6)) + narrow).halo == ((0, 0), (1, 1)), "of a size that is repeated nothing is taken"
 
 
-def test_halos_of_slices_that_do_not_fit_beside_each_other_are_no_error() -> None:
+def test_differing_halos_of_slices_are_no_error() -> None:
     a, b = dl.zeros((5,), halo=((4, 0),))[1:], dl.zeros((5,), halo=((0, 4),))[:-1]
     assert (a.halo, b.halo) == (((3, 0),), ((0, 3),))
     assert (a + b).halo == ((3, 1),)
@@ -119,7 +119,7 @@ def test_the_dtype_is_numpys(dtypes: tuple[str, str]) -> None:
     a, b = (numbered((2, 3), dtype) for dtype in dtypes)
     for ufunc in (np.add, np.multiply, np.less):
         expected = ufunc(a.to_numpy(), b.to_numpy())
-        for _ in range(2):  # asked, then remembered
+        for _ in range(2):  # computed, then cached
             found = ufunc(a, b)
             assert found.dtype == expected.dtype
             assert found.to_numpy().astype("c16").tolist() == expected.astype("c16").tolist()
@@ -134,8 +134,8 @@ def test_numbers_promote_as_in_numpy(number: Any, dtype: str) -> None:
     assert oracle.values(field * number) == expected.tolist()
 
 
-def test_types_of_numbers_that_come_and_go() -> None:
-    """A type may get the address of one that is gone."""
+def test_types_of_numbers_that_are_freed() -> None:
+    """A new type may get the address of a deleted one."""
     field = numbered((2,), "f4")
     for round_ in range(40):
         number = type("Number", ((np.float64, np.complex64, np.float32)[round_ % 3],), {})(1)
@@ -158,7 +158,7 @@ def test_bfloat16_with_the_ufuncs_of_ml_dtypes() -> None:
     assert (field + 1).to_numpy().astype("f8").tolist() == [2.0, 3.0, 4.0]
 
 
-def test_results_without_a_place_here_are_refused() -> None:
+def test_results_of_unsupported_dtypes_are_refused() -> None:
     with pytest.raises(dl.DTypeError):
         np.add(dl.zeros((2,), "i8"), np.timedelta64(1, "s"))
     with pytest.raises(dl.DTypeError):
@@ -311,7 +311,7 @@ def test_assignment_goes_by_labels() -> None:
         box[...] = numbered((3,), dims="K")
 
 
-def test_assignment_of_what_states_no_labels_goes_by_position() -> None:
+def test_assignment_without_labels_goes_by_position() -> None:
     square = dl.zeros((3, 3), dims="JI")
     for value in (numbered((3, 3)), numbered((3, 3)).to_numpy()):
         square[...] = value
@@ -324,8 +324,8 @@ def test_assignment_of_what_states_no_labels_goes_by_position() -> None:
     assert box.to_numpy().tolist() == [[1, 2, 3], [1, 2, 3]], "there is no I"
 
 
-def test_standard_labels_count_where_dimensions_are_missing() -> None:
-    """Whatever the sizes: nothing changes its meaning when a field becomes square."""
+def test_default_labels_count_if_dimensions_are_missing() -> None:
+    """The labels count for all sizes, so a square field is treated like any other."""
     for size in (3, 4):
         box = dl.zeros((4, size))
         box[...] = numbered((4,))
@@ -344,7 +344,7 @@ def test_assignment_of_foreign_labelled_arrays(xarray: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u8"])
 def test_rows_of_one_element_are_right(dtype: str) -> None:
-    """NumPy 2.4 negates wrongly from and into elements that lie some bytes apart, as rows do that are padded."""
+    """NumPy 2.4 negates elements wrongly at some strides, such as those of padded rows of one element."""
     values = np.array([[2], [3], [100], [1], [0]], dtype)
     for size in (16, 32, 64):
         field = dl.from_array(values, alignment_size=size)

@@ -1,4 +1,4 @@
-"""Fields with halos in arithmetic: domains meet, or it is an error that says so."""
+"""Fields with halos in arithmetic: their domains coincide, or an error says so."""
 
 import operator
 import pickle
@@ -26,7 +26,7 @@ def test_halos_that_differ_are_an_error(name: str) -> None:
         assert part in str(caught.value)
 
 
-def test_nothing_is_written_then() -> None:
+def test_a_halo_error_writes_nothing() -> None:
     left = field(NARROW)
     before = oracle.values(left)
     with pytest.raises(dl.LayoutError, match="halo"):
@@ -37,7 +37,7 @@ def test_nothing_is_written_then() -> None:
     assert oracle.values(left) == oracle.values(out) == before
 
 
-def test_every_place_of_a_call_counts() -> None:
+def test_halos_of_all_operands_are_compared() -> None:
     with pytest.raises(dl.LayoutError, match=r"operand 1 has halo .*, and operand 2 has halo"):
         np.clip(1.0, field(NARROW), field(WIDE))
     with pytest.raises(dl.LayoutError, match=r"operand 0 has .*, and where has"):
@@ -59,13 +59,13 @@ def test_labels_say_which_dimensions_are_shared() -> None:
     assert (field(NARROW) + dl.ones((3,), dims="K", halo=((1, 1),))).halo == (*NARROW, (1, 1))
 
 
-def test_origins_count_beside_halos() -> None:
+def test_origins_are_compared_like_halos() -> None:
     with pytest.raises(dl.LayoutError, match=r"origin \[1, 0\], and .* origin \[2, 0\]"):
         field(NARROW) + field(NARROW, origin=(2, 0))
     assert (field(NARROW) + field(origin=(2, 0))).halo == NARROW
 
 
-def test_the_ways_out() -> None:
+def test_fixes_of_differing_halos() -> None:
     one, other = field(NARROW), numbered((7, 4), halo=((2, 1), (0, 0)))
     assert (one.domain_view + other.domain_view).shape == (4, 4)
     same = field(WIDE)
@@ -73,14 +73,14 @@ def test_the_ways_out() -> None:
     assert oracle.values(one + same) == (one.to_numpy() + same.to_numpy()).tolist()
 
 
-def test_what_states_no_halo_goes_by_index() -> None:
+def test_operands_without_a_halo_match_by_index() -> None:
     plain = np.ones((6, 4))
     for other in (field(), plain, dl.from_dlpack(plain), 2.0, dl.ones((1, 4), halo=((1, 0), (0, 0)))):
         assert (field(NARROW) + other).halo == NARROW
 
 
-def test_slices_go_by_index() -> None:
-    """As stencils are written with arrays; so does what comes out of them, in whichever order."""
+def test_slices_match_by_index() -> None:
+    """Slices match by index, as in stencils written with arrays; so do results computed from them, in any order."""
     field, other = numbered((8,), halo=((1, 2),)), numbered((8,), halo=((2, 1),))
     array = field.to_numpy()
     found, computed = field[2:] - 2 * field[1:-1] + field[:-2], array[2:] - 2 * array[1:-1] + array[:-2]
@@ -96,7 +96,7 @@ def test_slices_go_by_index() -> None:
     "again",
     [dl.Tensor.copy, lambda part: pickle.loads(pickle.dumps(part)), dl.zeros_like, dl.from_array, dl.from_dlpack],
 )
-def test_a_slice_stays_one(again: Any) -> None:
+def test_copies_of_a_slice_are_slices(again: Any) -> None:
     field = numbered((8,), halo=((1, 2),))
     assert (again(field[1:]) + again(field[:-1])).halo == ((1, 2),)
 

@@ -1,4 +1,4 @@
-"""Tensors beside what is none: plain arrays, labelled ones, other libraries, objects with rules of their own."""
+"""Tensors with other operands: plain and labelled arrays, other libraries, types with their own `__array_ufunc__`."""
 
 from decimal import Decimal
 from typing import Any
@@ -19,7 +19,7 @@ def test_an_array_of_the_tensors_shape_has_its_dims() -> None:
         assert oracle.values(found) == (field.to_numpy() + 1).tolist()
 
 
-def test_an_array_beside_the_result() -> None:
+def test_an_array_with_the_results_dims() -> None:
     plane, column = numbered((2, 3), dims="IJ"), numbered((4,), dims="K")
     box = np.arange(24.0).reshape(2, 3, 4)
     out = dl.zeros((2, 3, 4))
@@ -46,7 +46,7 @@ def test_three_dimensions_are_those_of_the_grid() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3,), (4,), (3, 2), (1, 2, 3, 4)])
-def test_arrays_that_nobody_can_place(shape: tuple[int, ...]) -> None:
+def test_arrays_with_unclear_dims_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(dl.DimsError, match=r"dl\.from_dlpack\(array, dims=\.\.\.\)"):
         numbered((2, 3), dims="IJ") + np.ones(shape)
     with pytest.raises(dl.DimsError, match="from_dlpack"):
@@ -95,7 +95,7 @@ def test_only_tensors_decide_on_the_result() -> None:
 
 
 class Own:
-    """A type with rules of its own, that has memory too."""
+    """A type with its own `__array_ufunc__`, and with memory."""
 
     __array_interface__ = np.zeros((2, 3)).__array_interface__
 
@@ -103,7 +103,7 @@ class Own:
         return f"{ufunc.__name__} {method} {len(inputs)} {sorted(keywords)}"
 
 
-def test_types_with_rules_of_their_own_are_asked() -> None:
+def test_array_ufunc_of_other_types_is_called() -> None:
     field = dl.zeros((2, 3))
     assert np.add(field, Own()) == "add __call__ 2 []"
     assert np.add(field, 1, out=(Own(),)) == "add __call__ 2 ['out']"
@@ -115,14 +115,14 @@ def test_types_with_rules_of_their_own_are_asked() -> None:
 
 
 class Counting(float):
-    """A number with rules of its own."""
+    """A number with its own `__array_ufunc__`."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> str:
         return f"{ufunc.__name__} {method} {len(inputs)}"
 
 
 class Reflecting(float):
-    """A number that wants no ufuncs, and does arithmetic itself."""
+    """A number that opts out of ufuncs and has its own operators."""
 
     __array_ufunc__ = None
 
@@ -130,14 +130,14 @@ class Reflecting(float):
         return "mine"
 
 
-def test_numbers_with_rules_of_their_own_are_asked() -> None:
+def test_array_ufunc_of_numbers_is_called() -> None:
     field = dl.zeros((2, 3))
     for number, expected in ((Counting(2), "add __call__ 2"), (Reflecting(2), "mine")):
         assert field + number == np.zeros((2, 3)) + number == expected
 
 
 class Hesitating:
-    """A type whose operators know more than its rules for ufuncs."""
+    """A type whose operators support more than its `__array_ufunc__`."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         return NotImplemented
@@ -146,7 +146,7 @@ class Hesitating:
         return "mine"
 
 
-def test_operators_come_after_rules_that_say_nothing() -> None:
+def test_reflected_operators_run_after_not_implemented() -> None:
     field = dl.zeros((2, 3))
     assert field + Hesitating() == "mine"
     with pytest.raises(TypeError, match="NotImplemented"):
@@ -154,7 +154,7 @@ def test_operators_come_after_rules_that_say_nothing() -> None:
 
 
 class Refusing:
-    """A type that wants no ufuncs, and does arithmetic itself."""
+    """A type that opts out of ufuncs and has its own operators."""
 
     __array_ufunc__ = None
 
@@ -162,7 +162,7 @@ class Refusing:
         return "mine"
 
 
-def test_types_that_want_no_ufuncs() -> None:
+def test_types_that_opt_out_of_ufuncs() -> None:
     field = dl.zeros((2, 3))
     assert field + Refusing() == "mine"
     with pytest.raises(TypeError):
@@ -172,7 +172,7 @@ def test_types_that_want_no_ufuncs() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "text", b"text", Decimal(1), object(), {}])
-def test_what_is_no_array_or_number(value: object) -> None:
+def test_operands_that_are_no_array_or_number(value: object) -> None:
     field = dl.zeros((2, 3))
     with pytest.raises(TypeError, match="unsupported operand"):
         field + value

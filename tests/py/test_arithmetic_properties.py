@@ -31,7 +31,7 @@ def fields(draw: st.DrawFn, dtypes: tuple[str, ...] = ("f8", "f4", "i4", "u1")) 
         dims=dims,
         layout=layout,
         alignment_size=draw(st.sampled_from([1, 16, 24])),
-        # Where nothing is cut off, that of every field with this label.
+        # Uncut fields with the same label have the same halo.
         halo=[extent // 2 for extent in whole],
     )
     made[...] = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 9, whole).astype(made.dtype)
@@ -51,7 +51,7 @@ def points(sizes: dict[str, int]) -> Iterator[dict[str, int]]:
 
 
 def at(field: dl.Tensor, point: dict[str, int]) -> Any:
-    """The element of a field at a point, which may have more labels; sizes of 1 have one element for all."""
+    """The element of a field at a point, which may have more labels; a size of 1 has one element for all points."""
     found = field.to_numpy()
     return found[
         tuple(0 if extent == 1 else point[label] for label, extent in zip(field.dims, field.shape, strict=True))
@@ -59,12 +59,12 @@ def at(field: dl.Tensor, point: dict[str, int]) -> Any:
 
 
 def plain(field: dl.Tensor) -> dl.Tensor:
-    """The field without dimensions of size 1, which xarray repeats not."""
+    """The field without dimensions of size 1, which xarray does not broadcast."""
     return field[(..., *(0 if extent == 1 else slice(None) for extent in field.shape))]  # type: ignore[no-any-return]
 
 
 def operand(field: dl.Tensor, point: dict[str, int]) -> Any:
-    """The element at a point as NumPy has it in an array: before NumPy 2, one without dimensions promotes otherwise."""
+    """The element at a point as an array, 0-d only for a 0-d field: NumPy before 2 promotes 0-d arrays differently."""
     return np.full((1,) if field.ndim else (), at(field, point), field.dtype)
 
 

@@ -25,7 +25,7 @@ from untyped import np
 )
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.logical_and])
-def test_what_is_reduced_and_what_is_left(axis: Any, positions: tuple[int, ...], keepdims: bool, ufunc: Any) -> None:
+def test_reduced_and_remaining_dimensions(axis: Any, positions: tuple[int, ...], keepdims: bool, ufunc: Any) -> None:
     field = numbered((2, 3, 4), "i4", dims="KIJ", layout=(1, 2, 0))
     found = ufunc.reduce(field, axis=axis, keepdims=keepdims)
     expected = np.asarray(ufunc.reduce(field.to_numpy(), axis=positions, keepdims=keepdims))
@@ -83,7 +83,7 @@ def test_initial_where_and_dtype() -> None:
         ([0], r"axis: \[0\]"),
     ],
 )
-def test_axes_that_are_none(axis: Any, message: str) -> None:
+def test_invalid_axes(axis: Any, message: str) -> None:
     with pytest.raises(dl.DimsError, match=message):
         np.add.reduce(dl.zeros((2, 3)), axis=axis)
 

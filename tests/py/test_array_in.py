@@ -1,4 +1,4 @@
-"""`describe` and `from_dlpack` through `__array__`, the last resort; and objects that no protocol describes."""
+"""`describe` and `from_dlpack` through `__array__`, the last resort, and of objects without any protocol."""
 
 import gc
 import sys
@@ -42,7 +42,7 @@ SHARED: dict[str, Callable[[], Any]] = {
 
 
 class Plain(np.ndarray[Any, np.dtype[Any]]):
-    """Exports as its base does."""
+    """Inherits its base's export."""
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -70,7 +70,7 @@ def test_an_array_made_for_the_call_is_a_copy(modern: bool, name: str) -> None:
     assert dl.from_array(producer).to_numpy().tolist() == FRESH[name]().tolist()
 
 
-def test_no_copy_is_asked_for_where_none_is_wanted() -> None:
+def test_copy_false_is_passed_on_when_sharing() -> None:
     for modern, calls in ((True, [{"copy": False}]), (False, [{"copy": False}, {}])):
         for share in SHARING:
             producer = Arrays(lambda: MATRIX, modern=modern)
@@ -115,7 +115,7 @@ def test_what_is_no_array_is_refused(read: Callable[..., Any], value: Any) -> No
     ],
 )
 @pytest.mark.parametrize("read", READERS)
-def test_arrays_are_held_to_the_same_rules(read: Callable[..., Any], make: Any, error: type[Exception]) -> None:
+def test_arrays_are_checked_like_others(read: Callable[..., Any], make: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         read(Arrays(make))
 
@@ -137,7 +137,7 @@ def test_the_producers_exception_is_the_callers(read: Callable[..., Any], error:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_the_object_and_its_array_are_kept_and_let_go(read: Callable[..., Any]) -> None:
+def test_the_object_and_its_array_are_kept_and_released(read: Callable[..., Any]) -> None:
     array = double_matrix()
     kept = [array]
     producer = Exposing(__array__=lambda **_: kept[0])
@@ -176,9 +176,9 @@ def test_objects_without_a_protocol(read: Callable[..., Any], value: Any) -> Non
     assert str(type(value)) in str(caught.value)
 
 
-def test_attributes_that_are_none_of_ours_are_left_alone() -> None:
+def test_unrelated_attributes_are_ignored() -> None:
     class Anything:
-        """Has every attribute there is, as mocks do; what it returns is no protocol's word."""
+        """Has every attribute, as mocks do, but none of a protocol."""
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):

@@ -10,7 +10,7 @@ from catalog import CODES, CPU_PRESETS, ML_CODES, NUMPY_CODES, SUBBYTE_CODES, dt
 
 
 class InterfaceOnly:
-    """Shows the `__array_interface__` of a tensor and nothing else of it."""
+    """Exposes only the `__array_interface__` of a tensor."""
 
     def __init__(self, field: dl.Tensor) -> None:
         self.field = field

@@ -31,7 +31,7 @@ def test_every_dtype(read: Callable[..., Any], name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(CODES) - set(NUMPY_CODES)))
 @pytest.mark.parametrize("read", READERS)
 def test_void_elements_are_read_by_the_objects_own_dtype(read: Callable[..., Any], name: str) -> None:
-    """NumPy calls the types of ml_dtypes void, or, for some of one byte, something else that they are not."""
+    """NumPy's type strings call the dtypes of ml_dtypes void, or, for some of one byte, another wrong type."""
     array = np.zeros((2, 3), dtype_named(name))
     producer = Exposing(__array_interface__=interface_of(array, typestr=f"|V{array.itemsize}"), dtype=array.dtype)
     found = read(producer)
@@ -98,7 +98,7 @@ def test_void_elements_without_a_byte_order() -> None:
     "typestr", ["O", "S8", "U2", "M8[s]", "m8", "V8", "f16", ">f8", "f", "d", "float64", "f8 ", ""]
 )
 def test_type_strings_that_are_still_refused(typestr: str) -> None:
-    """Of what NumPy takes: its letters and names, which are not in the interface, and what is no number."""
+    """Rejects NumPy's letters and names, which are not in the interface, and types that are no numbers."""
     with pytest.raises(dl.DTypeError, match=r"^typestr: "):
         dl.describe(host(double_matrix(), typestr=typestr))
 
@@ -129,7 +129,7 @@ def test_readonly_is_kept(read: Callable[..., Any]) -> None:
 
 
 class Fresh:
-    """Keeps its memory by nothing but the dictionary that it gives, as NumPy's scalars do."""
+    """Keeps its memory alive only through the dictionary that it returns, as NumPy's scalars do."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_the_dictionary_is_kept_too(read: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_the_object_is_kept_and_let_go(read: Callable[..., Any]) -> None:
+def test_the_object_is_kept_and_released(read: Callable[..., Any]) -> None:
     producer = host(double_matrix())
     gone = weakref.ref(producer)
     found = read(producer)
@@ -181,7 +181,7 @@ def test_data_may_be_a_buffer_which_is_held(read: Callable[..., Any]) -> None:
 
 
 class OwnBuffer(bytearray):
-    """Has elements in the bytes it is."""
+    """A bytearray that also has an array interface."""
 
     __array_interface__: Any
 
@@ -239,7 +239,7 @@ def test_bytes_made_for_the_call_are_a_copy() -> None:
 
 
 def test_numpy_scalars_are_described_themselves() -> None:
-    """Their own interface points at a temporary."""
+    """A scalar's own interface points at a temporary."""
     scalar = np.float64(2.5)
     found = dl.describe(scalar)
     assert (found.protocol, found.readonly, values(found)) == ("buffer", True, 2.5)
@@ -259,7 +259,7 @@ def test_scalars_of_types_beyond_numpy_have_no_memory_to_share(name: str) -> Non
 
 
 class Proxy:
-    """Shows an array's interface under its own class, as many wrappers do."""
+    """Exposes an array's interface from its own class, as many wrappers do."""
 
     def __init__(self, array: Any) -> None:
         self.array = array

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch that require grad: to be described and read by stencils, and nothing else."""
+"""PyTorch tensors that require grad may be described and read by stencils, and nothing else."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -41,13 +41,13 @@ TAKES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("take", TAKES.values(), ids=TAKES.keys())
-def test_whoever_takes_a_tensor_from_autograd_is_refused(torch: Any, jax: Any, take: Callable[[Any], object]) -> None:
+def test_taking_a_tensor_from_autograd_is_refused(torch: Any, jax: Any, take: Callable[[Any], object]) -> None:
     assert jax
     parameter = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
     for tensor in (parameter, parameter * 2):
         with pytest.raises(dl.ExchangeError, match=MESSAGE):
             take(tensor)
-    # The way out.
+    # The fix that the message names.
     try:
         take(parameter.detach())
     except TypeError as error:
@@ -64,7 +64,7 @@ def test_wrapped_tensors_are_refused_too(torch: Any, xarray: Any) -> None:
     assert dl.preflight(parameter, "torch").verdict == "zero-copy"
 
 
-def test_a_tensor_is_described_bound_to_read_and_given_back(torch: Any) -> None:
+def test_a_tensor_may_be_described_bound_to_read_and_returned(torch: Any) -> None:
     parameter = torch.ones(3, dtype=torch.float64, requires_grad=True)
     assert dl.describe(parameter).ptr == parameter.data_ptr()
     assert dl.describe(dl.describe(parameter)).ptr == parameter.data_ptr()
@@ -75,8 +75,8 @@ def test_a_tensor_is_described_bound_to_read_and_given_back(torch: Any) -> None:
     assert dl.get_dims(parameter) is None
 
 
-def test_gradients_come_out_right(torch: Any) -> None:
-    """The case that was found: a gradient of 0 where it is 8."""
+def test_gradients_are_right(torch: Any) -> None:
+    """Regression: a gradient was 0 instead of 8."""
     x = torch.full((2,), 2.0, requires_grad=True)
     with pytest.raises(dl.ExchangeError, match=MESSAGE):
         dl.from_dlpack(x * 2)
@@ -84,7 +84,7 @@ def test_gradients_come_out_right(torch: Any) -> None:
     assert x.grad.tolist() == [16.0, 16.0]
 
 
-def test_tensors_without_a_gradient_are_taken(torch: Any) -> None:
+def test_tensors_without_a_gradient_are_accepted(torch: Any) -> None:
     with torch.no_grad():
         made = torch.ones(3, requires_grad=True) * 2
     assert float(dl.from_dlpack(made)[0]) == 2

@@ -1,4 +1,4 @@
-"""`Signature.bind`: what arguments of every kind become."""
+"""`Signature.bind` of every kind of argument."""
 
 import itertools
 from collections.abc import Callable
@@ -13,8 +13,8 @@ import dlfield as dl
 from calls import F8, W8, Array, cube, dataarray, jax_of, next_field, spec, torch_of
 from fakes import FakeTensor, OldProducer, Producer
 from fakes_interfaces import NOWHERE, Exposing, Hooked, cuda, device_interface, host, interface_of
-from oracle import values
 from interleaved_threads import run_in_threads
+from oracle import values
 
 MAKERS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "numpy": (lambda array: array, "numpy"),
@@ -34,10 +34,10 @@ MAKERS: dict[str, tuple[Callable[[Array], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_every_kind_of_array_is_bound_where_it_is(name: str) -> None:
+def test_every_kind_of_array_is_bound_in_place(name: str) -> None:
     make, protocol = MAKERS[name]
     argument = make(cube())
-    # JAX has float64 only if somebody has asked for it.
+    # JAX has float64 only if it is enabled.
     dtype = argument.dtype if name == "jax" else "float64"
     bound = dl.Signature(x=dl.FieldSpec(dtype, "IJK")).bind(x=argument)
     found = bound.x
@@ -51,7 +51,7 @@ def test_every_kind_of_array_is_bound_where_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch", "tensor", "DLPack only", "data interface", "buffer", "DataArray"])
-def test_what_is_written_is_the_callers_memory(name: str) -> None:
+def test_writes_go_to_the_callers_memory(name: str) -> None:
     array = cube()
     with dl.Signature(out=W8).bind(out=MAKERS[name][0](array)) as fields:
         assert fields.out.ptr == array.ctypes.data
@@ -65,7 +65,7 @@ def test_plain_use_without_with() -> None:
     assert repr(bound) == f"Bound(x={bound.x!r}, out={bound.out!r})"
 
 
-# Everything that states labels; each gives an object whose dims are `dims`.
+# Every way to state labels; each returns an object whose dims are `dims`.
 LABELLED: dict[str, Callable[[Array, tuple[str, ...]], Any]] = {
     "tensor": lambda array, dims: dl.from_dlpack(array, dims=dims),
     "descriptor": lambda array, dims: dl.describe(array, dims=dims),
@@ -90,7 +90,7 @@ def labelled_producer(array: Array, dims: tuple[str, ...]) -> Producer:
 
 
 @pytest.mark.parametrize("name", LABELLED)
-def test_labels_are_permuted_whoever_states_them(name: str) -> None:
+def test_labels_from_every_source_are_permuted(name: str) -> None:
     array = cube()
     sig = dl.Signature(x=F8)
     for dims in itertools.permutations("IJK"):
@@ -127,7 +127,7 @@ def test_arrays_without_labels_are_in_the_order_of_the_spec() -> None:
     sig = dl.Signature(x=dl.FieldSpec("float64", "KJI"))
     found = sig.bind(x=cube()).x
     assert (found.dims, found.shape) == (("K", "J", "I"), (2, 3, 4))
-    # A tensor of ours has labels, I, J, K unless stated.
+    # A dlfield tensor has labels, by default I, J, K.
     turned = sig.bind(x=dl.from_array(cube())).x
     assert (turned.dims, turned.shape) == (("K", "J", "I"), (4, 3, 2))
 

@@ -1,4 +1,4 @@
-"""Every check of `bind`, with the message or warning that a user reads."""
+"""Every check of `bind`, with its message or warning."""
 
 import gc
 import re
@@ -104,7 +104,7 @@ def test_bad_arguments_are_named(name: str) -> None:
         assert re.search(wrong.message, str(caught.value)), str(caught.value)
 
 
-def test_what_is_read_may_share_and_be_read_only() -> None:
+def test_fields_that_are_read_may_share_memory_and_be_read_only() -> None:
     sig = dl.Signature(x=spec(), y=spec(), out=spec(access="w"))
     array = readonly(np.zeros((3, 4)))
     wide = np.broadcast_to(np.zeros(4), (3, 4))
@@ -117,7 +117,7 @@ def test_jax_is_read_only(jnp: Any) -> None:
         dl.Signature(out=W8).bind(out=jnp.zeros((2, 3, 4), "float32"))
 
 
-def test_the_first_compute_point_is_what_is_aligned() -> None:
+def test_the_first_compute_point_is_aligned() -> None:
     sig = dl.Signature(x=spec(alignment_size=64))
     field = dl.zeros((6, 8), dims="IJ", halo=((0, 0), (1, 1)), alignment_size=64)
     assert field.ptr % 64 != 0
@@ -126,9 +126,9 @@ def test_the_first_compute_point_is_what_is_aligned() -> None:
     assert sig.bind(x=based).x.ptr % 64 == 0
     with pytest.raises(dl.LayoutError, match=r'field "x": .*multiple of 64'):
         sig.bind(x=dl.zeros((6, 8), dims="IJ", origin=(0, 1), alignment_size=64))
-    # Where there is nothing, nothing is badly aligned.
+    # An empty field cannot be misaligned.
     assert sig.bind(x=misaligned()[:0]).x.size == 0
-    # Any number will do.
+    # The alignment need not be a power of two.
     assert dl.Signature(x=spec(alignment_size=24)).bind(x=dl.zeros((3, 3), alignment_size=24)).x.ptr % 24 == 0
 
 
@@ -138,13 +138,13 @@ def test_another_layout_is_a_warning_at_the_callers_line() -> None:
     for _ in range(2):
         with pytest.warns(dl.LayoutWarning) as caught:
             bound = sig.bind(x=array, y=array)
-        (told,) = caught
-        assert str(told.message) == 'field "x": layout: [0, 1] for dims (I, J); wanted is [1, 0]; this is slow'
-        assert told.filename == __file__
+        (warning,) = caught
+        assert str(warning.message) == 'field "x": layout: [0, 1] for dims (I, J); wanted is [1, 0]; this is slow'
+        assert warning.filename == __file__
         assert bound.x.ptr == array.ctypes.data
 
 
-def test_layouts_that_mean_the_same_are_not_slow() -> None:
+def test_equivalent_layouts_are_not_slow() -> None:
     sig = dl.Signature(x=dl.FieldSpec("float64", "IJK", layout=(2, 1, 0)))
     quick = [
         np.zeros((3, 4, 5), order="F"),
@@ -153,7 +153,7 @@ def test_layouts_that_mean_the_same_are_not_slow() -> None:
         np.zeros((3, 0, 5)),
         np.zeros((3, 4, 5), order="F")[::-1, ::2, ::-1],
         dl.zeros((5, 4, 3), dims="KJI"),
-        # Nothing has to be fetched for a dimension along which all elements are one.
+        # A broadcast dimension costs no memory access.
         np.broadcast_to(np.zeros(5), (3, 4, 5)),
         np.broadcast_to(np.zeros((3, 1, 1)), (3, 4, 5)),
     ]
@@ -175,7 +175,7 @@ def test_a_layout_is_slow_where_its_strides_are_out_of_order(data: st.DataObject
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         sig.bind(x=array)
-    assert [told.category for told in caught] == [dl.LayoutWarning] * slow
+    assert [warning.category for warning in caught] == [dl.LayoutWarning] * slow
     if slow:
         found, wanted = re.findall(r"\[[\d, ]+\]", str(caught[0].message))
         assert wanted == str(list(layout))
@@ -199,7 +199,7 @@ class OwnError(Exception):
 
 
 @pytest.mark.parametrize("error", [OwnError("mine"), KeyboardInterrupt(), SystemExit(3)])
-def test_what_a_producer_raises_passes_with_the_fields_name(error: BaseException) -> None:
+def test_a_producers_exception_gets_the_fields_name(error: BaseException) -> None:
     sig = dl.Signature(a=spec(), b=spec())
     array = np.zeros((3, 4))
     held = sys.getrefcount(array)
@@ -217,7 +217,7 @@ def test_what_a_producer_raises_passes_with_the_fields_name(error: BaseException
 
 
 def partly(array: Array, name: str, error: BaseException) -> Any:
-    """Has an array interface, and an attribute that raises."""
+    """An object with an array interface and an attribute that raises."""
 
     class Partly(Raising):
         def __init__(self) -> None:

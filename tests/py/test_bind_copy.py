@@ -82,15 +82,15 @@ def test_jax_is_copied_to_be_read(jnp: Any) -> None:
         sig.bind(x=array, out=array)
 
 
-def test_what_fits_is_not_copied() -> None:
+def test_matching_fields_are_not_copied() -> None:
     array = numbers()
     bound = copying(x=accessed("rw", layout=(0, 1)), y=accessed(dtype="float32")).bind(x=array, y=numbers("float32"))
     assert bound.x.ptr == array.ctypes.data
-    # Nothing has to be entered then.
+    # Without temporaries the bound object need not be entered.
     assert bound.y.dtype == np.dtype("float32")
 
 
-def test_what_is_read_is_not_copied_back() -> None:
+def test_fields_that_are_only_read_are_not_copied_back() -> None:
     array = numbers("float32")
     with copying(x=accessed()).bind(x=array) as fields:
         view(fields.x)[...] = 7
@@ -154,7 +154,7 @@ def test_an_origin_at_the_end_is_no_error() -> None:
 
 
 @given(st.data())
-def test_any_mismatch_comes_back_as_it_was_written(data: st.DataObject) -> None:
+def test_writes_to_any_temporary_are_copied_back(data: st.DataObject) -> None:
     ndim = data.draw(st.integers(0, 4))
     shape = data.draw(st.tuples(*[st.integers(0, 4)] * ndim))
     dims = data.draw(st.permutations("IJK0").map(lambda labels: labels[:ndim]))
@@ -196,7 +196,7 @@ def test_casts_are_those_of_same_kind() -> None:
     for found, wanted, access, refused in [
         ("float64", "int32", "r", "float64 does not become int32"),
         ("complex64", "float32", "r", "complex64 does not become float32"),
-        # Not back again.
+        # The cast back is refused.
         ("int32", "float64", "rw", "float64 does not become int32"),
         ("int32", "float64", "w", "float64 does not become int32"),
         ("float32", "complex64", "w", "complex64 does not become float32"),
@@ -213,8 +213,8 @@ def test_ml_dtypes_are_cast(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [*ML_CODES, "float4_e2m1fn", "int4"])
-def test_narrow_types_are_turned_but_not_cast(name: str) -> None:
-    """But for bfloat16, whose casts do not need NumPy."""
+def test_narrow_types_are_rearranged_but_not_cast(name: str) -> None:
+    """Except bfloat16, whose casts do not need NumPy."""
     dtype = dtype_named(name)
     array = np.asfortranarray(np.ones((3, 4)).astype(dtype))
     with copying(x=dl.FieldSpec(dtype, "IJ", access="rw", layout=(0, 1))).bind(x=array) as fields:
@@ -225,7 +225,7 @@ def test_narrow_types_are_turned_but_not_cast(name: str) -> None:
             copying(x=accessed("r", "float32")).bind(x=array)
 
 
-def test_no_copy_mends_what_is_wrong() -> None:
+def test_errors_that_no_copy_corrects() -> None:
     readonly = numbers("float32")
     readonly.flags.writeable = False
     shared = np.lib.stride_tricks.as_strided(np.zeros(4, "float32"), (3, 4), (0, 4), writeable=True)

@@ -1,4 +1,4 @@
-"""`on_mismatch="copy"`: when copies are there, and who is told of them."""
+"""`on_mismatch="copy"`: when temporaries exist, and when `bind` warns of them."""
 
 import gc
 import sys
@@ -39,13 +39,13 @@ def test_plain_use_of_a_copy_is_refused() -> None:
     with pytest.raises(RuntimeError, match=message):
         bound.x  # noqa: B018
     assert values(found) == numbers().tolist()
-    # The memory is the description's for as long as it lives.
+    # The description keeps the memory alive.
     del bound
     gc.collect()
     assert values(found) == numbers().tolist()
 
 
-def test_what_was_never_filled_is_never_seen() -> None:
+def test_an_unfilled_temporary_is_never_visible() -> None:
     log: list[str] = []
     holder: list[Any] = []
 
@@ -76,8 +76,8 @@ def test_a_bound_is_entered_once() -> None:
         bound.__enter__()
 
 
-def test_what_is_acquired_is_what_is_copied() -> None:
-    """Copies are filled after all that was acquired, and copied back before anything is touched."""
+def test_temporaries_are_copied_between_acquire_and_touch() -> None:
+    """Temporaries are filled after every `acquire`, and copied back before any `touch`."""
     array = np.zeros((3, 4), "float32")
     seen: list[float] = []
 
@@ -95,7 +95,7 @@ def test_what_is_acquired_is_what_is_copied() -> None:
 
 
 def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
-    def told(sig: dl.Signature, **fields: Any) -> list[str]:
+    def warned(sig: dl.Signature, **fields: Any) -> list[str]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             sig.bind(**fields)
@@ -107,14 +107,14 @@ def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
         first = 'field "x": dtype: float32; wanted is float64; a copy stands in for it'
         second = 'field "y": layout: [0, 1] for dims (I, J); wanted is [1, 0]; a copy stands in for it'
         fitting = np.asfortranarray(numbers())
-        assert told(sig, x=numbers(), y=fitting) == []
-        assert told(sig, x=numbers("float32"), y=fitting) == [first]
-        assert told(sig, x=numbers("float32"), y=numbers()) == [second]
-        assert told(sig, x=numbers("int32"), y=numbers("float32")) == []
+        assert warned(sig, x=numbers(), y=fitting) == []
+        assert warned(sig, x=numbers("float32"), y=fitting) == [first]
+        assert warned(sig, x=numbers("float32"), y=numbers()) == [second]
+        assert warned(sig, x=numbers("int32"), y=numbers("float32")) == []
 
 
 def test_a_layout_that_cannot_be_copied_is_slow() -> None:
-    """Where there is memory of a GPU, a warning says that it is slow, each time."""
+    """GPU memory cannot be copied here, so each `bind` warns that the layout is slow."""
     sig = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed(layout=(1, 0)))
     for _ in range(2):
         with pytest.warns(dl.LayoutWarning, match=r'field "x": layout: \[0, 1\] .*; this is slow'):
@@ -132,7 +132,7 @@ def test_a_warning_that_is_an_error_leaves_nothing_behind() -> None:
                 sig.bind(x=array)
         assert sys.getrefcount(array) == held
     assert (array == numbers("float32")).all()
-    # The call came to nothing, so the next one that works says it.
+    # The failed call does not count, so the next successful one warns.
     with pytest.warns(dl.LayoutWarning, match="a copy stands in"):
         sig.bind(x=array)
     with warnings.catch_warnings():
@@ -141,7 +141,7 @@ def test_a_warning_that_is_an_error_leaves_nothing_behind() -> None:
 
 
 def test_a_warning_may_bind() -> None:
-    """What shows warnings is any code."""
+    """`warnings.showwarning` may be any code."""
     sig = copying(x=accessed())
     shown: list[str] = []
 
@@ -158,7 +158,7 @@ def test_a_warning_may_bind() -> None:
     assert len(shown) == 1
 
 
-def test_failures_of_hooks_and_copies_leave_nothing_acquired() -> None:
+def test_failing_hooks_and_copies_leave_nothing_acquired() -> None:
     log: list[str] = []
     array = numbers("float32")
     sig = copying(x=accessed("rw"))

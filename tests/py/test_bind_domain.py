@@ -1,4 +1,4 @@
-"""Where a field starts to compute, and the largest domain of several, as GT4Py has it."""
+"""The first compute point of a field, and the largest common domain of several, as in GT4Py."""
 
 import sys
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def ghosts(draw: st.DrawFn) -> Ghosts:
 
 
 def counted_domain(fields: list[Ghosts]) -> tuple[int, ...]:
-    """Points counted one by one: those from the origin on that every field which has the dimension has one for."""
+    """The domain, counted point by point from the origin, over all fields that have the dimension."""
     domain = []
     for dim in "IJK":
         points = [
@@ -74,7 +74,7 @@ def counted_domain(fields: list[Ghosts]) -> tuple[int, ...]:
 
 
 @given(st.lists(ghosts(), max_size=4))
-def test_the_domain_is_what_all_fields_have_points_for(fields: list[Ghosts]) -> None:
+def test_the_domain_is_common_to_all_fields(fields: list[Ghosts]) -> None:
     sig = signature({f"f{n}": dl.FieldSpec("float64", sorted(field.dims)) for n, field in enumerate(fields)})
     arrays = {
         f"f{n}": dl.zeros(field.shape, dims=field.dims, halo=field.halo, origin=field.origin)
@@ -109,7 +109,7 @@ def test_the_domain_is_gt4pys(fields: list[Ghosts]) -> None:
             size - at - ghost < 0
             for size, at, ghost in zip(pick(field.shape), pick(field.origin), upper.values(), strict=True)
         ):
-            return  # GT4Py has no answer where nothing is left
+            return  # GT4Py has no answer if no point is left
     found = stencil_object.StencilObject._get_max_domain(
         arguments, SimpleNamespace(ndim=3), infos, origins, squeeze=False
     )

@@ -1,4 +1,4 @@
-"""What objects with a data interface want to have called around a stencil: `acquire`, `touch`, `release`."""
+"""The hooks of data interfaces around a stencil: `acquire`, `touch`, `release`."""
 
 import gc
 import threading
@@ -64,7 +64,7 @@ def test_hooks_that_cannot_be_called_are_refused(key: str) -> None:
         SIG.bind(a=array(), b=Hooked(array(), [], **changes))
 
 
-def test_the_same_object_twice_is_told_twice() -> None:
+def test_the_same_object_twice_is_acquired_twice() -> None:
     log: list[str] = []
     sig = dl.Signature(a=dl.FieldSpec("float64", "IJ"), b=dl.FieldSpec("float64", "IJ"))
     both = Hooked(array(), log, "x")
@@ -81,7 +81,7 @@ def failing(message: str, log: list[str], error: type[BaseException] = RuntimeEr
     return fail
 
 
-def test_what_is_acquired_before_a_failure_is_released() -> None:
+def test_fields_acquired_before_a_failure_are_released() -> None:
     log: list[str] = []
     b = Hooked(array(), log, "b", acquire=failing("fail b", log))
     with (
@@ -106,7 +106,7 @@ def test_a_release_after_a_failed_acquire_may_fail_too() -> None:
 
 @pytest.mark.parametrize("key", ["touch", "release"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_one_failure_keeps_no_other_from_being_called(key: str, error: type[BaseException]) -> None:
+def test_a_failing_hook_does_not_stop_the_others(key: str, error: type[BaseException]) -> None:
     log: list[str] = []
     changes: dict[str, Any] = {key: failing(f"{key} b", log, error)}
     fields = {"a": Hooked(array(), log, "a"), "b": Hooked(array(), log, "b", **changes), "c": Hooked(array(), log, "c")}
@@ -131,7 +131,7 @@ def test_several_failures_are_raised_together() -> None:
     assert not isinstance(interrupt.value, Exception)
 
 
-def test_the_bodys_error_is_the_context_of_a_hooks() -> None:
+def test_the_bodys_error_is_the_context_of_a_hooks_error() -> None:
     body = ValueError("body")
     one = Hooked(array(), [], release=failing("one", []))
     with pytest.raises(RuntimeError, match="one") as alone, SIG.bind(a=array(), b=one):
@@ -154,7 +154,7 @@ def test_a_bound_is_entered_and_left_once() -> None:
         with pytest.raises(RuntimeError, match=r"entered before|without having been"):
             again()
     assert log == ["acquire a", "release a"]
-    # What it describes is still there.
+    # Its descriptions stay readable.
     assert bound.a.shape == (3, 4)
 
 
@@ -200,7 +200,7 @@ OTHERS: dict[str, tuple[Callable[[Hooked], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_objects_read_by_another_protocol_are_told_too(name: str) -> None:
+def test_hooks_run_for_objects_read_by_another_protocol(name: str) -> None:
     log: list[str] = []
     make, protocol = OTHERS[name]
     b = make(Hooked(array(), log, "b"))
@@ -210,7 +210,7 @@ def test_objects_read_by_another_protocol_are_told_too(name: str) -> None:
 
 
 class Duck:
-    """An array that xarray wraps as it is."""
+    """A duck array that xarray wraps unchanged."""
 
     def __init__(self, hooked: Hooked) -> None:
         self.hooked = hooked
@@ -238,7 +238,7 @@ class Duck:
         return NotImplemented
 
 
-def test_what_xarray_wraps_is_told(xarray: Any) -> None:
+def test_hooks_run_for_arrays_in_xarray(xarray: Any) -> None:
     log: list[str] = []
     wrapped = xarray.DataArray(Duck(Hooked(np.zeros((4, 3)), log, "b")), dims=("J", "I"))
     assert isinstance(wrapped.data, Duck)
@@ -268,7 +268,7 @@ def test_the_hooks_are_those_of_the_device() -> None:
 
 
 def test_hooks_may_do_anything() -> None:
-    """Bind, fail to enter again, leave too early, and drop what they were reached by."""
+    """A hook may bind, try to enter again, and drop the last reference to the bound object."""
     done: list[Any] = []
     holder: dict[str, Any] = {}
 
@@ -288,7 +288,7 @@ def test_hooks_may_do_anything() -> None:
     assert holder == {}
 
 
-def test_a_hook_cannot_leave_before_all_is_acquired() -> None:
+def test_a_hook_cannot_exit_before_all_is_acquired() -> None:
     log: list[str] = []
     holder: list[Any] = []
 

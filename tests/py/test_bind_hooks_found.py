@@ -1,4 +1,4 @@
-"""Whose hooks a stencil call has to call: those of the buffer in use, however the object came to be an argument."""
+"""Which hooks a stencil call runs: those of the buffer in use, however the object became an argument."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from fakes_interfaces import Hooked, interface_of
 
 
 class Both(Hooked):
-    """Its memory is read by DLPack; its data interface speaks of a buffer on the GPU."""
+    """DLPack gives its memory; its data interface describes a buffer on the GPU."""
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self.array.__dlpack__(**keywords)
@@ -28,7 +28,7 @@ def test_hooks_of_another_device_are_not_called() -> None:
 
 
 @pytest.mark.parametrize("again", [dl.describe, lambda obj: SIG.bind(a=obj, b=array()).a], ids=["describe", "bind"])
-def test_what_was_described_is_told(again: Any) -> None:
+def test_hooks_run_for_descriptions(again: Any) -> None:
     log: list[str] = []
     described = again(Hooked(array(), log))
     before = log.copy()
@@ -37,7 +37,7 @@ def test_what_was_described_is_told(again: Any) -> None:
     assert log == [*before, "acquire x", "touch x", "release x"]
 
 
-def test_a_stencil_tells_nobody_of_a_tensor_of_the_memory() -> None:
+def test_a_stencil_runs_no_hooks_for_a_tensor_of_the_memory() -> None:
     log: list[str] = []
     tensor = dl.from_dlpack(Hooked(array(), log))
     with SIG.bind(a=array(), b=tensor):
@@ -47,7 +47,7 @@ def test_a_stencil_tells_nobody_of_a_tensor_of_the_memory() -> None:
     assert log == ["acquire x", "release x"]
 
 
-def test_hooks_may_be_spread_over_both_spellings() -> None:
+def test_hooks_may_be_spread_over_both_attributes() -> None:
     log: list[str] = []
     memory = array()
     both = Hooked(memory, log, release=None, touch=None)

@@ -1,4 +1,4 @@
-"""Who keeps whom for how long: nothing is left of a call, whatever comes of it."""
+"""Lifetimes around stencil calls: no call leaves references behind, whatever its outcome."""
 
 import gc
 import sys
@@ -31,7 +31,7 @@ def test_an_object_may_hold_its_own_bound() -> None:
         plain = host(array())
         vars(plain)["bound"] = SIG.bind(a=plain, b=array())
         yield weakref.ref(plain)
-        # Not in the interface that has the memory: that is kept by an owner, into which the collector cannot look.
+        # Not in the interface that gives the memory: its owner is opaque to the garbage collector.
         producer = Producer(FakeTensor(array()))
         hooks = {key: lambda: producer for key in ("acquire", "touch", "release")}
         vars(producer)["__gt_data_interface__"] = {None: hooks}
@@ -59,8 +59,8 @@ def test_an_object_may_hold_a_bound_that_copies_it() -> None:
         assert reference() is None
 
 
-def test_entering_keeps_what_only_the_call_knows() -> None:
-    """`__enter__` runs on an object that its own hook drops the last name of."""
+def test_entering_keeps_the_bound_object_alive() -> None:
+    """The bound object survives `__enter__` although its own hook drops the last reference to it."""
     holder: list[Any] = []
     gone: list[weakref.ref[Any]] = []
 
@@ -91,7 +91,7 @@ def test_arguments_go_with_the_bound() -> None:
 
 
 def test_many_bound_at_once_and_again() -> None:
-    """More than are kept for another time."""
+    """More bound objects than the freelist keeps."""
     references = []
     for _ in range(3):
         many = [SIG.bind(a=np.zeros((n, 4)), b=np.zeros((n, 4))) for n in range(100)]
@@ -102,7 +102,7 @@ def test_many_bound_at_once_and_again() -> None:
         gc.collect()
         references.append(sys.getrefcount(dl.Bound))
     assert references == references[:1] * 3
-    # One that was used before is entered as if it were new.
+    # A recycled one is entered like a new one.
     with SIG.bind(a=array(), b=array()) as fields:
         assert fields.domain == (3, 4)
 
@@ -173,7 +173,7 @@ def uses_of_copies() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def all_uses() -> dict[str, Callable[[], object]]:
-    """For `leak_checks`: whatever comes of a use."""
+    """All uses without their exceptions, for `leak_checks`."""
     warnings.simplefilter("ignore", dl.LayoutWarning)
     errors = (TypeError, ValueError, RuntimeError, ZeroDivisionError, ExceptionGroup, dl.LayoutWarning)
 

@@ -1,4 +1,4 @@
-"""The names of fields: which are asked for, which there are, and what they may be."""
+"""The names of fields: required, unknown and unusual ones."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def test_names_are_checked() -> None:
 
 
 class Odd(str):
-    """Equal texts of this kind are different keys, so one name can be given twice."""
+    """A str subclass whose equal texts are different keys, so that a name can be passed twice."""
 
     def __hash__(self) -> int:
         return id(self)
@@ -34,7 +34,7 @@ class Odd(str):
         return self is other
 
 
-def test_a_name_that_stands_twice_is_refused() -> None:
+def test_a_name_given_twice_is_refused() -> None:
     sig = dl.Signature(a=spec(), b=spec())
     array = np.zeros((2, 2))
     mappings: Any = [{Odd("a"): array, Odd("a"): array}, {"b": array, Odd("a"): array, Odd("a"): array}]
@@ -63,7 +63,7 @@ def test_names_of_every_kind() -> None:
         signature({"\ud800": spec()})
 
 
-def test_names_that_are_not_there() -> None:
+def test_unknown_names() -> None:
     bound = dl.Signature(x=F8, out=W8).bind(x=cube(), out=cube())
     with pytest.raises(AttributeError, match=r"no field 'y'; there are x, out"):
         bound.y  # noqa: B018

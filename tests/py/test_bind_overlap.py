@@ -1,4 +1,4 @@
-"""Written fields share no memory with others, by the exact answer."""
+"""Written fields share no memory with others, by an exact test."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_written_fields_share_memory_with_no_other() -> None:
     for same in (torch_of(part), dl.from_dlpack(part), Producer(FakeTensor(part)), Hooked(part, [])):
         with pytest.raises(dl.LayoutError, match="shares memory"):
             pair().bind(a=array, b=same)
-    # What is read may be read twice.
+    # Fields that are only read may share memory.
     assert pair("r", "r").bind(a=array, b=array).a.ptr == array.ctypes.data
 
 

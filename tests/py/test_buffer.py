@@ -1,4 +1,4 @@
-"""The buffer protocol out: formats, flags, strides, and who keeps the memory."""
+"""Export by the buffer protocol: formats, flags, strides and lifetime of the memory."""
 
 import ctypes
 import hashlib
@@ -14,7 +14,7 @@ from py_buffer import requested
 
 
 @pytest.mark.parametrize("name", NUMPY_CODES)
-def test_memoryview_says_what_numpys_says(name: str) -> None:
+def test_memoryview_equals_numpys(name: str) -> None:
     field = dl.ones((3, 4), name, alignment_size=64)
     view, reference = memoryview(field), memoryview(np.ones((3, 4), name).data)
     assert view.format == reference.format

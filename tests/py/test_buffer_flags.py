@@ -1,4 +1,4 @@
-"""Every request of the buffer protocol, answered as NumPy answers it for an array on the same memory."""
+"""Every request of the buffer protocol is answered as NumPy answers it for an array on the same memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LAYOUTS: dict[str, Callable[[Any], dl.Tensor]] = {
 
 
 class Answer(NamedTuple):
-    """The fields of a buffer; the address only of one that has bytes."""
+    """The fields of a buffer; `buf` only if the buffer has bytes."""
 
     buf: int | None
     len: int
@@ -79,7 +79,7 @@ def answer(value: object, flags: int) -> Answer | None:
 
 
 def numpys(field: dl.Tensor, flags: int) -> Answer | None:
-    """NumPy's answer for the same memory, with bytes in one dimension where no shape is asked for."""
+    """NumPy's answer for the same memory; one dimension of bytes if no shape is requested."""
     if flags & py_buffer.ND:
         return answer(field.to_numpy(), flags)
     found = answer(field.to_numpy(), flags & ~py_buffer.FORMAT)
@@ -109,8 +109,8 @@ def test_a_request_without_a_shape_is_answered_as_memoryview_does() -> None:
 
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_consumer_of_the_interpreter_reads_what_is_there(layout: str, flags: int) -> None:
-    """`_testbuffer` goes by all fields of a buffer, and by the rules of the C API's page for those that are NULL."""
+def test_testbuffer_reads_the_elements(layout: str, flags: int) -> None:
+    """`_testbuffer` uses all fields of a buffer, and reads NULL ones by the rules of the C API's documentation."""
     consumer = pytest.importorskip("_testbuffer")
     field = LAYOUTS[layout]("int16")
     if answer(field, flags) is None:
@@ -125,7 +125,7 @@ def test_a_consumer_of_the_interpreter_reads_what_is_there(layout: str, flags: i
 
 
 def test_a_memoryview_of_any_answer_does_not_crash() -> None:
-    """With several dimensions and no shape it read from address 0."""
+    """A memoryview of several dimensions without a shape read from address 0."""
     run_python("""
         import ctypes
         import dlfield as dl, py_buffer

@@ -1,4 +1,4 @@
-"""`describe` and `from_dlpack` through the buffer protocol: what has it in Python, and every defect of `FakeBuffer`."""
+"""`describe` and `from_dlpack` through the buffer protocol: Python's exporters, and every defect of `FakeBuffer`."""
 
 import array
 import ctypes
@@ -30,7 +30,7 @@ class Point(ctypes.Structure):
 
 
 def view_of(data: Any) -> memoryview:
-    """NumPy arrays have the protocol, but say so to type checkers from Python 3.12 on only."""
+    """NumPy arrays have the protocol, but type checkers see it from Python 3.12 on only."""
     return memoryview(data)
 
 
@@ -76,7 +76,7 @@ def test_an_exporter_that_fails_without_an_exception_is_named(read: Callable[...
 
 @pytest.mark.parametrize("name", PRODUCERS)
 @pytest.mark.parametrize("read", READERS)
-def test_what_has_a_buffer_is_read(read: Callable[..., Any], name: str) -> None:
+def test_exporters_of_a_buffer_are_read(read: Callable[..., Any], name: str) -> None:
     make, expected = PRODUCERS[name]
     found = read(make())
     assert values(found) == expected
@@ -140,7 +140,7 @@ def test_elements_that_are_no_numbers_are_refused_by_name(read: Callable[..., An
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_a_buffer_is_held_and_let_go(read: Callable[..., Any]) -> None:
+def test_a_buffer_is_held_and_released(read: Callable[..., Any]) -> None:
     data = bytearray(8)
     found = read(data)
     with pytest.raises(BufferError):

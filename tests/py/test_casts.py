@@ -71,7 +71,7 @@ def real(kind: np.dtype[Any]) -> npt.NDArray[Any]:
     nan = np.isnan(found.astype("f4").astype("f8") if kind.itemsize == 2 else found)
     bits = found.view(f"u{kind.itemsize}")
     fraction = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[kind.name]
-    # Half of NumPy's casts keep what signals, the other half make it quiet.
+    # Signaling NaNs are left out: half of NumPy's casts keep them, the other half make them quiet.
     signals = nan & ((bits >> (fraction - 1)) % 2 == 0)
     kept: npt.NDArray[Any] = found[~signals]
     return kept
@@ -92,7 +92,7 @@ def specials(name: str) -> npt.NDArray[Any]:
 
 
 def cast(values: npt.NDArray[Any], target: npt.NDArray[Any]) -> bool:
-    """NumPy's own cast, if there is one."""
+    """Cast by NumPy; False if NumPy has no such cast."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -13,7 +13,7 @@ import dlfield as dl
 
 
 def run(*arguments: str, cwd: Path | None = None, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The outcome of the command in a folder, with another one to import from."""
+    """Run the command in `cwd`, with `path` added to the import path."""
     searched = os.pathsep.join(str(one) for one in (path, os.environ.get("PYTHONPATH")) if one)
     return subprocess.run(
         [sys.executable, "-m", "dlfield", *arguments],
@@ -28,7 +28,7 @@ def run(*arguments: str, cwd: Path | None = None, path: Path | None = None) -> s
 
 @pytest.fixture(scope="module")
 def info() -> str:
-    """What `info` prints."""
+    """The output of `info`."""
     done = run("info")
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -58,7 +58,7 @@ def test_info_says_which_protocols_each_framework_offers(info: str) -> None:
 
 
 def install(folder: Path, distribution: str, version: str, module: str) -> None:
-    """What `pip` would leave of a distribution whose module makes NumPy's arrays."""
+    """Create the files of an installed distribution whose module makes NumPy arrays."""
     (folder / module).mkdir(exist_ok=True)
     (folder / module / "__init__.py").write_text("from numpy import zeros")
     metadata = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"

@@ -46,13 +46,13 @@ def test_memory_is_not_owned_without_support_for_the_device(make: Any, attribute
 
 
 @pytest.mark.parametrize("device", ["cuda:0", "cuda:3", "cuda_managed"])
-def test_the_caller_knows_which_gpu_it_is(device: Any) -> None:
+def test_the_caller_states_the_gpu(device: Any) -> None:
     assert dl.describe(cuda(), device=device).device == device
     with pytest.raises(dl.DeviceError, match="rocm:0"):
         dl.describe(hip(), device=device)
 
 
-def test_the_caller_knows_which_gpu_of_rocm_it_is() -> None:
+def test_the_caller_states_the_rocm_gpu() -> None:
     assert dl.describe(hip(), device="rocm:2").device == "rocm:2"
     with pytest.raises(dl.DeviceError, match="cuda:0"):
         dl.describe(cuda(), device="rocm:2")
@@ -61,7 +61,7 @@ def test_the_caller_knows_which_gpu_of_rocm_it_is() -> None:
     assert dl.describe(both, device="rocm:1").protocol == "hip-array-interface"
 
 
-def test_objects_with_memory_on_both_sides() -> None:
+def test_objects_with_host_and_device_memory() -> None:
     array = double_matrix()
     both = Exposing(__cuda_array_interface__=device_interface(), __array_interface__=interface_of(array), kept=array)
     assert dl.describe(both).device == "cuda:0"
@@ -99,7 +99,7 @@ def test_streams(make: Any, legal: tuple[Any, ...], illegal: tuple[Any, ...]) ->
             dl.describe(make(), stream=stream)
 
 
-def test_objects_are_kept_and_let_go() -> None:
+def test_objects_are_kept_and_released() -> None:
     producer = cuda()
     gone, interface = weakref.ref(producer), producer.__cuda_array_interface__
     before = sys.getrefcount(interface)

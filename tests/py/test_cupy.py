@@ -1,4 +1,4 @@
-"""`as_cupy` and its preflight, with a stand-in for CuPy and fake CUDA memory: neither CuPy nor a GPU is here."""
+"""`as_cupy` and its preflight, with a test double of CuPy and fake CUDA memory; needs neither CuPy nor a GPU."""
 
 import gc
 import re
@@ -82,15 +82,15 @@ def test_the_array_keeps_the_memory() -> None:
 
 @pytest.mark.parametrize(("number", "stream"), [(0, 1), (1, 0x1234)])
 @pytest.mark.usefixtures("cupy")
-def test_the_producer_is_told_the_stream(number: int, stream: int) -> None:
-    """That of the memory's own device; CUDA's default stream is 1 in DLPack."""
+def test_the_producer_gets_the_stream(number: int, stream: int) -> None:
+    """The producer gets the current stream of the memory's device; CUDA's default stream is 1 in DLPack."""
     obj = on_gpu(device=(2, number))
     dl.as_cupy(obj)
     assert [call.get("stream") for call in obj.calls] == [stream]
 
 
 def test_streams_of_the_cuda_interface(cupy: FakeCuPy) -> None:
-    """CuPy must not read what is still being written on another stream; nothing here waits for that."""
+    """CuPy must not read memory that another stream still writes, and no driver here can wait for that."""
     array = int_matrix()
 
     def written_on(stream: int | None) -> Any:
@@ -149,7 +149,7 @@ def test_arrays_of_cupy_itself(cupy: FakeCuPy) -> None:
 
 
 @pytest.mark.usefixtures("cupy")
-def test_element_types_are_tried() -> None:
+def test_dtypes_are_tried() -> None:
     field = np.ones(3, ml_dtypes.bfloat16)
     found = dl.preflight(field, "cupy")
     assert (found.verdict, found.reason) == ("impossible", "the installed CuPy has no dtype bfloat16")

@@ -1,4 +1,4 @@
-"""`Device`: its spellings, and equality with both of them."""
+"""`Device`: its two spellings, and equality with both."""
 
 from types import SimpleNamespace
 from typing import Any

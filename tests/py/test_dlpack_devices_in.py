@@ -1,4 +1,4 @@
-"""Devices whose memory nobody here can look after: a producer's `__dlpack_device__` says so, before it exports."""
+"""Devices whose memory dlfield cannot own: refused by the producer's `__dlpack_device__`, before the export."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ FOREIGN = [(4, 0), (7, 0), (8, 0), (9, 0), (10, 1), (12, 0), (14, 0), (15, 0), (
 @pytest.mark.parametrize(
     "take", [dl.from_dlpack, lambda obj: dl.from_dlpack(obj, copy=True), dl.as_numpy, dl.from_array]
 )
-def test_memory_that_nobody_here_can_own_is_refused_before_it_is_exported(take: Any, device: tuple[int, int]) -> None:
+def test_memory_that_cannot_be_owned_is_refused_before_the_export(take: Any, device: tuple[int, int]) -> None:
     producer = Producer(FakeTensor(int_matrix(), device=device), device)
     name = str(dl.describe(producer).device)
     producer.calls.clear()
@@ -26,13 +26,13 @@ def test_memory_that_nobody_here_can_own_is_refused_before_it_is_exported(take: 
     assert not producer.calls
 
 
-def test_a_producer_is_asked_to_bring_such_memory_to_the_host() -> None:
+def test_a_producer_is_asked_to_copy_such_memory_to_the_host() -> None:
     producer = Producer(FakeTensor(int_matrix()), (8, 0))
     assert values(dl.from_dlpack(producer, device="cpu")) == ROWS
     assert [call["dl_device"] for call in producer.calls] == [(1, 0)]
 
 
-def test_no_producer_is_asked_to_bring_memory_where_nobody_here_can_own_it() -> None:
+def test_no_producer_is_asked_to_copy_to_a_device_without_support() -> None:
     producer = Producer(FakeTensor(int_matrix()))
     with pytest.raises(dl.DeviceError, match="metal:0"):
         dl.from_dlpack(producer, device="metal:0")

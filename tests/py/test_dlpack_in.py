@@ -54,7 +54,7 @@ def test_raw_capsules_are_read(read: Callable[..., Any], version: tuple[int, int
     assert fake.settled()
 
 
-def test_keywords_are_asked_for_only_when_wanted() -> None:
+def test_keywords_are_passed_only_when_needed() -> None:
     producer = Producer(FakeTensor(int_matrix()))
     dl.from_dlpack(producer)
     [call] = producer.calls
@@ -72,7 +72,7 @@ def test_copy_and_device_are_passed_on_or_done_here() -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_producers_before_dlpack_1_are_asked_again_without_keywords(read: Callable[..., Any]) -> None:
+def test_producers_before_dlpack_1_are_called_again_without_keywords(read: Callable[..., Any]) -> None:
     producer = OldProducer(FakeTensor(int_matrix(), version=None))
     found = read(producer)
     assert values(found) == ROWS
@@ -81,8 +81,8 @@ def test_producers_before_dlpack_1_are_asked_again_without_keywords(read: Callab
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_the_capsules_name_counts_not_what_was_asked(read: Callable[..., Any]) -> None:
-    """JAX takes max_version and returns a legacy capsule all the same."""
+def test_the_capsules_name_counts_not_the_requested_version(read: Callable[..., Any]) -> None:
+    """JAX accepts max_version and still returns a legacy capsule."""
     producer = Producer(FakeTensor(int_matrix(), version=None))
     found = read(producer)
     assert values(found) == ROWS
@@ -147,8 +147,8 @@ def test_readonly_flag_is_kept(read: Callable[..., Any], flags: int) -> None:
 
 
 @pytest.mark.parametrize("flags", [IS_COPIED, READ_ONLY | IS_COPIED])
-def test_a_producers_copy_is_taken_but_never_described(flags: int) -> None:
-    """A descriptor of a copy would say nothing about the object it was asked for."""
+def test_a_producers_copy_is_imported_but_never_described(flags: int) -> None:
+    """A descriptor of a copy would not describe the object itself."""
     assert dl.from_dlpack(Producer(FakeTensor(int_matrix(), flags=flags))).readonly == bool(flags & READ_ONLY)
     for refuse in (dl.describe, lambda producer: dl.from_dlpack(producer, copy=False)):
         fake = FakeTensor(int_matrix(), flags=flags)
@@ -189,7 +189,7 @@ def test_defects_are_refused_by_name_and_released(read: Callable[..., Any], name
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("through", ["capsule", "__dlpack__", "table"])
 def test_a_byte_offset_out_of_the_address_space_is_refused(read: Callable[..., Any], offset: int, through: str) -> None:
-    """The last of them by its sum: the address that it starts from is not 0."""
+    """The last offset is refused because of its sum with an address that is not 0."""
     fake = FakeTensor(int_matrix())
     fake.managed.dl_tensor.byte_offset = offset
     ways: dict[str, Callable[[], object]] = {"capsule": fake.capsule, "__dlpack__": lambda: Producer(fake)}
@@ -218,7 +218,7 @@ def test_memory_of_other_devices_is_refused(device: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("device", [(3, 0), (13, 0)])
 def test_memory_that_the_host_can_read_is_owned(device: tuple[int, int]) -> None:
-    """Pinned and managed memory, of which nobody asks a driver that is not there."""
+    """Pinned and managed memory is imported without a driver."""
     fake = FakeTensor(int_matrix(), device=device)
     field = dl.from_dlpack(Producer(fake, device))
     assert (field.__dlpack_device__(), field.to_numpy().tolist()) == (device, int_matrix().tolist())
@@ -229,7 +229,7 @@ def test_memory_that_the_host_can_read_is_owned(device: tuple[int, int]) -> None
 
 @pytest.mark.parametrize("wanted", ["cuda:0", (2, 0), "gpu"])
 @pytest.mark.parametrize("read", READERS)
-def test_a_device_that_is_not_there_is_refused(read: Callable[..., Any], wanted: Any) -> None:
+def test_a_missing_device_is_refused(read: Callable[..., Any], wanted: Any) -> None:
     with pytest.raises(dl.DeviceError, match="cuda"):
         read(Producer(FakeTensor(int_matrix())), device=wanted)
     assert values(read(Producer(FakeTensor(int_matrix())), device="cpu")) == ROWS
@@ -284,7 +284,7 @@ def test_a_type_error_is_the_callers_after_one_retry() -> None:
 
 @pytest.mark.parametrize("read", READERS)
 def test_producers_without_dlpack_device_are_read(read: Callable[..., Any]) -> None:
-    """The struct says where the memory is."""
+    """The device is taken from the struct."""
     assert values(read(DevicelessProducer(FakeTensor(int_matrix())))) == ROWS
     fake = FakeTensor(int_matrix(), device=(2, 0))
     with pytest.raises(dl.DeviceError, match="cuda"):
@@ -317,13 +317,13 @@ def test_object_without_a_protocol() -> None:
 
 
 def test_copy_false_is_not_dropped_on_the_way() -> None:
-    """A producer that does not know the keyword may have copied."""
+    """A producer that does not take the keyword may copy."""
     with pytest.raises(TypeError):
         dl.from_dlpack(OldProducer(FakeTensor(int_matrix())), copy=False)
 
 
 class Labelled(Producer):
-    """Has labels of its own, right or wrong."""
+    """A producer with labels, right or wrong."""
 
     def __init__(self, fake: FakeTensor, **labels: Any) -> None:
         super().__init__(fake)
@@ -331,7 +331,7 @@ class Labelled(Producer):
             setattr(self, name, value)
 
 
-def test_labels_given_replace_labels_stated() -> None:
+def test_given_labels_replace_the_objects_labels() -> None:
     wrong = Labelled(FakeTensor(int_matrix()), __gt_dims__=("K",))
     assert dl.from_dlpack(wrong, dims="IJ").dims == ("I", "J")
     wrong = Labelled(FakeTensor(int_matrix()), __gt_dims__=("K",))
@@ -340,7 +340,7 @@ def test_labels_given_replace_labels_stated() -> None:
         dl.describe(Labelled(FakeTensor(int_matrix()), __gt_dims__=5))
 
 
-def test_the_halo_is_an_origin_only_where_nothing_else_is() -> None:
+def test_the_halo_is_the_origin_only_if_none_is_stated() -> None:
     field = dl.zeros((6, 6), halo=(1, 1), origin=(2, 2))
     interface = field.__gt_data_interface__
     both = Labelled(FakeTensor(np.zeros((6, 6))), __gt_origin__=(2, 2), __gt_data_interface__=interface)

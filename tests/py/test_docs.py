@@ -1,4 +1,4 @@
-"""The pages that show code: it is compiled and run as it stands there; and the README's tables."""
+"""The code in the documentation pages is compiled and run as printed; the README's tables are checked."""
 
 import doctest
 import os
@@ -17,13 +17,13 @@ README, WRAPPER = ROOT / "README.md", ROOT / "docs" / "wrapper.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The code blocks of a page that are marked with the language."""
+    """The code blocks of a page in the given language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the page's wrapper defines, around the kernel that the page's own command has compiled."""
+    """The names that the page's wrapper defines, for the kernel compiled by the page's own command."""
     (kernel,), (command,) = blocks(WRAPPER, "c"), blocks(WRAPPER, "console")
     (tmp_path / "laplacian.c").write_text(kernel)
     compiler, *arguments = shlex.split(command.removeprefix("$ "))
@@ -56,7 +56,7 @@ def test_readme_links_the_pages() -> None:
 
 
 def table(head: str) -> list[list[str]]:
-    """The rows of the README's table whose first column has this head."""
+    """The rows of the README's table whose first column has this heading."""
     rows = README.read_text().split(f"| {head} |")[1].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
@@ -65,12 +65,12 @@ def names(cell: str) -> list[str]:
     return re.findall("`([^`]+)`", cell)
 
 
-def test_the_table_of_presets_is_what_they_are() -> None:
+def test_the_table_of_presets_is_right() -> None:
     found = {}
     for cell, device, alignment, layout in table("preset"):
         ranks: Any = tuple(int(rank) for rank in layout.split(", ")) if layout[0].isdigit() else "F"
         for name in names(cell):
-            # C goes by index too, and is told by its ranks.
+            # The preset C orders by index too, but the table gives its ranks.
             found[name] = (device, alignment, "C" if name == "C" else ranks)
     assert list(found) == [name for name in dl.presets() if name in found]
     assert len(found) == 18
@@ -85,7 +85,7 @@ def test_the_table_of_presets_is_what_they_are() -> None:
             assert field.strides == (20, 4)
 
 
-def test_the_table_of_errors_is_what_they_are() -> None:
+def test_the_table_of_errors_is_right() -> None:
     rows = {names(name)[0]: names(builtins) for name, builtins, _ in table("error")}
     errors = {name for name, error in vars(dl).items() if isinstance(error, type) and issubclass(error, dl.Error)}
     assert set(rows) == errors - {"Error"}
@@ -101,7 +101,7 @@ def test_the_table_of_protocols_has_all_of_them() -> None:
 
 
 def test_the_rust_of_the_readme_is_tested() -> None:
-    """Each line of it stands in code that the tests compile and run."""
+    """Each line of it is part of code that the tests compile and run."""
     sources = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "tests" / "it").glob("*.rs")]
     tested = {
         line.strip().removeprefix("///").strip() for source in sources for line in source.read_text().splitlines()

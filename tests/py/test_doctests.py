@@ -1,4 +1,4 @@
-"""The examples in the compiled module's docstrings, which pytest's own collection does not see."""
+"""The examples in the compiled module's docstrings, which pytest does not collect itself."""
 
 import doctest
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What errors say to do: the argument as it should be written, and the nearest name that there is."""
+"""Hints in error messages: the argument as it should be written, and the nearest existing name."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 import dlfield
 from untyped import np
 
-# What is asked for here is mostly what type checkers forbid.
+# Type checkers reject most of these calls.
 dl: Any = dlfield
 
 CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
@@ -102,7 +102,7 @@ def test_hints_know_registered_presets(scratch_preset: str) -> None:
 
 
 def test_the_index_of_a_lower_halo_is_an_aligned_index() -> None:
-    """Also where the halo leaves no point inside: the default may be stated."""
+    """The default may also be passed if the halo leaves no point inside."""
     default = dl.zeros((4, 0), alignment_size=64, halo=((4, 0), (0, 0)))
     stated = dl.zeros((4, 0), alignment_size=64, aligned_index=(4, 0))
     assert default.aligned_index == stated.aligned_index == (4, 0)

@@ -148,7 +148,7 @@ def test_each_error_is_the_builtin_a_user_would_catch(error: type[Exception], bu
     assert all(issubclass(error, builtin) for builtin in (dl.Error, *builtins))
 
 
-def test_cuda_error_says_what_was_looked_for() -> None:
+def test_cuda_error_names_the_missing_library() -> None:
     with pytest.raises(dl.DeviceError, match=r"(?i)cuda"):
         dl.zeros(3, device="cuda:1")
 

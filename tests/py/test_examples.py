@@ -1,4 +1,4 @@
-"""The scripts of `examples/` run as they are, and say what they claim to."""
+"""The scripts of `examples/` run unchanged and print what they claim."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_example(script: Path) -> None:
-    """No copies but those that are announced: three kinds of arrays are used where they are."""
+    """Copies only where announced: arrays of three kinds are used in place."""
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -35,6 +35,6 @@ def test_example(script: Path) -> None:
     for line in lines[:3]:
         theirs, stencils = re.findall("0x[0-9a-f]+", line)
         assert theirs == stencils
-    told = [line for line in done.stderr.splitlines() if "LayoutWarning" in line]
-    assert told
-    assert all("a copy stands in" in line for line in told), told
+    warned = [line for line in done.stderr.splitlines() if "LayoutWarning" in line]
+    assert warned
+    assert all("a copy stands in" in line for line in warned), warned

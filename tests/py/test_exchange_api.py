@@ -29,7 +29,7 @@ from fakes import FakeTensor, int_matrix
 
 SENTINEL = 0xDEAD
 
-# Functions that may set a Python error are called with the GIL held, and ctypes raises what they set.
+# Functions that may set a Python error are called with the GIL held; ctypes raises that error.
 SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 ALLOCATE = ctypes.CFUNCTYPE(c_int, POINTER(DLTensor), POINTER(c_void_p), c_void_p, SET_ERROR)
 FROM_OBJECT = ctypes.PYFUNCTYPE(c_int, py_object, POINTER(c_void_p))
@@ -51,11 +51,11 @@ def export(value: object) -> DLManagedTensorVersioned:
 
 
 def adopt(address: int) -> Any:
-    """The Python object that the C function makes of the managed tensor at `address`."""
+    """The Python object that the C function creates from the managed tensor at `address`."""
     out = c_void_p(SENTINEL)
     assert TO_OBJECT(api().managed_tensor_to_py_object_no_sync)(address, byref(out)) == 0
     made = ctypes.cast(out, py_object).value
-    # `made` is a second reference: the one that the function gave is the caller's to drop.
+    # `made` is a second reference; the caller drops the one that the function returned.
     ctypes.pythonapi.Py_DecRef(out)
     return made
 
@@ -67,7 +67,7 @@ def borrow(value: object) -> DLTensor:
 
 
 class Allocation:
-    """One call of the allocator; `errors` holds what it set, `address` what it gave."""
+    """One call of the allocator; `errors` holds the errors it set, `address` its result."""
 
     def __init__(
         self, shape: tuple[int, ...], *, dtype: tuple[int, int, int] = (2, 32, 1), device: tuple[int, int] = (1, 0)
@@ -135,7 +135,7 @@ def test_export_knows_every_dtype(name: str) -> None:
 
 
 def test_readonly_memory_is_not_exported(field: dl.Tensor) -> None:
-    """Users of the table drop its flag; those who heed flags get a BufferError and may ask `__dlpack__`."""
+    """Consumers of the table ignore its flag; those that respect it get a BufferError and may call `__dlpack__`."""
     out = c_void_p(SENTINEL)
     with pytest.raises(dl.ExchangeError, match=r"read-only; .*obj\.copy\(\), .*__dlpack__\(max_version=\(1, 0\)\)"):
         FROM_OBJECT(api().managed_tensor_from_py_object_no_sync)(field.as_readonly(), byref(out))
@@ -185,7 +185,7 @@ def test_borrowed_scalars_and_empties() -> None:
     assert (tensor.data, shape_of(tensor), bool(tensor.strides)) == (None, (2, 0), True)
 
 
-def test_readonly_memory_is_not_lent_without_flags(field: dl.Tensor) -> None:
+def test_readonly_memory_is_not_borrowed_without_flags(field: dl.Tensor) -> None:
     """A DLTensor has no flags: like a legacy capsule, it can't say read-only or padded."""
     with pytest.raises(dl.ExchangeError, match=r"read-only; .*obj\.copy\(\)"):
         borrow(field.as_readonly())
@@ -206,7 +206,7 @@ def test_work_stream_of_a_missing_device_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 0, 3)])
-def test_allocator_makes_what_the_prototype_says(shape: tuple[int, ...]) -> None:
+def test_allocator_follows_the_prototype(shape: tuple[int, ...]) -> None:
     allocation = Allocation(shape, dtype=(5, 128, 1))
     assert (allocation.status, allocation.errors) == (0, [])
     managed = allocation.managed
@@ -284,7 +284,7 @@ def test_import_steals_and_releases_once() -> None:
     ],
 )
 def test_import_releases_what_it_refuses(keywords: dict[str, Any]) -> None:
-    """The tensor is stolen also by a call that fails: its deleter has run by then, once."""
+    """A failed call also takes ownership of the tensor: its deleter has run once."""
     fake = FakeTensor(int_matrix(), **keywords)
     out = c_void_p(SENTINEL)
     with pytest.raises((BufferError, ValueError, TypeError, RuntimeError)):

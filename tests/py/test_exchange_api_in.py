@@ -30,7 +30,7 @@ def test_exchange_api_is_read(read: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_readonly_is_seen_through_the_exchange_api(read: Callable[..., Any]) -> None:
+def test_readonly_is_read_through_the_exchange_api(read: Callable[..., Any]) -> None:
     assert read(exchange_type(FakeTensor(int_matrix(), flags=READ_ONLY))()).readonly
 
 
@@ -57,7 +57,7 @@ def test_a_table_that_fails_without_an_exception_is_named(read: Callable[..., An
 
 
 def test_cuda_cores_view_of_bfloat16_is_an_error_that_names_it() -> None:
-    """Its table fails without an exception."""
+    """The view's table fails without an exception."""
     views = pytest.importorskip("cuda.core.utils").StridedMemoryView
     view = views.from_any_interface(dl.zeros(3, dtype_named("bfloat16")), stream_ptr=-1)
     for read in READERS:
@@ -67,7 +67,7 @@ def test_cuda_cores_view_of_bfloat16_is_an_error_that_names_it() -> None:
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_table_that_raises_a_buffer_error_is_followed_by_dlpack(read: Callable[..., Any]) -> None:
-    """So our own refuses read-only memory: the flag that `__dlpack__` has is heeded by those who ask it."""
+    """dlfield's own table refuses read-only memory so: consumers of `__dlpack__` respect its read-only flag."""
 
     class Both(exchange_type(None, error=BufferError("not this way")), Producer):  # type: ignore[misc]
         pass
@@ -125,8 +125,8 @@ def test_exchange_attribute_that_is_no_capsule() -> None:
 
 
 @pytest.mark.parametrize("take", [dl.describe, dl.from_dlpack, lambda obj: dl.describe(obj, dims="I")])
-def test_a_tensor_that_moves_while_it_is_asked_is_described_where_it_is(torch: Any, take: Any) -> None:
-    """A subclass may run anything when it is asked whether it is negated in name only."""
+def test_a_tensor_that_moves_during_the_import_is_described_at_its_new_address(torch: Any, take: Any) -> None:
+    """A subclass may run any code in `is_neg`, which tells whether a tensor is negated lazily."""
 
     class Moving(torch.Tensor):  # type: ignore[misc]
         def is_neg(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the allocation functions put into memory, for every element type and every way of naming one."""
+"""The values that the allocation functions write, for every dtype and every way to name one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""NumPy, tvm-ffi, and all the array libraries together on one memory."""
+"""NumPy, tvm-ffi, and all array libraries on the same memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -69,8 +69,8 @@ def test_tvm_ffi_round_trip(tvm_ffi: Any, preset: str) -> None:
     assert back.to_numpy().ravel().tolist() == list(range(12))
 
 
-def test_readonly_numpy_is_taken_readonly() -> None:
-    """Where tvm-ffi, and JAX before 0.12, refuse it."""
+def test_readonly_numpy_arrays_stay_readonly() -> None:
+    """tvm-ffi, and JAX before 0.12, refuse such arrays."""
     array = np.arange(3.0)
     array.flags.writeable = False
     assert dl.describe(array).readonly

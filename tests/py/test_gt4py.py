@@ -1,4 +1,4 @@
-"""`dlfield.gt4py` beside gt4py.storage, and dlfield's tensors straight into compiled stencils."""
+"""`dlfield.gt4py` compared with gt4py.storage, and dlfield's tensors passed to compiled stencils."""
 
 import warnings
 from collections.abc import Callable
@@ -30,7 +30,7 @@ DTYPES: list[Any] = ["f8", "f4", "i4", "u1", "?", "c16", float, np.int16, *SUBAR
 
 
 def same(mine: npt.NDArray[Any], reference: npt.NDArray[Any]) -> None:
-    """Shape, dtype and strides are gt4py.storage's."""
+    """Check that shape, dtype and strides equal gt4py.storage's."""
     assert isinstance(mine, np.ndarray)
     assert (mine.shape, mine.dtype, mine.strides) == (reference.shape, reference.dtype, reference.strides)
     assert mine.flags.writeable
@@ -116,8 +116,8 @@ def test_backend_is_a_must() -> None:
         ours.zeros((2, 3))  # type: ignore[call-arg]
 
 
-def test_gt4pys_mistakes_are_not_repeated() -> None:
-    """32-bit sizes, no empty arrays, big-endian made native without a word."""
+def test_gt4pys_limits_do_not_apply() -> None:
+    """GT4Py has 32-bit sizes, no empty arrays, and makes big-endian dtypes native without a warning."""
     large = ours.empty((1024, 1024, 512), backend="gt:cpu_kfirst")
     assert (large.nbytes, large.strides) == (1 << 32, (4 << 20, 4096, 8))
     large[-1, -1, -1] = 2.5
@@ -129,7 +129,7 @@ def test_gt4pys_mistakes_are_not_repeated() -> None:
         ours.zeros((2, 3), backend="gt:gpu")
 
 
-# Stencils. One definition has it all: offsets in I and J, a field of K alone, a data dimension.
+# Stencils. One definition covers offsets in I and J, a field of K alone, and a data dimension.
 
 DOMAIN = (6, 5, 4)
 
@@ -184,7 +184,7 @@ def in_order(made: dl.Tensor) -> npt.NDArray[Any]:
 
 
 def expected(inp: dl.Tensor, level: dl.Tensor, pair: dl.Tensor, out: dl.Tensor) -> npt.NDArray[Any]:
-    """What `mix` makes of the fields, by NumPy: the values of all of `out`, its halo as it is."""
+    """The result of `mix` computed by NumPy: all values of `out`, with its halo unchanged."""
     (i, j, k), (ni, nj, nk) = (tuple(HALOS[label][0] for label in "IJK"), DOMAIN)
     values, pairs = in_order(inp), in_order(pair)
 
@@ -216,7 +216,7 @@ def expected(inp: dl.Tensor, level: dl.Tensor, pair: dl.Tensor, out: dl.Tensor) 
     ],
 )
 def test_tensors_go_straight_into_stencils(stencil: Any, backend: str, inp: str, pair: str, out: str) -> None:
-    """No origin is given: it is the field's own, the lower halo, however its dimensions are ordered."""
+    """Without an origin each field's own is used, the lower halo, for any order of its dimensions."""
     fields = (field(inp, backend, 1), field("K", backend, 1000), field(pair, backend, 2000), field(out, backend, 5000))
     wanted = expected(*fields)
     with warnings.catch_warnings():
@@ -229,7 +229,7 @@ def test_tensors_go_straight_into_stencils(stencil: Any, backend: str, inp: str,
     ("inp", "pair", "out"), [("IJK", "IJK0", "IJK"), ("KJI", "0KJI", "JKI"), ("KIJ", "I0JK", "KIJ")]
 )
 def test_data_arrays_go_straight_into_stencils(stencil: Any, backend: str, inp: str, pair: str, out: str) -> None:
-    """Their dims are looked at once `dlfield.xarray` is imported; an origin they do not have."""
+    """Their dims count once `dlfield.xarray` is imported; they have no origin."""
     convert = pytest.importorskip("dlfield.xarray", exc_type=ImportError).to_xarray
     fields = (field(inp, backend, 1), field("K", backend, 1000), field(pair, backend, 2000), field(out, backend, 5000))
     wanted = expected(*fields)
@@ -241,7 +241,7 @@ def test_data_arrays_go_straight_into_stencils(stencil: Any, backend: str, inp: 
     assert np.array_equal(in_order(fields[3]), wanted)
 
 
-def test_data_arrays_with_names_of_their_own_go_by_position(stencil: Any, backend: str) -> None:
+def test_data_arrays_with_unknown_dims_go_by_position(stencil: Any, backend: str) -> None:
     xarray = pytest.importorskip("xarray")
     fields = (field("IJK", backend, 1), field("K", backend, 10), field("IJK0", backend, 20), field("IJK", backend, 50))
     wanted = expected(*fields)

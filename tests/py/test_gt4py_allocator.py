@@ -1,4 +1,4 @@
-"""`dlfield.gt4py.allocator`: real fields of gt4py.next on dlfield's memory, beside those on gt4py.next's own."""
+"""`dlfield.gt4py.allocator`: fields of gt4py.next on dlfield's memory, compared with those on gt4py.next's own."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ DTYPES = [np.float64, np.float32, np.int8, np.int16, np.int32, np.int64, np.uint
 
 @st.composite
 def domains(draw: st.DrawFn) -> dict[Any, tuple[int, int]]:
-    """Up to four dimensions of every kind in any order; ranges that start anywhere."""
+    """Up to four dimensions of every kind in any order, with ranges that start anywhere."""
     dims = draw(st.permutations([IDim, JDim, KDim, E2V]))[: draw(st.integers(0, 4))]
     starts = {dim: draw(st.integers(-20, 20)) for dim in dims}
     return {dim: (start, start + draw(st.integers(1, 20))) for dim, start in starts.items()}
@@ -75,8 +75,8 @@ def test_every_constructor() -> None:
     assert (shifted.domain, shifted.ndarray.dtype) == (common.domain(domain), np.dtype("f4"))
 
 
-def test_memory_is_dlfields_and_comes_back_with_its_labels() -> None:
-    """The field's array keeps the memory; what comes back is on the same address."""
+def test_memory_is_dlfields_and_a_reimport_has_its_labels() -> None:
+    """The field's array keeps the memory alive, and a re-import has the same address."""
     field = gtx.full({KDim: 4, IDim: (-2, 5)}, 3.0, allocator=ours.allocator())
     field[KDim(1), IDim(0)] = 9.0
     tensor = dl.from_dlpack(field)
@@ -118,8 +118,8 @@ def test_embedded_operators() -> None:
     assert np.array_equal(doubled.ndarray, 2.0 * values)
 
 
-def test_gt4py_takes_it_for_an_allocator() -> None:
-    """Equal allocators share a constructor, as gt4py.next caches those."""
+def test_gt4py_accepts_it_as_an_allocator() -> None:
+    """Equal allocators share a constructor, because gt4py.next caches constructors."""
     memory = ours.allocator()
     assert theirs.is_field_allocator_for(memory, core.DeviceType.CPU)
     assert memory == ours.allocator(dl.Device("cpu"))
@@ -130,7 +130,7 @@ def test_gt4py_takes_it_for_an_allocator() -> None:
         gtx.zeros({IDim: 3}, allocator=memory, device=core.Device(core.DeviceType.CUDA, 0))
 
 
-def test_what_gt4pys_own_cannot_do() -> None:
+def test_sizes_that_gt4pys_own_allocator_refuses() -> None:
     empty = gtx.zeros({IDim: 0, KDim: 4}, allocator=ours.allocator())
     assert empty.ndarray.shape == (0, 4)
     scalar = gtx.ones({}, allocator=ours.allocator())

@@ -1,4 +1,4 @@
-"""`dlfield.gt4py.wrap`: compiled stencils take any array, and compute what they compute."""
+"""`dlfield.gt4py.wrap`: compiled stencils take any array, with the plain stencil's results."""
 
 import copy
 import inspect
@@ -31,7 +31,7 @@ from gt4py.cartesian import gtscript
 @pytest.mark.parametrize("order", ["IJK", "KJI", "JKI"])
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_any_array_is_used_in_place(stencil: Any, producer: str, order: str) -> None:
-    """The same bits as the plain stencil's, in the caller's own memory, whatever the array and its strides."""
+    """The result is bit-identical to the plain stencil's, in the caller's memory, for any array and strides."""
     call, make = Call(stencil), PRODUCERS[producer]
     wanted = call.expected()
     memory = {name: in_strided_memory(call.arrays[name], order) for name in ("inp", "out")}
@@ -74,7 +74,7 @@ def test_written_fields_must_be_writable(stencil: Any) -> None:
         wrap(stencil)(**call.arrays, **WEIGHTED)
 
 
-# The call: its arguments, and what it passes on.
+# The call: its arguments, and what the wrapper passes on.
 
 
 def test_arguments_are_the_stencils_own(quick: Any) -> None:
@@ -100,7 +100,7 @@ def test_arguments_are_the_stencils_own(quick: Any) -> None:
         assert str(ours.value) == str(theirs.value)
 
 
-def test_fields_that_are_not_used_are_not_looked_at(stencil: Any) -> None:
+def test_unused_fields_are_not_read(stencil: Any) -> None:
     call = Call(stencil)
     wanted = call.expected()
     wrap(stencil, on_mismatch="copy")(**call.arrays, **WEIGHTED, idle=object())
@@ -162,7 +162,7 @@ def test_frozen_stencils(stencil: Any, torch: Any) -> None:
 
 
 def test_frozen_stencils_stay_inside_of_fields(quick: Any) -> None:
-    """GT4Py does not look; it is memory of others that it would read."""
+    """GT4Py does not check this, and would read foreign memory."""
     call = Call(quick)
     wrapped = wrap(quick.freeze(origin=frozen_origin(), domain=(6, 3, 2)))
     with pytest.raises(dl.LayoutError, match=r"inp.* has room for 5 points in I"):

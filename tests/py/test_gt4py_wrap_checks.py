@@ -1,4 +1,4 @@
-"""Checks of wrapped stencils: at every call, not only at the first with the same shapes as in GT4Py."""
+"""Wrapped stencils check every call; GT4Py checks only the first call with given shapes."""
 
 import warnings
 from typing import Any
@@ -40,8 +40,8 @@ def test_later_calls_are_checked_too(stencil: Any, on_mismatch: Any, recwarn: py
     recwarn.clear()
 
 
-def test_validate_args_leaves_out_the_checks_of_values(quick: Any) -> None:
-    """Arrays are checked all the same; what was not validated is validated by the next call that asks for it."""
+def test_validate_args_false_skips_the_checks_of_values(quick: Any) -> None:
+    """Arrays are still checked; a call that skips validation does not count as a validated one."""
     call, wrapped = Call(quick), wrap(quick)
     wanted = call.expected()
     wrapped(**call.arrays, **{**WEIGHTED, "weight": 2}, validate_args=False)
@@ -52,7 +52,7 @@ def test_validate_args_leaves_out_the_checks_of_values(quick: Any) -> None:
         wrapped(**{**call.arrays, "inp": call.arrays["inp"].astype("f4")}, **WEIGHTED, validate_args=False)
 
 
-def test_a_slow_layout_is_told_once_where_the_call_is(quick: Any) -> None:
+def test_a_slow_layout_is_warned_of_once_at_the_call(quick: Any) -> None:
     call, wrapped = Call(quick), wrap(quick)
     call.arrays["pair"] = np.ascontiguousarray(call.arrays["pair"].transpose(3, 0, 1, 2)).transpose(1, 2, 3, 0)
     call.arrays["inp"] = np.asfortranarray(call.arrays["inp"])
@@ -69,8 +69,8 @@ def test_a_slow_layout_is_told_once_where_the_call_is(quick: Any) -> None:
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_copies_stand_in_and_go_back(stencil: Any) -> None:
-    """Also the points around the domain, which the stencil leaves alone."""
+def test_temporaries_are_copied_back(stencil: Any) -> None:
+    """The points around the domain, which the stencil does not write, keep their values."""
     call, wrapped = Call(stencil), wrap(stencil, on_mismatch="copy")
     wanted = call.expected()
     slow = (2, 1, 0) if stencil.backend != "gt:cpu_ifirst" else (0, 1, 2)
@@ -89,8 +89,8 @@ def test_copies_stand_in_and_go_back(stencil: Any) -> None:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_copies_are_told_where_the_call_is(quick: Any, frozen: bool) -> None:
-    """Between the call and what finds out lie files of dlfield, of GT4Py, and generated ones."""
+def test_copies_are_warned_of_at_the_call(quick: Any, frozen: bool) -> None:
+    """Between the call and the check lie frames of dlfield, of GT4Py, and generated ones."""
     call = Call(quick)
     call.arrays["inp"] = call.arrays["inp"].astype("f4")
     stencil, others = quick, WEIGHTED
@@ -104,7 +104,7 @@ def test_copies_are_told_where_the_call_is(quick: Any, frozen: bool) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
-def test_what_is_remembered_of_calls_has_a_bound(quick: Any) -> None:
+def test_the_cache_of_calls_is_bounded(quick: Any) -> None:
     call, wrapped = Call(quick), wrap(quick)
     most = 0
     for gap in range(600):
@@ -118,26 +118,26 @@ def test_what_is_remembered_of_calls_has_a_bound(quick: Any) -> None:
     assert np.array_equal(call.arrays["out"], wanted)
 
 
-def test_objects_are_told(quick: Any) -> None:
-    """GDP 3: acquired before the stencil runs, touched if written, released; released also when it could not run."""
-    call, told = Call(quick), []
+def test_hooks_are_run(quick: Any) -> None:
+    """GDP 3: `acquire` before the stencil runs, `touch` if written, `release`, also if the stencil could not run."""
+    call, log = Call(quick), []
 
-    def telling(name: str) -> Exposing:
+    def hooked(name: str) -> Exposing:
         interface = {
             **interface_of(call.arrays[name]),
-            **{hook: lambda hook=hook: told.append(f"{hook} {name}") for hook in ("acquire", "touch", "release")},
+            **{hook: lambda hook=hook: log.append(f"{hook} {name}") for hook in ("acquire", "touch", "release")},
         }
         return Exposing(kept=call.arrays[name], __gt_data_interface__={None: interface})
 
-    fields = {name: telling(name) if name in ("inp", "out") else array for name, array in call.arrays.items()}
+    fields = {name: hooked(name) if name in ("inp", "out") else array for name, array in call.arrays.items()}
     wanted = call.expected()
     wrapped = wrap(quick)
     wrapped(**fields, **WEIGHTED)
-    assert told[:2] == ["acquire inp", "acquire out"]
-    assert told[2] == "touch out"
-    assert sorted(told[3:]) == ["release inp", "release out"]
+    assert log[:2] == ["acquire inp", "acquire out"]
+    assert log[2] == "touch out"
+    assert sorted(log[3:]) == ["release inp", "release out"]
     assert np.array_equal(call.arrays["out"], wanted)
-    told.clear()
+    log.clear()
     with pytest.raises(dl.LayoutError, match="domain"):
         wrapped(**fields, **{**WEIGHTED, "domain": (99, 1, 1)})
-    assert {"release inp", "release out"} <= set(told)
+    assert {"release inp", "release out"} <= set(log)

@@ -1,4 +1,4 @@
-"""Origin and domain of wrapped stencils: the stencil's own rules."""
+"""Origin and domain of wrapped stencils follow the stencil's own rules."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -23,7 +23,7 @@ def climbing() -> Any:
 
 
 _SIZES = st.integers(4, 9)
-# Mostly those that some fields allow.
+# Mostly values that some fields allow.
 _NUMBERS = st.sampled_from([1, 1, 1, 1, 1, 2, 2, 3, 0, -1])
 _TRIPLES = st.tuples(_NUMBERS, _NUMBERS, _NUMBERS)
 _FIELDS = {"inp": "IJK", "plane": "IJ", "level": "K", "pair": "IJK0", "idle": "IJK", "out": "IJK"}
@@ -31,7 +31,7 @@ _FIELDS = {"inp": "IJK", "plane": "IJ", "level": "K", "pair": "IJK0", "idle": "I
 
 @st.composite
 def origins(draw: st.DrawFn) -> Any:
-    """Each form there is: none, for all, by name, an integer."""
+    """An origin in each form: none, for all fields, by name, an integer."""
     named = {
         name: st.tuples(*[_NUMBERS] * len(dims.replace("0", "")))
         if draw(st.booleans())
@@ -45,7 +45,7 @@ def origins(draw: st.DrawFn) -> Any:
 
 
 def outcome(call: Callable[..., None], fields: dict[str, Any], **options: Any) -> Any:
-    """The domain and the origins of the fields that are used, or the error."""
+    """The domain and the origins of the used fields, or the error."""
     info: dict[str, Any] = {}
     try:
         call(**fields, exec_info=info, **options)
@@ -63,7 +63,7 @@ def outcome(call: Callable[..., None], fields: dict[str, Any], **options: Any) -
 def test_origin_and_domain_are_the_stencils(
     climbing: Any, sizes: dict[str, Any], stated: dict[str, Any], origin: Any, domain: Any
 ) -> None:
-    """Whatever GT4Py takes and stays inside the fields runs on the same points; whatever it refuses is refused."""
+    """A call that GT4Py accepts within the fields runs on the same points; one that GT4Py refuses is refused."""
     fields = {}
     for name, dims in _FIELDS.items():
         size = {**dict(zip("IJK", sizes[name], strict=True)), "0": 2}
@@ -86,7 +86,7 @@ def test_origin_and_domain_are_the_stencils(
             for found, lower in zip(theirs[1][name], _lower(info), strict=False)
         )
     else:
-        # GT4Py gives back whatever sequence it was given.
+        # GT4Py returns the sequence in the type that it was passed.
         assert (ours[0], {name: ours[1][name] for name in _FIELDS if name != "idle"}) == (
             tuple(theirs[0]),
             {name: theirs[1][name] for name in _FIELDS if name != "idle"},
@@ -109,7 +109,7 @@ class Stating(np.ndarray[Any, Any]):
 
 
 def test_an_origin_that_is_too_small_in_one_dimension(quick: Any) -> None:
-    """GT4Py 1.1 lets it pass where it is larger than it must be in another, and reads before the array."""
+    """GT4Py 1.1 accepts it if another dimension's origin is larger than needed, and reads before the array."""
     call = Call(quick)
     with pytest.raises(dl.LayoutError, match=r'"inp": origin: \(3, 0, 0\); allowed is \(1, 1, 0\) or more'):
         wrap(quick)(**call.arrays, weight=2.0, origin=(3, 0, 0), domain=(1, 1, 1))

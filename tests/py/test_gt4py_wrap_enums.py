@@ -1,4 +1,4 @@
-"""Enumerations as scalars of a wrapped stencil: GT4Py 1.2 replaces those of `gtscript.enum` by integers."""
+"""Enumerations as scalars of a wrapped stencil; GT4Py 1.2 replaces those of `gtscript.enum` by integers."""
 
 from enum import IntEnum
 from typing import Any
@@ -37,7 +37,7 @@ def scaling(request: pytest.FixtureRequest) -> Any:
 
 
 def test_an_enumerator_is_its_integer(scaling: Any) -> None:
-    """Also in the second call, whose checks are those of the first, and after one with a plain integer."""
+    """Also in a second call, which reuses the first one's checks, and after a call with a plain integer."""
     out, wrapped = np.ones((3, 2, 2)), wrap(scaling)
     for unit, wanted in [(Unit.THREE, 3), (Unit.THREE, 9), (2, 18), (Unit.ONE, 18), (np.int64(2), 36)]:
         wrapped(out, unit)
@@ -47,7 +47,7 @@ def test_an_enumerator_is_its_integer(scaling: Any) -> None:
     assert (out == 324).all()
 
 
-def test_what_the_stencil_runs_with_is_of_its_integer_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stencil_gets_its_integer_type(monkeypatch: pytest.MonkeyPatch) -> None:
     stencil = gtscript.stencil(backend="numpy", definition=scale, rebuild=True)
     passed: list[object] = []
     monkeypatch.setattr(type(stencil), "run", lambda _self, *, unit, **_: passed.append(unit))
@@ -69,7 +69,7 @@ def test_an_enumerator_for_a_scalar_of_another_type_is_refused() -> None:
 
 @pytest.mark.skipif(marked is None, reason="GT4Py has gtscript.enum since 1.2")
 def test_a_scalar_that_is_annotated_with_the_enumeration() -> None:
-    """The same result as the plain stencil's."""
+    """The result equals the plain stencil's."""
 
     def convert(out: gtscript.Field[np.float64], unit: Unit):  # type: ignore[no-untyped-def]  # noqa: ANN202
         with computation(PARALLEL), interval(...):

@@ -20,7 +20,7 @@ MATRIX = double_matrix()
 
 
 def buffer(**changes: Any) -> dict[str, Any]:
-    """The host's buffer, without the version, which is optional here."""
+    """The host buffer, without the version, which is optional here."""
     return interface_of(MATRIX, **{"version": MISSING, **changes})
 
 
@@ -53,7 +53,7 @@ def test_every_spelling(read: Callable[..., Any], name: str, spelling: str) -> N
 
 
 class Counting:
-    """Counts how often it is asked, and its callables called."""
+    """Records each access of its attribute and each call of its callables."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -72,7 +72,7 @@ class Counting:
         return {"gpu": self.buffer("gpu"), "cpu": self.buffer("cpu")}
 
 
-def test_everything_is_asked_once_and_other_devices_are_left_alone() -> None:
+def test_attributes_are_read_once_and_other_devices_are_ignored() -> None:
     for read in READERS:
         producer = Counting()
         found = read(producer)
@@ -140,7 +140,7 @@ def test_keys_are_refused_under_the_attributes_name(name: str) -> None:
             dl.describe(offering({None: buffer(**changes)}, name))
 
 
-def test_the_first_attribute_has_the_memory_and_both_the_labels() -> None:
+def test_memory_comes_from_the_first_attribute_and_labels_from_both() -> None:
     other = double_matrix()
     both = Exposing(
         __gt_data_interface__={None: buffer(dims=("K", "I"))},
@@ -211,8 +211,8 @@ def test_a_buffer_may_be_bytes() -> None:
         data.append(1)
 
 
-def test_labels_are_no_reason_to_move_data() -> None:
-    """The buffer that is meant states none; another one's callable is not called to ask for them."""
+def test_labels_move_no_data() -> None:
+    """The requested buffer has no labels, and the callable of another one is not called for its labels."""
 
     def moves() -> Any:
         raise AssertionError("data would be moved")

@@ -1,4 +1,4 @@
-"""`acquire` and `release` of objects with a data interface, around what others than stencils do with their memory."""
+"""`acquire` and `release` of data interfaces, around every use of their memory except stencils."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import dlfield as dl
 from calls import array
 from fakes_interfaces import Hooked
 
-LEND: dict[str, Callable[[Any], Any]] = {
+SHARING: dict[str, Callable[[Any], Any]] = {
     "describe": dl.describe,
     "from_dlpack": dl.from_dlpack,
     "as_numpy": dl.as_numpy,
@@ -40,18 +40,18 @@ LOOK: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("lend", LEND.values(), ids=LEND)
-def test_what_is_lent_is_released_when_it_is_let_go(lend: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("share", SHARING.values(), ids=SHARING)
+def test_shared_memory_is_released_by_its_last_user(share: Callable[[Any], Any]) -> None:
     log: list[str] = []
-    lent = lend(Hooked(array(), log))
+    shared = share(Hooked(array(), log))
     assert log == ["acquire x"]
-    del lent
+    del shared
     gc.collect()
     assert log == ["acquire x", "release x"]
 
 
 @pytest.mark.parametrize("copy", COPY.values(), ids=COPY)
-def test_what_is_copied_is_released_at_once(copy: Callable[[Any], Any]) -> None:
+def test_copied_memory_is_released_at_once(copy: Callable[[Any], Any]) -> None:
     log: list[str] = []
     kept = copy(Hooked(array(), log))
     assert log == ["acquire x", "release x"]
@@ -60,7 +60,7 @@ def test_what_is_copied_is_released_at_once(copy: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("look", LOOK.values(), ids=LOOK)
-def test_who_looks_tells_nobody(look: Callable[[Any], Any]) -> None:
+def test_inspection_runs_no_hooks(look: Callable[[Any], Any]) -> None:
     log: list[str] = []
     look(Hooked(array(), log))
     assert log == []
@@ -85,8 +85,8 @@ def fail() -> None:
     raise FailureError
 
 
-@pytest.mark.parametrize("read", [*LEND.values(), *COPY.values()])
-def test_an_error_of_acquire_is_the_callers_and_nothing_is_released(read: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("read", [*SHARING.values(), *COPY.values()])
+def test_an_error_in_acquire_is_raised_and_nothing_is_released(read: Callable[[Any], Any]) -> None:
     log: list[str] = []
     with pytest.raises(FailureError):
         read(Hooked(array(), log, acquire=fail))
@@ -94,20 +94,18 @@ def test_an_error_of_acquire_is_the_callers_and_nothing_is_released(read: Callab
 
 
 @pytest.mark.parametrize("copy", COPY.values(), ids=COPY)
-def test_an_error_of_release_is_the_callers_after_a_copy(copy: Callable[[Any], Any]) -> None:
+def test_an_error_in_release_is_raised_after_a_copy(copy: Callable[[Any], Any]) -> None:
     with pytest.raises(FailureError):
         copy(Hooked(array(), [], release=fail))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("lend", LEND.values(), ids=LEND)
-def test_an_error_of_release_is_nobodys_when_it_is_let_go(
-    lend: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("share", SHARING.values(), ids=SHARING)
+def test_an_error_in_a_late_release_is_unraisable(share: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Any] = []
     monkeypatch.setattr("sys.unraisablehook", lambda event: heard.append(event.exc_type))
-    lent = lend(Hooked(array(), [], release=fail))
-    del lent
+    shared = share(Hooked(array(), [], release=fail))
+    del shared
     gc.collect()
     assert heard == [FailureError]
 
@@ -122,12 +120,12 @@ def test_a_failed_use_is_released() -> None:
     assert log == ["acquire x", "release x"] * 2
 
 
-def test_an_error_on_its_way_is_left_alone() -> None:
-    """What a frame holds is let go while its error is handed up."""
+def test_a_pending_exception_survives_a_release() -> None:
+    """A tensor in a frame is released while the frame's exception propagates."""
 
     def body() -> None:
-        lent = dl.from_dlpack(Hooked(array(), log))
-        raise KeyError(lent.ndim)
+        shared = dl.from_dlpack(Hooked(array(), log))
+        raise KeyError(shared.ndim)
 
     log: list[str] = []
     with pytest.raises(KeyError, match="2"):
@@ -137,7 +135,7 @@ def test_an_error_on_its_way_is_left_alone() -> None:
 
 
 class Labelled(np.ndarray[Any, Any]):
-    """An array of a subclass, read by its type, that says whom to tell."""
+    """An array subclass that is read by its type and has hooks."""
 
     log: list[str]
 
@@ -147,12 +145,12 @@ class Labelled(np.ndarray[Any, Any]):
         return {None: {**self.__array_interface__, **hooks}}
 
 
-def test_arrays_that_are_read_by_their_type_are_told_too() -> None:
+def test_hooks_run_for_arrays_read_by_their_type() -> None:
     memory = array().view(Labelled)
     memory.log = []
-    lent = dl.from_dlpack(memory)
-    assert (lent.ptr, memory.log) == (memory.ctypes.data, ["acquire"])
-    del lent
+    shared = dl.from_dlpack(memory)
+    assert (shared.ptr, memory.log) == (memory.ctypes.data, ["acquire"])
+    del shared
     assert memory.log == ["acquire", "release"]
 
 
@@ -163,7 +161,7 @@ def test_hooks_that_cannot_be_called_are_refused(key: str) -> None:
         dl.from_dlpack(Hooked(array(), [], **changes))
 
 
-def test_arithmetic_sees_what_acquire_has_brought() -> None:
+def test_arithmetic_reads_the_values_after_acquire() -> None:
     class Late:
         def __init__(self) -> None:
             self.memory = np.zeros((3, 4))

@@ -1,4 +1,4 @@
-"""What an installation with NumPy alone has: everything that is not about another library."""
+"""With NumPy alone, everything works that does not need another library."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Who keeps memory that comes through an interface, a buffer or a wrapper: nothing piles up, cycles are collected."""
+"""Lifetimes of memory imported by an interface, a buffer or a wrapper: no leaks, and cycles are collected."""
 
 import gc
 import threading
@@ -119,8 +119,8 @@ def test_a_tensor_outlives_everything_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRODUCERS)
-def test_a_tensor_made_of_a_description_keeps_all_that_the_description_kept(name: str) -> None:
-    """An interface's dictionary has the address of memory that only the object keeps."""
+def test_a_tensor_of_a_description_keeps_what_the_description_kept(name: str) -> None:
+    """An interface's dictionary has only an address; the object keeps the memory alive."""
     producer = PRODUCERS[name]()
     field = dl.from_dlpack(dl.describe(producer))
     if not isinstance(producer, bytearray):
@@ -131,11 +131,11 @@ def test_a_tensor_made_of_a_description_keeps_all_that_the_description_kept(name
     assert field.to_numpy().ravel().view("f8").tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-def test_a_description_keeps_the_array_of_a_wrapper_that_gets_another_one() -> None:
+def test_a_description_keeps_the_replaced_array_of_a_wrapper() -> None:
     xarray = pytest.importorskip("xarray")
 
     class Duck(Exposing):
-        """What xarray takes for an array and leaves as it is."""
+        """A duck array that xarray wraps unchanged."""
 
         shape, dtype, ndim = (2, 3), np.dtype("f8"), 2
 

@@ -1,4 +1,4 @@
-"""JAX on our memory and we on JAX's: same pointer, kept alive, and what JAX gets wrong."""
+"""Memory exchanged with JAX, both ways: same pointer, kept alive, and workarounds for JAX's behaviour."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from catalog import count_up, dtype_named
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16", "bool"])
 @pytest.mark.parametrize("backend", [None, "jax", "gt:cpu_kfirst"])
 def test_ordinary_fields_are_zero_copy_in_jax(jnp: Any, shape: Any, dtype: str, backend: str | None) -> None:
-    """JAX copies from NumPy unless the address is a multiple of 64, without a word."""
+    """JAX silently copies NumPy arrays unless the address is a multiple of 64."""
     for _ in range(4):
         field = dl.ones(shape, dtype_named(dtype), backend=backend, halo=((1, 0),) + ((0, 0),) * (len(shape) - 1))
         array = jnp.from_dlpack(field)
@@ -104,7 +104,7 @@ def test_arrays_without_memory_are_named(jax: Any, jnp: Any) -> None:
         assert dl.preflight(array, "numpy").verdict == "impossible"
 
 
-def test_arrays_that_are_being_traced_are_jaxs_to_refuse(jax: Any, jnp: Any) -> None:
+def test_traced_arrays_are_refused_by_jax(jax: Any, jnp: Any) -> None:
     caught = []
 
     def look(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The kernels that are shipped as PTX: what they are made of, and whether NVIDIA's assembler takes them."""
+"""The kernels that are shipped as PTX: they match their source, and NVIDIA's assembler accepts them."""
 
 import hashlib
 import subprocess
@@ -12,7 +12,7 @@ SOURCES = Path(__file__).parents[2] / "src/copy/cuda"
 PTX = SOURCES / "kernels.ptx"
 
 
-def test_they_are_made_of_the_source_beside_them() -> None:
+def test_the_ptx_matches_its_source() -> None:
     first = PTX.read_text().splitlines()[0]
     source = hashlib.sha256((SOURCES / "kernels.cu").read_bytes()).hexdigest()
     assert first.endswith(source), "kernels.cu was changed: make kernels"
@@ -20,7 +20,7 @@ def test_they_are_made_of_the_source_beside_them() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="NVIDIA has its assembler for Linux on PyPI")
 @pytest.mark.parametrize("architecture", ["sm_52", "sm_60", "sm_70", "sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
-def test_the_assembler_takes_them(architecture: str, tmp_path: Path) -> None:
+def test_the_assembler_accepts_the_ptx(architecture: str, tmp_path: Path) -> None:
     found = [file for file in files("nvidia-cuda-nvcc-cu12") or [] if file.name == "ptxas"]
     options = ["--warning-as-error", "-v", "-arch", architecture, "-o", str(tmp_path / "out")]
     command = [str(found[0].locate()), *options, str(PTX)]

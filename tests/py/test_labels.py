@@ -51,7 +51,7 @@ def test_objects_state_numbers_and_axes() -> None:
     gtscript = pytest.importorskip("gt4py.cartesian.gtscript")
     assert dl.get_dims(stating(__gt_dims__=("K", 0))) == ("K", "0")
     assert dl.get_dims(stating(__gt_dims__=(gtscript.K, gtscript.I))) == ("K", "I")
-    # Whatever has a text, as an axis of a library that we don't know.
+    # Any object with a text, such as an axis of an unknown library.
     axis: Any = type("Axis", (SimpleNamespace,), {"__str__": lambda self: self.name})
     assert dl.get_dims(stating(__gt_dims__=(axis(name="cell"), axis(name="K")))) == ("cell", "K")
     with pytest.raises(dl.DimsError, match="empty"):

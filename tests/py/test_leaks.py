@@ -1,4 +1,4 @@
-"""No use of a tensor leaves memory behind, counted to the byte in a process of its own."""
+"""No use of a tensor leaks memory, counted to the byte in a process of its own."""
 
 import copy
 import ctypes
@@ -78,7 +78,7 @@ ALLOCATIONS: dict[str, Callable[[], object]] = {
     "wrong layout": failing(dl.LayoutError, (MIB,), 1, layout=(1,)),
     "wrong value": failing((TypeError, ValueError), (MIB,), "nonsense"),  # type: ignore[arg-type]
 }
-# What is Python code fills caches of the interpreter for hundreds of rounds, more than there are of new tensors.
+# Uses that run Python code fill the interpreter's caches for hundreds of rounds, more than `ROUNDS_OF_NEW`.
 ON_NEW = [name for name in USES if name != "repr"]
 LARGE = [*ON_NEW, *ALLOCATIONS]
 
@@ -107,7 +107,7 @@ def large() -> dict[str, Growth]:
 
 @pytest.mark.parametrize("name", USES)
 def test_a_use_of_a_tensor_leaves_nothing_behind(name: str) -> None:
-    """Structs, shapes and labels are small."""
+    """Many rounds on a small tensor find leaks of structs, shapes and labels."""
     found = small()[name]
     found.assert_none_in(ROUNDS)
 

@@ -1,4 +1,4 @@
-"""Who keeps memory and how long: drop counters for each owner, threads, the interpreter's end."""
+"""Lifetimes of memory: drop counters for each owner, threads, the interpreter's end."""
 
 import gc
 import sys
@@ -37,8 +37,8 @@ def test_reexported_imports_keep_their_producer() -> None:
     assert fake.deleted == 1
 
 
-def test_numpy_owner_is_let_go_by_a_consumer_on_another_thread() -> None:
-    """A Python owner is released with the GIL, also by a deleter that is called without it."""
+def test_numpy_owner_is_released_by_a_consumer_on_another_thread() -> None:
+    """A deleter that is called without the GIL still releases a Python owner with it."""
     array = np.ones(1000)
     alive = weakref.ref(array)
     managed = take(dl.from_dlpack(array).__dlpack__(max_version=(1, 3)))
@@ -87,10 +87,10 @@ def test_exports_are_released_by_other_threads() -> None:
 
 @pytest.mark.parametrize("framework", ["torch", "jax.numpy", "tvm_ffi"])
 def test_a_framework_releases_what_it_took_once(framework: str) -> None:
-    """Our memory in its array, that array's memory in our tensor: whoever goes last, the producer is told once."""
+    """After a round trip through the framework, the last user releases the producer's memory exactly once."""
     module = pytest.importorskip(framework)
     for use in (dl.from_dlpack, dl.describe, lambda array: (dl.from_dlpack(array), dl.describe(array))):
-        # Aligned, and of a type that JAX has: else it would copy.
+        # Aligned, and of a dtype that JAX has, so that JAX does not copy.
         fake = FakeTensor(dl.ones((4, 4), "float32").to_numpy())
         theirs = module.from_dlpack(dl.from_dlpack(Producer(fake)))
         ours = use(theirs)
@@ -101,7 +101,7 @@ def test_a_framework_releases_what_it_took_once(framework: str) -> None:
         assert fake.deleted == 1
 
 
-def test_tensors_of_torch_are_let_go(torch: Any) -> None:
+def test_tensors_of_torch_are_released(torch: Any) -> None:
     for use in (dl.from_dlpack, dl.describe):
         fake = FakeTensor(int_matrix())
         theirs = torch.from_dlpack(fake.capsule())
@@ -112,7 +112,7 @@ def test_tensors_of_torch_are_let_go(torch: Any) -> None:
         assert fake.deleted == 1
 
 
-def test_tensor_takes_no_references_it_does_not_give_back() -> None:
+def test_tensors_leak_no_references() -> None:
     shape, dims, dtype = (3, 4), ("Cell", "Level"), np.dtype("f4")
     before = [sys.getrefcount(value) for value in (shape, dims, dtype, dl.Tensor)]
     for _ in range(100):
@@ -161,7 +161,7 @@ def test_interpreter_ends_well_with_frameworks_on_our_memory(framework: str) -> 
 
 @pytest.mark.parametrize("owner", ["dl.ones((1000,))", "dl.from_dlpack(np.ones(1000))"])
 def test_deleter_may_run_after_the_interpreter_has_ended(owner: str) -> None:
-    """A C consumer may hold a tensor longer than Python lives: here, until an exit handler of the C library."""
+    """A C consumer may keep a tensor after Python has ended: here, until an exit handler of the C library."""
     output = run_python(f"""
         import ctypes
         import sys
@@ -180,7 +180,7 @@ def test_deleter_may_run_after_the_interpreter_has_ended(owner: str) -> None:
 
 
 def test_an_object_may_hold_its_own_description(torch: Any) -> None:
-    """The pattern of a wrapper that describes each array once; the cycle is the collector's to break."""
+    """A wrapper may store its array's description on the array; the garbage collector breaks the cycle."""
     tensor = torch.zeros(3)
     tensor.described = dl.describe(tensor)
     gone = weakref.ref(tensor)
@@ -200,8 +200,8 @@ BACK: dict[str, str] = {
 
 
 @pytest.mark.parametrize("name", BACK)
-def test_fields_go_there_and_back_without_end(name: str) -> None:
-    """Whatever each field keeps of the one before, letting the last one go takes no more stack than there is."""
+def test_long_chains_of_owners_are_released(name: str) -> None:
+    """Each field may own the one before, and the release of the last one must not overflow the stack."""
     output = run_python(f"""
         import numpy as np
         import dlfield as dl
@@ -217,8 +217,8 @@ def test_fields_go_there_and_back_without_end(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["numpy.asarray", "a view of numpy.asarray", "memoryview"])
-def test_views_of_a_tensor_bring_its_own_memory_back(name: str) -> None:
-    """Nothing piles up on the way: what made the view may go."""
+def test_a_reimported_view_owns_the_memory_directly(name: str) -> None:
+    """The re-imported view owns the memory directly, so the tensor that made the view may be freed."""
 
     field = dl.ones((3, 4))
     memory = memoryview(field)

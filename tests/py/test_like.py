@@ -1,4 +1,4 @@
-"""`*_like` and `from_array`: what they take from the data, what a keyword changes, what foreign arrays tell."""
+"""`*_like` and `from_array`: what they take from the data, from keywords, and from foreign arrays."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ATTRIBUTES = (
 
 @pytest.fixture
 def field() -> dl.Tensor:
-    """A field with nothing at its default."""
+    """A field without any default property."""
     made = dl.zeros(
         (4, 5, 6),
         "f4",
@@ -153,7 +153,7 @@ def test_from_array_of_any_strides(data: npt.NDArray[Any]) -> None:
 
 
 @pytest.mark.parametrize("make", [dl.zeros_like, dl.from_array])
-def test_what_foreign_data_does_not_carry_has_its_default(make: Any) -> None:
+def test_properties_that_foreign_data_lacks_have_defaults(make: Any) -> None:
     """A NumPy array has neither origin nor aligned index: both are the lower halo, as in `zeros`."""
     made = make(np.zeros((4, 5)), halo=(1, 2))
     assert (made.origin, made.aligned_index) == ((1, 2), (1, 2))
@@ -187,14 +187,14 @@ def test_from_array_of_a_torch_tensor(torch: Any) -> None:
     assert made.layout == (1, 0)
 
 
-def test_labels_of_what_numpy_makes_an_array_of(xarray: Any) -> None:
+def test_labels_of_data_arrays(xarray: Any) -> None:
     data = xarray.DataArray(np.zeros((2, 3, 4)), dims=("K", "J", "I"))
     made = dl.from_array(data, backend="gt:cpu_kfirst")
     assert (made.dims, made.layout) == (("K", "J", "I"), (2, 1, 0))
     assert dl.zeros_like(data).dims == ("K", "J", "I")
 
 
-def test_sub_arrays_add_to_what_the_data_has() -> None:
+def test_sub_arrays_add_dimensions() -> None:
     data = dl.zeros((4, 5), dims="KI", layout=(1, 0), alignment_size=64, halo=(1, 0))
     made = dl.zeros_like(data, np.dtype((np.float64, (3,))))
     assert (made.shape, made.dims, made.layout) == ((4, 5, 3), ("K", "I", "0"), (2, 1, 0))

@@ -1,4 +1,4 @@
-"""Whatever a producer says: an error of ours or the producer's own exception, never a crash, and nothing is kept.
+"""Malformed producers cause a dlfield error or their own exception, never a crash or a leak.
 
 Tables of wrong values for each key of the dictionaries and each field of DLPack's structs, alone, in every pair, and as
 hypothesis combines them.
@@ -23,11 +23,11 @@ from leak_checks import Growth, grown
 
 
 class MineError(Exception):
-    """What a producer raises on its own account."""
+    """A producer's own exception."""
 
 
 class Hostile:
-    """Raises from everything that a value of a dictionary may be asked."""
+    """Raises in every operation on a value of a dictionary."""
 
     def __index__(self) -> int:
         raise MineError
@@ -159,7 +159,7 @@ def array_interface(changes: dict[str, Any]) -> Any:
 
 
 def own_buffer(changes: dict[str, Any]) -> Any:
-    """The memory is found through `data`, unless that is what is wrong."""
+    """An interface with a buffer in `data`, unless `changes` replace that."""
     return Exposing(__array_interface__=interface_of(MATRIX, **{"data": bytearray(48), "strides": None, **changes}))
 
 
@@ -186,17 +186,17 @@ MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 def attempt(read: Callable[..., Any], producer: Any) -> bool:
-    """Whether `producer` is taken; anything but an error of ours or of the producer's fails the test."""
+    """Whether `producer` is accepted; any error but dlfield's or the producer's own fails the test."""
     try:
         found = read(producer)
     except (dl.Error, MineError):
         return False
-    # What is taken says of itself what fits together.
+    # The properties of an accepted object must be consistent.
     assert len(found.shape) == len(found.strides) == found.ndim <= 64
     assert all(extent >= 0 for extent in found.shape)
     assert found.nbytes == found.size * found.itemsize < 1 << 63
     assert found.size == 0 or found.ptr > 0
-    # What a tensor shows are its elements, and there may be none where the producer says.
+    # The repr of a tensor would read its elements, at an address that may not exist.
     assert repr(dl.describe(found))
     return True
 
@@ -238,7 +238,7 @@ def wrong_dictionaries(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def by_position(values: list[Any]) -> st.SearchStrategy[Any]:
-    """One of `values`, which Hypothesis would have to hash. What raises from its repr could not be reported."""
+    """Draw one of `values` by index, as they cannot be hashed; without those whose repr raises, for the report."""
     tame = [value for value in values if not holds_hostile(value)]
     return st.integers(0, len(tame) - 1).map(tame.__getitem__)
 
@@ -266,7 +266,7 @@ LABELS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", LABELS)
 def test_each_wrong_label(name: str) -> None:
-    """What an object states of itself is its own business: no TypeError as for an argument of the caller's."""
+    """An object's wrong labels cause dlfield's errors, not a TypeError as wrong arguments do."""
 
     def labelled(changes: dict[str, Any]) -> Any:
         attributes = changes if name.startswith("_") or name == "default_origin" else {}
@@ -297,7 +297,7 @@ def test_attributes_that_are_no_dictionary(name: str) -> None:
 
 
 def refusals() -> dict[str, Callable[[], object]]:
-    """A value of each kind, for `leak_checks`."""
+    """Imports of each kind of producer with wrong values, for `leak_checks`."""
     cases = [{key: value} for key, values in KEYS.items() for value in values[:30]]
 
     def use(make: Callable[[dict[str, Any]], Any]) -> None:
@@ -318,7 +318,7 @@ def growth() -> dict[str, Growth]:
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_refusals_leak_nothing(maker: str) -> None:
-    """Over and over: no bytes, no objects, no references."""
+    """Repeated refusals leak no bytes, objects or references."""
     found = growth()[maker]
     found.assert_none_in(ROUNDS)
 
@@ -373,7 +373,7 @@ TENSOR_FIELDS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("first", TENSOR_FIELDS)
 def test_each_pair_of_wrong_fields_of_a_tensor(first: str) -> None:
-    """The deleter is called once, whatever else is wrong."""
+    """The deleter is called once, whatever is wrong."""
     for fields in pairs(TENSOR_FIELDS):
         if next(iter(fields)) != first:
             continue
@@ -397,8 +397,8 @@ def test_capsules_are_consumed_once() -> None:
     assert fake.deleted == 1
 
 
-def test_the_tables_have_what_is_taken_too() -> None:
-    """A table that is refused for another reason than its own would test nothing."""
+def test_the_unchanged_producers_are_accepted() -> None:
+    """The unchanged producers are accepted; otherwise the tables would test nothing."""
     assert all(attempt(dl.describe, maker({})) for maker in MAKERS.values())
     assert changed({"a": 1}, {"a": MISSING}) == {}
     assert attempt(dl.describe, FakeBuffer(MATRIX))

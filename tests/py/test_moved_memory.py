@@ -1,4 +1,4 @@
-"""Memory that its producer moves after dlfield has seen it: an owner keeps it, everybody else looks again."""
+"""Memory that its producer moves after an import: owners keep it, all others check the address again."""
 
 import sys
 import threading
@@ -10,10 +10,10 @@ import pytest
 import dlfield as dl
 from childproc import run_cases
 
-# Large enough that `malloc` gives it back to the system at once: whoever reads it then crashes.
+# Large enough that `malloc` returns it to the system at once, so that a later read crashes.
 N = 5_000_000
 
-# Ways in which a tensor of PyTorch loses the memory that it had.
+# Ways in which a PyTorch tensor loses its memory.
 TORCH_MOVES = {
     "data": "x.data = torch.zeros(3)",
     "set_": "x.set_()",
@@ -44,13 +44,13 @@ def move():
     try:
         {move}
     except RuntimeError as error:
-        # What PyTorch says where it does not give the memory back.
+        # PyTorch refuses to free the memory.
         assert "not resizable" in str(error), error
 """
 
 
 def run_torch(cases: dict[str, str]) -> None:
-    """Each case, with each way to move the memory of `x`."""
+    """Run each case with each way to move the memory of `x`."""
     run_cases(
         TORCH_PRELUDE,
         {
@@ -73,7 +73,7 @@ def test_an_owner_keeps_memory_that_pytorch_moves() -> None:
         )
     }
     dtypes = {
-        # NumPy has no array of some of these, which is how PyTorch pins memory itself.
+        # PyTorch itself pins memory by NumPy arrays, which do not exist for some of these dtypes.
         dtype: f"""
 x = torch.ones(N, dtype=torch.{dtype})
 owned = dl.from_dlpack(x)
@@ -95,7 +95,7 @@ def test_a_description_of_memory_that_was_moved_is_refused() -> None:
 
 @pytest.mark.usefixtures("torch")
 def test_a_copy_is_not_written_back_to_memory_that_was_moved() -> None:
-    """`on_mismatch="copy"`: the body moves the memory of a field that a copy is for."""
+    """`on_mismatch="copy"`: the body moves the memory of a field that has a temporary."""
     code = """
 sig = dl.Signature(x=dl.FieldSpec("float64", "I", access="w"), on_mismatch="copy")
 old = dl.from_dlpack(x)
@@ -143,7 +143,7 @@ def resize():
         try:
             array.resize(4 * N, refcheck=False)
         except ValueError as error:
-            # What NumPy says as long as the array has a weak reference.
+            # NumPy refuses while the array has a weak reference.
             assert "cannot resize" in str(error), error
 class Key:
     def __index__(self):
@@ -194,8 +194,8 @@ ADDRESS_THEN_CODE = {
 }
 
 
-def test_code_that_runs_within_a_call_does_not_free_what_was_read() -> None:
-    """The array is either kept where it is, or read after the code, or its move is an error."""
+def test_code_run_within_a_call_frees_no_memory_in_use() -> None:
+    """The call keeps the array in place, reads it after that code, or reports the move as an error."""
     guarded = """
 try:
     {statement}
@@ -235,7 +235,7 @@ def test_a_description_leaves_an_array_free_to_move() -> None:
     assert dl.from_dlpack(dl.describe(array)).shape == (100_000,)
 
 
-def test_a_description_follows_what_stays() -> None:
+def test_a_description_of_unmoved_memory_stays_valid() -> None:
     array = np.arange(12.0).reshape(3, 4)
     seen = dl.describe(array)
     array[1, 1] = 50
@@ -254,7 +254,7 @@ def test_a_frozen_description_of_a_writable_array_stays_valid() -> None:
     assert dl.from_dlpack(seen).readonly
 
 
-def test_owners_go_from_any_thread_and_leave_no_reference() -> None:
+def test_owners_are_released_on_any_thread_and_leave_no_reference() -> None:
     array = np.ones(1000)
     before = sys.getrefcount(array)
     mine = weakref.ref(array)

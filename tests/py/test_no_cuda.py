@@ -1,6 +1,6 @@
-"""Without a driver: what needs a GPU says what was looked for, and everything else goes on as ever.
+"""Without a driver: functions that need a GPU name the missing library, and everything else works as usual.
 
-The tests of memory on devices are in `cuda/`, on a test double of the driver (`make test-sim`).
+The tests of device memory are in `cuda/`, on a test double of the driver (`make test-sim`).
 """
 
 import copy
@@ -20,7 +20,7 @@ CUDA = (2, 0)
 
 @pytest.fixture(autouse=True)
 def no_gpu() -> None:
-    """The tests are about machines without one; with one there is nothing to see here."""
+    """Skip these tests on a machine with a GPU."""
     if dl.cuda.is_available():
         pytest.skip("this machine has a GPU: its tests are those of make test-cuda")
 
@@ -35,7 +35,7 @@ def test_why_not() -> None:
 
 
 class OnAGpu:
-    """What somebody says to be on a GPU."""
+    """An object that claims to be on a GPU."""
 
     __cuda_array_interface__ = {"version": 3, "shape": (3,), "typestr": "<f8", "data": (4096, False)}  # noqa: RUF012
 
@@ -77,13 +77,13 @@ ENTRIES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_says_what_was_looked_for(name: str) -> None:
+def test_errors_name_the_missing_library(name: str) -> None:
     with pytest.raises(dl.DeviceError, match=LOOKED_FOR):
         ENTRIES[name]()
 
 
 def test_dl_device() -> None:
-    """Consumers look for a `BufferError`."""
+    """Consumers expect a `BufferError`."""
     with pytest.raises(BufferError, match=LOOKED_FOR):
         dl.zeros(3).__dlpack__(dl_device=CUDA)
 
@@ -95,19 +95,19 @@ def test_pickles_of_a_gpus_field() -> None:
         function(data, state)
 
 
-def test_streams_that_are_none() -> None:
+def test_invalid_streams() -> None:
     with pytest.raises(dl.ExchangeError, match="stream: 0"):
         enter(0, 0)
     assert dl.cuda.current_stream() == dl.cuda.Stream(1, 0)
 
 
-def test_described_all_the_same() -> None:
+def test_device_memory_is_described_without_a_driver() -> None:
     for thing in (OnAGpu(), Producer(fake(), CUDA)):
         assert dl.describe(thing).device == "cuda:0"
         assert dl.describe(thing, device="cuda:0", stream=7).shape == (3,)
 
 
-def test_the_host_goes_on() -> None:
+def test_host_fields_work_without_a_driver() -> None:
     field = dl.ones((3, 4))
     assert float(pickle.loads(pickle.dumps(copy.deepcopy(field))).to_numpy().sum()) == 12.0
     assert not hasattr(field, "__cuda_array_interface__")

@@ -1,4 +1,4 @@
-"""`describe` and `from_dlpack` of NumPy arrays and of our own tensors; dims and origin that come with an object."""
+"""`describe` and `from_dlpack` of NumPy arrays and of tensors; dims and origin that objects state."""
 
 import sys
 import weakref
@@ -25,7 +25,7 @@ def misaligned_strides() -> npt.NDArray[Any]:
 @pytest.mark.parametrize("name", CODES)
 @pytest.mark.parametrize("read", READERS)
 def test_every_dtype(read: Callable[..., Any], name: str) -> None:
-    """bfloat16 and float8 export nothing from NumPy: they are read by the dtype's name."""
+    """NumPy has no export of bfloat16 and float8: they are read by the dtype's name."""
     array = np.zeros((2, 3), dtype_named(name))
     found = read(array)
     assert (found.dtype, found.ptr, found.strides) == (array.dtype, array.ctypes.data, array.strides)
@@ -59,7 +59,7 @@ def test_any_strides(read: Callable[..., Any], array: npt.NDArray[Any]) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_readonly_is_kept_and_not_talked_away(read: Callable[..., Any]) -> None:
+def test_readonly_is_kept_and_cannot_be_overridden(read: Callable[..., Any]) -> None:
     """JAX and tvm-ffi refuse read-only NumPy arrays; PyTorch writes into them."""
     array = np.arange(3.0)
     array.flags.writeable = False
@@ -69,7 +69,7 @@ def test_readonly_is_kept_and_not_talked_away(read: Callable[..., Any]) -> None:
         dl.describe(array, writable=True)
 
 
-def test_writable_gives_the_callers_word_for_legacy_capsules_only() -> None:
+def test_writable_overrides_legacy_capsules_only() -> None:
     legacy = FakeTensor(int_matrix(), version=None)
     assert dl.describe(Producer(legacy)).readonly
     assert not dl.describe(Producer(legacy), writable=True).readonly
@@ -92,7 +92,7 @@ def test_writable_gives_the_callers_word_for_legacy_capsules_only() -> None:
         (misaligned_strides, dl.ExchangeError, "stride.*6"),
     ],
 )
-def test_what_dlpack_cannot_say_is_refused(
+def test_arrays_that_dlpack_cannot_express_are_refused(
     read: Callable[..., Any], make: Callable[[], Any], error: type[Exception], named: str
 ) -> None:
     with pytest.raises(error, match=named):
@@ -100,7 +100,7 @@ def test_what_dlpack_cannot_say_is_refused(
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_the_array_is_kept_alive_and_let_go(read: Callable[..., Any]) -> None:
+def test_the_array_is_kept_alive_and_released(read: Callable[..., Any]) -> None:
     array = np.full(1000, 1.5)
     alive = weakref.ref(array)
     found = read(array)
@@ -131,11 +131,11 @@ def test_owner_and_protocol() -> None:
 
 
 class Plain(np.ndarray[Any, np.dtype[Any]]):
-    """Exports as its base does."""
+    """Inherits its base's export."""
 
 
 class Own(np.ndarray[Any, np.dtype[Any]]):
-    """Has an export of its own, and labels."""
+    """Defines its own export, and labels."""
 
     __gt_dims__ = ("K",)
 
@@ -172,7 +172,7 @@ def test_readonly_arrays_without_elements_stay_readonly(torch: Any) -> None:
     assert (array.shape, array.flags.writeable, array.flags.owndata) == ((0, 3), False, False)
 
 
-def test_descriptor_says_what_nothing_else_says() -> None:
+def test_descriptor_has_the_given_labels() -> None:
     found = dl.describe(np.zeros((2, 3)))
     assert (found.dims, found.origin, found.halo) == (None, None, None)
     assert dl.describe(np.zeros((2, 3)), dims="JI").dims == ("J", "I")
@@ -213,7 +213,7 @@ def test_from_dlpack_of_a_tensor_keeps_its_labels() -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_from_dlpack_copies_when_told(order: Any) -> None:
+def test_from_dlpack_copies_on_request(order: Any) -> None:
     array = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
     array.flags.writeable = False
     shared, copied = dl.from_dlpack(array, copy=False), dl.from_dlpack(array, copy=True)
@@ -235,7 +235,7 @@ def test_from_dlpack_shares_writes() -> None:
 
 
 class Labelled:
-    """An object with whichever of the labels its test gives it."""
+    """An object with the labels that a test gives it."""
 
     def __init__(self, **attributes: Any) -> None:
         vars(self).update(attributes)
@@ -279,7 +279,7 @@ def test_get_origin(attributes: dict[str, Any], origin: tuple[int, ...] | None) 
     assert dl.get_origin(Labelled(**attributes), (7, 8)) == (origin or (7, 8))
 
 
-def test_labels_survive_a_wrapper_that_shows_gt4pys_attributes_alone() -> None:
+def test_labels_survive_a_wrapper_with_gt4pys_attributes_only() -> None:
     field = dl.zeros((4, 5, 6), dims="KIJ", halo=(1, 2, 3))
     proxy = Labelled(__gt_dims__=field.__gt_dims__, __gt_origin__=field.__gt_origin__)
     assert (dl.get_dims(proxy), dl.get_origin(proxy)) == (field.dims, field.origin)

@@ -57,7 +57,7 @@ def test_in_place_writes_to_views() -> None:
 
 
 class Reflecting:
-    """Knows reflected operators, as a type of units does; NumPy asks it for everything that is not in place."""
+    """Has reflected operators, as unit types do; NumPy defers to it except for in-place operators."""
 
     __array_ufunc__: Any = None
 
@@ -69,7 +69,7 @@ class Reflecting:
 
 
 class WithoutRules(Reflecting):
-    """The same, and NumPy takes it for any object."""
+    """The same, but NumPy treats it like any other object."""
 
     __array_ufunc__ = np.ndarray.__array_ufunc__
 
@@ -77,8 +77,8 @@ class WithoutRules(Reflecting):
 @pytest.mark.parametrize("name", [*FLOATS, *BITS, "matmul"])
 @pytest.mark.parametrize("operand", [Reflecting(), WithoutRules(), None, "text", b"text", object(), {}], ids=type)
 @pytest.mark.parametrize("shape", [(2,), ()])
-def test_in_place_with_what_is_no_array_or_number(name: str, operand: Any, shape: tuple[int, ...]) -> None:
-    """An error, as of NumPy's arrays: the name on the left is never bound to something else."""
+def test_in_place_with_operands_that_are_no_array_or_number(name: str, operand: Any, shape: tuple[int, ...]) -> None:
+    """In-place operators raise, as for NumPy's arrays, and never bind the name to another object."""
     compute = getattr(operator, f"i{name.rstrip('_')}")
     for make in (dl.full, np.full):
         left = make(shape, 2, dtype="i4")

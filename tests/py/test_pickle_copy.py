@@ -21,7 +21,7 @@ PICKLES = [(lambda field, protocol=protocol: pickle.loads(pickle.dumps(field, pr
 
 
 def labelled(preset: str) -> dl.Tensor:
-    """A field with nothing at its default, filled."""
+    """A filled field without any default property."""
     field = dl.zeros(
         (3, 4, 5), "f4", backend=preset, dims="KIJ", halo=((1, 0), 1, (0, 2)), origin=(2, 2, 2), alignment_size=128
     )
@@ -149,8 +149,8 @@ def test_pickle_is_read_by_another_process(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])
-def test_pickles_hold_no_bytes_of_others(protocol: int) -> None:
-    """The cut column lies in the row padding of what is left."""
+def test_pickles_hold_no_bytes_outside_of_a_view(protocol: int) -> None:
+    """The column that the view cuts off lies in its row padding, and must not be pickled."""
     whole = dl.full((4, 8), 1.0, alignment_size=64)
     whole[:, 7] = 12345.0
     pickled = pickle.dumps(whole[:, :7], protocol)

@@ -1,4 +1,4 @@
-"""What `preflight` says, against what the frameworks then do; and `as_numpy`, `as_torch` and `as_jax` by it."""
+"""`preflight` against what the frameworks then do, and against `as_numpy`, `as_torch` and `as_jax`."""
 
 import re
 from typing import Any
@@ -38,7 +38,7 @@ def case(request: pytest.FixtureRequest, layout: str, readonly: bool) -> Case:
 
 
 def expected(framework: Framework, case: Case, layout: str, readonly: bool) -> str:
-    """The verdict by the table."""
+    """The verdict according to the table."""
     if framework.name == "numpy":
         return "zero-copy"
     if not case.array.dtype.isnative:
@@ -52,13 +52,13 @@ def expected(framework: Framework, case: Case, layout: str, readonly: bool) -> s
 
 
 def forms(case: Case) -> list[Any]:
-    """The array, and the same memory as a tensor and as a description where there are such."""
+    """The array, and if possible the same memory as a tensor and as a description."""
     if not case.array.dtype.isnative:
         return [case.array]
     return [case.array, dl.from_dlpack(case.array), dl.describe(case.array)]
 
 
-def test_verdicts_are_what_happens(framework: Framework, case: Case, layout: str, readonly: bool) -> None:
+def test_verdicts_match_the_frameworks(framework: Framework, case: Case, layout: str, readonly: bool) -> None:
     before = case.state()
     check = {"zero-copy": check_shared, "copy": check_copied, "impossible": check_refused}
     for obj in forms(case):
@@ -72,7 +72,7 @@ def test_verdicts_are_what_happens(framework: Framework, case: Case, layout: str
 
 def check_shared(framework: Framework, case: Case, obj: Any, _found: dl.Preflight) -> None:
     address = case.array.ctypes.data
-    # NumPy's view of a JAX array remembers what it has seen, so one of them is not looked at until after the write.
+    # NumPy's view of a JAX array caches its values, so one of them is first read after the write.
     shared = framework.convert(obj, copy=False)
     for other in (framework.convert(obj), framework.convert(obj, copy=False)):
         assert_same(framework, case, other)
@@ -104,7 +104,7 @@ def check_copied(framework: Framework, case: Case, obj: Any, found: dl.Preflight
     except REFUSALS:
         return
     if framework.pointer(alone) == case.array.ctypes.data:
-        # PyTorch takes read-only memory for memory it may write.
+        # PyTorch treats read-only memory as writable.
         assert framework.name == "torch"
         assert not case.array.flags.writeable
 
@@ -126,7 +126,7 @@ def assert_same(framework: Framework, case: Case, found: Any) -> None:
 
 
 def check_apart(framework: Framework, case: Case, copied: Any) -> None:
-    """The right values in other memory: what is written there changes nothing here."""
+    """Check that a copy has the right values in memory of its own."""
     assert_same(framework, case, copied)
     assert case.array.size == 0 or not case.holds(framework.pointer(copied))
     before = case.state()
@@ -136,7 +136,7 @@ def check_apart(framework: Framework, case: Case, copied: Any) -> None:
 
 
 def test_arrays_to_write_to(framework: Framework, case: Case, layout: str, readonly: bool) -> None:
-    """JAX never writes; NumPy and PyTorch write to a copy of what may not be written."""
+    """JAX never writes; NumPy and PyTorch write to a copy of memory that they may not write."""
     for obj in forms(case):
         found = dl.preflight(obj, framework.name, write=True)
         if framework.fill is None:
@@ -156,7 +156,7 @@ def test_arrays_to_write_to(framework: Framework, case: Case, layout: str, reado
 
 
 @pytest.mark.parametrize("name", CODES)
-def test_element_types_are_tried(framework: Framework, name: str) -> None:
+def test_dtypes_are_tried(framework: Framework, name: str) -> None:
     field = dl.ones((4,), dtype_named(name), alignment_size=64)
     found = dl.preflight(field, framework.name)
     if found.verdict == "impossible":
@@ -178,8 +178,8 @@ def test_element_types_are_tried(framework: Framework, name: str) -> None:
 
 
 @pytest.mark.usefixtures("jax", "torch")
-def test_element_types_of_today() -> None:
-    """So that the test above has met each verdict."""
+def test_dtypes_of_the_installed_frameworks() -> None:
+    """Each verdict occurs, so the test above covers all of them."""
     verdicts = {
         (name, target): dl.preflight(dl.zeros(3, dtype_named(name), alignment_size=64), target).verdict
         for name in ("bfloat16", "int4", "float6_e2m3fn")
@@ -187,6 +187,6 @@ def test_element_types_of_today() -> None:
     }
     assert [verdicts["bfloat16", target] for target in ("torch", "jax")] == ["zero-copy", "zero-copy"]
     assert [verdicts["int4", target] for target in ("torch", "jax")] == ["impossible", "copy"]
-    # JAX 0.10 has no such type, 0.12 has.
+    # JAX 0.10 lacks this dtype, 0.12 has it.
     assert verdicts["float6_e2m3fn", "torch"] == "impossible"
     assert verdicts["float6_e2m3fn", "jax"] in ("impossible", "copy")

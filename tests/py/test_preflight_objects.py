@@ -1,4 +1,4 @@
-"""What `preflight` says of all kinds of objects: the framework's own, devices, what can't be described."""
+"""`preflight` of all kinds of objects: the framework's own, on devices, and those that can't be described."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ def on_device(device: tuple[int, int]) -> Producer:
     return Producer(FakeTensor(int_matrix(), device=device), device)
 
 
-# What it looks like
+# String forms
 
 
 def test_shown() -> None:
@@ -50,7 +50,7 @@ def test_wrong_arguments() -> None:
 
 @pytest.mark.usefixtures("torch", "jax")
 def test_copy_is_a_bool_or_none() -> None:
-    """0 is not False for `is`, and would be taken for None."""
+    """0 is not False under `is`, and would be treated as None."""
     shared: Any = dl.zeros((4, 6), "float32")
     uneven: Any = shared[:, ::2]
     wrong: tuple[Any, ...] = (0, 1, "no", np.int64(0))
@@ -68,7 +68,7 @@ def test_copy_is_a_bool_or_none() -> None:
 
 
 def test_the_data_is_not_touched() -> None:
-    """An address where nothing is will do."""
+    """`preflight` works on an unmapped address."""
     nowhere = np.lib.stride_tricks.as_strided(np.ones(1), (1 << 40,), (8,))
     assert dl.preflight(nowhere, "numpy")
     assert dl.preflight(dl.describe(nowhere), "numpy")
@@ -87,7 +87,7 @@ def test_missing_frameworks(target: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_own_numpy_arrays() -> None:
-    """Whatever they hold, as_numpy hands them on."""
+    """`as_numpy` returns NumPy arrays of any dtype unchanged."""
     readonly = np.ones(3)
     readonly.flags.writeable = False
     for array in (np.ones(3, ">f8"), np.array([None]), np.zeros(2, "i4,f8")["f1"], readonly):
@@ -156,7 +156,7 @@ def test_lazy_torch_tensors(torch: Any) -> None:
 
 @pytest.mark.usefixtures("torch")
 def test_producers_that_copy() -> None:
-    """The flag IS_COPIED: nothing says where the object's own memory is."""
+    """With the flag IS_COPIED the address of the object's own memory is unknown."""
 
     def producer() -> Producer:
         return Producer(FakeTensor(int_matrix(), version=(1, 0), flags=IS_COPIED))
@@ -205,11 +205,11 @@ def test_devices(device: tuple[int, int], name: str, verdicts: tuple[str, ...]) 
                 getattr(dl, f"as_{target}")(on_device(device))
 
 
-# as_jax keeps its word
+# as_jax keeps copy=False
 
 
-def test_jax_never_copies_unseen(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Should a version of JAX copy what it used to share, copy=False says so."""
+def test_jax_never_copies_silently(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """copy=False raises if a version of JAX copies memory that others share."""
     field = count_up("jax")
     assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
     monkeypatch.setattr(jax.numpy, "from_dlpack", lambda tensor: jax.numpy.array(tensor.to_numpy(), copy=True))

@@ -1,4 +1,4 @@
-"""Each argument of `describe` and `from_dlpack` with each protocol: obeyed or refused, never ignored."""
+"""Each argument of `describe` and `from_dlpack` is obeyed or refused with each protocol, never ignored."""
 
 import array
 import mmap
@@ -29,7 +29,7 @@ def gt(**buffers: dict[str, Any]) -> Exposing:
     return Exposing(__gt_data_interface__=buffers, kept=MATRIX)
 
 
-# Of two rows and three columns, by the protocol that is used.
+# Arrays of two rows and three columns, by the protocol that reads them.
 WRITABLE: dict[str, Callable[[], Any]] = {
     "dlfield": lambda: dl.zeros((2, 3)),
     "dlfield description": lambda: dl.describe(double_matrix()),
@@ -78,7 +78,7 @@ def test_host_memory(name: str, read: Callable[..., Any]) -> None:
     assert read(make(), device="cpu", stream=None).device == "cpu"
     assert read(make(), dims="JI").dims == ("J", "I")
     for wanted in ("cuda:0", "cuda:1", "cuda_managed", "cuda_host", "rocm:0"):
-        # What is owned can be moved, where there is such a device.
+        # An owned tensor can be moved if the device exists.
         missing = f"on cpu, wanted on {wanted}"
         if read is dl.from_dlpack:
             missing += f"|{wanted}.* (cannot be used|no support)"
@@ -134,7 +134,7 @@ def test_cuda_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dlfield", "dlpack-c", "dlpack capsule"])
-def test_streams_that_nobody_can_be_told(name: str) -> None:
+def test_streams_that_cannot_be_passed_on(name: str) -> None:
     with pytest.raises(dl.ExchangeError, match="stream: 7; allowed is None, or -1"):
         dl.describe(ON_CUDA[name](), stream=7)
 
@@ -147,13 +147,13 @@ def test_readonly_memory_of_devices() -> None:
             dl.describe(found, writable=True)
 
 
-def test_a_producer_is_told_what_a_description_needs() -> None:
-    """Memory that the producer has moved would not be the object's."""
-    for read, told in ((dl.describe, {"copy": False}), (dl.from_dlpack, {})):
+def test_a_producer_gets_the_keywords_that_a_description_needs() -> None:
+    """A description asks for copy=False, as moved memory would not be the object's."""
+    for read, passed in ((dl.describe, {"copy": False}), (dl.from_dlpack, {})):
         producer = Producer(tensor())
         with pytest.raises(dl.DeviceError):
             read(producer, device="cuda:1")
-        assert producer.calls == [{"max_version": (1, 3), "dl_device": (2, 1), **told}]
+        assert producer.calls == [{"max_version": (1, 3), "dl_device": (2, 1), **passed}]
     producer = Producer(tensor(device=CUDA), CUDA)
     dl.describe(producer, stream=7)
     assert producer.calls == [{"max_version": (1, 3), "stream": 7}]
@@ -173,10 +173,10 @@ def test_frameworks_are_not_asked_for_streams_of_the_host(torch: Any, jnp: Any) 
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_old_producers_elsewhere(read: Callable[..., Any]) -> None:
-    """They don't know `dl_device`, so their memory stays where it is, and that is not where it has to be.
+def test_old_producers_on_another_device(read: Callable[..., Any]) -> None:
+    """Producers without `dl_device` leave their memory on the wrong device.
 
-    What is owned can be moved, where there is such a device.
+    An owned tensor can be moved if the device exists.
     """
     producer = OldProducer(tensor(version=None))
     missing = "on cpu, wanted on cuda:0" if read is dl.describe else "cuda:0 cannot be used"
@@ -200,7 +200,7 @@ def test_copies(name: str) -> None:
     make = COPIES[name]
     with pytest.raises(dl.ExchangeError, match="copy: False, but"):
         dl.from_dlpack(make(), copy=False)
-    # There is no argument of this name, so the message does not speak of one.
+    # `describe` has no argument `copy`, so its message does not name one.
     with pytest.raises(dl.ExchangeError, match=r"^obj: .*; .* from_dlpack"):
         dl.describe(make())
     assert dl.from_dlpack(make()).shape == (2, 3)

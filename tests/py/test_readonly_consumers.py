@@ -1,4 +1,4 @@
-"""What the installed libraries do with read-only memory of ours, as README.md and docs say it."""
+"""What the installed libraries do with dlfield's read-only memory, as README.md and docs state it."""
 
 import sys
 from collections.abc import Callable
@@ -16,13 +16,13 @@ def readonly() -> dl.Tensor:
     return dl.ones((2, 3), backend="jax").as_readonly()
 
 
-def test_numpy_heeds_the_flag(readonly: dl.Tensor) -> None:
+def test_numpy_respects_the_flag(readonly: dl.Tensor) -> None:
     for read in (np.from_dlpack, np.asarray, dl.as_numpy):
         array = read(readonly)
         assert (array.ctypes.data, array.flags.writeable) == (readonly.ptr, False)
 
 
-def test_cuda_core_heeds_the_flag(readonly: dl.Tensor) -> None:
+def test_cuda_core_respects_the_flag(readonly: dl.Tensor) -> None:
     views = pytest.importorskip("cuda.core.utils").StridedMemoryView
     for read in (views.from_dlpack, views.from_any_interface):
         view = read(readonly, stream_ptr=-1)
@@ -40,7 +40,7 @@ def test_tvm_ffi_drops_the_flag_so_it_is_refused(tvm_ffi: Any, readonly: dl.Tens
         assert dl.describe(take(readonly.copy())).ptr != readonly.ptr
 
 
-def test_jax_asks_for_legacy_capsules_and_is_told_what_to_do_instead(jnp: Any, readonly: dl.Tensor) -> None:
+def test_jax_asks_for_legacy_capsules_and_the_error_names_the_fix(jnp: Any, readonly: dl.Tensor) -> None:
     with pytest.raises(dl.ExchangeError, match=r"read-only; .*dlfield\.as_jax\(obj\).*max_version=\(1, 0\)"):
         jnp.from_dlpack(readonly)
     assert dl.as_jax(readonly, copy=False).unsafe_buffer_pointer() == readonly.ptr
@@ -49,7 +49,7 @@ def test_jax_asks_for_legacy_capsules_and_is_told_what_to_do_instead(jnp: Any, r
 
 
 def test_other_extensions_with_this_crate_read_it() -> None:
-    """They see the module's tensors through the table as others do, and then ask `__dlpack__`."""
+    """They read the module's tensors through the exchange table as others do, and then call `__dlpack__`."""
     extension = pytest.importorskip("rust_extension")
     kinds = extension.kinds
     field = dl.from_array(np.random.default_rng(7).random((6, 5, 4)), dims=("x", "K", "0"), origin=(1, 2, 0))
@@ -74,8 +74,8 @@ PYTORCH: dict[str, Callable[[Any, dl.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("way", PYTORCH)
-def test_pytorch_ignores_the_flag_unless_it_goes_through_as_torch(torch: Any, readonly: dl.Tensor, way: str) -> None:
-    """`as_torch` and `preflight` are what keeps it from writing."""
+def test_pytorch_ignores_the_flag_except_in_as_torch(torch: Any, readonly: dl.Tensor, way: str) -> None:
+    """Only `as_torch` and `preflight` keep PyTorch from writing."""
     tensor = PYTORCH[way](torch, readonly)
     tensor[0, 0] = 5
     assert float(readonly[0, 0]) == 5.0

@@ -1,4 +1,4 @@
-"""Tensors and descriptions whose objects were others before: nothing of those shows, whatever happened meanwhile."""
+"""Recycled tensors and descriptions: nothing of the former object shows, whatever happened in between."""
 
 import ctypes
 import gc
@@ -18,10 +18,10 @@ import dlfield as dl
 from childproc import run_python
 from fakes import FakeTensor, int_matrix
 from fakes_interfaces import Exposing, double_matrix, interface_of
-from leak_checks import Growth, grown
 from interleaved_threads import run_in_threads
+from leak_checks import Growth, grown
 
-# More than are kept for the next ones.
+# More than the freelists keep.
 MANY = 100
 
 MAKE: dict[str, Callable[[Any], Any]] = {"describe": dl.describe, "from_dlpack": dl.from_dlpack}
@@ -29,7 +29,7 @@ both = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 
 
 class Probe:
-    """Does something of the caller's choice when it is asked for its array, and when it goes."""
+    """Runs `asked` when it exports its array, and `gone` when it is freed."""
 
     def __init__(self, asked: Callable[[], object] = int, gone: Callable[[], object] = int) -> None:
         self.array = double_matrix()
@@ -53,7 +53,7 @@ class Probe:
 
 
 class Old:
-    """Knows no keywords."""
+    """A producer that takes no keywords."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -66,13 +66,13 @@ class Old:
 
 
 def at_every(count: int, action: Callable[[], object]) -> Callable[[], object]:
-    """Does something in one call of so many."""
+    """Run the action in every `count`-th call."""
     calls = itertools.count(1)
     return lambda: next(calls) % count == 0 and action()
 
 
 def look_at_everything() -> None:
-    """What a debugger or profiler does: an object that is not ready yet must not be among these."""
+    """Inspect all objects, as a debugger does: objects under construction must not be among them."""
     for obj in gc.get_objects():
         if type(obj) in (dl.Descriptor, dl.Tensor):
             assert obj.ptr
@@ -88,7 +88,7 @@ def states(obj: Any) -> tuple[Any, ...]:
     return (*common, obj.protocol, id(obj.owner))
 
 
-def test_nothing_of_the_object_before_shows() -> None:
+def test_recycled_objects_keep_nothing() -> None:
     rich = dl.zeros((4, 5, 6), "float32", dims="KJI", halo=(1, 1, 0), origin=(2, 1, 0), backend="gtmc")
     readonly = rich.as_readonly()
     deep = np.zeros((1,) * 12, "int16")
@@ -106,7 +106,7 @@ def test_nothing_of_the_object_before_shows() -> None:
 
 
 @both
-def test_nothing_of_a_failure_shows(make: Callable[..., Any]) -> None:
+def test_failed_imports_leave_nothing_in_recycled_objects(make: Callable[..., Any]) -> None:
     array = np.arange(6.0).reshape(2, 3)
     wanted = states(make(array))
     failures: list[Callable[[], object]] = [
@@ -144,7 +144,7 @@ def test_weak_references_die_with_their_object(make: Callable[..., Any]) -> None
 
 
 @both
-def test_the_callback_of_a_weak_reference_makes_others(make: Callable[..., Any]) -> None:
+def test_the_callback_of_a_weak_reference_may_make_objects(make: Callable[..., Any]) -> None:
     made: list[Any] = []
     for _ in range(MANY):
         obj = make(np.arange(3.0))
@@ -186,8 +186,8 @@ def test_producers_raise(make: Callable[..., Any], error: type[BaseException]) -
             assert make(np.arange(3.0)).shape == (3,)
 
 
-def test_an_object_that_is_being_made_is_nobodys() -> None:
-    """The collector must not come across it, nor may it be freed by it."""
+def test_an_object_under_construction_is_not_tracked() -> None:
+    """The garbage collector must neither see nor free it."""
     threshold = gc.get_threshold()
     gc.set_threshold(1)
     try:
@@ -199,7 +199,7 @@ def test_an_object_that_is_being_made_is_nobodys() -> None:
 
 
 @both
-def test_an_exception_on_its_way_is_not_the_deleters(make: Callable[..., Any], monkeypatch: Any) -> None:
+def test_a_deleter_does_not_report_a_pending_exception(make: Callable[..., Any], monkeypatch: Any) -> None:
     fake = FakeTensor(np.ones(3))
 
     def made() -> Iterator[Any]:
@@ -208,7 +208,7 @@ def test_an_exception_on_its_way_is_not_the_deleters(make: Callable[..., Any], m
 
     unraisable: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    # The tuple, and what is in it, goes while the exception is on its way.
+    # The tuple and its items are freed while the exception propagates.
     with pytest.raises(LookupError, match="later"):
         tuple(made())
     assert fake.deleted == 1
@@ -230,7 +230,7 @@ def test_cycles_are_collected() -> None:
 
 
 def test_objects_are_frozen_and_counted() -> None:
-    """`gc.freeze` moves them, `sys.getsizeof` and `tracemalloc` look at them; reference counts of the types stay."""
+    """`gc.freeze`, `sys.getsizeof` and `tracemalloc` work, and the types' reference counts do not change."""
     gc.collect()
     counts = [sys.getrefcount(dl.Descriptor), sys.getrefcount(dl.Tensor)]
     sizes = {sys.getsizeof(make(np.arange(3.0))) for make in MAKE.values() for _ in range(3)}
@@ -247,13 +247,13 @@ def test_objects_are_frozen_and_counted() -> None:
             del objects
     finally:
         tracemalloc.stop()
-        # As every module of tests finds it: see conftest.py.
+        # Restore the state that conftest.py sets up for each module.
         gc.freeze()
     assert [sys.getrefcount(dl.Descriptor), sys.getrefcount(dl.Tensor)] == counts
 
 
-def test_an_error_on_its_way_stays() -> None:
-    """Objects go while an exception is passed on, and what they keep runs code of its own."""
+def test_a_pending_exception_survives() -> None:
+    """Objects are freed while an exception propagates, and what they own may run code."""
 
     def quarrel() -> None:
         with suppress(dl.NotAnArrayError):
@@ -274,14 +274,14 @@ def test_an_error_on_its_way_stays() -> None:
         _ = [nameless(), 1 / 0]
 
 
-def test_the_global_lock_is_held() -> None:
-    """An interpreter that can do without switches it on for this module."""
+def test_the_gil_is_enabled() -> None:
+    """A free-threaded interpreter enables the GIL for this module."""
     enabled: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
     assert enabled()
 
 
-def test_threads_share_the_freed_objects() -> None:
-    """Threads take turns in the middle of a call: where a producer runs, and where a copy lets others run."""
+def test_threads_share_the_freelists() -> None:
+    """Threads switch in the middle of a call: when a producer runs, and when a copy releases the GIL."""
 
     def work(size: int) -> None:
         array, kept = np.arange(float(size)), []
@@ -318,7 +318,7 @@ ROUNDS = 500
 
 
 def suppressed() -> dict[str, Callable[[], object]]:
-    """For `leak_checks`."""
+    """The failures without their exceptions, for `leak_checks`."""
 
     def quietly(failure: Callable[[], object]) -> Callable[[], None]:
         def run() -> None:
@@ -336,14 +336,14 @@ def growth() -> dict[str, Growth]:
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_errors_that_nobody_sees_leave_nothing_behind(name: str) -> None:
+def test_suppressed_errors_leak_nothing(name: str) -> None:
     found = growth()[name]
     found.assert_none_in(ROUNDS)
 
 
 @both
-def test_a_refused_question_is_forgotten_at_once(make: Callable[..., Any]) -> None:
-    """The exception of a producer that does not know the keywords keeps that producer's frames."""
+def test_a_refused_call_keeps_no_frames(make: Callable[..., Any]) -> None:
+    """The exception of a producer that does not take the keywords would keep that producer's frames alive."""
     frames: list[weakref.ref[Any]] = []
 
     class Local:

@@ -1,4 +1,4 @@
-"""What a tensor says of itself, in a terminal and in a notebook."""
+"""The repr of a tensor, in a terminal and in a notebook."""
 
 import re
 from html.parser import HTMLParser
@@ -12,7 +12,7 @@ from childproc import run_python
 
 
 class Checked(HTMLParser):
-    """Fails on tags that don't match; `tags` counts each."""
+    """An HTML parser that fails on mismatched tags; `tags` counts each."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def test_repr_names_every_property(name: str) -> None:
 
 
 def values_of(field: dl.Tensor) -> str:
-    """What NumPy shows of the values behind the same opening."""
+    """NumPy's text for the values after the same prefix."""
     return np.array2string(field.to_numpy(), separator=", ", prefix="Tensor(", suffix=",")
 
 

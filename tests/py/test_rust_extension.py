@@ -1,6 +1,6 @@
-"""The example extension in Rust: arguments from every library, what they refuse, and tensors given back.
+"""The example extension in Rust: arguments from every library, refusals, and returned tensors.
 
-`make test` builds it, with the functions of `kinds` that only these tests call.
+`make test` builds it, with the functions of `kinds`, which only these tests call.
 """
 
 import doctest
@@ -75,7 +75,7 @@ SOURCES: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_array_is_taken(source: Callable[[Any], Any]) -> None:
+def test_every_array_is_accepted(source: Callable[[Any], Any]) -> None:
     array = numbers()
     assert rx.ndim(source(array)) == 3
     assert rx.sum(source(array)) == pytest.approx(array.sum(), rel=1e-12)
@@ -147,7 +147,7 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), MISMATCHES)
-def test_a_mismatch_is_a_type_error_that_says_what(call: Callable[[], Any], message: str) -> None:
+def test_a_mismatch_is_a_type_error_with_the_reason(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError, match=message) as caught:
         call()
     assert type(caught.value) is TypeError
@@ -160,7 +160,7 @@ def test_jax_arrays_are_not_written() -> None:
         kinds.fill(as_jax(np.zeros(3)), 1.0)
 
 
-def test_the_producers_own_errors_come_through() -> None:
+def test_the_producers_own_errors_are_raised() -> None:
     class Broken:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (1, 0)
@@ -172,13 +172,13 @@ def test_the_producers_own_errors_come_through() -> None:
         rx.sum(Broken())
 
 
-def test_orders_that_fit() -> None:
+def test_matching_orders() -> None:
     array = np.arange(6, dtype="f4").reshape(2, 3)
     assert kinds.c_order(array) == kinds.f_order(np.asfortranarray(array)) == list(range(6))
     assert kinds.c_order(as_torch(array)) == list(range(6))
 
 
-def test_a_copy_is_taken_only_where_one_is_needed() -> None:
+def test_a_copy_is_made_only_if_needed() -> None:
     array = np.arange(6.0).reshape(2, 3)
     assert kinds.or_copy(np.asfortranarray(array)) == (False, list(range(6)))
     for other in (array, array.astype("i4"), array.astype("f4", order="F"), as_torch(array.astype("f2"))):
@@ -232,7 +232,7 @@ def test_arguments_that_overlap_are_refused(case: int) -> None:
     with pytest.raises(TypeError, match=r"overlap: another argument, .* reads memory of this array") as caught:
         rx.laplacian(inp, out)
     assert caught.value.__notes__ == ["while processing 'out'"]
-    # Nothing stays borrowed.
+    # No borrow outlives the call.
     rx.laplacian(inp, np.zeros(SHAPE))
     kinds.fill(out, 1.0)
 
@@ -244,7 +244,7 @@ def test_interleaved_arguments_do_not_overlap() -> None:
     np.testing.assert_allclose(both[1:-1, 1:-1, 1:-1, 1], laplacian_of(both[..., 0]), rtol=1e-12)
 
 
-def test_many_arguments_are_told_apart() -> None:
+def test_overlap_of_many_arguments() -> None:
     array = np.ones(10)
     assert kinds.several([array[:3], array[1:4]], [array[4:6], array[6::2], array[7::2]]) == 6.0
     assert array.tolist() == [1.0] * 4 + [2.0] * 6
@@ -258,7 +258,7 @@ def test_many_arguments_are_told_apart() -> None:
     assert kinds.several([array] * 50, []) == 50 * 16.0
 
 
-def test_what_is_borrowed_stays_so_for_the_whole_call() -> None:
+def test_borrows_last_for_the_whole_call() -> None:
     array, other = np.zeros(4), np.zeros(4)
 
     def wrote(what: Any) -> str:
@@ -292,7 +292,7 @@ def test_what_is_borrowed_stays_so_for_the_whole_call() -> None:
     assert rx.sum(array) == 4.0
 
 
-def test_tensors_given_back_are_dlfields() -> None:
+def test_returned_tensors_are_dlfields() -> None:
     field = rx.make_field((8, 6, 4))
     assert type(field) is dl.Tensor
     assert (field.layout, field.halo, field.origin) == ((2, 1, 0), ((1, 1),) * 3, (1, 1, 1))
@@ -353,7 +353,7 @@ def test_nothing_is_kept_after_a_call() -> None:
 
 
 def calls() -> dict[str, Callable[[], object]]:
-    """For `leak_checks`."""
+    """Calls of the extension, for `leak_checks`."""
     array = np.zeros((4, 4), "f4")
     sources = [array, as_torch(array), dl.from_array(array), as_xarray(array), as_buffer(array)]
 
@@ -378,7 +378,7 @@ def test_no_memory_grows_from_call_to_call() -> None:
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     text = (EXAMPLE / "README.md").read_text()
-    # What is refused stands in blocks of text: before 3.13 doctest cannot match an exception with notes.
+    # Errors are in text blocks: before Python 3.13 doctest cannot match an exception with notes.
     runs = "".join(block.split("```")[0] for block in text.split("```pycon\n")[1:])
     (tmp_path / "tutorial.txt").write_text(runs)
     failed, attempted = doctest.testfile(str(tmp_path / "tutorial.txt"), module_relative=False)
@@ -397,7 +397,7 @@ def test_the_tutorial_shows_the_code_there_is() -> None:
     assert len(blocks) == 4
 
 
-def test_threads_never_have_what_one_of_them_writes() -> None:
+def test_no_thread_reads_what_another_writes() -> None:
     arrays = [np.zeros(1000) for _ in range(3)]
     outcomes: set[str] = set()
 
@@ -406,7 +406,7 @@ def test_threads_never_have_what_one_of_them_writes() -> None:
         for _ in range(3000):
             array = arrays[random.integers(3)]
             try:
-                # Sums let other threads run.
+                # Sums release the GIL.
                 rx.sum(array) if random.integers(2) else kinds.fill(array[::2], 1.0)
                 outcomes.add("done")
             except TypeError as error:
@@ -419,5 +419,5 @@ def test_threads_never_have_what_one_of_them_writes() -> None:
         thread.join()
     assert "done" in outcomes
     assert outcomes <= {"done", "overlap"}
-    # Nothing stays borrowed.
+    # No borrow outlives the calls.
     kinds.several([], arrays)

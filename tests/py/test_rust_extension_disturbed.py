@@ -1,4 +1,4 @@
-"""The example extension in Rust where reading an argument changes another one, fails, or has no NumPy to go by."""
+"""The example extension in Rust when reading an argument changes another one or fails, or NumPy is missing."""
 
 import gc
 import warnings
@@ -20,7 +20,7 @@ LONG = 100_000
 
 
 class Meddler:
-    """An array whose `__dlpack__` does something first."""
+    """An array whose `__dlpack__` runs `deed` first."""
 
     def __init__(self, deed: Callable[[], Any], array: Any = None) -> None:
         self.deed = deed
@@ -82,7 +82,7 @@ def test_an_array_that_another_argument_moves_is_refused(
     array = passed(np.ones(LONG))
     memory = array if isinstance(array, np.ndarray) else array.owner if isinstance(array, dl.Descriptor) else array.data
     if passed is wrapped and deed is reallocate:
-        # The argument keeps the array inside, and NumPy does not reallocate what is kept.
+        # The argument keeps the inner array, which NumPy then does not reallocate.
         with pytest.raises(ValueError, match="cannot resize"):
             kinds.several([array, meddler(lambda: deed(memory))], [])
         return
@@ -90,7 +90,7 @@ def test_an_array_that_another_argument_moves_is_refused(
         kinds.several([array, meddler(lambda: deed(memory))], [])
     assert f"it was float64 of shape [{LONG}] with strides [1] at 0x" in str(caught.value)
     assert caught.value.__notes__
-    # Nothing stays borrowed, and nothing stays refused.
+    # No borrow and no refusal outlives the call.
     assert kinds.several([np.ones(3), meddler(lambda: None)], []) == 6.0
 
 
@@ -106,8 +106,8 @@ def test_a_torch_tensor_that_another_argument_moves_is_refused() -> None:
         kinds.several([tensor, Meddler(lambda: tensor.resize_(3))], [])
 
 
-def test_code_that_a_class_runs_when_it_is_seen_first_counts() -> None:
-    """What a type has is looked up once, and looking may run code: of a descriptor in the class, say."""
+def test_code_run_by_the_first_lookup_of_a_class_is_detected() -> None:
+    """A type's attributes are looked up once, and the lookup may run code, such as a descriptor's."""
     torch = pytest.importorskip("torch")
     array = np.ones(LONG)
 
@@ -122,7 +122,7 @@ def test_code_that_a_class_runs_when_it_is_seen_first_counts() -> None:
     late = torch.ones(3, dtype=torch.float64).as_subclass(Late)
     with pytest.raises(TypeError, match=r"moved: reading this argument ran code .* pass a copy"):
         kinds.several([array, late], [])
-    # By now it is known.
+    # The lookup is cached now.
     assert kinds.several([np.ones(3), late], []) == 6.0
 
 
@@ -132,7 +132,7 @@ def test_memory_that_becomes_read_only_is_not_written() -> None:
     with pytest.raises(TypeError, match=r"moved: .*now it is read-only float64"):
         kinds.several([], [array, freeze])
     assert array.tolist() == [0.0] * 4
-    # To read it is as good as before.
+    # It can still be read.
     thaw = Meddler(lambda: setattr(array.flags, "writeable", True))
     assert kinds.several([array, thaw], []) == 3.0
 
@@ -144,7 +144,7 @@ def test_an_array_that_is_written_may_be_left_as_it_is() -> None:
 
 
 class LastWord(FakeTensor):
-    """A managed tensor whose deleter does something."""
+    """A managed tensor whose deleter runs `deed`."""
 
     def __init__(self, data: Any, deed: Callable[[], Any]) -> None:
         super().__init__(data)
@@ -155,7 +155,7 @@ class LastWord(FakeTensor):
         self.deed()
 
 
-def test_what_lets_go_of_a_copied_array_may_not_move_another() -> None:
+def test_the_release_of_a_copied_array_may_not_move_another() -> None:
     array = np.ones(LONG)
     last = LastWord(np.ones(3, "f4"), lambda: reallocate(array))
     with pytest.raises(TypeError, match="moved"):
@@ -164,18 +164,18 @@ def test_what_lets_go_of_a_copied_array_may_not_move_another() -> None:
     assert kinds.reading_and_copying(np.ones(3), Producer(LastWord(np.ones(3, "f4"), lambda: None))) == 6.0
 
 
-def test_an_array_of_a_call_under_way_is_not_held_against_another_call() -> None:
+def test_a_moved_array_of_an_outer_call_does_not_fail_an_inner_call() -> None:
     array = np.zeros(LONG)
 
     def reshape_and_sum() -> float:
         set_shape(array)
         return float(kinds.several([Meddler(lambda: None)], []))
 
-    # There is a view of it already, so it is too late to refuse anything.
+    # The outer call already has a view of the array, so it is too late for a refusal.
     assert kinds.viewing(array, reshape_and_sum) == (LONG, 3.0)
 
 
-def test_bools_are_looked_at_again() -> None:
+def test_bools_are_checked_again() -> None:
     flags = np.array([True, False, True])
 
     def spoil() -> None:
@@ -187,9 +187,9 @@ def test_bools_are_looked_at_again() -> None:
     assert kinds.both_flags(flags, Meddler(lambda: None, np.array([True]))) == 4
 
 
-def test_bools_are_looked_at_only_when_nobody_writes_them() -> None:
+def test_bools_are_checked_only_without_a_writer() -> None:
     flags = np.array([0, 1, 2], "u1").view("?")
-    # Else it would be the byte 2 that is told.
+    # Otherwise the error would be about the byte 2.
     said = kinds.writing_flags(flags[:2], lambda: refused(lambda: kinds.flags(flags)))
     assert said.startswith("overlap: another argument, or a call under way, writes memory")
     capsule = FakeTensor(np.array([0, 1, 2], "u1"), dtype=(6, 8, 1)).capsule()
@@ -252,7 +252,7 @@ def test_a_capsule_with_a_copy_is_not_consumed() -> None:
     ],
 )
 @pytest.mark.parametrize("flags", [0, IS_COPIED, 1])
-def test_what_a_producer_handed_over_is_released_when_refused(refuse: Callable[[Any], Any], flags: int) -> None:
+def test_exported_memory_is_released_when_refused(refuse: Callable[[Any], Any], flags: int) -> None:
     data = np.arange(3, dtype="f8")
     data.flags.writeable = False
     fake = FakeTensor(data, flags=flags, dtype=(2, 64, 1), strides=(0,))
@@ -266,7 +266,7 @@ def test_no_memory_for_a_copy_is_a_memory_error() -> None:
         kinds.or_copy(np.broadcast_to(np.float32(0), (2**42, 4)))
 
 
-def test_the_caller_s_word_for_legacy_memory_goes_along() -> None:
+def test_writable_of_a_legacy_description_is_kept() -> None:
     fake = FakeTensor(np.zeros(3), version=None)
     seen = dl.describe(OldProducer(fake), writable=True)
     fresh = FakeTensor(fake.data, version=None)
@@ -306,7 +306,7 @@ def test_a_process_without_dlfield_says_what_is_refused() -> None:
     ]
 
 
-def test_a_failing_import_of_dlfield_is_seen() -> None:
+def test_a_failing_import_of_dlfield_is_raised() -> None:
     code = """
         import sys
         import rust_extension as rx
@@ -359,7 +359,7 @@ WITHOUT_NUMPY = """
 """
 
 
-def test_arrays_are_taken_where_there_is_no_numpy() -> None:
+def test_arrays_are_read_without_numpy() -> None:
     pytest.importorskip("torch")
     code = """
     import rust_extension as rx
@@ -394,6 +394,6 @@ def test_arrays_are_taken_where_there_is_no_numpy() -> None:
 
 @pytest.mark.parametrize("inner", [np.asarray, dl.from_array, lambda array: dl.from_array(array).as_readonly()])
 @pytest.mark.parametrize("outer", [lambda array: array, wrapped, dl.describe])
-def test_arrays_that_stay_where_they_are_are_taken(inner: Callable[[Any], Any], outer: Callable[[Any], Any]) -> None:
+def test_unmoved_arrays_are_accepted(inner: Callable[[Any], Any], outer: Callable[[Any], Any]) -> None:
     arrays = [outer(inner(np.ones(3))) for _ in range(3)]
     assert kinds.several([*arrays, Meddler(lambda: None), *arrays], []) == 21.0

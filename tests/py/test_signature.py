@@ -1,4 +1,4 @@
-"""`FieldSpec` and `Signature`: what they say of themselves, and what they refuse."""
+"""`FieldSpec` and `Signature`: properties, repr and refusals."""
 
 import inspect
 import re
@@ -12,13 +12,13 @@ import pytest
 import dlfield as dl
 
 
-def test_a_spec_is_read_only_and_free_unless_said() -> None:
+def test_a_spec_has_read_access_and_no_constraints_by_default() -> None:
     spec = dl.FieldSpec("float64", "IJK")
     assert (spec.dtype, spec.dims, spec.access) == (np.dtype("float64"), ("I", "J", "K"), "r")
     assert (spec.layout, spec.alignment_size, spec.shape, spec.optional) == (None, 1, None, False)
 
 
-def test_a_spec_says_what_it_was_given() -> None:
+def test_a_spec_has_the_given_properties() -> None:
     spec = dl.FieldSpec(
         "f4", ("K", "cell", "0"), access="rw", layout=[2, 1, 0], alignment_size=64, shape=(5, None, 3), optional=True
     )
@@ -64,7 +64,7 @@ def test_dtypes_of_torch_and_jax(torch: Any, jnp: Any) -> None:
     assert dl.FieldSpec(jnp.float16, "I").dtype == np.dtype("float16")
 
 
-def test_a_repr_is_what_makes_the_same() -> None:
+def test_a_repr_evaluates_to_the_same() -> None:
     texts = [
         "FieldSpec('float64', ('I',))",
         "FieldSpec('int32', ())",
@@ -83,7 +83,7 @@ def test_a_signature_has_its_fields_in_order() -> None:
     sig = dl.Signature(device="cuda:1", on_mismatch="copy", **{name: dl.FieldSpec("float64", "I") for name in names})
     assert list(sig.fields) == names
     assert (str(sig.device), sig.on_mismatch) == ("cuda:1", "copy")
-    # The dictionary is the caller's.
+    # The caller gets a copy of the dictionary.
     sig.fields.clear()
     assert list(sig.fields) == names
     assert repr(sig.fields["a"]) == "FieldSpec('float64', ('I',))"
@@ -153,7 +153,7 @@ def test_bad_input_is_named(name: str) -> None:
     assert re.search(case.message, shown), shown
 
 
-def test_what_an_argument_raises_passes() -> None:
+def test_an_arguments_exception_is_raised() -> None:
     def endless() -> Iterator[str]:
         yield "I"
         raise RuntimeError("mine")

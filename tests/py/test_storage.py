@@ -1,4 +1,4 @@
-"""Storages on the host: what they are made from, in which order parameters are searched, what is refused."""
+"""Storages on the host: their sources, the search order of parameters, and refusals."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_refused(arguments: Callable[[], Any], error: type[Exception], says: str
         ({"device": "cpu", "device_data": np.zeros((4, 3))}, dl.NoSuchBufferError, "device_data"),
     ],
 )
-def test_buffers_are_held_against_the_parameters(keywords: Any, error: type[Exception], says: str) -> None:
+def test_buffers_are_checked_against_the_parameters(keywords: Any, error: type[Exception], says: str) -> None:
     array = np.asarray(dl.zeros((4, 3)))
     with pytest.raises(error, match=says):
         storage.as_storage(array, **keywords)
@@ -225,7 +225,7 @@ def test_data_is_the_memory() -> None:
     assert field.as_readonly().data.readonly
 
 
-def test_halos_of_views_and_of_what_is_made_later() -> None:
+def test_halos_of_views_and_of_later_copies() -> None:
     field: Any = dl.zeros((6, 6), dims="KI", origin=(2, 2), halo=(1, 1))
     view, seen, held = field[1:], dl.describe(field), field.halo
     field.halo = ((0, 2), 1)
@@ -239,8 +239,8 @@ def test_halos_of_views_and_of_what_is_made_later() -> None:
         assert (fields.x.halo, fields.x.origin, fields.domain) == (((1, 1), (0, 2)), (1, 0), (4, 4))
 
 
-def test_a_halo_goes_with_its_tensor() -> None:
-    """Objects of tensors are used again for others."""
+def test_a_halo_dies_with_its_tensor() -> None:
+    """Tensor objects are recycled."""
     for width in range(200):
         field = dl.zeros((9, 9))
         assert field.halo == ((0, 0), (0, 0))

@@ -1,4 +1,4 @@
-"""What storages refuse, and what they make of values in other forms."""
+"""Refusals of storages, and values in other forms."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_preset_has_a_name() -> None:
         storage.zeros((4, 3), defaults=["C"])  # type: ignore[arg-type]
 
 
-def test_other_dims_label_the_values_anew() -> None:
-    """They say what the dimensions are called, and move nothing."""
+def test_dims_rename_the_dimensions() -> None:
+    """`dims` renames the dimensions and moves no values."""
     values = np.arange(9.0).reshape(3, 3)
     for data in (dl.from_array(values, dims="JI"), dl.from_array(values.astype("i4"), dims="JI")):
         field: Any = storage.storage(data, dtype="f8", dims="IJ")

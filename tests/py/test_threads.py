@@ -1,4 +1,4 @@
-"""How many threads copy, and what a fork leaves of them."""
+"""The number of threads that copy, and copies after a fork."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +10,12 @@ import pytest
 import dlfield as dl
 from childproc import run_python
 
-LARGE = (64, 128, 128)  # 8 MB of float64: enough to wake other threads
+LARGE = (64, 128, 128)  # 8 MB of float64: enough to use other threads
 
 
 @pytest.fixture(autouse=True)
 def default_threads() -> Iterator[None]:
-    """Each test leaves the process as it was."""
+    """Reset the number of threads after each test."""
     yield
     dl.set_num_threads(0)
 
@@ -34,11 +34,11 @@ def _running() -> set[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
-def test_so_many_threads_are_started() -> None:
+def test_that_many_threads_are_started() -> None:
     dl.set_num_threads(1)
     before = _running()
     dl.set_num_threads(5)
-    # Those of earlier numbers end in their own time.
+    # The threads of the former pool may still be ending.
     assert len(_running() - before) >= 5
 
 
@@ -55,7 +55,7 @@ def test_rayons_own_variable_is_the_default() -> None:
     assert run_python(code) == "3\n"
 
 
-# A child inherits a pool's memory, but none of its threads: whoever waits for those waits forever.
+# A forked child inherits a pool's memory but none of its threads, so a wait for them would never end.
 FORK = """
     import os, signal, warnings
     import numpy as np
@@ -91,7 +91,7 @@ def test_a_child_whose_parent_had_no_threads_may_have_some() -> None:
 
 
 @pytest.mark.parametrize("threads", [-1, -(2**70), 2**70, 2**16])
-def test_counts_that_cannot_be_are_refused(threads: int) -> None:
+def test_counts_out_of_range_are_refused(threads: int) -> None:
     before = dl.num_threads()
     with pytest.raises(ValueError, match=rf"threads: {threads}; allowed is 0 to"):
         dl.set_num_threads(threads)
@@ -99,6 +99,6 @@ def test_counts_that_cannot_be_are_refused(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1.0, "2", None])
-def test_what_is_no_count_is_refused(threads: Any) -> None:
+def test_counts_of_wrong_types_are_refused(threads: Any) -> None:
     with pytest.raises(TypeError, match="threads: "):
         dl.set_num_threads(threads)

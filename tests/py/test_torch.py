@@ -1,4 +1,4 @@
-"""PyTorch on our memory and we on PyTorch's: same pointer, kept alive, and what PyTorch gets wrong."""
+"""Memory exchanged with PyTorch, both ways: same pointer, kept alive, and workarounds for PyTorch's behaviour."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,14 +76,14 @@ def test_torch_scalars_and_empties(torch: Any, make: Callable[[Any], Any]) -> No
     ],
     ids=["conjugate", "negative"],
 )
-def test_torch_tensors_that_memory_does_not_show_are_refused(torch: Any, make: Any, read: Callable[..., Any]) -> None:
-    """PyTorch conjugates lazily: the memory holds other values than the tensor has."""
+def test_lazy_torch_tensors_are_refused(torch: Any, make: Any, read: Callable[..., Any]) -> None:
+    """PyTorch conjugates lazily: the memory holds other values than the tensor."""
     with pytest.raises(dl.ExchangeError, match="resolve_conj"):
         read(make(torch))
 
 
 def test_torchs_read_only_wrapper_is_read_only(torch: Any) -> None:
-    """Its struct has no flags; its managed tensor says it."""
+    """A borrowed struct has no flags; the wrapper's managed tensor has the read-only flag."""
     wrapper = getattr(torch.utils.dlpack, "ReadOnlyTensorWrapper", None)
     if wrapper is None:
         pytest.skip("this PyTorch has none")
@@ -101,7 +101,7 @@ def test_torchs_read_only_wrapper_is_read_only(torch: Any) -> None:
 
 @pytest.mark.usefixtures("torch")
 def test_torch_never_writes_into_readonly_memory() -> None:
-    """PyTorch ignores read-only: NumPy lets it write into such arrays, with a warning at most."""
+    """PyTorch ignores read-only: it writes into such NumPy arrays, with a warning at most."""
     readonly = dl.ones((2, 3)).as_readonly()
     with pytest.raises(dl.ExchangeError, match=r"(?i)read.?only"):
         dl.as_torch(readonly, copy=False)
@@ -142,7 +142,7 @@ def test_lazy_values_of_subclasses_are_refused(torch: Any) -> None:
     assert dl.from_dlpack(lazy.resolve_conj()).to_numpy().tolist() == [1 - 2j]
 
 
-def test_strides_that_mean_nothing_are_no_obstacle() -> None:
+def test_strides_without_meaning_are_ignored() -> None:
     flipped = dl.zeros((1, 4))[::-1]
     assert dl.as_torch(flipped, copy=False).data_ptr() == flipped.ptr
     assert dl.as_torch(dl.zeros((0, 3)).as_readonly(), copy=False).shape == (0, 3)

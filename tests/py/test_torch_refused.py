@@ -15,7 +15,7 @@ from dlpack_structs import SUBBYTE_PADDED
 from fakes import FakeTensor, Producer
 from leak_checks import grown
 
-# What PyTorch cannot export: how it is made, what the message says that it is, and the way out.
+# Tensors that PyTorch cannot export: how to make one, its name in the message, and the fix in the message.
 WITHOUT_MEMORY: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "meta": (lambda torch: torch.zeros(3, device="meta"), "device meta", "device='cpu'"),
     "empty meta": (lambda torch: torch.zeros(0, device="meta"), "device meta", "device='cpu'"),
@@ -47,8 +47,8 @@ ENTRIES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
-def test_torch_tensors_without_memory_are_refused_in_a_few_words(torch: Any, kind: str, entry: str) -> None:
-    """PyTorch's own message is a trace of its C++ functions; it is the cause of this one."""
+def test_torch_tensors_without_memory_are_refused_with_a_short_message(torch: Any, kind: str, entry: str) -> None:
+    """PyTorch's own message is a trace of its C++ functions; that error is chained as the cause."""
     make, found, fix = WITHOUT_MEMORY[kind]
     with pytest.raises(dl.ExchangeError) as caught:
         ENTRIES[entry](make(torch))
@@ -71,7 +71,7 @@ def test_preflight_says_what_torch_cannot_export(torch: Any, kind: str) -> None:
     assert fix in seen.fix
 
 
-def test_what_a_subclass_raises_is_the_callers(torch: Any) -> None:
+def test_an_exception_of_a_subclass_is_raised(torch: Any) -> None:
     class Mine(torch.Tensor):  # type: ignore[misc]
         def is_conj(self) -> bool:
             raise RuntimeError("mine\nand no one else's")
@@ -88,7 +88,7 @@ LACKING = ("int4", "float4_e2m1fn", "float8_e3m4")
 
 
 def refused_fields() -> dict[str, Callable[[], object]]:
-    """`as_torch` of a megabyte of each type, refused."""
+    """Refused calls of `as_torch` with a megabyte of each dtype, for `leak_checks`."""
 
     def refused(field: dl.Tensor) -> None:
         with suppress(dl.ExchangeError):
@@ -99,8 +99,8 @@ def refused_fields() -> dict[str, Callable[[], object]]:
 
 @pytest.mark.usefixtures("torch")
 @pytest.mark.parametrize("name", LACKING)
-def test_as_torch_of_a_dtype_that_torch_lacks_gives_the_memory_back(name: str) -> None:
-    """PyTorch's import fails for these before it takes the managed tensor over, and does not release it."""
+def test_as_torch_of_a_dtype_that_torch_lacks_releases_the_memory(name: str) -> None:
+    """PyTorch's import fails for these before it takes ownership of the managed tensor, and does not release it."""
     code, bits = CODES[name]
     flags = SUBBYTE_PADDED if bits < 8 else 0
     fakes = [FakeTensor(np.zeros(6, "u1"), dtype=(code, bits, 1), flags=flags) for _ in range(5)]
@@ -111,13 +111,13 @@ def test_as_torch_of_a_dtype_that_torch_lacks_gives_the_memory_back(name: str) -
 
 
 @pytest.mark.usefixtures("torch")
-def test_refused_fields_are_not_kept() -> None:
+def test_refused_fields_are_not_leaked() -> None:
     for growth in grown(__name__, "refused_fields", rounds=20).values():
         growth.assert_none_in(rounds=20)
 
 
-def test_an_import_of_torchs_that_fails_once_is_not_tried_again() -> None:
-    """Nobody knows whether such a function has released what it was given: at most one tensor of a type is lost."""
+def test_an_import_function_of_torch_that_fails_once_is_not_called_again() -> None:
+    """After a failure it is unknown whether the function released its tensor, so at most one tensor of a type leaks."""
     run_python("""
         import sys, types
         import numpy as np

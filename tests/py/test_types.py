@@ -1,4 +1,4 @@
-"""What is remembered of a type: patched types are seen as they are now, and types that die leave nothing behind."""
+"""Cached lookups on types: patched types are read as they are now, and freed types leave nothing behind."""
 
 import gc
 import sys
@@ -15,7 +15,7 @@ from fakes_interfaces import interface_of
 
 
 class Holding:
-    """Keeps an array that subclasses show in their own way."""
+    """Keeps an array that each subclass exports in its own way."""
 
     array: Any
 
@@ -114,8 +114,8 @@ def test_an_object_hides_a_method_of_its_type() -> None:
     assert dl.describe(array).shape == (3,)
 
 
-def test_attributes_are_found_by_code_of_the_type() -> None:
-    """`__getattr__` that comes and goes."""
+def test_attributes_are_found_by_getattr() -> None:
+    """`__getattr__` is added to the type and removed again."""
     kind = class_of()
     array = kind()
 
@@ -160,7 +160,7 @@ def test_pytorch_is_patched(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def absent() -> Iterator[tuple[str, Any]]:
-    """Classes with something by the name of a protocol that there is nothing behind; each shows its array elsewhere."""
+    """Classes with an attribute of a protocol that turns out to be absent; each exports its array otherwise."""
 
     def raises(_self: Any) -> Any:
         raise AttributeError("not for this one")
@@ -185,14 +185,14 @@ ABSENT = dict(absent())
 
 
 @pytest.mark.parametrize("name", ABSENT)
-def test_what_turns_out_to_be_absent_is_passed_over(name: str) -> None:
+def test_absent_protocols_are_skipped(name: str) -> None:
     array = ABSENT[name]()
     for _ in range(2):
         assert protocol_of(array) == "array-interface"
         assert dl.from_dlpack(array).shape == (3,)
 
 
-def test_descriptors_that_know_no_class_access() -> None:
+def test_descriptors_that_refuse_class_access() -> None:
     class Shy:
         def __get__(self, obj: Any, _kind: type | None = None) -> Any:
             if obj is None:
@@ -212,8 +212,8 @@ def test_a_module_may_be_anything(module: Any) -> None:
     assert protocol_of(kind()) == "array-interface"
 
 
-def test_a_type_changes_while_it_is_looked_at() -> None:
-    """What was found by then belongs to a type that is no more."""
+def test_a_type_changes_during_its_lookup() -> None:
+    """Lookups from before the change must not be cached."""
 
     class Patching:
         def __get__(self, obj: Any, kind: Any) -> Any:
@@ -226,8 +226,8 @@ def test_a_type_changes_while_it_is_looked_at() -> None:
         assert dl.describe(array).dims == ("K",)
 
 
-def test_types_die() -> None:
-    """Thousands of types, many at the address of one before: each is taken for itself, and none is kept."""
+def test_types_are_freed() -> None:
+    """Of a thousand types, many at the address of a freed one, none is confused with another or kept alive."""
     gone = []
     members: list[dict[str, Any]] = [{}, DLPACK, SHOWN, {**SHOWN, "dims": ("K",)}]
     wanted = [(None, None), ("dlpack", None), ("array-interface", None), ("array-interface", ("K",))]
@@ -246,8 +246,8 @@ def test_types_die() -> None:
     assert sum(reference() is not None for reference in gone) <= 1
 
 
-def test_types_change_more_often_than_there_are_versions() -> None:
-    """From 3.13 on the interpreter gives up counting after a thousand changes: nothing is remembered then."""
+def test_types_change_more_often_than_they_have_versions() -> None:
+    """From Python 3.13 on a type has no version after a thousand changes, and nothing is cached then."""
     kind = class_of(**SHOWN)
     array = kind()
     for turn in range(1500):
@@ -273,7 +273,7 @@ def test_the_cache_of_the_interpreter_is_cleared() -> None:
     assert dl.describe(array).dims == ("K",)
 
 
-def test_more_types_than_are_remembered() -> None:
+def test_more_types_than_are_cached() -> None:
     kinds = [class_of(**(SHOWN if turn % 2 else DLPACK)) for turn in range(300)]
     arrays = [kind() for kind in kinds]
     wanted = ["array-interface" if turn % 2 else "dlpack" for turn in range(300)]

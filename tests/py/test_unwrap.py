@@ -1,4 +1,4 @@
-"""What wraps an array and labels it: xarray and gt4py.next. The memory is the array's, the labels are the wrapper's."""
+"""Wrappers that label an array, of xarray and gt4py.next: memory of the array, labels of the wrapper."""
 
 import gc
 import weakref
@@ -65,7 +65,7 @@ def test_coordinates_stay_readonly(xarray: Any) -> None:
 
 
 class Duck:
-    """An array that xarray takes as it is, and whose memory comes through DLPack; `labels` become attributes."""
+    """A duck array that xarray wraps unchanged, with memory through DLPack; `labels` become attributes."""
 
     def __init__(self, fake: FakeTensor, **labels: Any) -> None:
         self.fake = fake
@@ -113,8 +113,8 @@ def test_inner_labels_agree_or_are_an_error(xarray: Any) -> None:
     assert dl.from_dlpack(differing, dims="KI").dims == ("K", "I"), "what the caller says, nobody else is asked"
 
 
-def test_what_is_made_for_each_call_is_not_described(xarray: Any) -> None:
-    """Data that is not in memory yet is loaded by `.data`, and gone again after it."""
+def test_arrays_made_at_each_access_are_not_described(xarray: Any) -> None:
+    """Lazy data is loaded at each access of `.data`, and not kept."""
 
     class Lazy(xarray.backends.BackendArray):  # type: ignore[misc]
         shape, dtype = (2, 3), np.dtype(float)
@@ -132,7 +132,7 @@ def test_what_is_made_for_each_call_is_not_described(xarray: Any) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_the_array_is_kept_when_the_wrapper_gets_another(xarray: Any, read: Callable[..., Any]) -> None:
+def test_the_replaced_array_of_a_wrapper_is_kept(xarray: Any, read: Callable[..., Any]) -> None:
     array = double_matrix()
     gone = weakref.ref(array)
     outer = xarray.DataArray(array, dims=("x", "y"))
@@ -147,7 +147,7 @@ def test_the_array_is_kept_when_the_wrapper_gets_another(xarray: Any, read: Call
     assert gone() is None
 
 
-def test_a_wrapper_of_itself_does_not_go_on_for_ever(xarray: Any) -> None:
+def test_a_wrapper_of_itself_does_not_recurse_forever(xarray: Any) -> None:
     class Endless(xarray.DataArray):  # type: ignore[misc]
         __slots__ = ()
 
@@ -171,7 +171,7 @@ def test_the_wrappers_exception_is_the_callers(xarray: Any) -> None:
 
 
 def field_of(gtx: Any, dims: str, starts: tuple[int, ...], shape: tuple[int, ...], array: Any = None) -> Any:
-    """A gt4py.next Field over a NumPy array, on a domain that starts there."""
+    """A gt4py.next Field over a NumPy array, on a domain that starts at `starts`."""
     ranges = {
         gtx.Dimension(name): (start, start + extent) for name, start, extent in zip(dims, starts, shape, strict=True)
     }
@@ -213,7 +213,7 @@ def test_fields_on_jax_arrays(gtx: Any, jnp: Any) -> None:
     assert (values(found), found.readonly, found.dims) == (ROWS, True, ("I", "J"))
 
 
-def test_fields_that_no_array_describes_are_refused(gtx: Any) -> None:
+def test_fields_without_an_array_are_refused(gtx: Any) -> None:
     embedded = pytest.importorskip("gt4py.next.iterator.embedded")
     dimension = gtx.Dimension("I")
     for field, named in (

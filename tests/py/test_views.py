@@ -1,4 +1,4 @@
-"""Views against NumPy's: indexing, transposition, the domain; what labels, origin, halo and alignment become."""
+"""Views against NumPy's: indexing, transposition, the domain; their labels, origin, halo and alignment."""
 
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ def slices(draw: st.DrawFn, extent: int) -> slice:
 
 @st.composite
 def basic_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """A legal basic index of `shape`, an ellipsis in some place or none."""
+    """A legal basic index of `shape`, with at most one ellipsis, anywhere."""
     count = draw(st.integers(0, len(shape)))
     front = draw(st.integers(0, count)) if draw(st.booleans()) else None
     axes = list(range(count)) if front is None else [*range(front), *range(len(shape) - (count - front), len(shape))]
@@ -62,7 +62,7 @@ def test_basic_indexing_is_numpys(data: st.DataObject, shape: tuple[int, ...], p
 
 
 def first_index(shape: tuple[int, ...], index: tuple[Any, ...]) -> list[int]:
-    """The index in the whole of the first element of what `index` selects."""
+    """The index, in the whole array, of the first element that `index` selects."""
     grids = np.indices(shape)
     return [int(np.asarray(grid[index]).flat[0]) for grid in grids]
 
@@ -94,7 +94,7 @@ def test_labels_halo_and_origin_follow_the_index(data: st.DataObject, shape: tup
 
 
 def complete(index: tuple[Any, ...], ndim: int) -> list[Any]:
-    """`index` with a part for every dimension."""
+    """`index` with an explicit part for every dimension."""
     parts = list(index) if ... in index else [*index, ...]
     at = parts.index(...)
     parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
@@ -102,7 +102,7 @@ def complete(index: tuple[Any, ...], ndim: int) -> list[Any]:
 
 
 @given(st.data(), SHAPES, st.sampled_from([8, 64, 256]))
-def test_views_state_a_true_alignment(data: st.DataObject, shape: tuple[int, ...], size: int) -> None:
+def test_views_have_a_true_alignment(data: st.DataObject, shape: tuple[int, ...], size: int) -> None:
     aligned = [data.draw(st.integers(0, max(extent - 1, 0))) for extent in shape]
     field = dl.zeros(shape, "i4", alignment_size=size, aligned_index=aligned)
     found = field[data.draw(basic_indices(shape))]
@@ -118,7 +118,7 @@ def test_a_slice_that_keeps_the_aligned_index_keeps_the_alignment() -> None:
     assert (view.alignment_size, view.aligned_index) == (64, (1, 1))
 
 
-def test_alignment_is_what_the_pointer_has() -> None:
+def test_alignment_is_that_of_the_pointer() -> None:
     field = dl.zeros(64, "f8", alignment_size=4096)
     assert field.alignment() >= 4096
     assert [field[offset:].alignment() for offset in (1, 2, 4, 8, 16)] == [8, 16, 32, 64, 128]
@@ -208,7 +208,7 @@ def test_setitem_takes_tensors_and_overlapping_views() -> None:
 
 @st.composite
 def cuts(draw: st.DrawFn, count: int) -> slice:
-    """Some positions of an extent of 20, some steps apart, in either direction."""
+    """A slice of an extent of 20 with `count` elements, any step, in either direction."""
     step = draw(st.integers(1, 3))
     first = draw(st.integers(0, 19 - (count - 1) * step))
     last = first + (count - 1) * step
@@ -219,11 +219,11 @@ def cuts(draw: st.DrawFn, count: int) -> slice:
 
 @given(st.data(), st.integers(1, 6), st.booleans())
 def test_setitem_from_a_view_of_the_same_field(data: st.DataObject, extent: int, turned: bool) -> None:
-    """The two meet or are only interleaved: it comes out as if the source were somewhere else."""
+    """Source and target may overlap or interleave; the result is as with separate memory."""
     field = filled((20, 20), backend="gt:cpu_ifirst")
     expected = field.to_numpy().copy()
     to, source = (data.draw(st.tuples(cuts(extent), cuts(extent))) for _ in range(2))
-    # As a plain array: labels would turn it back.
+    # A plain array, because labels would undo the transposition.
     field[to] = field[source].T.to_numpy() if turned else field[source]
     copied = expected[source].copy()
     expected[to] = copied.T if turned else copied
@@ -326,7 +326,7 @@ def test_is_contiguous_is_numpys(data: st.DataObject, shape: tuple[int, ...], or
 
 
 class Point(NamedTuple):
-    """A tuple that is not exactly one."""
+    """A subclass of tuple."""
 
     i: Any
     j: Any

@@ -1,4 +1,4 @@
-"""Where warnings point: at the line of the program, whatever files of dlfield and other libraries lie in between."""
+"""Warnings point at the line of the program, whatever frames of dlfield and other libraries lie in between."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -38,24 +38,24 @@ CALLS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_warnings_are_of_the_caller(name: str, caught: list[warnings.WarningMessage]) -> None:
+def test_warnings_point_at_the_caller(name: str, caught: list[warnings.WarningMessage]) -> None:
     CALLS[name]()
     assert caught, name
     assert {(warning.filename, warning.category) for warning in caught} == {(__file__, dl.LayoutWarning)}
     assert {warning.lineno for warning in caught} == {CALLS[name].__code__.co_firstlineno}
 
 
-def test_a_hook_that_calls_is_the_caller(caught: list[warnings.WarningMessage]) -> None:
-    """Code of the user's that dlfield calls is the user's, even where dlfield's files lie around it."""
+def test_a_hook_counts_as_the_caller(caught: list[warnings.WarningMessage]) -> None:
+    """User code that dlfield calls counts as the caller, even between frames of dlfield."""
     array = np.zeros((3, 4))
 
-    class Told:
+    class Warns:
         @property
         def __gt_data_interface__(self) -> dict[None, dict[str, Any]]:
             dl.zeros((3, 4), **UNPLACED)
             return {None: {**array.__array_interface__, "acquire": None}}
 
-    storage.as_storage(Told())
+    storage.as_storage(Warns())
     assert {warning.filename for warning in caught} == {__file__}
 
 
@@ -74,15 +74,15 @@ def test_the_same_line_warns_once_by_default() -> None:
     assert len(caught) == 2
 
 
-# Presets and labels of one's own.
+# Presets with user-defined labels.
 
 
 @pytest.mark.parametrize("backend", dl.presets())
 @pytest.mark.parametrize("dims", [("x", "y", "z"), ("x", "y", "0"), ("0", "x", "y")])
-def test_a_preset_says_that_it_cannot_place_labels(
+def test_presets_warn_of_labels_they_do_not_know(
     backend: str, dims: tuple[str, ...], caught: list[warnings.WarningMessage]
 ) -> None:
-    """Those that order dimensions by what they mean, and find that none of them means anything."""
+    """Presets that order dimensions by name warn if they know none of the names."""
     field = dl.zeros((2, 3, 4), backend=backend, dims=dims, device="cpu")
     if isinstance(dl.presets()[backend].layout, str):
         assert caught == []
@@ -97,8 +97,8 @@ def test_a_preset_says_that_it_cannot_place_labels(
 
 
 @pytest.mark.parametrize("dims", ["x", "x0", "0x1", "01", "xK", "xyI", "IJK", None, ""])
-def test_labels_that_leave_no_question_are_no_warning(dims: str | None, caught: list[warnings.WarningMessage]) -> None:
-    """One label of one's own has but one place, beside data dimensions and beside the grid's."""
+def test_unambiguous_labels_do_not_warn(dims: str | None, caught: list[warnings.WarningMessage]) -> None:
+    """A single user-defined label has only one possible place, with data dimensions or with the grid's."""
     shape = (2,) * (3 if dims is None else len(dims))
     for backend in ("gt:cpu_ifirst", "gtmc", "dace:cpu"):
         dl.zeros(shape, backend=backend, dims=dims)

@@ -36,7 +36,7 @@ def test_there_and_back_on_one_memory(preset: str) -> None:
     assert (back.ptr, back.strides, back.layout, back.dims) == (field.ptr, field.strides, field.layout, field.dims)
 
 
-def test_writes_are_seen_on_both_sides() -> None:
+def test_writes_are_seen_by_both_libraries() -> None:
     field = dl.zeros((2, 3), dims="KI")
     outer = to_xarray(field)
     outer.loc[{"K": 1, "I": 2}] = 7.0
@@ -104,7 +104,7 @@ def test_read_only_stays_so() -> None:
 
 
 def test_origin_is_given_and_never_guessed() -> None:
-    """A slice in xarray has the attributes of the whole: an origin among them would be wrong there."""
+    """A slice in xarray keeps the attributes of the whole array, so an origin among them would be wrong."""
     field = dl.zeros((6, 5), dims="KI", halo=((2, 1), (1, 1)))
     outer = to_xarray(field)
     assert (from_xarray(outer).origin, from_xarray(outer).halo) == ((0, 0), ((0, 0), (0, 0)))
@@ -160,13 +160,13 @@ def test_what_is_no_data_array(other: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [["a", "b"], np.array(["2020-01-01"], "M8[ns]"), np.array([1, "x"], object)])
-def test_elements_that_no_field_has(data: Any) -> None:
+def test_unsupported_dtypes(data: Any) -> None:
     with pytest.raises(dl.DTypeError, match="dtype"):
         from_xarray(xarray.DataArray(data, dims="x"))
 
 
 class OutOfMemory:
-    """Data as dask has it: chunks that are computed by `__array__`, anew each time."""
+    """Data like dask's: `__array__` computes its chunks anew each time."""
 
     shape, dtype, ndim = (2, 3), np.dtype(float), 2
     chunks: tuple[tuple[int, ...], ...] | None = ((1, 1), (3,))
@@ -207,7 +207,7 @@ def in_a_file() -> Any:
     return xarray.Dataset({"v": xarray.Variable(("x", "y"), data, fastpath=True)})["v"]
 
 
-def test_each_side_keeps_the_memory() -> None:
+def test_both_libraries_keep_the_memory() -> None:
     outer = to_xarray(dl.full((100, 100), 2.5))[50:]
     gc.collect()
     others = [dl.zeros((100, 100)) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""What `dlfield.xarray` puts on DataArrays: the data interface of GDP 3, and GT4Py's dims."""
+"""What `dlfield.xarray` adds to DataArrays: the data interface of GDP 3, and GT4Py's dims."""
 
 import gc
 import sys
@@ -27,7 +27,7 @@ READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 
 
 class Duck(Exposing):
-    """An array that xarray takes as it is, with whichever attributes its test gives it."""
+    """A duck array that xarray wraps unchanged, with the attributes that a test gives it."""
 
     shape, dtype, ndim = (2, 3), np.dtype(float), 2
 
@@ -74,14 +74,14 @@ def test_other_elements_and_read_only_memory() -> None:
         assert (found.dtype, found.readonly, found.ptr) == (array.dtype, True, array.ctypes.data)
 
 
-def test_what_has_no_type_string_has_no_interface() -> None:
-    """As our own tensors: NumPy's interface would call such elements void."""
+def test_dtypes_without_a_type_string_have_no_interface() -> None:
+    """As for dlfield's tensors: NumPy's interface would call such elements void."""
     field = dl.zeros((2, 3), "bfloat16")
     assert hasattr(dlfield.xarray.to_xarray(field), "__gt_data_interface__") is False
     assert hasattr(field, "__gt_data_interface__") is False
 
 
-def test_array_interfaces_of_both_sides_get_dims() -> None:
+def test_host_and_device_interfaces_get_dims() -> None:
     array = double_matrix()
     host, device = interface_of(array), device_interface(typestr="<f8")
     expected: dict[Any, Any] = {None: {**host, "dims": ("K", "I")}, "gpu": {**device, "dims": ("K", "I")}}
@@ -143,7 +143,7 @@ def test_callables_stay_callable_and_wait() -> None:
     assert called == [{}, {"dims": "IK"}]
 
 
-def test_what_is_none_of_this() -> None:
+def test_malformed_interfaces_and_dims() -> None:
     with pytest.raises(dl.ExchangeError, match="__gt_data_interface__: found 5, allowed is a mapping"):
         _ = around(__gt_data_interface__=5).__gt_data_interface__
     kept = around(__gt_data_interface__={"tpu": 5, None: buffer(double_matrix())}).__gt_data_interface__
@@ -163,7 +163,7 @@ def test_the_producers_exception_is_the_callers() -> None:
         _ = xarray.DataArray(Failing(), dims=("K", "I")).__gt_data_interface__
 
 
-def test_nothing_is_stale() -> None:
+def test_nothing_is_cached() -> None:
     outer = xarray.DataArray(np.zeros((2, 3)), dims=("K", "I"))
     before = outer.__gt_data_interface__
     assert outer.__gt_dims__ == ("K", "I")
@@ -217,7 +217,7 @@ def test_gt4py_gets_the_labels_it_knows(dims: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("dims", [("x", "y"), ("I", "level"), (0, 1), ("I", None), ("i", "j")])
-def test_gt4py_takes_other_data_arrays_as_they_come(dims: Any) -> None:
+def test_other_data_arrays_have_no_gt4py_dims(dims: Any) -> None:
     assert not hasattr(xarray.DataArray(np.zeros((2, 2)), dims=dims), "__gt_dims__")
 
 
@@ -225,7 +225,7 @@ def test_gt4py_takes_other_data_arrays_as_they_come(dims: Any) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_readers_ask_the_array_inside_once(read: Callable[..., Any]) -> None:
+def test_readers_ask_the_inner_array_once(read: Callable[..., Any]) -> None:
     called = []
 
     def give() -> Any:
@@ -244,7 +244,7 @@ def test_readers_ask_the_array_inside_once(read: Callable[..., Any]) -> None:
     assert called == ["cpu"]
 
 
-def test_readers_see_the_same_as_without_it() -> None:
+def test_readers_see_the_same_as_without_the_accessor() -> None:
     array = double_matrix()
     outer = xarray.DataArray(array, dims=("K", "I"))
     found = dl.describe(outer)
@@ -260,7 +260,7 @@ def test_readers_see_the_same_as_without_it() -> None:
 
 
 @pytest.mark.usefixtures("fresh_answers")
-def test_frameworks_take_it_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frameworks_take_it_as_without_the_accessor(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy = FakeCuPy()
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     odd = xarray.DataArray(double_matrix(), dims=(0, "I"))
@@ -269,7 +269,7 @@ def test_frameworks_take_it_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dl.preflight(odd, "numpy", write=True)
 
 
-def test_an_accessor_of_somebody_else_is_read() -> None:
+def test_an_accessor_of_another_package_is_read() -> None:
     output = run_python("""
         import numpy as np
         import xarray
@@ -287,7 +287,7 @@ def test_an_accessor_of_somebody_else_is_read() -> None:
     assert output == "((1, 1), (0, 2)) ((1, 1), (0, 2)) ('K', 'I')\n"
 
 
-def test_who_registers_later_replaces_it_and_is_warned() -> None:
+def test_a_later_registration_replaces_it_with_a_warning() -> None:
     output = run_python("""
         import importlib
         import warnings

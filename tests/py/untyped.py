@@ -1,4 +1,4 @@
-"""NumPy for tests of arithmetic: its types know of no operands and outputs but its own arrays."""
+"""NumPy without types, for tests of arithmetic: its stubs accept only its own arrays as operands and outputs."""
 
 import importlib
 from typing import Any

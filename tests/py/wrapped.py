@@ -1,4 +1,4 @@
-"""Two stencils, and a call of the first with arrays of any library: for tests of `dlfield.gt4py.wrap`."""
+"""For tests of `dlfield.gt4py.wrap`: two stencils, and a call of the first with arrays of any library."""
 
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +62,7 @@ WEIGHTED: dict[str, Any] = {"weight": 2.0, "origin": ORIGIN, "domain": DOMAIN}
 
 
 class Call:
-    """Fresh NumPy arrays for a call of `mix`, and what the plain stencil makes of them."""
+    """Fresh NumPy arrays for a call of `mix`, and the plain stencil's result for them."""
 
     def __init__(self, stencil: Any) -> None:
         generator = np.random.default_rng(7)
@@ -107,7 +107,7 @@ def as_jax(array: Array) -> Any:
 
 
 def as_xarray(array: Array) -> Any:
-    """The dimensions in another order, on the same memory."""
+    """A DataArray on the same memory, with its dimensions in another order."""
     return pytest.importorskip("xarray").DataArray(array, dims=("I", "J", "K")).transpose("K", "I", "J")
 
 
@@ -121,13 +121,13 @@ def as_field(array: Array) -> Any:
 
 
 def as_interface(array: Array) -> Any:
-    """GDP 3's, with its dimensions in another order."""
+    """An object with GDP 3's data interface, with its dimensions in another order."""
     turned = array.transpose(2, 1, 0)
     return Exposing(kept=array, __gt_data_interface__={None: {**interface_of(turned), "dims": ("K", "J", "I")}})
 
 
 class OnlyDLPack:
-    """An array of a library that has nothing else."""
+    """An array that supports DLPack only."""
 
     def __init__(self, array: Array) -> None:
         self.array = array

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 mod dlpark_peer {
     use super::*;
 
-    /// Import `object` through DLPack and release it again.
+    /// Imports `object` through DLPack and releases it again.
     #[pyfunction]
     fn take(object: &Bound<'_, PyAny>) -> PyResult<()> {
         dlpark::python::from_dlpack(object.as_borrowed(), None, None).map(drop)

@@ -1,4 +1,4 @@
-//! A slice of `cudarc`, which a program that launches kernels has anyway, goes to Python.
+//! Returns slices of `cudarc`, which programs that launch kernels use, to Python.
 
 use dlfield::cudarc::driver::{CudaContext, DriverError};
 use dlfield::python::{Cuda, In};
@@ -7,7 +7,7 @@ use ndarray::{Ix1, IxDyn};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// The numbers on the first CUDA device.
+/// Copies the numbers to the first CUDA device.
 #[pyfunction]
 pub fn on_device(numbers: In<'_, f64, Ix1>) -> PyResult<Tensor> {
     // Without a driver every function of cudarc panics.
@@ -17,12 +17,12 @@ pub fn on_device(numbers: In<'_, f64, Ix1>) -> PyResult<Tensor> {
     let stream = CudaContext::new(0).map_err(of_driver)?.default_stream();
     let numbers = numbers.array().to_vec();
     let slice = stream.clone_htod(&numbers).map_err(of_driver)?;
-    // The driver may read the vector until then.
+    // The driver may read the vector until this synchronization.
     stream.synchronize().map_err(of_driver)?;
     Ok(Tensor::try_from(slice)?)
 }
 
-/// The address of an array on any CUDA device, and its strides in elements: what a kernel is launched with.
+/// Returns the arguments for a kernel launch: the address of an array on any CUDA device, and its strides in elements.
 #[pyfunction]
 pub fn for_kernels(x: In<'_, f64, IxDyn, dlfield::python::AnyOrder, Cuda>) -> (usize, Vec<i64>) {
     (x.descriptor().ptr().addr(), x.descriptor().strides().to_vec())

@@ -1,8 +1,8 @@
-//! A function for each kind of argument and of return value: what dlfield's own tests call.
+//! Functions for dlfield's tests, one for each kind of argument and of return value.
 
 use pyo3::prelude::*;
 
-/// What the tests of dlfield call.
+/// Functions for dlfield's tests.
 #[pymodule]
 pub mod kinds {
     use dlfield::ndarray::{Array, ArrayView, Ix2, IxDyn, ShapeBuilder};
@@ -11,7 +11,7 @@ pub mod kinds {
     use pyo3::prelude::*;
     use pyo3::types::PyList;
 
-    /// The elements in C order.
+    /// Returns the elements in C order.
     fn listed<'py, T: Element + IntoPyObject<'py>>(
         py: Python<'py>,
         view: ArrayView<'_, T, Ix2>,
@@ -45,7 +45,7 @@ pub mod kinds {
         Ok(Tensor::from_array(x.view::<T, IxDyn>()?.to_owned())?)
     }
 
-    /// A copy by way of the Rust type of the elements.
+    /// Returns a copy, made with the Rust type of the elements.
     #[pyfunction]
     fn echo(x: AnyIn<'_>) -> PyResult<Tensor> {
         use half::{bf16, f16};
@@ -89,7 +89,7 @@ pub mod kinds {
         x.array().iter().chain(y.array().iter()).filter(|flag| **flag).count()
     }
 
-    /// Calls `then` while `out` is borrowed to be written.
+    /// Calls `then` while `out` is borrowed for writing.
     #[pyfunction]
     fn writing_flags<'py>(mut out: Out<'py, bool, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let called = then.call0();
@@ -106,14 +106,14 @@ pub mod kinds {
         Ok((dims, field.origin().map(<[i64]>::to_vec), field.halo().map(<[(i64, i64)]>::to_vec)))
     }
 
-    /// Calls `then` while `x` is borrowed to be read.
+    /// Calls `then` while `x` is borrowed for reading.
     #[pyfunction]
     fn reading<'py>(x: In<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<(f64, Bound<'py, PyAny>)> {
         let called = then.call0()?;
         Ok((x.array().sum(), called))
     }
 
-    /// Calls `then` while there is a view of `x`.
+    /// Calls `then` while a view of `x` exists.
     #[pyfunction]
     fn viewing<'py>(x: In<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyAny>)> {
         let view = x.array();
@@ -121,13 +121,13 @@ pub mod kinds {
         Ok((view.len(), called))
     }
 
-    /// The sum of both.
+    /// Returns the sum of all elements of both.
     #[pyfunction]
     fn reading_and_copying(x: In<'_, f64, IxDyn>, y: OrCopy<'_, f64, IxDyn>) -> f64 {
         x.array().sum() + y.array().sum()
     }
 
-    /// Calls `then` while `out` is borrowed to be written.
+    /// Calls `then` while `out` is borrowed for writing.
     #[pyfunction]
     fn writing<'py>(mut out: Out<'py, f64, IxDyn>, then: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let called = then.call0();
@@ -143,7 +143,7 @@ pub mod kinds {
         reading.iter().map(|x| x.array().sum()).sum()
     }
 
-    /// A tensor on the memory of an array whose first axis is turned, in F order.
+    /// Returns a tensor on the memory of an array in F order whose first axis is inverted.
     #[pyfunction]
     fn turned() -> PyResult<Tensor> {
         let mut array = Array::from_shape_fn((3, 4).f(), |(i, j)| (10 * i + j) as f32);
@@ -151,7 +151,7 @@ pub mod kinds {
         Ok(Tensor::from_array(array)?)
     }
 
-    /// Zeros that Rust keeps, and gives to Python.
+    /// Zeros that Rust owns and shares with Python.
     #[pyclass(frozen)]
     struct Shared(Tensor);
 
@@ -162,7 +162,7 @@ pub mod kinds {
             Ok(Shared(Tensor::zeros(&Spec::new(&[8], DType::F64).device(device.parse()?))?))
         }
 
-        /// A copy on the host, which is made while other threads of Python run.
+        /// Returns a copy on the host, made without the GIL.
         fn copied(&self, py: Python<'_>) -> PyResult<Tensor> {
             Ok(py.detach(|| self.0.to_device(Device::CPU, Some(true)))?)
         }

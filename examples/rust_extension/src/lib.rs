@@ -1,4 +1,4 @@
-//! A Python extension in Rust that takes the arrays of every library and returns tensors. README.md explains it.
+//! A Python extension in Rust that accepts the arrays of every library and returns tensors. README.md explains it.
 
 #[cfg(feature = "cuda")]
 mod gpu;
@@ -30,20 +30,20 @@ mod rust_extension {
     use super::peers::peers;
     use super::stencil;
 
-    /// The number of dimensions of any array.
+    /// Returns the number of dimensions of any array.
     #[pyfunction]
     fn ndim(x: AnyIn<'_>) -> usize {
         x.descriptor().ndim()
     }
 
-    /// The sum of any array of float64, in whatever layout.
+    /// Returns the sum of any array of float64, in any layout.
     #[pyfunction]
     fn sum(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
         let x = x.array();
         py.detach(|| x.sum())
     }
 
-    /// Writes the Laplacian of `inp` to the inner points of `out`; the outermost layer stays as it is.
+    /// Writes the Laplacian of `inp` to the inner points of `out`; the outermost layer is not changed.
     #[pyfunction]
     fn laplacian(py: Python<'_>, inp: In<'_, f64, Ix3>, mut out: Out<'_, f64, Ix3>) -> PyResult<()> {
         let (inp, out) = (inp.array(), out.array_mut());
@@ -54,14 +54,14 @@ mod rust_extension {
         Ok(())
     }
 
-    /// A field of zeros with a halo of one point, laid out for GT4Py's `gt:cpu_ifirst`.
+    /// Returns a field of zeros with a halo of one point, in the layout of GT4Py's `gt:cpu_ifirst`.
     #[pyfunction]
     fn make_field(shape: [i64; 3]) -> PyResult<Tensor> {
         let spec = Spec::new(&shape, DType::F64).preset(Preset::find("gt:cpu_ifirst")?).halo(&[(1, 1); 3]);
         Ok(Tensor::zeros(&spec)?)
     }
 
-    /// The numbers below `stop`, as they lie in a vector.
+    /// Returns the numbers below `stop`, on the memory of a vector.
     #[pyfunction]
     fn count_to(stop: u32) -> Tensor {
         Tensor::from((0..stop).collect::<Vec<u32>>())

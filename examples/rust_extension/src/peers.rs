@@ -1,27 +1,27 @@
-//! What `make bench` measures beside: arguments as rust-numpy takes them, and the same loops over slices.
+//! Functions for comparison in `make bench`: arguments of rust-numpy's types, and the same loops over slices.
 
 use pyo3::prelude::*;
 
-/// The same, without dlfield.
+/// The same functions without dlfield.
 #[pymodule]
 pub mod peers {
     use numpy::{PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
     use pyo3::prelude::*;
     use rayon::prelude::*;
 
-    /// The number of dimensions of a NumPy array of float64.
+    /// Returns the number of dimensions of a NumPy array of float64.
     #[pyfunction]
     fn ndim(x: PyReadonlyArrayDyn<'_, f64>) -> usize {
         x.ndim()
     }
 
-    /// The number of dimensions of a three-dimensional NumPy array of float64.
+    /// Returns the number of dimensions of a three-dimensional NumPy array of float64.
     #[pyfunction]
     fn ndim3(x: PyReadonlyArray3<'_, f64>) -> usize {
         x.ndim()
     }
 
-    /// The sum of a NumPy array in C order, over its slice, eight numbers at a time.
+    /// Returns the sum of a NumPy array in C order, over its slice, eight numbers at a time.
     #[pyfunction]
     fn sum(py: Python<'_>, x: PyReadonlyArrayDyn<'_, f64>) -> PyResult<f64> {
         let numbers = x.as_slice()?;
@@ -37,7 +37,7 @@ pub mod peers {
         }))
     }
 
-    /// The Laplacian of NumPy arrays in C order, over their slices, planes shared among threads.
+    /// Writes the Laplacian of a NumPy array to another, over slices in C order, with planes divided among threads.
     #[pyfunction]
     fn laplacian(py: Python<'_>, inp: PyReadonlyArray3<'_, f64>, mut out: PyReadwriteArray3<'_, f64>) -> PyResult<()> {
         let [ni, nj, nk] = [inp.shape()[0], inp.shape()[1], inp.shape()[2]];

@@ -1,16 +1,16 @@
-//! The stencil, on views: nothing here knows Python.
+//! The stencil, on `ndarray` views, without Python.
 
 #![allow(clippy::reversed_empty_ranges, reason = "ndarray counts negative ends from the back")]
 
 use ndarray::parallel::prelude::*;
 use ndarray::{ArrayView1, ArrayView3, ArrayViewMut1, ArrayViewMut3, Axis, Zip, s};
 
-/// The sum of the six neighbours less six times the point, for all inner points of `out`.
+/// Writes the sum of the six neighbours less six times the point, for all inner points of `out`.
 pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) {
     if out.shape().iter().any(|extent| *extent < 3) {
         return;
     }
-    // All axes are alike, so the one along which memory runs may as well come last.
+    // The stencil is symmetric in the axes, so sort them: the one with the smallest stride comes last.
     let mut axes = [0, 1, 2];
     axes.sort_by_key(|axis| std::cmp::Reverse(out.strides()[*axis].unsigned_abs()));
     let (inp, mut out) = (inp.permuted_axes(axes), out.permuted_axes(axes));
@@ -26,13 +26,13 @@ pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) {
     });
 }
 
-/// One row: `centre` has a point more at either end.
+/// Writes one row; `centre` has one more point at each end.
 fn row(around: [ArrayView1<'_, f64>; 4], centre: ArrayView1<'_, f64>, mut out: ArrayViewMut1<'_, f64>) {
     let [north, south, west, east] = &around;
     if let (Some(out), Some(centre), Some(north), Some(south), Some(west), Some(east)) =
         (out.as_slice_mut(), centre.as_slice(), north.as_slice(), south.as_slice(), west.as_slice(), east.as_slice())
     {
-        // Slices of one length: the compiler leaves the checks out, and takes several points at once.
+        // Slices of equal length: the compiler removes the bounds checks and vectorizes the loop.
         let len = out.len();
         let (north, south, west, east) = (&north[..len], &south[..len], &west[..len], &east[..len]);
         let (before, middle, after) = (&centre[..len], &centre[1..len + 1], &centre[2..len + 2]);

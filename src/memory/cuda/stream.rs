@@ -78,7 +78,7 @@ thread_local! {
     static CURRENT: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Number of the next statement, unique across threads: a thread can remove only its own.
+/// Number of the next [`Statement`], unique across threads: a thread can remove only its own.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the calling thread's current stream of a device, which its work uses unless another stream is given.

@@ -4,9 +4,10 @@ use pyo3::prelude::*;
 
 use super::data_interface::{Hooks, Interface};
 use super::functions::describe_plain;
+use super::imported::Imported;
 use super::owners;
-use super::request::{Access, ImportCache, Ownership, Request};
-use super::table::{import_object, labels, may_state_labels};
+use super::request::{Access, Request};
+use super::table::{import_or_error, metadata};
 use super::torch;
 use super::type_info::TypeInfo;
 use super::type_info::is_torch;
@@ -35,25 +36,23 @@ pub(in crate::py) fn argument<'py>(
     }
     // The host's buffer comes first anyway, and producers asked for a device may copy.
     let device = Some(device).filter(|device| *device != Device::CPU);
-    let cache = ImportCache { device, ..ImportCache::default() };
-    let request = Request { device, access: Access::Stencil, cache, ..Request::default() };
-    let (reading, row) = import_object(object, &request, Ownership::Borrow, description.descriptor_mut())?;
-    let protocol = request.cache.inner.get().map_or(row.name, |inner| inner.protocol);
-    description.set(owners::kept(object), reading.into_shared(), protocol);
-    if may_state_labels(object, row, &request)? {
-        labels(object, row, &request, None, None)?.describe(description.descriptor_mut())?;
+    let request = Request { device, access: Access::Stencil, ..Request::default() };
+    let mut imported = Imported::default();
+    import_or_error(object, &request, &mut imported, description.descriptor_mut())?;
+    description.set(owners::kept(object), imported.owner.take(), imported.protocol);
+    if imported.may_lack_metadata(object)? {
+        metadata(object, device, &mut imported, None, None)?.describe(description.descriptor_mut())?;
     } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
-        // What was described is used, and wants to be told.
+        // The object that was described is used, so its hooks are called.
         let behind = described.get().object(object.py());
         if TypeInfo::of(&behind)?.may_be_labelled(&behind) {
-            let interface = Interface::of(&behind, device)?;
-            let _ = request.cache.interface.set(interface);
+            imported.interface = Some(Interface::of(&behind, device)?);
         }
     }
     let behind = description.object(object.py());
     if writes && is_torch(&behind)? {
         torch::refuse_grad(&behind)?;
     }
-    let hooks = request.cache.hooks(description.descriptor().device())?;
+    let hooks = imported.hooks(description.descriptor().device())?;
     Ok(Described { hooks, ran_code: true })
 }

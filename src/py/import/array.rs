@@ -6,10 +6,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
+use super::imported::Imported;
 use super::names::Name;
 use super::refcount::is_fresh;
-use super::request::is_shared;
-use super::request::{Ownership, Reading, Request, refused_copy};
+use super::request::{Ownership, Request, refused_copy};
 use super::{numpy, type_info};
 use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
@@ -23,12 +23,12 @@ static COPY: Keyword = Keyword::new("copy");
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let py = object.py();
-    let Some(method) = type_info::method(object, Name::Array)? else { return Ok(None) };
-    let shared = is_shared(request, ownership);
+    let Some(method) = type_info::method(object, Name::Array)? else { return Ok(false) };
+    let shared = request.rejects_copy();
     let array = if shared {
         match method.call(py, [PyBool::new(py, false).as_any()], Some(COPY.get(py)?)) {
             // Written before NumPy 2: knows no keyword.
@@ -39,18 +39,17 @@ pub(super) fn import(
         method.call(py, [], None)?
     };
     if shared && is_fresh(&array) {
-        return Err(refused_copy(ownership, "__array__ returned an array made for this call").into());
+        return Err(refused_copy(request.ownership, "__array__ returned an array made for this call").into());
     }
-    let reading = match numpy::import(&array, request, Ownership::Share, descriptor)? {
-        None => numpy::import_subclass(&array, request, Ownership::Share, descriptor)?,
-        exact => exact,
-    };
-    let reading = reading.ok_or_else(|| ExchangeError::Argument {
-        argument: "__array__",
-        got: args::shown(&array),
-        allowed: "a numpy.ndarray as the return value",
-    })?;
-    // The array need not keep what its memory belongs to; a description keeps the object by itself.
-    let object = (ownership == Ownership::Share).then(|| PyOwner::new(object));
-    Ok(Some(Reading::Owned(Owner::foreign((object, reading.into_owner(&array, descriptor)?)))))
+    let within = Request { ownership: Ownership::Share, ..*request };
+    if !numpy::import(&array, &within, imported, descriptor)?
+        && !numpy::import_subclass(&array, &within, imported, descriptor)?
+    {
+        let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
+        return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());
+    }
+    // The array need not own what its memory belongs to; a description keeps the object by itself.
+    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+    let owner = Owner::foreign((object, imported.owner.take()));
+    Ok(imported.owned(owner))
 }

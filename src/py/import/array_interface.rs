@@ -6,11 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
 
 use super::dictionary::Key;
+use super::imported::Imported;
 use super::names::Name;
 use super::numpy_scalar::numpy_scalar;
 use super::refcount::references;
 use super::request::refused_copy;
-use super::request::{Ownership, Reading, Request};
+use super::request::{Ownership, Request};
 use super::{dictionary, type_info};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -21,28 +22,28 @@ use crate::tensor::Owner;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     if numpy_scalar(object)?.is_some() {
         // Its interface points at a temporary.
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(value) = type_info::attribute(object, Name::ArrayInterface)? else { return Ok(None) };
+    let Some(value) = type_info::attribute(object, Name::ArrayInterface)? else { return Ok(false) };
     let dict = dictionary::of(HOST.name, &value)?;
     drop(value);
-    check_copied(&dict, request, ownership)?;
+    check_copied(&dict, request)?;
     let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
     *descriptor = found.read(&HOST, Device::CPU)?;
     // Producers tie the memory to the dictionary too; a description keeps the object by itself.
-    let object = (ownership == Ownership::Share).then(|| PyOwner::new(object));
-    Ok(Some(Reading::Owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held)))))
+    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+    Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held))))
 }
 
 /// Refuses a copy where the memory itself is wanted: bytes that a fresh dictionary alone refers to were made for this
 /// call, as Pillow makes them.
-fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>, ownership: Ownership) -> PyResult<()> {
-    if references(dict.as_any()) > 1 || (ownership == Ownership::Share && request.copy != Some(false)) {
+fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>) -> PyResult<()> {
+    if references(dict.as_any()) > 1 || !request.rejects_copy() {
         return Ok(());
     }
     let Some(data) = dictionary::entry(dict, Key::Data)? else { return Ok(()) };
@@ -50,7 +51,7 @@ fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>, ownership: 
     // One reference is the dictionary's, one is ours here.
     if owns && references(&data) <= 2 {
         let reason = "the producer has copied its elements into \"data\" for this call";
-        return Err(refused_copy(ownership, reason).into());
+        return Err(refused_copy(request.ownership, reason).into());
     }
     Ok(())
 }

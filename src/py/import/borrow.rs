@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 
-use super::request::{Access, Ownership, Reading, Request};
-use super::table::import_object;
+use super::imported::Imported;
+use super::request::{Access, Request};
 use super::type_info::TypeInfo;
-use super::{numpy, torch};
+use super::{numpy, table, torch};
 use crate::descriptor::Descriptor;
 use crate::py::numpy_type::{is_array, is_exact};
 use crate::tensor::Owner;
@@ -51,14 +51,23 @@ pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &m
     }
     let access = if writes { Access::Write } else { Access::Read };
     let request = Request { access, ..Request::default() };
-    let (reading, row) = import_object(obj, &request, Ownership::Borrow, descriptor)?;
-    let source = match request.cache.inner.into_inner() {
-        Some(inner) if lends(&inner.array, inner.protocol)? => BorrowSource::Inside(inner.array.unbind()),
-        None if lends(obj, row.name)? => BorrowSource::Argument,
-        _ => BorrowSource::None,
+    let mut imported = Imported::default();
+    table::import_or_error(obj, &request, &mut imported, descriptor)?;
+    let source = match imported.inner {
+        Some(mut inner) => {
+            while let Some(next) = inner.inner.take() {
+                inner = next;
+            }
+            if lends(&inner.array, imported.protocol)? {
+                BorrowSource::Inside(inner.array.unbind())
+            } else {
+                BorrowSource::None
+            }
+        }
+        None if lends(obj, imported.protocol)? => BorrowSource::Argument,
+        None => BorrowSource::None,
     };
-    let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
-    Ok(Borrowed { owner: reading.into_shared(), source, readonly_unknown })
+    Ok(Borrowed { owner: imported.owner, source, readonly_unknown: imported.readonly_unknown })
 }
 
 /// Whether [`reborrow`] can describe an array that was imported by this protocol.

@@ -6,49 +6,58 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 use super::held_buffer::{Held, is_exporter};
+use super::imported::Imported;
 use super::numpy_scalar::numpy_scalar;
 use super::owners;
-use super::request::{Ownership, Reading, Request};
+use super::request::{Ownership, Request};
 use crate::descriptor::Descriptor;
 use crate::protocol::pep3118;
 
 /// Python's own types, which have no other protocol and no labels.
 pub(super) fn import_builtin(
     object: &Bound<'_, PyAny>,
-    _: &Request<'_, '_>,
-    ownership: Ownership,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let builtin = object.is_exact_instance_of::<PyMemoryView>()
         || object.is_exact_instance_of::<PyByteArray>()
         || object.is_exact_instance_of::<PyBytes>();
     if !builtin {
-        return Ok(None);
+        return Ok(false);
     }
-    let held = hold(object, descriptor)?;
-    let ours = if ownership == Ownership::Share { owners::behind(object) } else { None };
-    Ok(Some(ours.map_or(held, Reading::Owned)))
+    hold(object, imported, descriptor)?;
+    if request.ownership == Ownership::Share
+        && let Some(owner) = owners::behind(object)
+    {
+        imported.owned(owner);
+    }
+    Ok(true)
 }
 
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     _: &Request<'_, '_>,
-    _: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     if !is_exporter(object) {
-        return Ok(None);
+        return Ok(false);
     }
     // NumPy's scalars share themselves, but not those of other packages' types; dates would be bytes, so they are refused.
     if numpy_scalar(object)?.is_some_and(|dtype| pep3118::encode(dtype).is_none()) {
-        return Ok(None);
+        return Ok(false);
     }
-    hold(object, descriptor).map(Some)
+    hold(object, imported, descriptor)
 }
 
 /// Reads the buffer of an object that has one, and holds it.
-pub(super) fn hold(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Reading> {
+pub(super) fn hold(
+    object: &Bound<'_, PyAny>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
     let held = Held::get(object)?;
     *descriptor = held.describe()?;
-    Ok(Reading::Owned(held.into_owner()))
+    Ok(imported.owned(held.into_owner()))
 }

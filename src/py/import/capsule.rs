@@ -3,21 +3,23 @@
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::request::{Ownership, Reading, Request, check_exported};
+use super::dlpack::consume;
+use super::imported::Imported;
+use super::request::{Request, check_exported};
 use crate::descriptor::Descriptor;
 
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     if !object.is_instance_of::<PyCapsule>() {
-        return Ok(None);
+        return Ok(false);
     }
-    let reading = super::dlpack::consume(object, ownership, request.copy, descriptor)?;
-    if reading.is_some() {
+    let found = consume(object, request, imported, descriptor)?;
+    if found {
         check_exported(request, descriptor.device())?;
     }
-    Ok(reading)
+    Ok(found)
 }

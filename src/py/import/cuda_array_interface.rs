@@ -6,8 +6,9 @@
 use pyo3::prelude::*;
 
 use super::held_buffer::is_exporter;
+use super::imported::Imported;
 use super::names::Name;
-use super::request::{Ownership, Reading, Request};
+use super::request::{Ownership, Request};
 use super::{dictionary, stream_sync, type_info};
 use crate::cuda;
 use crate::descriptor::Descriptor;
@@ -41,19 +42,19 @@ static SIDES: [Side; 2] = [
 pub(super) fn import_cuda(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    SIDES[0].import(object, request, ownership, descriptor)
+) -> PyResult<bool> {
+    SIDES[0].import(object, request, imported, descriptor)
 }
 
 pub(super) fn import_hip(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    SIDES[1].import(object, request, ownership, descriptor)
+) -> PyResult<bool> {
+    SIDES[1].import(object, request, imported, descriptor)
 }
 
 impl Side {
@@ -61,16 +62,16 @@ impl Side {
         &self,
         object: &Bound<'_, PyAny>,
         request: &Request<'_, '_>,
-        ownership: Ownership,
+        imported: &mut Imported<'_>,
         descriptor: &mut Descriptor,
-    ) -> PyResult<Option<Reading>> {
+    ) -> PyResult<bool> {
         let wanted = request.device.filter(|device| self.kinds.contains(&device.kind()));
         if let Some(other) = request.device.filter(|_| wanted.is_none())
             && is_elsewhere_too(object, other)?
         {
-            return Ok(None);
+            return Ok(false);
         }
-        let Some(value) = type_info::attribute(object, self.name)? else { return Ok(None) };
+        let Some(value) = type_info::attribute(object, self.name)? else { return Ok(false) };
         let dict = dictionary::of(self.interface.name, &value)?;
         let found = dictionary::on_device(object, &dict, self.interface)?;
         let device = match (wanted, found.data) {
@@ -81,9 +82,9 @@ impl Side {
         };
         *descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
-        request.producer.set(found.stream);
-        let object = (ownership == Ownership::Share).then(|| PyOwner::new(object));
-        Ok(Some(Reading::Owned(Owner::foreign((object, PyOwner::new(dict.as_any()))))))
+        imported.producer_stream = found.stream;
+        let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+        Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any())))))
     }
 }
 

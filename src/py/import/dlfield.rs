@@ -2,8 +2,9 @@
 
 use pyo3::prelude::*;
 
+use super::imported::Imported;
 use super::owners;
-use super::request::{Ownership, Reading, Request, check_exported};
+use super::request::{Ownership, Request, check_exported};
 use super::type_info::is_torch;
 use super::{host_device, pinned, torch};
 use crate::descriptor::Descriptor;
@@ -15,14 +16,14 @@ use crate::py::tensor::PyTensor;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     if let Ok(tensor) = object.cast_exact::<PyTensor>() {
         let tensor = &tensor.get().0;
         *descriptor = tensor.descriptor().clone();
-        if ownership == Ownership::Share {
-            return Ok(Some(Reading::Owned(tensor.owner().clone())));
+        if request.ownership == Ownership::Share {
+            return Ok(imported.owned(tensor.owner().clone()));
         }
         if descriptor.device() == Device::CPU {
             // A description is as good as the address.
@@ -32,36 +33,33 @@ pub(super) fn import(
         descriptor.set_dims(tensor.dims())?;
         descriptor.set_halo(tensor.halo().as_slice().into())?;
         descriptor.set_origin(tensor.origin().as_slice().into())?;
-        return Ok(Some(Reading::Borrowed));
+        return Ok(imported.borrowed());
     }
-    let Ok(described) = object.cast_exact::<PyDescriptor>() else { return Ok(None) };
+    let Ok(described) = object.cast_exact::<PyDescriptor>() else { return Ok(false) };
     let described = described.get();
     *descriptor = described.descriptor().clone();
     check_exported(request, descriptor.device())?;
     host_device::used_again(&described.object(object.py()), descriptor.device(), request.access)?;
-    if ownership == Ownership::Borrow
+    if request.ownership == Ownership::Borrow
         && descriptor.device() == Device::CPU
         && let Ok(tensor) = described.object(object.py()).cast_exact::<PyTensor>()
     {
         sync::synchronize_host(object.py(), &tensor.get().0)?;
     }
-    let Some(owner) = described.shared_owner() else {
-        let object = described.object(object.py());
-        return Ok(Some(match ownership {
-            Ownership::Borrow => {
-                pinned::check_unmoved(&object, descriptor)?;
-                Reading::Borrowed
+    let object = described.object(object.py());
+    let owner = match (described.shared_owner(), request.ownership) {
+        (Some(owner), Ownership::Borrow) => owner.clone(),
+        (Some(owner), Ownership::Share) => owners::with(owner.clone(), &object),
+        (None, Ownership::Borrow) => {
+            pinned::check_unmoved(&object, descriptor)?;
+            return Ok(imported.borrowed());
+        }
+        (None, Ownership::Share) => {
+            if request.writes_or_keeps() && is_torch(&object)? {
+                torch::refuse_grad(&object)?;
             }
-            Ownership::Share => {
-                if request.access.takes(ownership) && is_torch(&object)? {
-                    torch::refuse_grad(&object)?;
-                }
-                Reading::Owned(pinned::pinned(&object, descriptor)?)
-            }
-        }));
+            pinned::pinned(&object, descriptor)?
+        }
     };
-    Ok(Some(Reading::Owned(match ownership {
-        Ownership::Borrow => owner.clone(),
-        Ownership::Share => owners::with(owner.clone(), &described.object(object.py())),
-    })))
+    Ok(imported.owned(owner))
 }

@@ -13,8 +13,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple};
 
+use super::imported::Imported;
 use super::names::Name;
-use super::request::{Ownership, Reading, Request, refused_copy};
+use super::request::{Ownership, Request, refused_copy};
 use super::type_info::{self, Framework, TypeInfo};
 use super::{cuda_array_interface, stream_sync, torch};
 use crate::descriptor::Descriptor;
@@ -32,12 +33,12 @@ static MAX_VERSION: Keyword = Keyword::new("max_version");
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let py = object.py();
-    let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(None) };
-    if TypeInfo::of(object)?.library == Framework::Torch && request.access.takes(ownership) {
+    let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(false) };
+    if TypeInfo::of(object)?.library == Framework::Torch && request.writes_or_keeps() {
         torch::refuse_grad(object)?;
     }
     let found = match type_info::method(object, Name::DlpackDevice)? {
@@ -48,7 +49,7 @@ pub(super) fn import(
     let device = request.device.or(found);
     if let Some(device) = device {
         // The producer is not made to export for nothing.
-        if ownership == Ownership::Share && !device.is_ownable() {
+        if request.ownership == Ownership::Share && !device.is_ownable() {
             return Err(match found {
                 Some(found) if found == device => DeviceError::NotOwned { device },
                 _ => DeviceError::NotSupported { device },
@@ -60,7 +61,7 @@ pub(super) fn import(
     let stream = if device == Some(Device::CPU) { None } else { stream_sync::to_tell(request, found)? };
     let stream = stream.map(|number| PyInt::new(py, number));
     // A description of what the producer has moved would say nothing about the object.
-    let in_place = request.copy == Some(false) || (elsewhere.is_some() && ownership == Ownership::Borrow);
+    let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
     let version = max_version(py)?;
     let asked = if elsewhere.is_none() && stream.is_none() && !in_place {
         method.call(py, [version], Some(MAX_VERSION.get(py)?))
@@ -92,17 +93,21 @@ pub(super) fn import(
         },
         other => other?,
     };
-    let reading = consume(&capsule, ownership, request.copy, descriptor)?.ok_or_else(|| ExchangeError::Argument {
-        argument: "__dlpack__",
-        got: args::shown(&capsule),
-        allowed: "a capsule named 'dltensor' or 'dltensor_versioned'",
-    })?;
-    Ok(Some(match (reading, TypeInfo::of(object)?.library) {
+    if !consume(&capsule, request, imported, descriptor)? {
+        let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
+        return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
+    }
+    match TypeInfo::of(object)?.library {
         // A JAX array never changes, whatever a caller promises.
-        (Reading::ReadonlyUnknown(owner), Framework::Jax) => Reading::Owned(owner),
-        (Reading::Owned(owner), Framework::Torch) => Reading::Owned(torch::with_storage(object, owner, descriptor)?),
-        (reading, _) => reading,
-    }))
+        Framework::Jax => imported.readonly_unknown = false,
+        Framework::Torch if !imported.readonly_unknown => {
+            let owner =
+                imported.owner.take().map(|owner| torch::with_storage(object, owner, descriptor)).transpose()?;
+            imported.owner = owner;
+        }
+        _ => {}
+    }
+    Ok(true)
 }
 
 /// Refuses what is no stream of the device: the host has none, and CUDA and ROCm each have numbers that mean nothing.
@@ -126,10 +131,10 @@ fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// of DLPack's; one that was taken already is an error, and so is a copy where `copy` forbids it.
 pub(super) fn consume(
     object: &Bound<'_, PyAny>,
-    ownership: Ownership,
-    copy: Option<bool>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let raw = object.as_ptr();
     let named = |name: &std::ffi::CStr| {
         // SAFETY: the call takes any object and a C string.
@@ -138,24 +143,25 @@ pub(super) fn consume(
     if named(c"dltensor_versioned") {
         // SAFETY: the capsule has this name, so it holds a struct of this kind that is now ours.
         let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
-        check_copied(managed.flags(), ownership, copy)?;
+        check_copied(managed.flags(), request)?;
         // SAFETY: as above; what the struct says is the producer's word.
-        return Ok(Some(Reading::Owned(unsafe { consume_managed(managed, descriptor) }?)));
+        return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
     }
     if named(c"dltensor") {
         let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
         // SAFETY: as above, for the legacy struct.
         let managed = unsafe { Managed::<dlpark::ffi::DLManagedTensor>::from_raw(held) };
         let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
+        imported.readonly_unknown = true;
         // SAFETY: as above.
-        return Ok(Some(Reading::ReadonlyUnknown(unsafe { consume_managed(managed, descriptor) }?)));
+        return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
     }
     if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();
         let allowed = "a fresh capsule: a capsule can be taken over once";
         return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
     }
-    Ok(None)
+    Ok(false)
 }
 
 /// Describes what a capsule holds that nobody has taken, and leaves it there, also if it is refused as it would be when
@@ -171,7 +177,7 @@ pub(in crate::py) fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut
             if version.major != dlpack::VERSION.major {
                 return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
             }
-            check_copied((*held).flags, Ownership::Borrow, None)?;
+            check_copied((*held).flags, &Request::default())?;
             dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
             return Ok(true);
         }
@@ -187,9 +193,9 @@ pub(in crate::py) fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut
 }
 
 /// Refuses a producer's copy where the memory itself is wanted: a description of a copy says nothing about the object.
-pub(super) fn check_copied(flags: DlpackFlags, ownership: Ownership, copy: Option<bool>) -> Result<(), ExchangeError> {
-    if flags.contains(DlpackFlags::IS_COPIED) && (ownership == Ownership::Borrow || copy == Some(false)) {
-        return Err(refused_copy(ownership, "the producer has made a copy (flag IS_COPIED)"));
+pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Result<(), ExchangeError> {
+    if flags.contains(DlpackFlags::IS_COPIED) && request.rejects_copy() {
+        return Err(refused_copy(request.ownership, "the producer has made a copy (flag IS_COPIED)"));
     }
     Ok(())
 }

@@ -11,10 +11,11 @@ use pyo3::prelude::*;
 
 use super::exchange_errors::failed;
 use super::exchange_table::EXPORT;
+use super::imported::Imported;
 use super::names::Name;
-use super::request::{Ownership, Reading, Request, check_exported};
+use super::request::{Ownership, Request, check_exported};
 use super::type_info::{self, Framework, TypeInfo};
-use super::{stream_sync, torch};
+use super::{dlpack, stream_sync, torch};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
@@ -25,31 +26,31 @@ use crate::tensor::consume_managed;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let info = TypeInfo::of(object)?;
-    let Some(table) = info.table else { return Ok(None) };
+    let Some(table) = info.table else { return Ok(false) };
     if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
-        return Ok(None);
+        return Ok(false);
     }
-    let reading = match info.torch_lends() {
-        Some(borrow) => torch::import(object, table, borrow, ownership, request.access, descriptor)?,
-        None => match handed_over(object, table, request, ownership, descriptor)? {
-            Some(reading) => reading,
-            None => return Ok(None),
-        },
+    let found = match info.torch_lends() {
+        Some(borrow) => torch::import(object, table, borrow, request, imported, descriptor)?,
+        None => import_managed(object, table, request, imported, descriptor)?,
     };
-    // What an object has to call is among what says labels.
-    request.has_no_metadata.set(!info.may_be_labelled(object));
-    // Most calls are over here: what follows is out of their way.
+    if !found {
+        return Ok(false);
+    }
+    // Hooks are among the attributes that state metadata.
+    imported.has_all_metadata = !info.may_be_labelled(object);
+    // The end of most calls: the rest is out of their way.
     if descriptor.device() == Device::CPU
         && request.stream.is_none()
         && request.device.is_none_or(|wanted| wanted == Device::CPU)
     {
-        return Ok(Some(reading));
+        return Ok(true);
     }
-    where_asked(object, table, request, descriptor, reading)
+    is_as_requested(object, table, request, imported, descriptor)
 }
 
 /// Whether the table may be used for the stream that is stated. It hands memory over as it is: for work on a stream
@@ -65,15 +66,15 @@ fn is_ordered_by_table(
     Ok(stream_sync::is_said(table, stated)? || type_info::method(object, Name::Dlpack)?.is_none())
 }
 
-/// Takes the struct that the table makes of the object; `None` where the object has to be asked in another way.
+/// Imports the managed tensor that the table makes of the object; `false` if another protocol has to be tried.
 #[inline(always)]
-fn handed_over(
+fn import_managed(
     object: &Bound<'_, PyAny>,
     table: &DLPackExchangeAPI,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let Some(export) = table.managed_tensor_from_py_object_no_sync else {
         return Err(ExchangeError::NullPointer { field: EXPORT }.into());
     };
@@ -81,15 +82,15 @@ fn handed_over(
     // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
     let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
     if code != 0 {
-        return refused(object).map(|()| None);
+        return refused(object).map(|()| false);
     }
     // SAFETY: as above.
-    let managed = unsafe { super::dlpack::take(managed) }?;
-    super::dlpack::check_copied(managed.flags(), ownership, request.copy)?;
+    let managed = unsafe { dlpack::take(managed) }?;
+    dlpack::check_copied(managed.flags(), request)?;
     // SAFETY: as above; what the struct says is the producer's word.
     let owner = unsafe { consume_managed(managed, descriptor) }?;
-    let of_torch = ownership == Ownership::Share && TypeInfo::of(object)?.library == Framework::Torch;
-    Ok(Some(Reading::Owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner })))
+    let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.library == Framework::Torch;
+    Ok(imported.owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner }))
 }
 
 /// The error of a table that has exported nothing. A `BufferError` is dropped where the object has `__dlpack__`, which can
@@ -107,26 +108,26 @@ fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(failed(object, EXPORT, error))
 }
 
-/// What was read, if it is on the device that is wanted, or its producer has no other way to bring it there.
+/// Whether the import is on the requested device; if not, `false` if the producer has another protocol to bring it there.
 #[cold]
-fn where_asked(
+fn is_as_requested(
     object: &Bound<'_, PyAny>,
     table: &DLPackExchangeAPI,
     request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
     descriptor: &Descriptor,
-    reading: Reading,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
     let stated = request.stream.is_some_and(|stream| !stream.is_none());
     let asked = elsewhere || (stated && !descriptor.device().is_of_cuda());
     if asked && type_info::method(object, Name::Dlpack)?.is_some() {
-        return Ok(None);
+        return Ok(false);
     }
     if descriptor.device().is_of_cuda() {
-        request.producer.set(stream_sync::of_table(object, table, descriptor.device())?);
+        imported.producer_stream = stream_sync::of_table(object, table, descriptor.device())?;
     }
-    if request.producer.get().is_none() {
+    if imported.producer_stream.is_none() {
         check_exported(request, descriptor.device())?;
     }
-    Ok(Some(reading))
+    Ok(true)
 }

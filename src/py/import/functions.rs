@@ -5,10 +5,11 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::imported::Imported;
 use super::owners;
 use super::pinned;
-use super::request::{Access, Ownership, Reading, Request, check_device, not_an_array};
-use super::table::{import_object, labels, may_state_labels, own_into};
+use super::request::{Access, Request, check_device, not_an_array};
+use super::table::{import_or_error, import_tensor, metadata};
 use super::type_info::TypeInfo;
 use super::{numpy, stream_sync, torch};
 use crate::descriptor::Descriptor;
@@ -115,7 +116,10 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
     let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
-        let row = own_into(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+        let mut imported = Imported::default();
+        if !import_tensor(obj, &request, &mut imported, tensor)? {
+            return Err(not_an_array(obj));
+        }
         let found = tensor.descriptor().device();
         let elsewhere = request.device.filter(|wanted| *wanted != found);
         if found == Device::CPU && elsewhere.is_none() {
@@ -123,14 +127,14 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         } else {
             check_owned(&request, tensor.descriptor())?;
         }
-        if dims.is_some() || origin.is_some() || may_state_labels(obj, row, &request)? {
-            labels(obj, row, &request, dims, origin)?.attach(tensor)?;
+        if dims.is_some() || origin.is_some() || imported.may_lack_metadata(obj)? {
+            metadata(obj, None, &mut imported, dims, origin)?.attach(tensor)?;
         }
         if let Some(wanted) = elsewhere {
             *tensor = moved(py, tensor, wanted, &request)?;
         } else if copy == Some(true) {
             let copied = copies::like(py, tensor)?;
-            request.cache.release(py, found)?;
+            imported.release(py, found)?;
             *tensor = copied;
         }
         Ok(())
@@ -261,18 +265,18 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
         let dims = dims.map(args::dims).transpose()?;
         let access = if writable { Access::Write } else { Access::Read };
         let request = Request { device: device.map(parse_device).transpose()?, access, stream, ..Request::default() };
-        let (reading, row) = import_object(obj, &request, Ownership::Borrow, description.descriptor_mut())?;
-        let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
-        let protocol = request.cache.inner.get().map_or(row.name, |inner| inner.protocol);
-        description.set(owners::kept(obj), reading.into_shared(), protocol);
+        let mut imported = Imported::default();
+        import_or_error(obj, &request, &mut imported, description.descriptor_mut())?;
+        let readonly_unknown = imported.readonly_unknown;
+        description.set(owners::kept(obj), imported.owner.take(), imported.protocol);
         let descriptor = description.descriptor_mut();
         check_device(request.device, descriptor.device())?;
         args::check_stream(stream, descriptor.device())?;
         if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
             stream_sync::check_place(wanted, descriptor)?;
         }
-        if dims.is_some() || may_state_labels(obj, row, &request)? {
-            labels(obj, row, &request, dims, None)?.describe(descriptor)?;
+        if dims.is_some() || imported.may_lack_metadata(obj)? {
+            metadata(obj, None, &mut imported, dims, None)?.describe(descriptor)?;
         }
         pinned::check_described(description, py)?;
         let descriptor = description.descriptor_mut();

@@ -5,7 +5,8 @@
 use pyo3::prelude::*;
 
 use super::data_interface::Interface;
-use super::request::{Ownership, Reading, Request};
+use super::imported::Imported;
+use super::request::{Ownership, Request};
 use super::{cuda_array_interface, dictionary};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -16,12 +17,11 @@ use crate::tensor::Owner;
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    ownership: Ownership,
+    imported: &mut Imported<'py>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    let interface = Interface::of(object, request.device.or(request.near))?;
-    let interface = request.cache.interface.get_or_init(|| interface);
-    let Some(source) = interface.sources().first() else { return Ok(None) };
+) -> PyResult<bool> {
+    let interface = imported.interface.insert(Interface::of(object, request.device.or(request.near))?);
+    let Some(source) = interface.sources().first() else { return Ok(false) };
     let buffer = source.chosen(request.device)?;
     let dict = buffer.dict(source.name)?;
     let held = if buffer.device == Device::CPU {
@@ -34,9 +34,10 @@ pub(super) fn import<'py>(
         let found = dictionary::on_device(object, dict, &judge)?;
         cuda_array_interface::check_order(&judge, request.stream, found.stream)?;
         *descriptor = found.read(&judge, request.device.unwrap_or(buffer.device))?;
-        request.producer.set(found.stream);
+        imported.producer_stream = found.stream;
         None
     };
-    let object = (ownership == Ownership::Share).then(|| PyOwner::new(object));
-    Ok(Some(Reading::Owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held)))))
+    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+    let owner = Owner::foreign((object, PyOwner::new(dict.as_any()), held));
+    Ok(imported.owned(owner))
 }

@@ -5,7 +5,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::buffer;
-use super::request::{Ownership, Reading, Request};
+use super::imported::Imported;
+use super::request::Request;
 use super::type_info::{Framework, TypeInfo};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -15,16 +16,16 @@ use crate::py::fastcall;
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    _: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let elsewhere = request.device.is_some_and(|device| device != Device::CPU);
     let ordered = request.stream.is_some_and(|stream| !stream.is_none());
     if elsewhere || ordered || TypeInfo::of(object)?.library != Framework::Jax {
-        return Ok(None);
+        return Ok(false);
     }
-    if let Ok(reading) = buffer::hold(object, descriptor) {
-        return Ok(Some(reading));
+    if buffer::hold(object, imported, descriptor).is_ok() {
+        return Ok(true);
     }
     fastcall::drop_deferred_references();
     // `__dlpack_device__` of an array without memory only says that None has no length.
@@ -35,5 +36,5 @@ pub(super) fn import<'py>(
     }
     // There is no buffer of an array that is not on the host, or in pieces, or of a type without a letter: `__dlpack__`
     // can do it, or says why not.
-    Ok(None)
+    Ok(false)
 }

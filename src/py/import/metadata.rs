@@ -1,4 +1,4 @@
-//! Labels that objects carry: dims and origin, whatever protocol their memory comes through.
+//! Metadata that objects carry: dims and origin, whatever protocol their memory comes through.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -8,11 +8,12 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use super::data_interface::Interface;
 use super::dictionary::Key;
 use super::host_device::is_pair;
+use super::imported::{Imported, Inner};
 use super::names::Name;
-use super::request::ImportCache;
 use super::type_info;
 use super::unwrap::{field_origin, is_field};
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::py::descriptor::PyDescriptor;
@@ -141,7 +142,7 @@ pub(in crate::py) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> Py
     named
 }
 
-/// Labels as objects state them: as a caller gives them, or objects whose text is the label, as GTScript's axes.
+/// Metadata as objects state them: as a caller gives them, or objects whose text is the label, as GTScript's axes.
 fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     if value.is_instance_of::<PyString>() {
         return args::dims(value);
@@ -173,56 +174,70 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(item.str()?.to_string())
 }
 
-/// Labels to give a field: what the caller gave, else what the object states.
-pub(in crate::py) struct Labels {
+/// Metadata to give a field: what the caller gave, else what the object states.
+pub(in crate::py) struct Metadata {
     dims: Option<Dims>,
     pub(super) origin: Option<Extents>,
     pub(super) halo: Option<Halo>,
 }
 
-impl Labels {
+impl Metadata {
     /// Only what was given.
-    pub(in crate::py) fn given(dims: Option<Dims>, origin: Option<Extents>) -> Labels {
-        Labels { dims, origin, halo: None }
+    pub(in crate::py) fn given(dims: Option<Dims>, origin: Option<Extents>) -> Metadata {
+        Metadata { dims, origin, halo: None }
     }
 
-    /// Looks at the object for what was not given, and at the array inside it for what the object does not say. `seen` is
-    /// what reading the object has come across.
+    /// Asks the object for what the caller did not give, and the array inside it for what the object does not state. `device`
+    /// says which buffer of a data interface is meant.
     pub(in crate::py) fn find<'py>(
         object: &Bound<'py, PyAny>,
-        cache: &ImportCache<'py>,
+        device: Option<Device>,
+        imported: &mut Imported<'py>,
         dims: Option<Dims>,
         origin: Option<Extents>,
-    ) -> PyResult<Labels> {
-        if let Some(labels) = Labels::ours(object) {
-            return Ok(Labels { dims: dims.or(labels.dims), origin: origin.or(labels.origin), halo: labels.halo });
+    ) -> PyResult<Metadata> {
+        let Imported { interface, inner, .. } = imported;
+        Metadata::find_in(object, device, interface, inner.as_deref_mut(), dims, origin)
+    }
+
+    fn find_in<'py>(
+        object: &Bound<'py, PyAny>,
+        device: Option<Device>,
+        interface: &mut Option<Interface<'py>>,
+        mut inner: Option<&mut Inner<'py>>,
+        dims: Option<Dims>,
+        origin: Option<Extents>,
+    ) -> PyResult<Metadata> {
+        if let Some(own) = Metadata::ours(object) {
+            return Ok(Metadata { dims: dims.or(own.dims), origin: origin.or(own.origin), halo: own.halo });
         }
-        if let Some(inner) = cache.inner.get()
+        let inside = |inner: &mut Inner<'py>, dims, origin| {
+            let Inner { array, interface, inner } = inner;
+            Metadata::find_in(array, None, interface, inner.as_deref_mut(), dims, origin)
+        };
+        if let Some(inner) = inner.as_deref_mut()
             && is_pair(object)?
         {
-            // It is labelled as its sides are.
-            return Labels::find(&inner.array, &inner.cache, dims, origin);
+            // A pair has the metadata of its buffers.
+            return inside(inner, dims, origin);
         }
-        let interface = match cache.interface.get() {
-            Some(interface) => interface,
-            None => {
-                let interface = Interface::of(object, cache.device)?;
-                cache.interface.get_or_init(|| interface)
-            }
+        let interface = match interface {
+            Some(known) => &*known,
+            none => &*none.insert(Interface::of(object, device)?),
         };
         let (dims_given, origin_given) = (dims.is_some(), origin.is_some());
         let dims = if dims_given { dims } else { stated_dims(object, interface)? };
         let origin = if origin_given { origin } else { stated_origin(object, dims.as_ref())? };
-        let labels = Labels { dims, origin, halo: stated_halo(interface)? };
-        let Some(inner) = cache.inner.get() else { return Ok(labels) };
-        // What was given need not be looked for.
-        let inside = Labels::find(&inner.array, &inner.cache, labels.dims.clone().filter(|_| dims_given), None)?;
-        labels.over(inside)
+        let found = Metadata { dims, origin, halo: stated_halo(interface)? };
+        let Some(inner) = inner else { return Ok(found) };
+        // The array inside is not asked for what the caller gave.
+        let given = found.dims.clone().filter(|_| dims_given);
+        found.over(inside(inner, given, None)?)
     }
 
     /// What our own objects state; what they only know by default is no label of theirs.
-    fn ours(object: &Bound<'_, PyAny>) -> Option<Labels> {
-        let stated = |descriptor: &Descriptor| Labels {
+    fn ours(object: &Bound<'_, PyAny>) -> Option<Metadata> {
+        let stated = |descriptor: &Descriptor| Metadata {
             dims: descriptor.dims().cloned(),
             origin: descriptor.origin().map(Extents::from_slice),
             halo: descriptor.halo().map(Halo::from_slice),
@@ -234,11 +249,11 @@ impl Labels {
     }
 
     /// These labels, and where there are none, those of the array inside. `DimsError` if both have dims and differ.
-    fn over(self, inside: Labels) -> PyResult<Labels> {
+    fn over(self, inside: Metadata) -> PyResult<Metadata> {
         let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
         dims.hear("the object", self.dims)?;
         dims.hear("the array inside it", inside.dims)?;
-        Ok(Labels { dims: dims.given(), origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
+        Ok(Metadata { dims: dims.given(), origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
     }
 
     /// Puts them on a descriptor.
@@ -265,6 +280,6 @@ impl Labels {
 }
 
 /// What the object states, looked for as if nothing were known of it yet.
-pub(in crate::py) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Labels> {
-    Labels::find(object, &ImportCache::default(), None, None)
+pub(in crate::py) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
+    Metadata::find(object, None, &mut Imported::default(), None, None)
 }

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::data_interface::Interface;
-use super::metadata::{Labels, stated_dims};
-use super::request::ImportCache;
+use super::imported::Imported;
+use super::metadata::{Metadata, stated_dims};
 use super::unwrap::inner_of;
 use crate::py::tensor::PyTensor;
 use crate::py::{args, attributes};
@@ -94,7 +94,7 @@ fn get_origin<'py>(
         return PyTuple::new(py, tensor.get().0.origin()).map(Some);
     }
     let stated = |object: &Bound<'py, PyAny>| {
-        let Labels { origin, halo, .. } = Labels::find(object, &ImportCache::default(), None, None)?;
+        let Metadata { origin, halo, .. } = Metadata::find(object, None, &mut Imported::default(), None, None)?;
         Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
     };
     let origin = match stated_anywhere(obj, stated)? {

@@ -21,6 +21,7 @@ mod gt_data_interface;
 mod held_buffer;
 mod hooks;
 mod host_device;
+mod imported;
 mod jax;
 mod metadata;
 mod metadata_functions;
@@ -46,34 +47,37 @@ pub(super) use data_interface::Hooks;
 pub(super) use dlpack::{inspect_capsule, take};
 pub(super) use exchange_table::table;
 pub(super) use host_device::is_pair;
-pub(super) use metadata::{Labels, misstated, stated};
+pub(super) use imported::Imported;
+pub(super) use metadata::{Metadata, misstated, stated};
 pub(super) use pinned::{check_described, pin_described, reborrow, summary};
 use pyo3::prelude::*;
-pub(super) use request::ImportCache;
+
 pub(super) use type_info::is_torch;
 pub(super) use unwrap::inner_of;
 pub(super) use value::{Value, value};
 
-use self::request::{Access, Ownership, Request, not_an_array};
-use self::table::{import_object, labels, own_into};
+use self::request::{Access, Request, not_an_array};
+use self::table::{import_or_error, import_tensor, metadata};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::tensor::{Owner, Tensor};
 
-/// The object as a tensor that owns its memory, as it is; `None` for an object with no protocol.
+/// The object as a tensor that owns its memory, as it is; `None` for an object without any protocol.
 pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    let mut tensor = Tensor::BLANK;
-    let request = Request::default();
-    let Some(row) = own_into(object, &request, &mut tensor)? else { return Ok(None) };
-    labels(object, row, &request, None, None)?.attach(&mut tensor)?;
+    let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
+    if !import_tensor(object, &Request::default(), &mut imported, &mut tensor)? {
+        return Ok(None);
+    }
+    metadata(object, None, &mut imported, None, None)?.attach(&mut tensor)?;
     Ok(Some(tensor))
 }
 
 /// The object as a tensor that owns its memory, to be written to; `copy=False` is passed on to its producer.
 pub(super) fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
-    let row = own_into(object, &Request { copy, access: Access::Write, ..Request::default() }, &mut tensor)?;
-    row.map(|_| tensor).ok_or_else(|| not_an_array(object))
+    let request = Request { copy, access: Access::Write, ..Request::default() };
+    let found = import_tensor(object, &request, &mut Imported::default(), &mut tensor)?;
+    if found { Ok(tensor) } else { Err(not_an_array(object)) }
 }
 
 /// The object as a tensor that owns its memory, to be read.
@@ -97,8 +101,7 @@ pub(super) fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// The description of an object, and an owner if the producer passed one. Of several buffers the one nearest to `near`.
 pub(super) fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> PyResult<(Descriptor, Option<Owner>)> {
-    let mut descriptor = Descriptor::BLANK;
-    let (reading, _) =
-        import_object(object, &Request { near, ..Request::default() }, Ownership::Borrow, &mut descriptor)?;
-    Ok((descriptor, reading.into_shared()))
+    let (mut descriptor, mut imported) = (Descriptor::BLANK, Imported::default());
+    import_or_error(object, &Request { near, ..Request::default() }, &mut imported, &mut descriptor)?;
+    Ok((descriptor, imported.owner))
 }

@@ -7,8 +7,9 @@ use numpy::{PyArrayDescr, PyUntypedArray};
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, intern};
 
+use super::imported::Imported;
 use super::owners;
-use super::request::{Ownership, Reading, Request};
+use super::request::{Ownership, Request};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -19,24 +20,24 @@ use crate::tensor::Owner;
 
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
-    _: &Request<'_, '_>,
-    ownership: Ownership,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    if is_exact(object) { read_struct(object, ownership, descriptor).map(Some) } else { Ok(None) }
+) -> PyResult<bool> {
+    if is_exact(object) { import_struct(object, request, imported, descriptor) } else { Ok(false) }
 }
 
 /// Subclasses such as `numpy.memmap`, unless they have a `__dlpack__` of their own. Masked arrays are refused: the mask
 /// would be lost.
 pub(super) fn import_subclass(
     object: &Bound<'_, PyAny>,
-    _: &Request<'_, '_>,
-    ownership: Ownership,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
+) -> PyResult<bool> {
     let py = object.py();
     if !is_array(object) {
-        return Ok(None);
+        return Ok(false);
     }
     if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
         let got = "a masked array, whose mask no protocol can tell".to_owned();
@@ -46,14 +47,19 @@ pub(super) fn import_subclass(
     let export = intern!(py, "__dlpack__");
     let base = PyUntypedArray::type_object(py).getattr(export)?;
     let inherited = object.get_type().getattr(export)?.is(&base);
-    if inherited { read_struct(object, ownership, descriptor).map(Some) } else { Ok(None) }
+    if inherited { import_struct(object, request, imported, descriptor) } else { Ok(false) }
 }
 
-/// Describes an object that is an array, and says who keeps its memory.
-fn read_struct(object: &Bound<'_, PyAny>, ownership: Ownership, descriptor: &mut Descriptor) -> PyResult<Reading> {
-    if ownership == Ownership::Borrow {
+/// Imports an object that is an array.
+fn import_struct(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    if request.ownership == Ownership::Borrow {
         describe(object, descriptor)?;
-        return Ok(Reading::Borrowed);
+        return Ok(imported.borrowed());
     }
     // Before the address is read.
     let owner = match base(object).and_then(|base| owners::behind(&base)) {
@@ -61,7 +67,7 @@ fn read_struct(object: &Bound<'_, PyAny>, ownership: Ownership, descriptor: &mut
         None => pinned(object)?,
     };
     describe(object, descriptor)?;
-    Ok(Reading::Owned(owner))
+    Ok(imported.owned(owner))
 }
 
 /// An owner of an array's memory, which NumPy does not resize as long as the owner lives: an array with a weak reference

@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::request::{Reading, not_an_array};
+use super::imported::Imported;
+use super::request::not_an_array;
 use super::type_info::TypeInfo;
 use super::{numpy, torch};
 use crate::descriptor::Descriptor;
@@ -79,13 +80,10 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     Ok(owner)
 }
 
-impl Reading {
-    /// An owner of the memory; for memory of the object itself, one that keeps it in place.
-    pub(super) fn into_owner(self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
-        match self {
-            Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) => Ok(owner),
-            Reading::Borrowed => pinned(object, descriptor),
-        }
+impl Imported<'_> {
+    /// Takes the owner of the memory out; for memory of the object itself, one that keeps it in place.
+    pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
+        self.owner.take().map_or_else(|| pinned(object, descriptor), Ok)
     }
 }
 

@@ -1,18 +1,12 @@
-//! What a caller asks for, and what an importer returns.
-
-use std::cell::{Cell, OnceCell};
-use std::sync::Arc;
+//! What a caller asks for, and the errors of a request that cannot be met.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
 
-use super::data_interface::Interface;
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::errors::Kind;
-use crate::py::py_owner::ReleaseHook;
-use crate::tensor::Owner;
 
 /// What the caller does with the memory. Objects that keep several copies of it bring one up to date for that.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -26,70 +20,35 @@ pub(super) enum Access {
     Write,
 }
 
-/// What the caller asks for.
-#[derive(Default)]
+/// What the caller asks for; nothing is written to it.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Request<'a, 'py> {
     pub(super) device: Option<Device>,
     /// The device that uses the memory: of several buffers the one nearest to it is taken.
     pub(super) near: Option<Device>,
     pub(super) access: Access,
+    pub(super) ownership: Ownership,
     pub(super) copy: Option<bool>,
     pub(super) stream: Option<&'a Bound<'py, PyAny>>,
-    /// The stream of the producer, on which work on the memory may still run, if the producer names it.
-    pub(super) producer: Cell<Option<i64>>,
-    /// Whether an importer found that the object has neither labels nor hooks. To look again takes as long as the import of a
-    /// small array.
-    pub(super) has_no_metadata: Cell<bool>,
-    /// Whether the object was inside another one.
-    pub(super) inside: bool,
-    pub(super) cache: ImportCache<'py>,
 }
 
-/// Metadata cached during import, so that no object is asked twice.
-#[derive(Default)]
-pub(in crate::py) struct ImportCache<'py> {
-    /// The device that the caller asks for.
-    pub(super) device: Option<Device>,
-    /// The object's data interface.
-    pub(super) interface: OnceCell<Interface<'py>>,
-    /// The array inside the object, if the object is a wrapper.
-    pub(super) inner: OnceCell<Inner<'py>>,
-    /// The object's `release` hook, to be called when the memory is released.
-    pub(super) release: OnceCell<Arc<ReleaseHook>>,
-}
+impl Request<'_, '_> {
+    /// Whether the object's own memory is wanted, and not a copy of it.
+    pub(super) fn rejects_copy(&self) -> bool {
+        self.ownership == Ownership::Borrow || self.copy == Some(false)
+    }
 
-/// An array that another object wraps.
-pub(in crate::py) struct Inner<'py> {
-    pub(super) array: Bound<'py, PyAny>,
-    /// The protocol that it was imported by.
-    pub(super) protocol: &'static str,
-    pub(super) cache: Box<ImportCache<'py>>,
-}
-
-/// Who owns the memory that an importer described.
-pub(super) enum Reading {
-    /// This owner.
-    Owned(Owner),
-    /// The same, from a struct without a flag for read-only memory: taken for read-only, unless the caller knows better.
-    ReadonlyUnknown(Owner),
-    /// The object, which may move it. Only where the caller asked for a description.
-    Borrowed,
-}
-
-impl Reading {
-    /// The owner, if the producer passed one.
-    pub(super) fn into_shared(self) -> Option<Owner> {
-        match self {
-            Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) => Some(owner),
-            Reading::Borrowed => None,
-        }
+    /// Whether elements are written, or the memory is kept: more than reading it for the length of a call.
+    pub(super) fn writes_or_keeps(&self) -> bool {
+        self.access == Access::Write || (self.access == Access::Read && self.ownership == Ownership::Share)
     }
 }
 
 /// Whether the memory has to outlive the call.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Ownership {
     /// No: for a description.
+    #[default]
     Borrow,
     /// Yes: the import returns an owner.
     Share,
@@ -99,11 +58,6 @@ impl Access {
     /// Whether elements are read or written right after the import.
     pub(super) fn is_now(self) -> bool {
         matches!(self, Access::Read | Access::Write)
-    }
-
-    /// Whether elements are written, or the memory is kept: more than reading it for the length of a call.
-    pub(super) fn takes(self, ownership: Ownership) -> bool {
-        self == Access::Write || (self == Access::Read && ownership == Ownership::Share)
     }
 }
 
@@ -131,11 +85,6 @@ pub(in crate::py) fn check_device(wanted: Option<Device>, found: Device) -> PyRe
         Some(wanted) if wanted != found => Err(DeviceError::Mismatch { found, wanted }.into()),
         _ => Ok(()),
     }
-}
-
-/// Whether the object's own memory is wanted, and not a copy of it.
-pub(super) fn is_shared(request: &Request<'_, '_>, ownership: Ownership) -> bool {
-    ownership == Ownership::Borrow || request.copy == Some(false)
 }
 
 /// The error for an object without any protocol.

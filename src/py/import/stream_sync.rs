@@ -9,8 +9,9 @@ use std::ptr::null_mut;
 use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::prelude::*;
 
+use super::imported::Imported;
 use super::owners;
-use super::request::{Ownership, Reading, Request};
+use super::request::{Ownership, Request};
 use crate::cuda::{self, Stream, current_stream};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -37,30 +38,22 @@ pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyRes
 ///
 /// Where there is no CUDA nobody is at work. Memory is described all the same, and owned where the host can read it.
 #[cold]
-pub(super) fn found(
+pub(super) fn order(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     device: Device,
-    reading: Reading,
-) -> PyResult<Reading> {
-    if !cuda::is_available() && (ownership == Ownership::Borrow || device.is_host_readable()) {
-        return Ok(reading);
+) -> PyResult<()> {
+    if !cuda::is_available() && (request.ownership == Ownership::Borrow || device.is_host_readable()) {
+        return Ok(());
     }
     let py = object.py();
     let asked = stream::asked(request.stream, device)?;
     let current = current_stream(device);
     let stated = request.stream.filter(|stream| !stream.is_none()).and_then(stream::kept);
     let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
-    let kept;
-    let known = match &reading {
-        Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) => owner.stream_uses(),
-        Reading::Borrowed => {
-            kept = owners::owner(object);
-            kept.as_ref().and_then(Owner::stream_uses)
-        }
-    };
-    if let Some(known) = known {
+    let kept = if imported.owner.is_none() { owners::owner(object) } else { None };
+    if let Some(known) = imported.owner.as_ref().or(kept.as_ref()).and_then(Owner::stream_uses) {
         match asked {
             Asked::NoOrder => {}
             Asked::Nothing => py.detach(|| known.record_stream(device, current))?,
@@ -69,28 +62,25 @@ pub(super) fn found(
                 stated.map_or(Ok(()), |stated| known.record_kept_stream(device, stream, stated))
             })?,
         }
-        return Ok(reading);
+        return Ok(());
     }
-    let producer = request.producer.get().and_then(|number| u64::try_from(number).ok());
+    let producer = imported.producer_stream.take().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
     let mut uses = StreamUses::of_import(device, producer.unwrap_or(consumer))?;
-    // A producer that has not said its stream lets go, and uses the memory again, in one that has heard of no work of ours;
-    // streams that wait for the legacy default one do so for all of it.
+    // A producer that does not name its stream frees and reuses the memory in a stream that waits for none of the uses here,
+    // unless they are in the legacy default stream, which waits for blocking streams, and they for it.
     if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
         uses.set_freed_by_host();
     }
     if asked != Asked::NoOrder {
-        let joined = py.detach(|| match stated {
+        let ordered = py.detach(|| match stated {
             Some(stated) => uses.record_kept_stream(device, consumer, stated),
             None => uses.record_stream(device, consumer),
         });
-        joined.map_err(with_way_out)?;
+        ordered.map_err(with_way_out)?;
     }
-    Ok(match reading {
-        Reading::Owned(owner) => Reading::Owned(owner.freed_after(uses)),
-        Reading::ReadonlyUnknown(owner) => Reading::ReadonlyUnknown(owner.freed_after(uses)),
-        Reading::Borrowed => Reading::Borrowed,
-    })
+    imported.owner = imported.owner.take().map(|owner| owner.freed_after(uses));
+    Ok(())
 }
 
 /// What to do where a producer's work is being recorded.

@@ -5,13 +5,16 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
+use smallvec::SmallVec;
 
-use super::metadata::Labels;
-use super::request::{Access, Inner, Ownership, Reading, Request, not_an_array};
+use super::imported::{Imported, Inner};
+use super::metadata::Metadata;
+use super::request::{Access, Ownership, Request, not_an_array};
 use super::type_info::TypeInfo;
+use super::unwrap::{self, Peeled};
 use super::{
     array, array_interface, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
-    gt_data_interface, hooks, host_device, jax, numpy, owners, stream_sync, unwrap,
+    gt_data_interface, hooks, host_device, jax, numpy, owners, stream_sync,
 };
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -21,156 +24,168 @@ use crate::py::fastcall;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
-/// Describes an object in place; `None` if it does not have the protocol.
-type Import =
-    for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, Ownership, &mut Descriptor) -> PyResult<Option<Reading>>;
+/// Describes an object in place, and fills in what else is found; `false` if the object does not have the protocol.
+type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'py>, &mut Descriptor) -> PyResult<bool>;
 
 /// One protocol.
-pub(super) struct Protocol {
-    pub(super) name: &'static str,
+struct Protocol {
+    name: &'static str,
     import: Import,
-    /// Whether the import includes all labels that the object states.
-    pub(super) labelled: bool,
+    /// Whether the descriptor then has all metadata that the object states.
+    has_metadata: bool,
 }
 
-/// The protocols in the order of trial: first those that depend on the object's type alone.
+/// First the protocols that depend on the object's type alone.
 static BY_TYPE: [Protocol; 5] = [
-    Protocol { name: "dlfield", import: dlfield::import, labelled: true },
-    Protocol { name: "numpy", import: numpy::import, labelled: true },
-    Protocol { name: "dlpack-c", import: dlpack_c_exchange::import, labelled: false },
-    Protocol { name: "jax", import: jax::import, labelled: false },
-    Protocol { name: "buffer", import: buffer::import_builtin, labelled: true },
+    Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
+    Protocol { name: "numpy", import: numpy::import, has_metadata: true },
+    Protocol { name: "dlpack-c", import: dlpack_c_exchange::import, has_metadata: false },
+    Protocol { name: "jax", import: jax::import, has_metadata: false },
+    Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true },
 ];
 
 /// Then those that are attributes of the object.
-static BY_ATTRIBUTE: [Protocol; 11] = [
-    Protocol { name: "numpy", import: numpy::import_subclass, labelled: false },
-    Protocol { name: "dlfield", import: import_pair, labelled: false },
-    // The wrapped array has one of the other protocols, whose name is reported.
-    Protocol { name: "", import: import_wrapped, labelled: false },
-    Protocol { name: "dlpack", import: dlpack::import, labelled: false },
-    Protocol { name: "dlpack", import: capsule::import, labelled: true },
-    Protocol { name: "gt", import: gt_data_interface::import, labelled: false },
-    Protocol { name: "cuda-array-interface", import: cuda_array_interface::import_cuda, labelled: false },
-    Protocol { name: "hip-array-interface", import: cuda_array_interface::import_hip, labelled: false },
-    Protocol { name: "array-interface", import: array_interface::import, labelled: false },
-    Protocol { name: "buffer", import: buffer::import, labelled: false },
-    Protocol { name: "array", import: array::import, labelled: false },
+static BY_ATTRIBUTE: [Protocol; 9] = [
+    Protocol { name: "numpy", import: numpy::import_subclass, has_metadata: false },
+    Protocol { name: "dlpack", import: dlpack::import, has_metadata: false },
+    Protocol { name: "dlpack", import: capsule::import, has_metadata: true },
+    Protocol { name: "gt", import: gt_data_interface::import, has_metadata: false },
+    Protocol { name: "cuda-array-interface", import: cuda_array_interface::import_cuda, has_metadata: false },
+    Protocol { name: "hip-array-interface", import: cuda_array_interface::import_hip, has_metadata: false },
+    Protocol { name: "array-interface", import: array_interface::import, has_metadata: false },
+    Protocol { name: "buffer", import: buffer::import, has_metadata: false },
+    Protocol { name: "array", import: array::import, has_metadata: false },
 ];
 
-pub(super) type Found = (Reading, &'static Protocol);
+/// The hooks of a host/device pair are in its data interface, which stencils import.
+static PAIR_FOR_STENCIL: [Protocol; 1] =
+    [Protocol { name: "dlfield", import: gt_data_interface::import, has_metadata: false }];
 
-fn probe<'py>(
+/// Imports an object: fills in the descriptor, and what else is found; `false` if the object has no protocol.
+///
+/// Wrappers are peeled until an object with memory is left. That one is imported, and then the import is finished for it and
+/// for each wrapper around it.
+#[inline]
+pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    ownership: Ownership,
+    imported: &mut Imported<'py>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Found>> {
-    for row in &BY_TYPE {
-        if let Some(reading) = (row.import)(object, request, ownership, descriptor)? {
-            let reading = hooks::run_acquire(object, row.name, row.labelled, request, descriptor, reading)?;
-            if descriptor.device() != Device::CPU {
-                return Ok(Some((in_order(object, request, ownership, descriptor, reading)?, row)));
-            }
-            return Ok(Some((reading, row)));
-        }
+) -> PyResult<bool> {
+    if first_of(&BY_TYPE, object, request, imported, descriptor)? {
+        finish(object, request, imported, descriptor)?;
+        return Ok(true);
     }
-    if is_no_array(object) {
-        return Ok(None);
-    }
-    let mut found = None;
-    for row in &BY_ATTRIBUTE {
-        if let Some(reading) = (row.import)(object, request, ownership, descriptor)? {
-            let host = descriptor.device() == Device::CPU;
-            let reading = hooks::run_acquire(object, row.name, row.labelled, request, descriptor, reading)?;
-            let reading = if host { reading } else { in_order(object, request, ownership, descriptor, reading)? };
-            found = Some((reading, row));
-            break;
-        }
-    }
-    // A producer may have refused a first question.
-    fastcall::drop_deferred_references();
-    Ok(found)
+    import_wrapped(object, request, imported, descriptor)
 }
 
-/// A host/device pair: one of its buffers.
-fn import_pair<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    ownership: Ownership,
-    descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    if !host_device::is_pair(object)? {
-        return Ok(None);
-    }
-    // Its data interface has the hooks, if it has one for these elements.
-    if request.access == Access::Stencil
-        && let Some(reading) = gt_data_interface::import(object, request, ownership, descriptor)?
-    {
-        return Ok(Some(reading));
-    }
-    let buffer = host_device::buffer(object, request.device.or(request.near), request.access)?;
-    let Request { device, copy, stream, .. } = *request;
-    let within = Request { device, copy, stream, inside: true, ..Request::default() };
-    import_inner(buffer, within, request, ownership, descriptor).map(Some)
-}
-
-/// An object that wraps an array and labels it: that array.
+/// The same, of an object that is not imported by its type alone.
 fn import_wrapped<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    ownership: Ownership,
+    imported: &mut Imported<'py>,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Reading>> {
-    if request.inside {
-        // A wrapper inside a wrapper might be the same one again.
-        return Ok(None);
-    }
-    let Some((array, ranges)) = unwrap::peel(object, request, ownership)? else { return Ok(None) };
-    let Request { device, near, access, copy, stream, .. } = *request;
-    let within = Request { device, near, access, copy, stream, inside: true, ..Request::default() };
-    let reading = import_inner(array, within, request, ownership, descriptor)?;
-    if let Some(ranges) = ranges {
-        unwrap::check_extents(&ranges, descriptor.shape())?;
-    }
-    Ok(Some(reading))
-}
-
-/// Imports the array inside an object by the request `within`, and notes it in the object's own request. The object may be
-/// given another array at any time, so the owner keeps this one.
-fn import_inner<'a, 'py>(
-    array: Bound<'py, PyAny>,
-    within: Request<'a, 'py>,
-    request: &Request<'_, 'py>,
-    ownership: Ownership,
-    descriptor: &mut Descriptor,
-) -> PyResult<Reading> {
-    let (reading, row) = import_object(&array, &within, ownership, descriptor)?;
-    let readonly_unknown = matches!(reading, Reading::ReadonlyUnknown(_));
-    let owner = match reading {
-        Reading::Owned(owner) | Reading::ReadonlyUnknown(owner) if ownership == Ownership::Borrow => {
-            owners::with(owner, &array)
+) -> PyResult<bool> {
+    let mut wrappers = SmallVec::<[Wrapper<'_, 'py>; 2]>::new();
+    let (mut current, mut within) = (object.clone(), *request);
+    loop {
+        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &within, imported, descriptor)? {
+            break;
         }
-        reading => reading.into_owner(&array, descriptor)?,
-    };
-    let _ = request.cache.inner.set(Inner { array, protocol: row.name, cache: Box::new(within.cache) });
-    Ok(if readonly_unknown { Reading::ReadonlyUnknown(owner) } else { Reading::Owned(owner) })
+        if is_no_array(&current) {
+            return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
+        }
+        let inner = if host_device::is_pair(&current)? {
+            if within.access == Access::Stencil && first_of(&PAIR_FOR_STENCIL, &current, &within, imported, descriptor)?
+            {
+                break;
+            }
+            let buffer = host_device::buffer(&current, within.device.or(within.near), within.access)?;
+            // The pair has brought the buffer up to date for the access.
+            (Peeled::from(buffer), Request { near: None, access: Access::Look, ..within })
+        } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &within)? } else { None } {
+            // One in another is not peeled: it might be the same one again.
+            (peeled, within)
+        } else {
+            if !first_of(&BY_ATTRIBUTE, &current, &within, imported, descriptor)? {
+                fastcall::drop_deferred_references();
+                return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
+            }
+            break;
+        };
+        let array = inner.0.array.clone();
+        wrappers.push(Wrapper { object: current, request: within, peeled: inner.0 });
+        (current, within) = (array, inner.1);
+    }
+    finish(&current, &within, imported, descriptor)?;
+    while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
+        // A wrapper may be given another array at any time, so the owner keeps this one.
+        let owner = match imported.owner.take() {
+            Some(owner) if request.ownership == Ownership::Borrow => owners::with(owner, &peeled.array),
+            Some(owner) => owner,
+            None => imported.take_owner(&peeled.array, descriptor)?,
+        };
+        imported.owner = Some(owner);
+        peeled.check(descriptor.shape())?;
+        let (interface, inner) = (imported.interface.take(), imported.inner.take());
+        imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
+        order(&object, &request, imported, descriptor)?;
+    }
+    // A producer may have refused a first question.
+    fastcall::drop_deferred_references();
+    Ok(true)
 }
 
-/// Orders work on memory of CUDA, if the device is one of CUDA's.
-#[cold]
-fn in_order(
+/// An object that wraps an array, and what is asked of it.
+struct Wrapper<'a, 'py> {
+    object: Bound<'py, PyAny>,
+    request: Request<'a, 'py>,
+    peeled: Peeled<'py>,
+}
+
+/// Imports an object by the first protocol of a table that it has.
+#[inline(always)]
+fn first_of<'py>(
+    table: &'static [Protocol],
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    for protocol in table {
+        if (protocol.import)(object, request, imported, descriptor)? {
+            imported.protocol = protocol.name;
+            imported.has_all_metadata |= protocol.has_metadata;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What follows every import: the hooks of the object, and the order of work on its device.
+#[inline(always)]
+fn finish<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &Descriptor,
+) -> PyResult<()> {
+    hooks::run_acquire(object, request, imported, descriptor)?;
+    order(object, request, imported, descriptor)
+}
+
+#[inline(always)]
+fn order(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    ownership: Ownership,
+    imported: &mut Imported<'_>,
     descriptor: &Descriptor,
-    reading: Reading,
-) -> PyResult<Reading> {
+) -> PyResult<()> {
     let device = descriptor.device();
-    if device.is_of_cuda() {
-        return stream_sync::found(object, request, ownership, device, reading);
+    if device != Device::CPU && device.is_of_cuda() {
+        stream_sync::order(object, request, imported, device)?;
     }
-    Ok(reading)
+    Ok(())
 }
 
 /// Whether the object's type has no protocol. A class has the methods of its instances, but not their memory; numbers and
@@ -184,61 +199,69 @@ fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyTuple>()
 }
 
-pub(super) fn import_object<'py>(
+/// As [`import`]; an error for an object without any protocol.
+pub(super) fn import_or_error<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    ownership: Ownership,
+    imported: &mut Imported<'py>,
     descriptor: &mut Descriptor,
-) -> PyResult<Found> {
-    probe(object, request, ownership, descriptor)?.ok_or_else(|| not_an_array(object))
+) -> PyResult<()> {
+    if import(object, request, imported, descriptor)? { Ok(()) } else { Err(not_an_array(object)) }
 }
 
-/// Whether the object may state labels that the import does not include.
-pub(super) fn may_state_labels(object: &Bound<'_, PyAny>, row: &Protocol, request: &Request<'_, '_>) -> PyResult<bool> {
-    let unlabelled = row.labelled || request.has_no_metadata.get();
-    Ok(request.cache.inner.get().is_some() || !unlabelled && TypeInfo::of(object)?.may_be_labelled(object))
-}
-
-/// The labels of an imported object: those given by the caller, then those that the object states.
-pub(super) fn labels<'py>(
-    object: &Bound<'py, PyAny>,
-    row: &Protocol,
-    request: &Request<'_, 'py>,
-    dims: Option<Dims>,
-    origin: Option<Extents>,
-) -> PyResult<Labels> {
-    if may_state_labels(object, row, request)? {
-        let found = Labels::find(object, &request.cache, dims, origin);
-        fastcall::drop_deferred_references();
-        found
-    } else {
-        Ok(Labels::given(dims, origin))
+impl Imported<'_> {
+    /// Whether the object may state metadata that the descriptor does not have.
+    pub(super) fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.inner.is_some() || !self.has_all_metadata && TypeInfo::of(object)?.may_be_labelled(object))
     }
 }
 
-/// Fills `tensor` with what the object is, as a tensor that owns its memory; `None` for an object with no protocol.
-pub(super) fn own_into<'py>(
+/// The metadata of an imported object: what the caller gave, then what the object states.
+pub(super) fn metadata<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    imported: &mut Imported<'py>,
+    dims: Option<Dims>,
+    origin: Option<Extents>,
+) -> PyResult<Metadata> {
+    if imported.may_lack_metadata(object)? {
+        let found = Metadata::find(object, device, imported, dims, origin);
+        fastcall::drop_deferred_references();
+        found
+    } else {
+        Ok(Metadata::given(dims, origin))
+    }
+}
+
+/// Imports an object as a tensor that owns its memory; `false` if the object has no protocol.
+pub(super) fn import_tensor<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
     tensor: &mut Tensor,
-) -> PyResult<Option<&'static Protocol>> {
+) -> PyResult<bool> {
+    let request = &Request { ownership: Ownership::Share, ..*request };
     if let Ok(ours) = object.cast_exact::<PyTensor>() {
         // With layout, padding and alignment, which a descriptor has not.
         *tensor = ours.get().0.clone();
+        (imported.protocol, imported.has_all_metadata) = ("dlfield", true);
         if tensor.descriptor().device() != Device::CPU {
-            in_order(object, request, Ownership::Share, tensor.descriptor(), Reading::Owned(tensor.owner().clone()))?;
+            imported.owner = Some(tensor.owner().clone());
+            order(object, request, imported, tensor.descriptor())?;
         }
-        return Ok(Some(&BY_TYPE[0]));
+        return Ok(true);
     }
     #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
     // SAFETY: by its protocol the object states that the memory is valid as long as the owner that is asked for lives.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
-    let Some((reading, row)) = probe(object, request, Ownership::Share, descriptor)? else { return Ok(None) };
-    *owner = reading.into_owner(object, descriptor)?;
-    if let Some(inner) = request.cache.inner.get()
+    if !import(object, request, imported, descriptor)? {
+        return Ok(false);
+    }
+    *owner = imported.take_owner(object, descriptor)?;
+    if let Some(inner) = &imported.inner
         && let Ok(ours) = inner.array.cast_exact::<PyTensor>()
     {
         tensor.promised(ours.get().0.promise());
     }
-    Ok(Some(row))
+    Ok(true)
 }

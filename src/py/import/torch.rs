@@ -21,7 +21,8 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::exchange_errors::failed;
 use super::exchange_table::{BORROW, Borrow};
-use super::request::{Access, Ownership, Reading};
+use super::imported::Imported;
+use super::request::{Ownership, Request};
 use super::type_info::TypeInfo;
 use super::{storages, stream_sync};
 use crate::descriptor::Descriptor;
@@ -170,22 +171,22 @@ pub(super) fn import(
     tensor: &Bound<'_, PyAny>,
     table: &DLPackExchangeAPI,
     borrow: Borrow,
-    ownership: Ownership,
-    access: Access,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
-) -> PyResult<Reading> {
-    if access.takes(ownership) {
+) -> PyResult<bool> {
+    if request.writes_or_keeps() {
         refuse_grad(tensor)?;
     }
     describe(tensor, table, borrow, descriptor)?;
     if check_lazy(tensor, descriptor)? {
         describe(tensor, table, borrow, descriptor)?;
     }
-    if ownership == Ownership::Borrow {
-        return Ok(Reading::Borrowed);
+    if request.ownership == Ownership::Borrow {
+        return Ok(imported.borrowed());
     }
     if let Some(storage) = storages::holder(tensor.py(), descriptor) {
-        return Ok(Reading::Owned(py_owner::owner(&storage)));
+        return Ok(imported.owned(py_owner::owner(&storage)));
     }
     let storage = Storage::of(tensor)?;
     storage.pin(descriptor.device())?;
@@ -193,7 +194,7 @@ pub(super) fn import(
     describe(tensor, table, borrow, descriptor)?;
     storage.check_contains(descriptor)?;
     storage.remember(descriptor)?;
-    Ok(Reading::Owned(py_owner::owner(&storage.0)))
+    Ok(imported.owned(storage.into_owner()))
 }
 
 /// The owner of memory that `__dlpack__` of a tensor has exported, with the storage that it is in. A copy is in none.

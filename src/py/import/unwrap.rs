@@ -6,27 +6,43 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::refcount::is_fresh;
-use super::request::{Ownership, Request, is_shared, refused_copy};
+use super::request::{Request, refused_copy};
 use super::type_info::TypeInfo;
 use super::wrapper::Wrapper;
 use crate::layout::Extents;
 use crate::protocol::ExchangeError;
 use crate::py::{args, getattr};
 
-/// The array inside a wrapper, and for a field of `gt4py.next` the extents of its domain; `None` for other objects.
-pub(super) fn peel<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    ownership: Ownership,
-) -> PyResult<Option<(Bound<'py, PyAny>, Option<Vec<Range>>)>> {
+/// An array inside a wrapper.
+pub(super) struct Peeled<'py> {
+    pub(super) array: Bound<'py, PyAny>,
+    /// The dimensions of a field of `gt4py.next`.
+    ranges: Option<Vec<Range>>,
+}
+
+/// The array inside an object; `None` for one that wraps none.
+pub(super) fn peel<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>) -> PyResult<Option<Peeled<'py>>> {
     let Some(array) = inner_of(object)? else { return Ok(None) };
     // Before the import: to ask runs Python, which may do anything to memory that has been described.
     let ranges = if is_field(object)? { Some(ranges(object)?) } else { None };
-    if is_shared(request, ownership) && is_fresh(&array) {
+    if request.rejects_copy() && is_fresh(&array) {
         let reason = "the object has no array in memory, and makes one for each call: load it first";
-        return Err(refused_copy(ownership, reason).into());
+        return Err(refused_copy(request.ownership, reason).into());
     }
-    Ok(Some((array, ranges)))
+    Ok(Some(Peeled { array, ranges }))
+}
+
+impl<'py> From<Bound<'py, PyAny>> for Peeled<'py> {
+    fn from(array: Bound<'py, PyAny>) -> Self {
+        Peeled { array, ranges: None }
+    }
+}
+
+impl Peeled<'_> {
+    /// Rejects a field whose array has another shape than its domain.
+    pub(super) fn check(&self, shape: &[i64]) -> PyResult<()> {
+        self.ranges.as_ref().map_or(Ok(()), |ranges| check_extents(ranges, shape))
+    }
 }
 
 /// The array that an object wraps, if it is one of those that do.
@@ -57,7 +73,7 @@ pub(in crate::py) fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// A dimension's label and number of grid points, none if there is no end to them.
-pub(super) type Range = (String, Option<i64>);
+type Range = (String, Option<i64>);
 
 /// The dimensions of a field's domain.
 fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
@@ -78,7 +94,7 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
 }
 
 /// Refuses a field that says more points than its array has elements: one element stands for all of a dimension there.
-pub(super) fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
+fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     for ((dim, points), extent) in ranges.iter().zip(shape) {
         if points.is_some_and(|points| points != *extent) {
             let got =

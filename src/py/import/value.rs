@@ -4,9 +4,10 @@ use std::ops::Deref;
 
 use pyo3::prelude::*;
 
+use super::imported::Imported;
 use super::owners;
-use super::request::{Access, ImportCache, Ownership, Request};
-use super::table::{import_object, labels, own_into};
+use super::request::{Access, Request};
+use super::table::{import_or_error, import_tensor, metadata};
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 use crate::py::device::parse_device;
@@ -18,7 +19,7 @@ use crate::tensor::Tensor;
 /// A tensor to read from.
 pub(in crate::py) struct Value<'py> {
     tensor: Tensor,
-    cache: ImportCache<'py>,
+    imported: Imported<'py>,
 }
 
 impl Deref for Value<'_> {
@@ -31,7 +32,7 @@ impl Deref for Value<'_> {
 
 impl From<Tensor> for Value<'_> {
     fn from(tensor: Tensor) -> Self {
-        Value { tensor, cache: ImportCache::default() }
+        Value { tensor, imported: Imported::default() }
     }
 }
 
@@ -44,7 +45,7 @@ impl Value<'_> {
     /// The outcome of what was done with the value; the error of its `release`, if that is the first.
     pub(in crate::py) fn done<R>(self, py: Python<'_>, outcome: PyResult<R>) -> PyResult<R> {
         let outcome = outcome?;
-        self.cache.release(py, self.tensor.descriptor().device())?;
+        self.imported.release(py, self.tensor.descriptor().device())?;
         Ok(outcome)
     }
 }
@@ -53,10 +54,12 @@ impl Value<'_> {
 /// protocol.
 pub(in crate::py) fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
     let request = Request { access: Access::Read, near: Some(near), ..Request::default() };
-    let mut tensor = Tensor::BLANK;
-    let Some(row) = own_into(object, &request, &mut tensor)? else { return Ok(None) };
-    labels(object, row, &request, None, None)?.attach(&mut tensor)?;
-    Ok(Some(Value { tensor, cache: request.cache }))
+    let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
+    if !import_tensor(object, &request, &mut imported, &mut tensor)? {
+        return Ok(None);
+    }
+    metadata(object, None, &mut imported, None, None)?.attach(&mut tensor)?;
+    Ok(Some(Value { tensor, imported }))
 }
 
 /// The value as a tensor, which keeps it until it is let go; None for what NumPy has to turn into elements.
@@ -79,9 +82,9 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
 #[pyo3(name = "_look")]
 fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
-        let request = Request::default();
-        let (reading, row) = import_object(obj, &request, Ownership::Borrow, description.descriptor_mut())?;
-        description.set(owners::kept(obj), reading.into_shared(), row.name);
+        let mut imported = Imported::default();
+        import_or_error(obj, &Request::default(), &mut imported, description.descriptor_mut())?;
+        description.set(owners::kept(obj), imported.owner, imported.protocol);
         Ok(())
     })
 }

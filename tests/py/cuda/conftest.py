@@ -9,13 +9,27 @@ import pytest
 
 import cupy_double
 from driver import DRIVER, IS_FAKE, Driver
-from driver_fixtures import collect_ignore, collect_ignore_glob, driver, kept_for_good, pytest_configure, watched
+from driver_fixtures import (
+    check_driver_use,
+    collect_ignore,
+    collect_ignore_glob,
+    create_per_device_resources,
+    driver,
+    pytest_configure,
+)
 
-__all__ = ["collect_ignore", "collect_ignore_glob", "driver", "kept_for_good", "pytest_configure", "watched"]
+__all__ = [
+    "check_driver_use",
+    "collect_ignore",
+    "collect_ignore_glob",
+    "create_per_device_resources",
+    "driver",
+    "pytest_configure",
+]
 
 
 @pytest.fixture(scope="session")
-def torch_with_what_it_keeps() -> Any:
+def torch_with_its_streams() -> Any:
     """PyTorch, after it has created the streams and events that it never destroys."""
     torch = pytest.importorskip("torch")
     if not torch.backends.cuda.is_built():
@@ -35,11 +49,11 @@ def torch_with_what_it_keeps() -> Any:
 
 
 @pytest.fixture
-def torch(torch_with_what_it_keeps: Any, driver: Driver) -> Iterator[Any]:
+def torch(torch_with_its_streams: Any, driver: Driver) -> Iterator[Any]:
     """PyTorch in the first device's context, which it would leave current; its cache is emptied afterwards."""
     with driver.on(0):
-        yield torch_with_what_it_keeps
-        torch_with_what_it_keeps.cuda.empty_cache()
+        yield torch_with_its_streams
+        torch_with_its_streams.cuda.empty_cache()
 
 
 @pytest.fixture

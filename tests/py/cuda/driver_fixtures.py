@@ -41,7 +41,7 @@ def driver() -> Driver:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kept_for_good() -> None:
+def create_per_device_resources() -> None:
     """Create what dlfield keeps per device: a stream for allocations during graph capture, and its kernels."""
     if DRIVER is None:
         return
@@ -54,7 +54,7 @@ def kept_for_good() -> None:
 
 
 @pytest.fixture(autouse=True, params=["no context", "another context"])
-def watched(request: pytest.FixtureRequest, driver: Driver) -> Iterator[None]:
+def check_driver_use(request: pytest.FixtureRequest, driver: Driver) -> Iterator[None]:
     """Fail a test that leaks, races, misuses the driver or changes the thread's context.
 
     Each test runs with no current context, and with the last device's.

@@ -19,7 +19,7 @@ def on_gpu(values: Any) -> dl.Tensor:
     return dl.from_array(np.asarray(values), device="cuda:0")
 
 
-def device_side(field: storage.Storage) -> dl.Tensor:
+def device_buffer(field: storage.Storage) -> dl.Tensor:
     """The device buffer after `acquire`, as a stencil on the device gets it."""
     entry = field.__gt_data_interface__["gpu"]
     entry["acquire"]()
@@ -27,7 +27,7 @@ def device_side(field: storage.Storage) -> dl.Tensor:
 
 
 def on_device(field: storage.Storage) -> Any:
-    return np.array(device_side(field).to_device("cpu"))
+    return np.array(device_buffer(field).to_device("cpu"))
 
 
 def on_host(field: storage.Storage) -> Any:

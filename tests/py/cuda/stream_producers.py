@@ -43,7 +43,7 @@ class Producer:
 
     def __init__(self, memory: Memory, version: tuple[int, int] | None = (1, 0)) -> None:
         self.memory = memory
-        self.told: list[Any] = []
+        self.streams: list[Any] = []
         numbers = np.lib.stride_tricks.as_strided(np.empty(1), SHAPE, (64, 8))
         self.tensor = FakeTensor(numbers, version=version, device=(CUDA, memory.device))
         self.tensor.managed.dl_tensor.data = memory.address
@@ -52,13 +52,13 @@ class Producer:
 
     def _release(self, _address: int) -> None:
         self.tensor.deleted += 1
-        for stream in self.told:
+        for stream in self.streams:
             if stream != -1:
                 self.memory.driver.wait(self.memory.stream, LEGACY if stream is None else stream, self.memory.device)
         self.memory.free()
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> object:
-        self.told.append(stream)
+        self.streams.append(stream)
         if stream != -1:
             self.memory.driver.wait(LEGACY if stream is None else stream, self.memory.stream, self.memory.device)
         return self.tensor.capsule()

@@ -125,7 +125,7 @@ def test_the_allocator_hands_memory_out_again(torch: Any) -> None:
     ],
     ids=["fill", "add", "sort", "contiguous", "repr"],
 )
-def test_kernels_say_that_they_do_not_run(torch: Any, work: Callable[[Any], Any]) -> None:
+def test_kernels_fail_with_an_error(torch: Any, work: Callable[[Any], Any]) -> None:
     tensor = ramp(torch)
     with pytest.raises(RuntimeError, match="invalid device function"):
         work(tensor)
@@ -141,7 +141,7 @@ def test_other_libraries_of_cuda_load_and_fail(torch: Any, name: str) -> None:
     assert tensor.cpu().tolist() == RAMP
 
 
-def test_failures_of_the_driver_come_through(driver: Driver, torch: Any) -> None:
+def test_driver_errors_reach_pytorch(driver: Driver, torch: Any) -> None:
     with pytest.raises(torch.OutOfMemoryError):
         torch.empty(1 << 40, device="cuda")
     tensor = ramp(torch)
@@ -151,6 +151,6 @@ def test_failures_of_the_driver_come_through(driver: Driver, torch: Any) -> None
     assert tensor.cpu().tolist() == RAMP
 
 
-def test_devices_that_are_not_there(torch: Any) -> None:
+def test_missing_devices(torch: Any) -> None:
     with pytest.raises(RuntimeError, match="invalid device ordinal"):
         torch.empty(3, device="cuda:2")

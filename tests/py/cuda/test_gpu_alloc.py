@@ -115,7 +115,7 @@ def test_from_array_casts_as_numpy_does(driver: Driver) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, "x"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_streams_that_are_none(device: str, wrong: Any) -> None:
+def test_invalid_streams(device: str, wrong: Any) -> None:
     with pytest.raises(dl.ExchangeError, match="stream: "):
         dl.zeros(3, device=device, stream=wrong)
 
@@ -128,14 +128,14 @@ def test_the_host_has_no_streams() -> None:
 
 
 @pytest.mark.misuse("bad_handles")
-def test_dead_streams(driver: Driver) -> None:
+def test_destroyed_streams(driver: Driver) -> None:
     with driver.stream() as handle:
         pass
     with pytest.raises(dl.DeviceError, match=f"stream: {handle} is not a CUDA stream"):
         dl.zeros(3, device="cuda:0", stream=handle)
 
 
-def test_devices_that_are_not_there() -> None:
+def test_missing_devices() -> None:
     with pytest.raises(dl.DeviceError, match="cuda:99 cannot be used: the driver finds"):
         dl.zeros(3, device="cuda:99")
     with pytest.raises(dl.DeviceError, match="rocm:0"):
@@ -154,7 +154,7 @@ def test_more_memory_than_there_is(maker: Callable[..., dl.Tensor], device: str)
 
 @double_only
 @pytest.mark.parametrize("device", DEVICES)
-def test_memory_is_not_lost(driver: Driver, device: str) -> None:
+def test_a_failed_allocation_leaks_nothing(driver: Driver, device: str) -> None:
     driver.fail_allocations(0)
     with pytest.raises(MemoryError, match=device):
         dl.zeros(3, device=device)
@@ -187,7 +187,7 @@ def test_functions_that_fail(driver: Driver, function: str, device: str) -> None
 
 @double_only
 @pytest.mark.parametrize("function", ["cuMemFreeAsync", "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"])
-def test_a_failed_free_is_nobody_elses(driver: Driver, function: str) -> None:
+def test_a_failed_free_fails_no_other_call(driver: Driver, function: str) -> None:
     with driver.stream() as stream:
         field = dl.zeros(3, device="cuda:0")
         field.__dlpack__(stream=stream)
@@ -205,7 +205,7 @@ def test_freed_by_another_thread() -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_while_a_graph_is_recorded(driver: Driver, device: str) -> None:
+def test_graph_capture(driver: Driver, device: str) -> None:
     with driver.stream() as stream:
         with driver.capturing(stream), dl.cuda.stream(stream):
             field = dl.empty(64, device=device)

@@ -90,7 +90,7 @@ PAIRS: dict[str, Callable[[Any], tuple[dl.Tensor, dl.Tensor]]] = {
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @pytest.mark.parametrize("make", PAIRS.values(), ids=PAIRS)
-def test_as_on_the_host_without_it(copies: Counted, make: Callable[..., Any], operation: Callable[..., Any]) -> None:
+def test_results_equal_the_hosts(copies: Counted, make: Callable[..., Any], operation: Callable[..., Any]) -> None:
     operands = make("cuda:0")
     copies = Counted(copies.driver)
     found = operation(*operands)
@@ -173,7 +173,7 @@ def test_labelled_arrays_of_the_host(xarray: Any, copies: Counted) -> None:
 
 
 @pytest.mark.parametrize("operation", [np.add, np.less, lambda a, b: b - a, lambda a, b: np.add(a, 1, out=b)])
-def test_tensors_of_the_host_stay_there(copies: Counted, operation: Callable[..., Any]) -> None:
+def test_host_tensors_are_refused_and_not_copied(copies: Counted, operation: Callable[..., Any]) -> None:
     a, beside = field(), field(device="cpu")
     copies = Counted(copies.driver)
     with pytest.raises(dl.DeviceError, match=r"cpu.*to_device|to_device.*cpu"):
@@ -250,7 +250,7 @@ def test_out(copies: Counted) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_nothing_is_warned_of() -> None:
+def test_no_warnings() -> None:
     a = field()
     np.maximum(a, 2, out=a)
     assert np.array_equal(on_host(np.minimum(a, 3)), np.clip(values_of("IJK"), 2, 3))
@@ -275,7 +275,7 @@ def test_out_that_overlaps_an_input() -> None:
     ],
     ids=["read-only", "dims", "sizes", "casting"],
 )
-def test_out_that_will_not_do(out: Callable[[], dl.Tensor], error: type[Exception]) -> None:
+def test_out_that_is_refused(out: Callable[[], dl.Tensor], error: type[Exception]) -> None:
     target = out()
     before = on_host(target).copy()
     with pytest.raises(error):
@@ -348,7 +348,7 @@ def test_reductions(copies: Counted, keywords: dict[str, Any], reduction: Callab
     del found
 
 
-def test_reductions_to_a_place(copies: Counted) -> None:
+def test_reductions_with_out(copies: Counted) -> None:
     a, out = field(), dl.zeros((3, 5), dims="IK", device="cuda:0")
     copies = Counted(copies.driver)
     assert np.sum(a, axis=1, out=out) is out
@@ -357,7 +357,7 @@ def test_reductions_to_a_place(copies: Counted) -> None:
     assert np.array_equal(on_host(out), values_of("IJK").max(axis=1))
 
 
-def test_a_reduction_is_repeated_in_a_larger_place(driver: Driver, copies: Counted) -> None:
+def test_a_reduction_is_repeated_in_a_larger_out(driver: Driver, copies: Counted) -> None:
     device = driver.device_count - 1
     a, out = field(device=f"cuda:{device}"), dl.zeros((2, 3, 5), dims=("0", "I", "K"), device=f"cuda:{device}")
     copies = Counted(copies.driver)
@@ -366,7 +366,7 @@ def test_a_reduction_is_repeated_in_a_larger_place(driver: Driver, copies: Count
     assert np.array_equal(on_host(out), np.broadcast_to(values_of("IJK").sum(axis=1), (2, 3, 5)))
 
 
-def test_a_number_comes_to_the_host_when_it_is_asked_for(copies: Counted) -> None:
+def test_a_number_is_copied_to_the_host_on_demand(copies: Counted) -> None:
     total = np.sum(field())
     copies = Counted(copies.driver)
     assert float(total.to_device("cpu")) == values_of("IJK").sum()

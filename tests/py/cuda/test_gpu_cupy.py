@@ -286,7 +286,7 @@ def test_positions_come_in_order(cupy: Any, streams: str) -> None:
 
 
 @streams
-def test_memory_of_cupy_is_let_go_after_our_work(cupy: Any, streams: str) -> None:
+def test_memory_of_cupy_is_released_after_our_work(cupy: Any, streams: str) -> None:
     with working_on(cupy, streams):
         target = dl.zeros(SHAPE, device="cuda:0")
         field = dl.from_dlpack(cupy.asarray(VALUES) + 1)
@@ -319,7 +319,7 @@ def test_the_double_sees_that_cupy_is_not_waited_for(cupy: Any) -> None:
         del array, result
 
 
-def test_a_default_stream_of_cupy_is_waited_for(cupy: Any) -> None:
+def test_cupy_asarray_waits_for_the_stream_of_the_interface(cupy: Any) -> None:
     """`cupy.asarray` waits for the stream that `__cuda_array_interface__` states."""
     with cupy.cuda.Stream(non_blocking=True) as other:
         field = field_on(alignment_size=64)

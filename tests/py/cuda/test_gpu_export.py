@@ -78,7 +78,7 @@ def test_no_host_waits(driver: Driver) -> None:
 
 @pytest.mark.misuse("races")
 @pytest.mark.skipif(not IS_FAKE, reason="a race is seen on the double only")
-def test_no_order_where_none_is_wanted(driver: Driver) -> None:
+def test_stream_minus_1_orders_nothing(driver: Driver) -> None:
     with driver.stream() as ours, driver.stream() as theirs:
         field = dl.zeros(64, device="cuda:0", stream=ours)
         exported(field, stream=-1)
@@ -88,7 +88,7 @@ def test_no_order_where_none_is_wanted(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
-def test_memory_of_both(driver: Driver, device: str) -> None:
+def test_pinned_and_managed_memory(driver: Driver, device: str) -> None:
     """An export without a stream waits for the device, because the consumer may be the host."""
     with driver.stream() as ours, driver.stream() as theirs:
         with dl.cuda.stream(ours):
@@ -112,13 +112,13 @@ def test_memory_of_both(driver: Driver, device: str) -> None:
 
 @pytest.mark.parametrize("device", PAIRS)
 @pytest.mark.parametrize("wrong", [0, -2, "x", 1.5])
-def test_what_is_no_stream(device: str, wrong: Any) -> None:
+def test_invalid_streams(device: str, wrong: Any) -> None:
     with pytest.raises(dl.ExchangeError, match="stream: "):
         dl.zeros(3, device=device).__dlpack__(stream=wrong)
 
 
 @pytest.mark.misuse("bad_handles")
-def test_dead_streams(driver: Driver) -> None:
+def test_destroyed_streams(driver: Driver) -> None:
     with driver.stream() as dead:
         pass
     field = dl.zeros(3, device="cuda:0")
@@ -161,7 +161,7 @@ def test_on_a_gpu(driver: Driver, device: str) -> None:
 
 
 @pytest.mark.parametrize("pair", [(2, 99), (10, 0), (99, 0), (1, 1)])
-def test_devices_that_are_not_there(pair: tuple[int, int]) -> None:
+def test_missing_devices(pair: tuple[int, int]) -> None:
     field = dl.zeros(3, device="cuda:0")
     with pytest.raises(BufferError, match=rf"dl_device: \({pair[0]}, {pair[1]}\) cannot be had"):
         field.__dlpack__(dl_device=pair)
@@ -186,7 +186,7 @@ def test_interface(driver: Driver, device: str) -> None:
     assert (interface["data"][1], interface["stream"]) == (True, ours)
 
 
-def test_interfaces_that_are_not_there() -> None:
+def test_absent_interfaces() -> None:
     assert not hasattr(dl.zeros(3), "__cuda_array_interface__")
     field = dl.zeros(3, device="cuda:0")
     assert not hasattr(field, "__array_interface__")
@@ -214,14 +214,14 @@ USES: dict[str, Callable[[dl.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_the_host_reads_no_device(name: str) -> None:
+def test_the_host_cannot_read_device_memory(name: str) -> None:
     with pytest.raises(
         dl.NoSuchBufferError, match=r"device: cuda:0 has no host buffer; copy it with to_device\('cpu'\)"
     ):
         USES[name](dl.zeros(3, device="cuda:0"))
 
 
-def test_no_buffer_of_a_device() -> None:
+def test_device_memory_has_no_buffer() -> None:
     with pytest.raises(BufferError, match="cuda:0; the host can read cpu, cuda_host and cuda_managed only"):
         memoryview(dl.zeros(3, device="cuda:0"))
     with pytest.raises(dl.NoSuchBufferError, match=r"cpu has no GPU buffer.*to_device"):

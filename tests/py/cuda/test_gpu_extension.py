@@ -29,7 +29,7 @@ def test_a_slice_becomes_a_tensor() -> None:
     np.testing.assert_array_equal(tensor.to_device("cpu").to_numpy(), [1.0, 2.0, 3.0])
 
 
-def test_its_memory_goes_after_the_work_in_our_streams(driver: Driver) -> None:
+def test_its_memory_is_freed_after_the_work_of_our_streams(driver: Driver) -> None:
     with driver.stream() as stream, dl.cuda.stream(stream, 0):
         tensor = on_device([1.0, 2.0, 3.0])
         tensor[...] = 4.0
@@ -49,7 +49,7 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
         rx.sum(padded)
 
 
-def test_a_tensor_goes_to_python_while_a_copy_of_it_waits_for_python() -> None:
+def test_a_return_to_python_does_not_deadlock_with_a_copy() -> None:
     # In a process of its own, because a deadlock here hangs with the GIL held.
     run_python(
         f"""

@@ -155,7 +155,7 @@ def test_assignment_refuses() -> None:
 
 
 @pytest.mark.skipif(not IS_FAKE, reason="only the double fails on demand")
-def test_assignment_says_what_the_driver_says(driver: Driver) -> None:
+def test_assignment_raises_the_drivers_error(driver: Driver) -> None:
     on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
     driver.settle()
     for function, to, value in (
@@ -171,7 +171,7 @@ def test_assignment_says_what_the_driver_says(driver: Driver) -> None:
             driver.settle()
 
 
-def test_assignment_from_what_is_recorded(driver: Driver) -> None:
+def test_assignment_during_graph_capture_is_refused(driver: Driver) -> None:
     with driver.stream() as stream:
         on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
         refused = pytest.raises(dl.DeviceError, match="being recorded")
@@ -270,7 +270,7 @@ def test_arguments_of_a_stencil_are_copied_there_and_back() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
-def test_what_stands_in_on_a_device() -> None:
+def test_temporaries_on_a_device() -> None:
     """The device corrects layout and alignment; the host converts elements, so it must be able to read the argument."""
     spec = dl.FieldSpec("float64", "IJ", access="rw", layout=(0, 1), alignment_size=64)
     signature = dl.Signature(x=spec, device="cuda:0", on_mismatch="copy")
@@ -318,7 +318,7 @@ READS: dict[str, Callable[[dl.Tensor], Any]] = {
 
 @pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
 @pytest.mark.parametrize("name", READS)
-def test_under_the_name_of_the_host_it_is_read_after_the_work(driver: Driver, name: str, device: str) -> None:
+def test_host_reads_wait_for_the_device(driver: Driver, name: str, device: str) -> None:
     with driver.stream() as ours:
         both = dl.zeros(1000, device=device)
         field = both.to_device("cpu")
@@ -340,7 +340,7 @@ WRITES: dict[str, Callable[[dl.Tensor], Any]] = {
 
 @pytest.mark.parametrize("device", ["cuda_host", "cuda_managed"])
 @pytest.mark.parametrize("name", WRITES)
-def test_under_the_name_of_the_host_it_is_written_after_it_was_read(driver: Driver, name: str, device: str) -> None:
+def test_host_writes_wait_for_reads_of_the_device(driver: Driver, name: str, device: str) -> None:
     with driver.stream() as ours:
         both = dl.full(1000, 5.0, device=device)
         field = both.to_device("cpu")

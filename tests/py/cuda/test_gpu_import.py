@@ -18,14 +18,14 @@ READERS = (dl.describe, dl.from_dlpack)
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("version", [(1, 0), None])
-def test_the_producer_is_told_the_current_stream(
+def test_the_producer_gets_the_current_stream(
     driver: Driver, read: Callable[..., Any], version: tuple[int, int] | None
 ) -> None:
     with driver.stream() as ours:
         producer = Producer(Memory(driver), version)
         with dl.cuda.stream(ours):
             field = read(producer)
-        assert producer.told == [ours]
+        assert producer.streams == [ours]
         assert (field.device, field.shape, field.ptr) == ("cuda:0", SHAPE, producer.memory.address)
         assert driver.read(field.ptr, NBYTES, ours) == b"\1" * NBYTES
         del field
@@ -33,27 +33,27 @@ def test_the_producer_is_told_the_current_stream(
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_without_a_word_it_is_the_legacy_default(driver: Driver, read: Callable[..., Any]) -> None:
+def test_the_default_is_the_legacy_stream(driver: Driver, read: Callable[..., Any]) -> None:
     producer = Producer(Memory(driver))
     field = read(producer)
-    assert producer.told == [LEGACY]
+    assert producer.streams == [LEGACY]
     driver.fill(field.ptr, 2, NBYTES, LEGACY)
     del field
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_a_stated_stream_is_told(driver: Driver, read: Callable[..., Any]) -> None:
+def test_a_given_stream_is_passed_on(driver: Driver, read: Callable[..., Any]) -> None:
     with driver.stream() as ours:
         for stream in (ours, dl.cuda.Stream(ours)):
             producer = Producer(Memory(driver))
             field = read(producer, stream=stream)
-            assert producer.told == [ours]
+            assert producer.streams == [ours]
             driver.fill(field.ptr, 2, NBYTES, ours)
             del field
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_a_table_that_fails_to_say_its_stream_is_named(driver: Driver, read: Callable[..., Any]) -> None:
+def test_a_failing_current_work_stream_is_named(driver: Driver, read: Callable[..., Any]) -> None:
     producer = Producer(Memory(driver))
     with pytest.raises(dl.ExchangeError, match=r"^__dlpack_c_exchange_api__\.current_work_stream: .*Exporting"):
         read(exchange_type(producer.tensor, silent=True)())
@@ -61,10 +61,10 @@ def test_a_table_that_fails_to_say_its_stream_is_named(driver: Driver, read: Cal
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_no_order(driver: Driver, read: Callable[..., Any]) -> None:
+def test_stream_minus_1_is_passed_on(driver: Driver, read: Callable[..., Any]) -> None:
     producer = Producer(Memory(driver))
     field = read(producer, stream=-1)
-    assert producer.told == [-1]
+    assert producer.streams == [-1]
     del field
 
 
@@ -97,7 +97,7 @@ def test_the_interface_without_a_stream(driver: Driver, version: int) -> None:
     del field, producer
 
 
-def test_the_interface_with_a_stream_that_cannot_be(driver: Driver) -> None:
+def test_the_interface_with_an_invalid_stream(driver: Driver) -> None:
     producer = Interface(Memory(driver), stream=0)
     for read in READERS:
         with pytest.raises(dl.ExchangeError, match=r'\["stream"\]: 0'):
@@ -122,7 +122,7 @@ def test_the_driver_knows_which_device(driver: Driver) -> None:
     assert dl.from_dlpack(producer, device=f"cuda:{last}").device == f"cuda:{last}"
 
 
-def test_a_device_that_is_asked_for_is_checked(driver: Driver) -> None:
+def test_a_requested_device_is_checked(driver: Driver) -> None:
     producer = Interface(Memory(driver))
     for read in READERS:
         assert read(producer, device="cuda:0").device == "cuda:0"
@@ -145,7 +145,7 @@ def test_padded(driver: Driver) -> None:
     del field
 
 
-def test_chains_let_go_in_order(driver: Driver) -> None:
+def test_chained_consumers_release_in_order(driver: Driver) -> None:
     """The release also waits for the consumer of a consumer."""
     with driver.stream() as ours, driver.stream() as third:
         producer = Interface(Memory(driver))
@@ -158,7 +158,7 @@ def test_chains_let_go_in_order(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("stated", [True, False])
-def test_our_work_is_done_before_a_producer_lets_go(driver: Driver, stated: bool) -> None:
+def test_our_work_is_done_before_a_producer_frees(driver: Driver, stated: bool) -> None:
     """The release comes after dlfield's work even if the producer ignores the stream that it got."""
     with driver.stream() as ours:
         producer = Forgetful(Memory(driver))
@@ -166,25 +166,25 @@ def test_our_work_is_done_before_a_producer_lets_go(driver: Driver, stated: bool
             field = dl.from_dlpack(producer, stream=ours if stated else None)
             copy = field.copy()
             del field
-            assert (producer.tensor.deleted, producer.told) == (1, [ours])
+            assert (producer.tensor.deleted, producer.streams) == (1, [ours])
             assert (np.asarray(copy.to_device("cpu")) == ONES).all()
         del copy
 
 
 @pytest.mark.skipif(not IS_FAKE, reason="only the double counts")
-def test_what_waits_for_the_default_stream_is_not_waited_for(driver: Driver) -> None:
+def test_the_default_stream_needs_no_host_wait(driver: Driver) -> None:
     producer = Producer(Memory(driver))
     field = dl.from_dlpack(producer)
     before = driver.report()
     del field
     after = driver.report()
-    assert (producer.tensor.deleted, producer.told) == (1, [LEGACY])
+    assert (producer.tensor.deleted, producer.streams) == (1, [LEGACY])
     for name in ("stream_syncs", "event_syncs", "context_syncs"):
         assert after[name] == before[name]
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_our_own(driver: Driver, read: Callable[..., Any]) -> None:
+def test_our_own_tensors(driver: Driver, read: Callable[..., Any]) -> None:
     with driver.stream() as one, driver.stream() as other:
         field = dl.zeros(SHAPE, device="cuda:0", stream=one)
         seen = read(field, stream=other)
@@ -207,7 +207,7 @@ def test_copies_of_foreign_memory(driver: Driver) -> None:
     assert (str(like.device), like.shape) == ("cuda:0", SHAPE)
 
 
-def test_moved_by_us(driver: Driver) -> None:
+def test_copies_to_another_device(driver: Driver) -> None:
     """dlfield copies to another device if the producer cannot."""
     producer = Interface(Memory(driver))
     host = dl.from_dlpack(producer, device="cpu")
@@ -218,7 +218,7 @@ def test_moved_by_us(driver: Driver) -> None:
     assert driver.read(device.ptr, NBYTES) == b"\1" * NBYTES
 
 
-def test_while_a_graph_is_recorded(driver: Driver) -> None:
+def test_graph_capture(driver: Driver) -> None:
     """During graph capture an import synchronizes nothing, and its release is deferred."""
     with driver.stream() as ours:
         producer = Producer(Memory(driver))
@@ -236,14 +236,14 @@ def test_while_a_graph_is_recorded(driver: Driver) -> None:
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("wrong", [0, -2, "x", 1.5])
-def test_what_is_no_stream(driver: Driver, read: Callable[..., Any], wrong: Any) -> None:
+def test_invalid_streams(driver: Driver, read: Callable[..., Any], wrong: Any) -> None:
     for producer in (Interface(Memory(driver)), dl.zeros(3, device="cuda:0")):
         with pytest.raises(dl.ExchangeError, match="stream: "):
             read(producer, stream=wrong)
     refused = Producer(Memory(driver))
     with pytest.raises(dl.ExchangeError, match="stream: "):
         read(refused, stream=wrong)
-    assert refused.told == []
+    assert refused.streams == []
     refused.memory.free()
 
 

@@ -32,7 +32,7 @@ class OfAttribute:
         self.__cuda_stream__ = (0, handle)
 
 
-def test_what_there_is(driver: Driver) -> None:
+def test_availability(driver: Driver) -> None:
     assert dl.cuda.is_available()
     assert dl.cuda.why_not() is None
     assert dl.cuda.device_count() == driver.device_count
@@ -50,14 +50,14 @@ def test_info_names_the_devices(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("device", [99, -1, "cuda:99", 70000])
-def test_devices_that_are_not_there(device: Any) -> None:
+def test_missing_devices(device: Any) -> None:
     for ask in (dl.cuda.memory_info, dl.cuda.synchronize):
         with pytest.raises(dl.DeviceError, match="device: "):
             ask(device)
 
 
 @pytest.mark.parametrize("device", ["cpu", None, 1.5])
-def test_devices_that_are_none(device: Any) -> None:
+def test_invalid_devices(device: Any) -> None:
     with pytest.raises(TypeError, match="device: "):
         dl.cuda.memory_info(device)
 
@@ -83,7 +83,7 @@ def test_current_stream(driver: Driver) -> None:
     assert dl.cuda.current_stream().handle == LEGACY
 
 
-def test_each_thread_has_its_own() -> None:
+def test_each_thread_has_its_own_current_stream() -> None:
     seen = []
     with dl.cuda.stream(PER_THREAD):
         thread = threading.Thread(target=lambda: seen.append(dl.cuda.current_stream().handle))
@@ -93,7 +93,7 @@ def test_each_thread_has_its_own() -> None:
     assert seen == [LEGACY]
 
 
-def test_each_device_has_its_own(driver: Driver) -> None:
+def test_each_device_has_its_own_current_stream(driver: Driver) -> None:
     last = driver.device_count - 1
     with driver.stream(last) as handle, dl.cuda.stream(handle) as stream:
         assert stream == dl.cuda.Stream(handle, last), "the driver knows whose it is"
@@ -104,7 +104,7 @@ def test_each_device_has_its_own(driver: Driver) -> None:
         assert dl.cuda.current_stream(last).handle == PER_THREAD
 
 
-def test_objects(driver: Driver) -> None:
+def test_stream_objects(driver: Driver) -> None:
     with driver.stream() as handle:
         for thing in (handle, OfMethod(handle), OfAttribute(handle), dl.cuda.Stream(handle, 0)):
             with dl.cuda.stream(thing) as stream:
@@ -116,7 +116,7 @@ def test_objects(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, -2, "x", 1.5, None, 1 << 70, (0, 1)])
-def test_what_is_no_stream(wrong: Any) -> None:
+def test_invalid_streams(wrong: Any) -> None:
     with pytest.raises(dl.ExchangeError, match=r"stream: .*; allowed is "), dl.cuda.stream(wrong):
         pass
     with pytest.raises(dl.ExchangeError, match="stream: "), dl.cuda.stream(wrong, device=0):
@@ -127,7 +127,7 @@ def test_what_is_no_stream(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("pair", [(1, 1), (0,), "x", (0, "x")])
-def test_objects_of_another_protocol(pair: Any) -> None:
+def test_malformed_stream_objects(pair: Any) -> None:
     class Odd:
         __cuda_stream__ = pair
 
@@ -145,7 +145,7 @@ def test_a_stream_that_raises() -> None:
 
 
 @pytest.mark.misuse("bad_handles")
-def test_dead_streams(driver: Driver) -> None:
+def test_destroyed_streams(driver: Driver) -> None:
     with driver.stream() as handle:
         pass
     for use in (lambda: dl.cuda.stream(handle).__enter__(), lambda: dl.cuda.synchronize(0, handle)):
@@ -174,7 +174,7 @@ def test_synchronize_lets_other_threads_run(driver: Driver) -> None:
     assert called == [True]
 
 
-def test_nothing_waits_for_what_is_recorded(driver: Driver) -> None:
+def test_synchronize_is_refused_during_graph_capture(driver: Driver) -> None:
     recorded = "stream .* of cuda:0 is being recorded"
     with driver.stream() as stream, driver.capturing(stream), pytest.raises(dl.DeviceError, match=recorded):
         dl.cuda.synchronize(0, stream)
@@ -206,7 +206,7 @@ def made_within(_field: dl.Tensor, stream: Owned) -> dl.Tensor:
         return dl.ones(10, device="cuda:0")
 
 
-TOLD: dict[str, Callable[[dl.Tensor, Owned], Any]] = {
+STREAM_USES: dict[str, Callable[[dl.Tensor, Owned], Any]] = {
     "written": written_within,
     "made": made_within,
     "made on": lambda _, stream: dl.zeros(10, device="cuda:0", stream=stream),
@@ -216,12 +216,12 @@ TOLD: dict[str, Callable[[dl.Tensor, Owned], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_memory_keeps_the_streams_it_was_told_of(driver: Driver, name: str) -> None:
+@pytest.mark.parametrize("name", STREAM_USES)
+def test_memory_keeps_the_streams_that_used_it(driver: Driver, name: str) -> None:
     field = dl.zeros(10, device="cuda:0")
     stream = Owned(driver)
     seen = weakref.ref(stream)
-    used = [TOLD[name](field, stream)]
+    used = [STREAM_USES[name](field, stream)]
     del stream
     assert seen() is not None
     used.clear()
@@ -229,7 +229,7 @@ def test_memory_keeps_the_streams_it_was_told_of(driver: Driver, name: str) -> N
     assert seen() is None
 
 
-def test_other_memory_of_producers_keeps_streams(driver: Driver) -> None:
+def test_imported_memory_keeps_its_streams(driver: Driver) -> None:
     stream = Owned(driver)
     seen = weakref.ref(stream)
     producer = Producer(Memory(driver))
@@ -241,7 +241,7 @@ def test_other_memory_of_producers_keeps_streams(driver: Driver) -> None:
     assert seen() is None
 
 
-def test_what_another_thread_states_is_not_taken_back() -> None:
+def test_a_stream_of_another_thread_is_not_popped() -> None:
     entered = []
 
     def enter() -> None:

@@ -15,7 +15,7 @@ import dlfield as dl
 from dlfield import storage
 from dlfield.storage import SoftwareManagedGPUStorage
 from driver import Driver
-from storages import CLEAN, DEVICE, HOST, Counted, device_side, on_device, on_host
+from storages import CLEAN, DEVICE, HOST, Counted, device_buffer, on_device, on_host
 from untyped import np
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -38,7 +38,7 @@ def pair(state: int = CLEAN, values: Any = VALUES, **keywords: Any) -> Any:
     assert isinstance(made, SoftwareManagedGPUStorage)
     made.synchronize()
     if state == HOST:
-        device_side(made)[...] = OLD
+        device_buffer(made)[...] = OLD
     if state == DEVICE:
         made.to_numpy()[...] = OLD
     made.sync_state.state = state
@@ -164,7 +164,7 @@ def test_out(copies: Counted, state: int, part: Callable[[Any], Any], source: st
 
 
 @states
-def test_a_masked_result_leaves_the_rest(copies: Counted, state: int) -> None:
+def test_a_masked_result_keeps_the_other_elements(copies: Counted, state: int) -> None:
     out, source, mask = pair(state), pair(CLEAN), pair(DEVICE, VALUES > 4)
     copies = Counted(copies.driver)
     np.add(source, 1, out=out, where=mask)
@@ -298,7 +298,7 @@ def test_equality_and_hash() -> None:
     ],
 )
 @states
-def test_what_will_not_do(state: int, operation: Callable[[Any], Any], error: type[Exception]) -> None:
+def test_refused_operations(state: int, operation: Callable[[Any], Any], error: type[Exception]) -> None:
     a = pair(state)
     with pytest.raises(error):
         operation(a)
@@ -318,7 +318,7 @@ def test_two_devices(driver: Driver) -> None:
     assert np.array_equal(on_host(twice), 2 * VALUES)
 
 
-def test_an_error_halfway_leaves_both_sides_the_same() -> None:
+def test_after_an_error_halfway_both_buffers_agree() -> None:
     """What the host wrote before the error counts as modified."""
     a = pair(CLEAN, np.array([3.0, 3.0, 3.0]))
     b = pair(HOST, np.array([1.0, 0.0, 2.0]))
@@ -328,7 +328,7 @@ def test_an_error_halfway_leaves_both_sides_the_same() -> None:
     assert np.array_equal(on_host(a), on_device(a))
 
 
-def test_an_error_halfway_leaves_the_side_that_has_the_values() -> None:
+def test_an_error_halfway_keeps_the_up_to_date_buffer() -> None:
     a, b = pair(DEVICE, np.array([1.0, 0.0])), pair(HOST, np.array([1.0, 0.0]))
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         np.divide(1.0, b, out=a)
@@ -400,7 +400,7 @@ def test_any_order_of_uses(driver: Driver, steps: list[tuple[str, str, int, int,
         x, y, target = fields[first], fields[second], fields[third]
         if kind == "read":
             a.used(side)
-            assert np.array_equal(on_host(x) if side == "host" else device_side(x).to_device("cpu"), a.values)
+            assert np.array_equal(on_host(x) if side == "host" else device_buffer(x).to_device("cpu"), a.values)
             expected["host"] += side == "device"
         elif kind == "write":
             a.used(side)

@@ -55,7 +55,7 @@ def core() -> Any:
     return module
 
 
-def free_what_numba_put_off(module: Any) -> None:
+def free_deferred_numba_memory(module: Any) -> None:
     gc.collect()
     context = module.current_context()
     for pending in (context.deallocations, context.memory_manager.deallocations):
@@ -71,7 +71,7 @@ def _numba() -> Any:
         array = module.to_device(np.ones(3))
         array.copy_to_host()
         del array
-        free_what_numba_put_off(module)
+        free_deferred_numba_memory(module)
 
     warm()
     return module
@@ -84,7 +84,7 @@ def numba(_numba: Any) -> Iterator[Any]:
 
     @in_a_thread
     def clear() -> None:
-        free_what_numba_put_off(_numba)
+        free_deferred_numba_memory(_numba)
 
     clear()
 

@@ -24,7 +24,7 @@ def values_of(text: str) -> str:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(), (0, 4), (2, 3), (1000,), (1001,), (7, 200), (6, 200), (8, 9, 10, 11), (2000, 1)])
 @pytest.mark.parametrize("dtype", ["f8", "i2", "bfloat16"])
-def test_values_are_shown_as_of_the_host(device: str, shape: tuple[int, ...], dtype: str) -> None:
+def test_values_are_shown_as_on_the_host(device: str, shape: tuple[int, ...], dtype: str) -> None:
     array = np.random.default_rng(1).integers(0, 99, shape).astype(dl.zeros(0, dtype).dtype)
     field = dl.from_array(array, device=device)
     expected = dl.from_array(array)
@@ -49,7 +49,7 @@ def test_print_options_are_numpys() -> None:
         assert "..." in repr(field)
 
 
-def test_of_a_large_field_little_is_copied(driver: Driver) -> None:
+def test_a_large_field_is_copied_in_part(driver: Driver) -> None:
     field = dl.ones((512, 512, 16), device="cuda:0")
     driver.settle()
     before = driver.report()
@@ -57,7 +57,7 @@ def test_of_a_large_field_little_is_copied(driver: Driver) -> None:
     assert not IS_FAKE or driver.report()["bytes_to_host"] - before["bytes_to_host"] == 6 * 6 * 6 * 8
 
 
-def test_what_cannot_be_waited_for_is_not_read(driver: Driver) -> None:
+def test_graph_capture(driver: Driver) -> None:
     """During graph capture `repr` works without the values; it does not wait, and captures nothing."""
     field, scalar = dl.ones((3, 4), device="cuda:0"), dl.ones((), device="cuda:0")
     with driver.stream() as stream, dl.cuda.stream(stream):
@@ -70,7 +70,7 @@ def test_what_cannot_be_waited_for_is_not_read(driver: Driver) -> None:
         del field, scalar
 
 
-def test_work_is_waited_for(driver: Driver) -> None:
+def test_repr_waits_for_the_stream(driver: Driver) -> None:
     with driver.stream() as stream, dl.cuda.stream(stream):
         field = dl.zeros((2, 3), "u1", device="cuda:0")
         driver.fill(field.ptr, 7, 6, stream)
@@ -79,7 +79,7 @@ def test_work_is_waited_for(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
-def test_a_pair_shows_what_is_up_to_date(state: int, driver: Driver) -> None:
+def test_a_pair_shows_its_up_to_date_values(state: int, driver: Driver) -> None:
     field = pair()
     field[...] = 5.0
     field.synchronize()

@@ -14,7 +14,7 @@ import dlfield as dl
 from dlfield import storage
 from driver import Driver
 from fakes_interfaces import Exposing
-from storages import CLEAN, DEVICE, HOST, Counted, changed, device_side, on_device, on_gpu, on_host, pair
+from storages import CLEAN, DEVICE, HOST, Counted, changed, device_buffer, on_device, on_gpu, on_host, pair
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def copies(driver: Driver) -> Counted:
     return Counted(driver)
 
 
-def test_each_side_is_copied_once_and_when_it_is_used(copies: Counted) -> None:
+def test_each_buffer_is_copied_once_on_its_first_use(copies: Counted) -> None:
     field = pair()
     field[1, 1] = 3.0
     field[2, :] = [4.0, 5.0, 6.0]
@@ -32,7 +32,7 @@ def test_each_side_is_copied_once_and_when_it_is_used(copies: Counted) -> None:
     field.host_to_device()
     assert copies.are(1, 0)
     assert field.sync_state.state == CLEAN
-    side = device_side(field)
+    side = device_buffer(field)
     side[0] = on_gpu([7.0, 8.0, 9.0])
     copies.now()
     copies = Counted(copies.driver)
@@ -131,7 +131,7 @@ def test_a_stencil_synchronizes_and_marks(device: str) -> None:
     assert state.state == (HOST if device == "cpu" else DEVICE)
 
 
-def test_what_is_handed_out_counts_as_modified() -> None:
+def test_exported_memory_counts_as_modified() -> None:
     field = pair(DEVICE)
     field.to_numpy()[0, 0] = 1.0
     assert field.sync_state.state == HOST
@@ -167,7 +167,7 @@ def test_copy_has_a_state_of_its_own(copies: Counted, state: int) -> None:
     assert on_device(other)[0, 0] == 9
 
 
-def test_halo_is_set_on_both_sides() -> None:
+def test_halo_is_set_on_both_buffers() -> None:
     field = pair()
     field.halo = ((1, 1), 0)
     interface = field.__gt_data_interface__
@@ -183,7 +183,7 @@ def test_repr() -> None:
 
 
 @pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
-def test_a_pickle_has_what_is_up_to_date(copies: Counted, state: int) -> None:
+def test_a_pickle_has_the_up_to_date_values(copies: Counted, state: int) -> None:
     field = pair(halo=(1, 0), dims="KI", layout=(1, 0), alignment_size=32)
     field[...] = on_gpu(np.full((4, 3), 4.0)) if state == DEVICE else np.full((4, 3), 4.0)
     if state == CLEAN:
@@ -237,7 +237,7 @@ def test_a_pickle_of_a_part_takes_one_copy(copies: Counted, key: Any, turned: bo
     assert (on_host(pickle.loads(pickled)) == values).all()
 
 
-def test_sides_in_opposite_directions_are_brought_together_by_one_copy(copies: Counted) -> None:
+def test_buffers_with_opposite_strides_are_synchronized_by_one_copy(copies: Counted) -> None:
     host, values = np.zeros((4, 3))[::-1], np.arange(12.0).reshape(4, 3)
     field = storage.as_storage(host, device="gpu")
     assert isinstance(field, storage.SoftwareManagedGPUStorage)

@@ -72,7 +72,7 @@ def test_tensors_count_as_storages() -> None:
     assert not isinstance(dl.zeros(3, device="cuda:0"), storage.CPUStorage)
 
 
-def test_as_storage_of_one_side(copies: Counted) -> None:
+def test_as_storage_of_one_buffer(copies: Counted) -> None:
     array = np.arange(12.0).reshape(4, 3)
     field: Any = storage.as_storage(array, device="gpu")
     assert (type(field), field.sync_state.state) == (storage.SoftwareManagedGPUStorage, HOST)
@@ -86,7 +86,7 @@ def test_as_storage_of_one_side(copies: Counted) -> None:
     assert isinstance(storage.as_storage(device_data=inside, device="gpu"), storage.GPUStorage)
 
 
-def test_as_storage_of_both_sides_of_a_storage() -> None:
+def test_as_storage_of_both_buffers_of_a_storage() -> None:
     field = pair()
     view = field[1:]
     host = view.to_numpy()
@@ -146,7 +146,7 @@ def test_storage_copies_the_values(copies: Counted, managed: Any, given: str) ->
     assert (on_device_of(field) == np.arange(12.0).reshape(4, 3)).all()
 
 
-def test_storage_takes_the_side_that_is_up_to_date() -> None:
+def test_storage_takes_the_up_to_date_buffer() -> None:
     old, new = np.zeros((2, 2)), np.ones((2, 2))
     field = storage.storage(old, on_gpu(new), sync_state=SyncState(DEVICE))
     assert (on_host(field) == 1).all()
@@ -160,7 +160,7 @@ def test_storage_takes_the_side_that_is_up_to_date() -> None:
         storage.storage(new, device="gpu", sync_state=SyncState(DEVICE))
 
 
-def test_as_storage_of_one_side_of_a_storage(copies: Counted) -> None:
+def test_as_storage_of_one_buffer_of_a_storage(copies: Counted) -> None:
     field = pair(halo=(1, 0))
     field[...] = on_gpu(np.full((4, 3), 4.0))
     copies = Counted(copies.driver)
@@ -180,7 +180,7 @@ def test_as_storage_of_one_side_of_a_storage(copies: Counted) -> None:
         storage.as_storage(field, on_gpu(np.zeros((4, 3))))
 
 
-def test_storage_casts_on_both_sides() -> None:
+def test_storage_casts_host_and_device_values() -> None:
     array = np.arange(12, dtype="f4").reshape(4, 3)
     for values in (array, on_gpu(array)):
         for managed in ("gt4py", "cuda", None):
@@ -189,7 +189,7 @@ def test_storage_casts_on_both_sides() -> None:
             assert (on_device_of(field) == array).all()
 
 
-def test_parts_of_buffers_that_run_in_different_directions() -> None:
+def test_parts_of_buffers_with_opposite_strides() -> None:
     field: Any = storage.as_storage(np.arange(12.0).reshape(4, 3)[::-1, :], device="gpu")
     for view in (field[1:], field[:, ::-1], field.transpose()[::2], field[2:3]):
         host = view.to_numpy()

@@ -20,7 +20,7 @@ for _block in re.findall(r"^```python\n(class .*?)^```$", PAGE.read_text(), re.M
 SomeStorage, StorageWrapper = _DEFINED["SomeStorage"], _DEFINED["StorageWrapper"]
 
 
-def test_the_page_shows_what_happens() -> None:
+def test_the_examples_of_the_page_run() -> None:
     pytest.importorskip("xarray")
     examples = "\n".join(re.findall(r"^```python\n(>>>.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
     assert examples.count(">>>") > 20

@@ -112,7 +112,7 @@ COPYING = {"a stencil on the device that reads", "a stencil on the device that w
 
 @pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
 @pytest.mark.parametrize("name", WAYS)
-def test_every_way_out(copies: Counted, name: str, state: int) -> None:
+def test_every_export(copies: Counted, name: str, state: int) -> None:
     way, field = WAYS[name], holding(state)
     copies.restart()
     found = way.read(field)
@@ -128,11 +128,11 @@ def test_every_way_out(copies: Counted, name: str, state: int) -> None:
     assert (values == VALUES).all()
 
 
-LENT = [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"]
+WRITABLE_EXPORTS = [name for name, way in WAYS.items() if way.writes and "stencil" not in name and name != "np.array"]
 
 
-@pytest.mark.parametrize("name", LENT)
-def test_what_is_written_is_seen_on_the_other_side(name: str) -> None:
+@pytest.mark.parametrize("name", WRITABLE_EXPORTS)
+def test_writes_reach_the_other_buffer(name: str) -> None:
     field = holding(CLEAN)
     found = WAYS[name].read(field)
     if isinstance(found, dl.Descriptor):
@@ -144,7 +144,7 @@ def test_what_is_written_is_seen_on_the_other_side(name: str) -> None:
     assert (on_host(field) == 5).all()
 
 
-def test_as_torch_has_the_hosts_side(torch: Any, copies: Counted) -> None:
+def test_as_torch_takes_the_host_buffer(torch: Any, copies: Counted) -> None:
     for state in (CLEAN, HOST, DEVICE):
         field = holding(state)
         copies.restart()
@@ -160,7 +160,7 @@ def test_as_torch_has_the_hosts_side(torch: Any, copies: Counted) -> None:
         assert field.sync_state.state == DEVICE
 
 
-def test_who_looks_copies_and_marks_nothing(copies: Counted) -> None:
+def test_inspection_copies_and_marks_nothing(copies: Counted) -> None:
     for state in (CLEAN, HOST, DEVICE):
         field = holding(state)
         copies.restart()
@@ -174,7 +174,7 @@ def test_who_looks_copies_and_marks_nothing(copies: Counted) -> None:
         assert field.sync_state.state == state
 
 
-def test_labels_and_alignment_go_along() -> None:
+def test_labels_and_alignment_are_kept() -> None:
     field = storage.zeros((4, 3), device="gpu", dims="KI", halo=(1, 0), alignment_size=64)
     for device in (None, "cuda:0"):
         found = dl.from_dlpack(field, device=device)
@@ -184,7 +184,7 @@ def test_labels_and_alignment_go_along() -> None:
     assert dl.from_dlpack(field, dims="IJ").dims == ("I", "J")
 
 
-def test_a_device_without_a_side(driver: Driver) -> None:
+def test_a_device_without_a_buffer(driver: Driver) -> None:
     field, other = holding(HOST), f"cuda:{driver.device_count - 1}"
     if driver.device_count > 1:
         assert (np.array(dl.from_dlpack(field, device=other).to_device("cpu")) == VALUES).all()
@@ -215,7 +215,7 @@ def test_every_argument_of_dlpack_is_obeyed_or_refused(keywords: Any, error: typ
     assert field.sync_state.state == CLEAN
 
 
-def test_a_tensor_of_one_side_keeps_the_memory() -> None:
+def test_a_tensor_of_one_buffer_keeps_the_memory() -> None:
     field = holding(DEVICE)
     found = dl.from_dlpack(field)
     del field
@@ -224,7 +224,7 @@ def test_a_tensor_of_one_side_keeps_the_memory() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_a_pair_is_assigned_by_the_labels_that_a_tensor_has(device: str) -> None:
+def test_a_pair_is_assigned_by_its_labels(device: str) -> None:
     """The pair's default label counts: it is repeated along I, a plain array would be along J."""
     target = dl.zeros((3, 3), device=device)
     target[...] = storage.storage(np.arange(3.0), device="gpu")

@@ -203,7 +203,7 @@ class Storages(RuleBasedStateMachine):
         device=st.sampled_from(["cpu", "cuda:0"]),
         number=st.integers(0, 99),
     )
-    def write_to_what_is_lent(self, view: View, way: str, device: str, number: int) -> None:
+    def write_to_an_export(self, view: View, way: str, device: str, number: int) -> None:
         side = "device" if device == "cuda:0" and way in ("from_dlpack", "dlpack") else "host"
         with counted(view.model):
             exported: Any

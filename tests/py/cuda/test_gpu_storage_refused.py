@@ -18,7 +18,7 @@ from fakes_interfaces import Exposing
 from storages import CLEAN, DEVICE, HOST, Counted, on_device, on_gpu, on_host, pair
 
 
-def test_buffers_on_the_wrong_side() -> None:
+def test_buffers_on_the_wrong_device() -> None:
     values = np.zeros((4, 3))
     with pytest.raises(dl.NoSuchBufferError, match="data: found a buffer on cuda:0"):
         storage.as_storage(on_gpu(values), on_gpu(values))
@@ -54,7 +54,7 @@ def test_values_for_the_device_in_any_form() -> None:
 
 
 @pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
-def test_other_dims_label_the_values_anew(state: int) -> None:
+def test_dims_rename_the_dimensions(state: int) -> None:
     values = np.arange(9.0).reshape(3, 3)
     data: Any = storage.storage(values, dims="JI", device="gpu")
     data.synchronize()
@@ -64,7 +64,7 @@ def test_other_dims_label_the_values_anew(state: int) -> None:
     assert (on_device(field) == values).all()
 
 
-def test_a_buffer_that_is_allocated_has_what_was_asked_for() -> None:
+def test_an_allocated_buffer_has_the_requested_alignment() -> None:
     given = np.asarray(dl.zeros((6, 5), alignment_size=128, aligned_index=(1, 1)))
     field: Any = storage.as_storage(given, device="gpu", alignment_size=128, aligned_index=(1, 1))
     device = dl.describe(field, device="cuda:0")
@@ -73,7 +73,7 @@ def test_a_buffer_that_is_allocated_has_what_was_asked_for() -> None:
     assert on_device(field)[1, 1] == 3
 
 
-def test_what_was_refused_marks_nothing() -> None:
+def test_a_refused_conversion_marks_nothing() -> None:
     for keywords in ({"device": "cpu"}, {"managed": None}):
         field = pair()
         with pytest.raises(dl.LayoutError, match="shape"):
@@ -85,7 +85,7 @@ def test_what_was_refused_marks_nothing() -> None:
 
 @pytest.mark.parametrize("key", [..., slice(None), [0, 1, 2]])
 @pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
-def test_an_assignment_that_fails_halfway_is_seen_on_the_other_side(key: Any, state: int) -> None:
+def test_after_an_assignment_that_fails_halfway_both_buffers_agree(key: Any, state: int) -> None:
     field: Any = storage.zeros((3,), "float32", device="gpu")
     field.sync_state.state = state
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
@@ -94,7 +94,7 @@ def test_an_assignment_that_fails_halfway_is_seen_on_the_other_side(key: Any, st
     assert (first == second).all()
 
 
-def test_managed_memory_is_lent_under_the_name_of_a_device() -> None:
+def test_managed_memory_is_exported_as_device_memory() -> None:
     field: Any = storage.as_storage(np.zeros(3), dl.zeros(3, device="cuda_managed"))
     for keywords in ({"dl_device": (2, 0)}, {"dl_device": (13, 0)}, {}):
         field.synchronize()
@@ -104,7 +104,7 @@ def test_managed_memory_is_lent_under_the_name_of_a_device() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_a_stencil_takes_elements_that_interfaces_have_no_name_for(device: str, driver: Driver) -> None:
+def test_a_stencil_takes_dtypes_without_a_type_string(device: str, driver: Driver) -> None:
     copies = Counted(driver)
     field: Any = storage.full((4, 3), 2.0, ml_dtypes.bfloat16, device="gpu", halo=(1, 1))
     signature = dl.Signature(x=dl.FieldSpec("bfloat16", "IJ", access="rw"), device=device)

@@ -28,7 +28,7 @@ def copies(driver: Driver) -> Counted:
     return Counted(driver)
 
 
-def test_sides_are_made_equal_once(copies: Counted) -> None:
+def test_buffers_are_synchronized_once(copies: Counted) -> None:
     field = storage.zeros((200, 300), device="gpu")
     for _ in range(20):
         field[...] = 3.0
@@ -76,7 +76,7 @@ def test_two_storages_that_are_assigned_to_each_other() -> None:
     assert (np.asarray(on_host(one)) == on_device(one)).all()
 
 
-def test_copies_are_of_one_moment() -> None:
+def test_copies_are_consistent_snapshots() -> None:
     field = storage.zeros((100, 100), device="gpu")
     stop: list[bool] = []
 

@@ -84,7 +84,7 @@ def test_we_work_after_pytorch(torch: Any, streams: Any) -> None:
         assert on_host(field) == EXPECTED
 
 
-def test_we_work_after_pytorch_on_a_stated_stream(torch: Any) -> None:
+def test_we_work_after_pytorch_on_a_given_stream(torch: Any) -> None:
     source, target = ramp(torch), room(torch)
     ours = torch.cuda.Stream()
     with torch.cuda.stream(torch.cuda.Stream()):
@@ -155,7 +155,7 @@ def test_the_double_sees_that_pytorch_does_not_wait(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("name", IMPORTS)
-def test_our_memory_goes_back_after_the_work_of_pytorch(torch: Any, streams: Any, name: str) -> None:
+def test_our_memory_is_freed_after_the_work_of_pytorch(torch: Any, streams: Any, name: str) -> None:
     target = room(torch)
     with working_on(torch, *streams):
         tensor = IMPORTS[name](torch, dl.full((SIZE,), 2.5, "float32", device="cuda:0"))
@@ -166,7 +166,7 @@ def test_our_memory_goes_back_after_the_work_of_pytorch(torch: Any, streams: Any
     del again
 
 
-def test_memory_of_pytorch_goes_back_after_our_work(torch: Any, streams: Any) -> None:
+def test_memory_of_pytorch_is_freed_after_our_work(torch: Any, streams: Any) -> None:
     """PyTorch's allocator reuses the block at once, for the next work on its own stream."""
     source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
     torch.cuda.synchronize()
@@ -182,7 +182,7 @@ def test_memory_of_pytorch_goes_back_after_our_work(torch: Any, streams: Any) ->
         assert on_host(copied) == EXPECTED
 
 
-def test_memory_of_pytorch_goes_back_after_our_work_on_a_stated_stream(torch: Any) -> None:
+def test_memory_of_pytorch_is_freed_after_our_work_on_a_given_stream(torch: Any) -> None:
     """PyTorch forgets a consumer's stream as soon as that stream waits for the work before."""
     source, zeros = ramp(torch), torch.zeros(SIZE).to("cuda")
     ours = torch.cuda.Stream()
@@ -280,7 +280,7 @@ def test_copies_to_other_devices(torch: Any) -> None:
 
 
 @pytest.mark.usefixtures("torch")
-def test_memory_of_the_host_that_cuda_knows() -> None:
+def test_pinned_and_managed_memory() -> None:
     pinned = dl.full((SIZE,), 2.5, "float32", device="cuda_host")
     tensor = dl.as_torch(pinned)
     assert (str(tensor.device), tensor.data_ptr()) == ("cpu", pinned.ptr)
@@ -306,7 +306,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", READS)
-def test_what_to_do_while_pytorch_records(driver: Driver, torch: Any, name: str) -> None:
+def test_graph_capture_by_pytorch(driver: Driver, torch: Any, name: str) -> None:
     tensor, theirs = ramp(torch), torch.cuda.Stream()
     with torch.cuda.stream(theirs), driver.capturing(theirs.cuda_stream):
         with pytest.raises(dl.DeviceError, match=r"recorded.*cuda\.stream\(torch\.cuda\.current_stream.*stream=-1"):

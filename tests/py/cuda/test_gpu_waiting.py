@@ -58,7 +58,7 @@ def gate(driver: Driver) -> Iterator[Gate]:
     driver.settle()
 
 
-def of_another_thread() -> dl.Tensor:
+def tensor_of_another_thread() -> dl.Tensor:
     """A tensor on another thread's per-thread default stream, which has no handle here: only a host wait orders it."""
     made: list[dl.Tensor] = []
 
@@ -80,7 +80,7 @@ WAITS: dict[str, Callable[[dl.Tensor, dl.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", WAITS)
-def test_of_little(gate: Gate, name: str) -> None:
+def test_small_copies(gate: Gate, name: str) -> None:
     host, device = dl.zeros(10), dl.ones(10, device="cuda:0")
     gate.stop()
     gate.opened_during(lambda: WAITS[name](host, device))
@@ -89,7 +89,7 @@ def test_of_little(gate: Gate, name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
 @pytest.mark.parametrize("name", ["written", "capsule", "dropped"])
-def test_of_memory_of_both(gate: Gate, name: str, kind: str) -> None:
+def test_pinned_and_managed_memory(gate: Gate, name: str, kind: str) -> None:
     held: list[Any] = [dl.zeros(10, device=kind)]
     value = dl.ones(10)
     if name == "capsule":
@@ -99,7 +99,7 @@ def test_of_memory_of_both(gate: Gate, name: str, kind: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
-def test_of_copies_that_stand_in(gate: Gate) -> None:
+def test_temporaries(gate: Gate) -> None:
     field = dl.ones(10, device="cuda:0")
     spec = dl.FieldSpec("float64", "I")
     bound = dl.Signature(field=spec, device="cpu", on_mismatch="copy").bind(field=field)
@@ -119,9 +119,9 @@ ORDERED: dict[str, Callable[[dl.Tensor, int], Any]] = {
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_of_streams_that_have_no_name_here(driver: Driver, gate: Gate, name: str) -> None:
+def test_per_thread_streams_of_other_threads(driver: Driver, gate: Gate, name: str) -> None:
     with driver.stream() as stream:
-        held = [of_another_thread()]
+        held = [tensor_of_another_thread()]
         gate.stop()
         gate.opened_during(lambda: ORDERED[name](held[0], stream))
         # Freed before the stream is destroyed.
@@ -129,7 +129,7 @@ def test_of_streams_that_have_no_name_here(driver: Driver, gate: Gate, name: str
 
 
 @pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack])
-def test_of_producers(driver: Driver, gate: Gate, read: Callable[..., Any]) -> None:
+def test_releases_of_imported_memory(driver: Driver, gate: Gate, read: Callable[..., Any]) -> None:
     with driver.stream() as stream:
         producer = Forgetful(Memory(driver))
         held = [read(producer, stream=stream)]
@@ -138,7 +138,7 @@ def test_of_producers(driver: Driver, gate: Gate, read: Callable[..., Any]) -> N
         assert producer.tensor.deleted == 1
 
 
-def test_of_a_tensor_of_rust_that_is_handed_to_a_recording(driver: Driver, gate: Gate) -> None:
+def test_a_rust_tensor_returned_during_graph_capture(driver: Driver, gate: Gate) -> None:
     kinds = pytest.importorskip("rust_extension").kinds
     with driver.stream() as stream:
         held: list[Any] = [kinds.Shared("cuda:0")]
