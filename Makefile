@@ -95,6 +95,7 @@ lint: $(VENV)/.check $(VENV)/.build features
 	cd $(EXAMPLE) && cargo clippy --all-features -- -D warnings
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
+	"$(BIN)/python" tests/import_circles.py
 	"$(BIN)/mypy"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist

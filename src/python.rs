@@ -1,9 +1,9 @@
-//! Rust functions for Python that take any array and give tensors back, for crates that use PyO3.
+//! Argument and return types for Rust functions that take arrays from Python and return tensors, for crates that use PyO3.
 //!
-//! [`In`], [`Out`], [`AnyIn`] and [`OrCopy`] are argument types: they say what is wanted of an array, and extract from every
-//! array library's. A [`Tensor`](crate::Tensor) that is returned becomes a `dlfield.Tensor`, which every array library
-//! takes; arrays of `ndarray` and vectors become a `Tensor` with [`Tensor::from_array`](crate::Tensor::from_array) and
-//! `Tensor::from`. Nothing is copied on any of these ways, unless [`OrCopy`] is asked for.
+//! [`In`], [`Out`], [`AnyIn`] and [`OrCopy`] are argument types: they say what a function needs of an array, and extract
+//! from the arrays of every library. A returned [`Tensor`](crate::Tensor) becomes a `dlfield.Tensor`, which every array
+//! library can import; arrays of `ndarray` and vectors become a `Tensor` with
+//! [`Tensor::from_array`](crate::Tensor::from_array) and `Tensor::from`. Only [`OrCopy`] copies elements.
 //!
 //! ```
 //! #[pyo3::pymodule]
@@ -34,30 +34,30 @@
 //!
 //! # What is checked, and what cannot be
 //!
-//! Each argument is described and validated as by `dlfield.describe`; its element type, number of dimensions, order, device
-//! and alignment are held against the type; bools are looked at one by one, as any byte but 0 and 1 would be undefined
-//! behaviour. [`Out`] refuses memory that is read-only, or puts two elements at one place. Arguments that overlap, where one
-//! of them is an [`Out`], are refused exactly: interleaved views do not overlap. That holds for all arguments that are alive,
-//! of whatever call in whatever thread, as long as the calls are in the same extension: each has its own ledger.
+//! Each argument is described and validated as by `dlfield.describe`. Its element type, number of dimensions, order, device
+//! and alignment are checked against the type. Each bool is checked, because a byte other than 0 and 1 would be undefined
+//! behaviour. [`Out`] rejects memory that is read-only, or in which two elements overlap. Two arguments of which one is an
+//! [`Out`] are rejected if they overlap; the check is exact: interleaved views do not overlap. It covers all live arguments
+//! of all calls and threads in the same extension: each extension has its own ledger.
 //!
-//! To read an argument may run Python code: its `__dlpack__`, its `__array_interface__`, a property. After that the arguments
-//! that were read before, and of which there is no view yet, are looked at once more: if a NumPy array or a PyTorch tensor,
-//! or one inside an xarray or GT4Py object, has its memory elsewhere, or another shape, strides or element type, if memory
-//! to write has become read-only, or a bool is none any more, the argument that did it is refused.
+//! Extracting an argument may run Python code: its `__dlpack__`, its `__array_interface__`, a property. After that, the
+//! arguments extracted before it that have no view yet are checked again. The new argument is rejected if a NumPy array or
+//! a PyTorch tensor, or one inside an xarray or GT4Py object, has moved its memory or changed its shape, strides or element
+//! type; if memory to write has become read-only; or if a bool has become another byte than 0 or 1.
 //!
-//! What no library can check is what others do with the memory:
+//! No library can check what other code does with the memory:
 //!
-//! - Python code that runs in another thread, or is called while a view lives, can write to it or have it freed
+//! - Python code that runs in another thread, or is called while a view lives, can write to the memory or free it
 //!   (`numpy.ndarray.resize`). So can code that the function itself calls before it takes a view, and arguments of other
-//!   types that are read after the arrays and run Python code: a `Vec` of a sequence class written in Python, a type with a
-//!   `FromPyObject` of its own. The same holds for rust-numpy's borrows.
-//! - Views of an array that was resized: they still say what they said before, in NumPy too. And of memory that an object
-//!   only tells the address of, as `__array_interface__` does, its word is all there is.
-//! - rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` keep a list of their own, and neither list knows the other: an
-//!   [`Out`] beside a `PyReadwriteArray` of the same array would be two `&mut`. In one function, take arrays by the types
-//!   of this crate only, and do not call a function that takes them the other way while one is borrowed.
-//! - PyTorch's tensors do not say that memory is read-only, but for its `ReadOnlyTensorWrapper`. What `torch.frombuffer`
-//!   makes of `bytes`, or `torch.from_numpy` of a read-only array, counts as memory to write: [`Out`] cannot refuse it.
+//!   types that are extracted after the arrays and run Python code: a `Vec` of a sequence class written in Python, a type
+//!   with its own `FromPyObject`. The same holds for rust-numpy's borrows.
+//! - Views of an array that was resized keep their old address and shape, in NumPy too. Memory of an object that only
+//!   states its address, as `__array_interface__` does, cannot be checked at all.
+//! - rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` have their own list of borrows, and neither list knows the
+//!   other: an [`Out`] beside a `PyReadwriteArray` of the same array would be two `&mut`. In one function, take all arrays
+//!   by the types of this crate, and do not call a function that takes them by rust-numpy's types while one is borrowed.
+//! - PyTorch's tensors have no read-only flag, except for its `ReadOnlyTensorWrapper`. A tensor that `torch.frombuffer`
+//!   makes from `bytes`, or `torch.from_numpy` from a read-only array, counts as writable: [`Out`] cannot reject it.
 
 pub use crate::py::from_py::{
     Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, OrCopy, Order, Out, Place,

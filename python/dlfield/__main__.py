@@ -51,9 +51,9 @@ def _info() -> None:
 
 def _cuda() -> list[str]:
     """Return one line for each CUDA device, or the reason why there is none."""
-    why_not = dl.cuda.why_not()
-    if why_not is not None:
-        return [f"no: {why_not}"]
+    unavailable_reason = dl.cuda.unavailable_reason()
+    if unavailable_reason is not None:
+        return [f"no: {unavailable_reason}"]
     return [f"yes: cuda:{number} is {_native._cuda_device_name(number)}" for number in range(dl.cuda.device_count())]
 
 

@@ -13,7 +13,7 @@ Example
 >>> if dl.cuda.is_available():
 ...     field = dl.zeros((4, 3), device="cuda:0")
 ... else:
-...     print("no CUDA:", dl.cuda.why_not())  # doctest: +ELLIPSIS
+...     print("no CUDA:", dl.cuda.unavailable_reason())  # doctest: +ELLIPSIS
 no CUDA: ...
 """
 
@@ -33,7 +33,7 @@ __all__ = [
     "memory_info",
     "stream",
     "synchronize",
-    "why_not",
+    "unavailable_reason",
 ]
 
 
@@ -80,10 +80,10 @@ def is_available() -> bool:
     >>> dl.cuda.is_available() == (dl.cuda.device_count() > 0)
     True
     """
-    return _native._cuda_why_not() is None
+    return _native._cuda_unavailable_reason() is None
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """Return why no CUDA device can be used: no driver, a driver that is too old, or no device.
 
     Returns
@@ -94,10 +94,10 @@ def why_not() -> str | None:
     Example
     -------
     >>> import dlfield as dl
-    >>> (dl.cuda.why_not() is None) == dl.cuda.is_available()
+    >>> (dl.cuda.unavailable_reason() is None) == dl.cuda.is_available()
     True
     """
-    return _native._cuda_why_not()
+    return _native._cuda_unavailable_reason()
 
 
 def device_count() -> int:
@@ -195,7 +195,7 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     try:
         yield Stream(handle, ordinal)
     finally:
-        _native._cuda_take_back(number)
+        _native._cuda_pop_stream(number)
 
 
 def synchronize(device: SupportsIndex | str | Device = 0, stream: Any = None) -> None:

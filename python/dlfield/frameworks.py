@@ -95,7 +95,7 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     jax = imported("jax", "as_jax")
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
-    obj = _side(obj, copy)
+    obj = _buffer_of(obj, copy)
     tensor = _nearer("jax", _tensor(obj, copy))
     found = preflight(tensor, "jax")
     # Without x64, JAX would turn float64 into float32 and cut int64 to its low half without an error.
@@ -145,7 +145,7 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     cupy = imported("cupy", "as_cupy")
     if isinstance(obj, cupy.ndarray):
         return obj.copy(order="K") if copy else obj
-    obj = _side(obj, copy, on_device=True)
+    obj = _buffer_of(obj, copy, on_device=True)
     seen = describe(obj, stream=_cupy_stream(cupy, obj))
     found = preflight(seen, "cupy")
     if not found or copy:
@@ -158,12 +158,12 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
         return view if found and not copy else view.copy(order="K")
 
 
-def _side(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
+def _buffer_of(obj: Any, copy: bool | None, *, on_device: bool = False) -> Any:
     """Return the buffer of a host/device pair that will be used, any other object unchanged."""
     module = sys.modules.get("dlfield.storage.managed")
     if module is None or not isinstance(obj, module.SoftwareManagedGPUStorage):
         return obj
-    return obj._side(str(obj.device) if on_device else None, "r" if copy else "rw")
+    return obj._buffer(str(obj.device) if on_device else None, "r" if copy else "rw")
 
 
 def _checked(copy: Any) -> bool | None:

@@ -38,7 +38,7 @@ impl Labelled {
         if let Some(first) = order::with_dims(inputs).first() {
             // NumPy 2.4 computes `negative` and `isfinite` wrongly if the output elements are not contiguous.
             let padding = if has_rows { first.padding() } else { Padding::None };
-            spec = spec.padding(padding).device(first.descriptor().device());
+            spec = spec.padding(padding).with_device(first.descriptor().device());
         }
         let stated = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));
         if stated(|input| input.descriptor().dims().is_some()) || *self.dims() != Dims::standard(self.shape().len()) {

@@ -90,7 +90,7 @@ impl Spec {
             if self.aligns_base() { Padding::None } else { Padding::default_for(alignment_size, itemsize) }
         });
 
-        let block = if self.target().is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
+        let block = if self.device().is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
         let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
         let alignment = lcm(alignment_size, itemsize).ok_or_else(too_wide)?;
         let block_alignment = lcm(alignment, block).ok_or_else(too_wide)?;
@@ -123,7 +123,7 @@ impl Spec {
             origin: self.origin.clone(),
             alignment_size,
             aligned_index,
-            device: self.target(),
+            device: self.device(),
             block_bytes: as_size(bytes)?,
             block_alignment: as_size(block_alignment)?,
             first_byte: as_size(first_byte)?,

@@ -181,10 +181,10 @@ impl Spec {
     /// # Example
     /// ```
     /// use dlfield::{DType, Device, Spec};
-    /// assert_eq!(Spec::new(&[4], DType::F64).device(Device::cuda(1)).target(), Device::cuda(1));
+    /// assert_eq!(Spec::new(&[4], DType::F64).with_device(Device::cuda(1)).device(), Device::cuda(1));
     /// ```
     #[must_use]
-    pub fn device(mut self, device: Device) -> Spec {
+    pub fn with_device(mut self, device: Device) -> Spec {
         self.device = Some(device);
         self
     }
@@ -194,10 +194,10 @@ impl Spec {
     /// # Example
     /// ```
     /// use dlfield::{DType, Spec};
-    /// assert_eq!(Spec::new(&[4], DType::F64).dtype(DType::I8).element(), DType::I8);
+    /// assert_eq!(Spec::new(&[4], DType::F64).with_dtype(DType::I8).dtype(), DType::I8);
     /// ```
     #[must_use]
-    pub fn dtype(mut self, dtype: DType) -> Spec {
+    pub fn with_dtype(mut self, dtype: DType) -> Spec {
         self.dtype = dtype;
         self
     }
@@ -207,9 +207,9 @@ impl Spec {
     /// # Example
     /// ```
     /// use dlfield::{DType, Spec};
-    /// assert_eq!(Spec::new(&[4], DType::F64).element(), DType::F64);
+    /// assert_eq!(Spec::new(&[4], DType::F64).dtype(), DType::F64);
     /// ```
-    pub fn element(&self) -> DType {
+    pub fn dtype(&self) -> DType {
         self.dtype
     }
 
@@ -267,10 +267,10 @@ impl Spec {
     /// ```
     /// use dlfield::{DType, Device, Preset, Spec};
     /// let spec = Spec::new(&[4], DType::F64);
-    /// assert_eq!(spec.target(), Device::CPU);
-    /// assert_eq!(spec.preset(Preset::find("gt:gpu").unwrap()).target(), Device::cuda(0));
+    /// assert_eq!(spec.device(), Device::CPU);
+    /// assert_eq!(spec.preset(Preset::find("gt:gpu").unwrap()).device(), Device::cuda(0));
     /// ```
-    pub fn target(&self) -> Device {
+    pub fn device(&self) -> Device {
         self.device.or(self.preset.as_ref().map(Preset::device)).unwrap_or(Device::CPU)
     }
 

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::layout::{Extents, LayoutError, Spec};
 use crate::tensor::Tensor;
 
-/// What `shape` and `dtype` of a fresh field ask for.
+/// The specification of a new field from its `shape`, `dtype` and keywords.
 fn fresh<'py>(
     function: &str,
     shape: &Bound<'py, PyAny>,
@@ -32,7 +32,7 @@ fn fresh<'py>(
     keywords.apply(Spec::new(&extents, element), sub_shape.len())
 }
 
-/// The error for a `dtype` that is none, with what to write where it was meant to be a size.
+/// The error for an invalid `dtype`, with the correct call if it was meant as a second size.
 #[cold]
 fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>, error: PyErr) -> PyErr {
     let py = shape.py();
@@ -42,8 +42,8 @@ fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py
     hinted
 }
 
-/// What a field like `data` asks for: everything not given comes from there. A preset stands for the layout,
-/// alignment, padding and device it names.
+/// The specification of a field like `data`, which supplies everything that is not given. A preset replaces layout,
+/// alignment, padding and device.
 fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '_>) -> PyResult<Spec> {
     let data = looked_at(data)?;
     let (dtype, sub_shape) = match dtype {
@@ -58,9 +58,9 @@ fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '
         spec = spec.dims(dims.with_data(added));
     }
     if keywords.backend.is_none() {
-        // More dimensions than there may be are refused when the field is placed.
+        // Too many dimensions are rejected when the field is allocated.
         let layout = data.layout().with_data(u8::try_from(added).unwrap_or(u8::MAX));
-        let kept = spec.layout(layout).padding(data.padding()).device(data.descriptor().device());
+        let kept = spec.layout(layout).padding(data.padding()).with_device(data.descriptor().device());
         spec = kept.alignment_size(data.alignment_size());
         if let Some(index) = data.spec().stated_aligned_index() {
             let index: Extents = index.iter().copied().chain(std::iter::repeat_n(0, added)).collect();
@@ -70,7 +70,7 @@ fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '
     keywords.apply(with_ghosts_of(spec, &data), sub_shape.len())
 }
 
-/// States the halo and origin that `data` states, with none in the dimensions a sub-array type adds.
+/// Copies the halo and origin of `data`, with zeros for the dimensions that a sub-array type adds.
 fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
     let ndim = spec.ndim();
     if let Some(halo) = data.descriptor().halo() {
@@ -86,21 +86,21 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
     spec
 }
 
-/// An argument that may be any array, or what NumPy makes an array of, of which no element is read.
+/// Imports an array, or what NumPy can convert to one, without reading its elements.
 fn looked_at(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     import::own(data)?.map_or_else(|| converted(data), Ok)
 }
 
-/// The same, to be read and copied to `near`.
+/// As [`looked_at`], for elements that are read and copied to `near`.
 fn source<'py>(data: &Bound<'py, PyAny>, near: Device) -> PyResult<Value<'py>> {
     import::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
 }
 
-/// What NumPy makes an array of.
+/// Converts an object to an array with NumPy.
 fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = data.py();
     let array = py.import("numpy")?.call_method1("asarray", (data,))?;
-    // NumPy makes an array of one object of what it does not understand.
+    // NumPy makes an array of one object from anything that it does not understand.
     let not_an_array =
         || Kind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
     if array.getattr("ndim")?.extract::<usize>()? == 0
@@ -109,18 +109,18 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         return Err(not_an_array());
     }
     let mut tensor = import::own(&array)?.ok_or_else(not_an_array)?;
-    // What NumPy makes of an object forgets its labels.
+    // NumPy's array lacks the labels of the object.
     Metadata::find(data, None, &mut Imported::default(), None, None)?.attach(&mut tensor)?;
     Ok(tensor)
 }
 
-/// One element with `value`, cast as NumPy's `full` casts it.
+/// The bytes of one element with `value`, cast as by `numpy.full`.
 fn element(spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let py = value.py();
-    let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, spec.element())?);
+    let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, spec.dtype())?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {
-            let what = format!("fill_value: {} is not a {}", args::shown(value), spec.element());
+            let what = format!("fill_value: {} is not a {}", args::shown(value), spec.dtype());
             return dtype::wrapped(py, error, &what);
         }
         dtype::named(py, error, "fill_value")
@@ -133,9 +133,9 @@ fn filled(py: Python<'_>, spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Ten
     Ok(py.detach(|| Tensor::full(spec, &element))?)
 }
 
-/// A copy in the element type that is asked for.
+/// Copies `data` to a new tensor and casts its elements.
 fn copied(py: Python<'_>, spec: &Spec, data: &Tensor) -> PyResult<Tensor> {
-    let known = can_cast(data.descriptor().dtype(), spec.element());
+    let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
         match copies::of(py, spec, data) {
             Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
@@ -146,17 +146,17 @@ fn copied(py: Python<'_>, spec: &Spec, data: &Tensor) -> PyResult<Tensor> {
     if known {
         return Ok(copies::of(py, spec, &data)?);
     }
-    // NumPy knows more element types.
-    let tensor = Tensor::empty(&spec.clone().device(Device::CPU))?;
+    // NumPy can cast more element types.
+    let tensor = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
-    if spec.target() == Device::CPU { Ok(tensor) } else { Ok(copies::of(py, spec, &tensor)?) }
+    if spec.device() == Device::CPU { Ok(tensor) } else { Ok(copies::of(py, spec, &tensor)?) }
 }
 
 fn one(py: Python<'_>) -> Bound<'_, PyAny> {
     pyo3::types::PyInt::new(py, 1).into_any()
 }
 
-/// An allocation function: what all have in common is the keywords.
+/// Defines an allocation function; all of them have the same keywords.
 macro_rules! allocation {
     (
         $(#[$summary:meta])*
@@ -166,17 +166,16 @@ macro_rules! allocation {
     ) => {
         $(#[$summary])*
         ///
-        /// Keywords, each overriding what the preset `backend` says: `dims` labels the dimensions ("IJK", or a sequence of
-        /// labels, which are strings, or integers from 0 on for data dimensions); `layout` ranks the strides, 0 for the largest;
-        /// `alignment_size` in bytes is what the address of the element at `aligned_index` (default: the lower halo) is a
-        /// multiple of; `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to
-        /// the lower halo; `device` is where: "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or the device object of
-        /// PyTorch, JAX or CuPy; `stream` is the CUDA stream in whose order that is done, the current one of this thread unless
-        /// it is given.
+        /// Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+        /// which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+        /// `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+        /// `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+        /// lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+        /// JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread.
         ///
-        /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` when the memory
-        /// cannot be had. A `LayoutWarning` says that `backend` orders strides by I, J and K, and `dims` has several other
-        /// labels and none of these.
+        /// Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+        /// allocation fails. Issues a `LayoutWarning` if `backend` orders strides by I, J and K, and `dims` has several
+        /// other labels and none of these.
         ///
         $(#[$example])*
         #[pyfunction]
@@ -212,7 +211,7 @@ macro_rules! allocation {
             let $keywords = &Keywords {
                 backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
             };
-            // Recycled, and filled in place: no value of this size is moved.
+            // From the freelist, and filled in place: no value of this size is moved.
             freelist::create($py, |made: &mut PyTensor| {
                 made.0 = (|| -> PyResult<Tensor> { $body })()?;
                 Ok(())
@@ -230,7 +229,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty(_py, shape; dtype, keywords) {
         let spec = fresh("empty", shape, dtype, keywords)?;
-        keywords.within(spec.target(), || Ok(Tensor::empty(&spec)?))
+        keywords.within(spec.device(), || Ok(Tensor::empty(&spec)?))
     }
 }
 
@@ -243,7 +242,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros(py, shape; dtype, keywords) {
         let spec = fresh("zeros", shape, dtype, keywords)?;
-        keywords.within(spec.target(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
+        keywords.within(spec.device(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
 
@@ -256,12 +255,12 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones(py, shape; dtype, keywords) {
         let spec = fresh("ones", shape, dtype, keywords)?;
-        keywords.within(spec.target(), || filled(py, &spec, &one(py)))
+        keywords.within(spec.device(), || filled(py, &spec, &one(py)))
     }
 }
 
 allocation! {
-    /// Allocates a field of the given shape with every element `fill_value`, cast as `numpy.full` does, bits kept.
+    /// Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
     example
     /// >>> import dlfield as dl
     /// >>> float(dl.full((2, 2), -0.0)[0, 0])
@@ -269,15 +268,15 @@ allocation! {
     "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full(py, shape, fill_value; dtype, keywords) {
         let spec = fresh("full", shape, dtype, keywords)?;
-        keywords.within(spec.target(), || filled(py, &spec, fill_value))
+        keywords.within(spec.device(), || filled(py, &spec, fill_value))
     }
 }
 
 allocation! {
     /// Allocates a field like `data` with undefined values.
     ///
-    /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
-    /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
+    /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl
@@ -286,15 +285,15 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty_like(_py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.target(), || Ok(Tensor::empty(&spec)?))
+        keywords.within(spec.device(), || Ok(Tensor::empty(&spec)?))
     }
 }
 
 allocation! {
     /// Allocates a field of zeros like `data`.
     ///
-    /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
-    /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
+    /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl, numpy as np
@@ -303,15 +302,15 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.target(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
+        keywords.within(spec.device(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
 
 allocation! {
     /// Allocates a field of ones like `data`.
     ///
-    /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
-    /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
+    /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl
@@ -320,15 +319,15 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.target(), || filled(py, &spec, &one(py)))
+        keywords.within(spec.device(), || filled(py, &spec, &one(py)))
     }
 }
 
 allocation! {
     /// Allocates a field like `data` with every element `fill_value`.
     ///
-    /// Everything not given comes from `data`, which may be any array: element type, dims, layout, alignment, padding, halo,
-    /// origin and device; what a foreign array does not carry is read off its strides. A preset given as `backend` replaces
+    /// Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    /// any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
     /// layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
     example
     /// >>> import dlfield as dl
@@ -337,15 +336,16 @@ allocation! {
     "(data, fill_value, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full_like(py, data, fill_value; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.target(), || filled(py, &spec, fill_value))
+        keywords.within(spec.device(), || filled(py, &spec, fill_value))
     }
 }
 
 allocation! {
     /// Allocates a field and copies `data` into it, in the layout that `backend` or the keywords ask for.
     ///
-    /// `data` is any array, or what NumPy makes one of. Its element type is kept unless `dtype` is given, to which it is cast
-    /// by NumPy's "same_kind" rule; dims, halo and origin come from it unless given. Keywords and errors as for `empty`.
+    /// `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
+    /// elements are cast by NumPy's "same_kind" rule. Dims, halo and origin come from `data` unless given. Keywords and
+    /// errors as for `empty`.
     example
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
@@ -353,7 +353,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn from_array(py, data; dtype, keywords) {
         let given = dtype.map(dtype::parse).transpose()?;
-        // With an element type to cast to, NumPy may read what can't be shared as it is, such as foreign byte order.
+        // With a `dtype` to cast to, NumPy may read elements that can't be shared as they are, such as foreign byte order.
         let near = keywords.target()?;
         let data = match (source(data, near), &given) {
             (Err(error), Some(_)) if Kind::DType.is(py, &error) => {
@@ -374,7 +374,7 @@ allocation! {
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
         let found = data.descriptor().device();
-        let works = if found == Device::CPU { spec.target() } else { found };
+        let works = if found == Device::CPU { spec.device() } else { found };
         let made = keywords.within(works, || copied(py, &spec, &data));
         data.done(py, made)
     }

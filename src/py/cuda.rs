@@ -26,9 +26,9 @@ fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
 }
 
 #[pyfunction]
-#[pyo3(name = "_cuda_why_not")]
-fn why_not() -> Option<String> {
-    cuda::why_not()
+#[pyo3(name = "_cuda_unavailable_reason")]
+fn unavailable_reason() -> Option<String> {
+    cuda::unavailable_reason()
 }
 
 #[pyfunction]
@@ -95,13 +95,13 @@ fn found(stream: &Bound<'_, PyAny>) -> PyResult<(Device, Stream)> {
 }
 
 #[pyfunction]
-#[pyo3(name = "_cuda_take_back")]
+#[pyo3(name = "_cuda_pop_stream")]
 fn pop_stream(number: u64) {
     cuda::pop_stream(number);
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(why_not, module)?)?;
+    module.add_function(wrap_pyfunction!(unavailable_reason, module)?)?;
     module.add_function(wrap_pyfunction!(device_count, module)?)?;
     module.add_function(wrap_pyfunction!(device_name, module)?)?;
     module.add_function(wrap_pyfunction!(memory_info, module)?)?;

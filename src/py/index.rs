@@ -20,11 +20,11 @@ use crate::tensor::{Index, IndexError, Tensor};
 /// Basic indexing: a view.
 struct Basic {
     index: SmallVec<[Index; 6]>,
-    /// Whether every dimension is taken at one position, so that NumPy would give a scalar.
+    /// Whether every dimension has an integer index, so that NumPy would return a scalar.
     element: bool,
 }
 
-/// Reads an index expression; `None` for lists, masks and arrays of positions, which are NumPy's business.
+/// Parses an index expression; `None` for lists, masks and arrays of positions, which NumPy handles.
 fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Option<Basic>> {
     match key.cast::<PyTuple>() {
         Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
@@ -70,7 +70,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
     Ok(Some(Basic { index, element }))
 }
 
-/// One position; `None` for arrays of positions, which have `__index__` too and refuse to be one.
+/// Converts one position; `None` for arrays of positions, which also have an `__index__`, but one that raises `TypeError`.
 fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     match key.extract() {
         Ok(position) => Ok(Some(position)),
@@ -82,7 +82,7 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     }
 }
 
-/// `t[key]`: a view, an element, or for positions that only NumPy understands an array.
+/// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
 pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, tensor) = (slf.py(), &slf.get().0);
     let Some(Basic { index, element }) = parse(tensor.descriptor(), key)? else {
@@ -100,7 +100,8 @@ pub(super) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
     Ok(view.into_any())
 }
 
-/// `t[key] = value`, by labels or by position as `turned` has it, with NumPy's broadcasting and its "same_kind" rule for casts.
+/// `t[key] = value`, by label or by position (see [`turned`]), with NumPy's broadcasting and its "same_kind" rule for
+/// casts.
 pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
     if tensor.descriptor().is_readonly() {
@@ -114,7 +115,7 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     {
         return Ok(());
     }
-    // Before the value is read: a key may run code that changes it.
+    // Before the value is imported: parsing a key may run code that changes it.
     let index = parse(tensor.descriptor(), key)?.map(|Basic { index, .. }| index);
     let selected = index.map(|index| tensor.view(&index)).transpose()?;
     let array = match import::value(value, tensor.descriptor().device()) {
@@ -133,8 +134,8 @@ pub(super) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     }
 }
 
-/// `t[key] = value` where the host writes; `selected` is what a basic key selects, and `array` the value if it has a
-/// protocol.
+/// `t[key] = value` in memory that the host writes. `selected` is the view that a basic key selects; `array` is the value
+/// if it has a protocol.
 fn set_on_host(
     slf: &Bound<'_, PyTensor>,
     key: &Bound<'_, PyAny>,
@@ -154,7 +155,7 @@ fn set_on_host(
     {
         return Ok(());
     }
-    // Whatever protocol the value has, NumPy gets to see an array or a scalar.
+    // NumPy gets an array or a scalar, whichever protocol the value has.
     let value = match array {
         Some(array) => export::numpy::view(py, array)?,
         None => value.clone(),
@@ -165,9 +166,9 @@ fn set_on_host(
     }
 }
 
-/// A value with the labels and sizes of the tensor that it is assigned to; `None` where there is nothing to be done, or it goes
-/// by position: an array that states no labels, and a tensor of ours whose labels nobody stated, where it has as many dimensions
-/// as there are, or its standard labels are not among them. Sizes decide nothing of that.
+/// Broadcasts a value by label to the tensor that it is assigned to. Returns `None` if nothing has to change, or if the
+/// value is assigned by position: an array without labels; or one of our tensors with only the standard labels, if it has
+/// as many dimensions as the target, or a label that the target lacks. Sizes do not affect this choice.
 fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
     let stated = value.descriptor().dims().is_some();
     let as_many = value.descriptor().ndim() == to.descriptor().ndim();
@@ -190,12 +191,13 @@ fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
     })
 }
 
-/// Whether a value is a tensor, or a storage that has two.
+/// Whether a value is a `Tensor` or a host/device pair.
 fn is_ours(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
 }
 
-/// `t[key] = value` on a device: what cannot be copied there as it is, NumPy turns into the right elements first.
+/// `t[key] = value` on a device. Values of another element type are converted on the host first, by NumPy if this crate has
+/// no cast.
 #[cold]
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
 fn set_on_device(
@@ -207,7 +209,7 @@ fn set_on_device(
 ) -> PyResult<()> {
     let py = slf.py();
     let Some(selected) = selected else {
-        // It reads what we have read; of the object itself it would ask to write.
+        // CuPy gets the memory that was imported for reading: it would ask the object itself for writable memory.
         let value = match array {
             Some(array) if array.descriptor().device().is_cuda() => PyTensor::create(py, array.clone())?.into_any(),
             Some(array) => export::numpy::view(py, array)?.into_any(),
@@ -220,7 +222,7 @@ fn set_on_device(
     let from = match labelled.as_ref().or(array) {
         Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
         Some(array) => {
-            // Elements are converted by the host.
+            // The host converts elements.
             let host = sync::to(py, array, Device::CPU, None)?;
             if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
                 host
@@ -234,7 +236,7 @@ fn set_on_device(
     Ok(py.detach(|| unsafe { selected.assign(&from) })?)
 }
 
-/// A value in the element type of a tensor, on the host, by NumPy's "same_kind" rule.
+/// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
 fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = value.py();
     let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
@@ -244,17 +246,17 @@ fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(staged)
 }
 
-/// From so many bytes on other threads may run during a copy.
+/// Copies of at least this many bytes release the GIL.
 pub(super) const DETACHED_FROM: i64 = 1 << 15;
 
-/// Copies an array, with other threads running; `false`, and nothing is done, if that is not for us to do: NumPy knows
-/// more element types, and says what it does not like.
+/// Copies an array; releases the GIL for a large one. Returns `false` without any effect for arrays that NumPy has to
+/// handle: it knows more element types, and its errors name the cause.
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
 fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
-    // SAFETY: the tensor is writable, and what other threads do to the same elements meanwhile is their affair, as it is
-    // with NumPy.
+    // SAFETY: `set` has rejected read-only tensors. Races with other threads on the elements are the program's
+    // responsibility, as with NumPy.
     let assign = || unsafe { to.assign(from) };
-    // To let others run takes longer than to copy a little, but not than to wait for a device.
+    // Releasing the GIL takes longer than a small copy, but not longer than waiting for a device.
     let little = to.descriptor().nbytes() < DETACHED_FROM && !sync::is_of_others(to) && !sync::is_of_others(from);
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
@@ -263,8 +265,8 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     }
 }
 
-/// Axes of `transpose`, by number (negative ones from the end) or by label, one after the other or as one sequence; none
-/// or None reverses them.
+/// Parses the axes of `transpose`: numbers (negative ones count from the end) or labels, as separate arguments or as one
+/// sequence. Without axes, or with None, reverses the dimensions.
 pub(super) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<SmallVec<[usize; 6]>> {
     let ndim = tensor.descriptor().ndim();
     let only = if given.len() == 1 { Some(given.get_item(0)?) } else { None };
@@ -283,7 +285,7 @@ pub(super) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
         usize::try_from(counted).ok().filter(|axis| *axis < ndim).ok_or_else(|| wrong(got.to_string()))
     };
     match only.filter(|only| !only.is_instance_of::<PyString>()).map(|only| only.try_iter()) {
-        // One more than there can be is enough to be refused.
+        // One axis too many is enough for the error.
         Some(Ok(items)) => items.take(ndim + 1).map(|item| axis(&item?)).collect(),
         _ => given.iter_borrowed().map(|item| axis(&item)).collect(),
     }

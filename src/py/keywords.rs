@@ -77,7 +77,7 @@ impl Keywords<'_, '_> {
             spec = spec.origin(&extended(args::ints("origin", origin)?, data, ndim));
         }
         if let Some(device) = self.device {
-            spec = spec.device(parse_device(device)?);
+            spec = spec.with_device(parse_device(device)?);
         }
         if let (Some(name), Some(dims)) = (self.backend, spec.unplaced_dims()) {
             warn_of_labels(name, &dims.to_string())?;

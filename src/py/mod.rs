@@ -38,7 +38,7 @@ use pyo3::prelude::*;
 
 /// The compiled part of `dlfield`.
 #[pymodule]
-// `freelist` keeps its lists under the global lock; PyO3 would declare that none is needed.
+// The freelists rely on the GIL; by default PyO3 would declare that the module does not need it.
 #[pyo3(name = "_native", gil_used = true)]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();

@@ -94,7 +94,7 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<Py
         .layout(Layout::new(&layout, shape.len())?)
         .alignment_size(alignment_size)
         .padding(padding.parse()?)
-        .device(Device::CPU);
+        .with_device(Device::CPU);
     if let Some(dims) = dims {
         spec = spec.dims(Dims::parse(dims)?);
     }

@@ -12,7 +12,7 @@ use crate::descriptor::Descriptor;
 use crate::preflight::{self, Preflight, Support, Target, Verdict};
 use crate::py::device::parse_device;
 
-/// A verdict on sharing memory, why, and what to do about it: what `preflight` returns.
+/// The result of `preflight`: whether memory can be shared, why not, and what to do about it.
 ///
 /// True if nothing is copied; its str begins with the verdict.
 ///
@@ -32,7 +32,7 @@ impl PyPreflight {
         self.0.verdict.name()
     }
 
-    /// What was found and what is allowed; empty if nothing is in the way.
+    /// What was found and what is allowed; empty if there is no obstacle.
     #[getter]
     fn reason(&self) -> &str {
         &self.0.reason
@@ -63,16 +63,16 @@ impl PyPreflight {
     }
 }
 
-/// Says whether a framework can work on the memory of an array as it is, without touching the data.
+/// Checks whether a framework can use the memory of an array without a copy; reads no elements.
 ///
 /// Parameters
 /// ----------
 /// obj
-///     Any array that `describe` takes. A raw DLPack capsule can be looked at once only: describe it, and pass that.
+///     Any array that `describe` takes. A raw DLPack capsule can be consumed only once: describe it, and pass that.
 /// target
 ///     "numpy", "torch", "jax" or "cupy".
 /// write
-///     Whether the framework's array has to be one that may be written.
+///     Whether the framework's array must be writable.
 ///
 /// Returns
 /// -------
@@ -83,11 +83,11 @@ impl PyPreflight {
 /// Raises
 /// ------
 /// NotAnArrayError
-///     No protocol describes `obj`. The exceptions of its own protocol pass through.
+///     `obj` has no array protocol. Exceptions of its protocol pass through.
 /// ValueError
-///     `target` is none of these.
+///     `target` has another value.
 /// ImportError
-///     PyTorch or JAX, which have to say which dtypes they have, are not installed. Without CuPy, layout alone counts.
+///     PyTorch or JAX, which is asked for its dtypes, is not installed. Without CuPy, only the layout counts.
 ///
 /// Example
 /// -------
@@ -126,14 +126,14 @@ fn of_object(
             false => Err(error),
         };
     }
-    // CuPy is given the side on the device of a storage with two.
+    // CuPy gets the device buffer of a host/device pair.
     let on_device = wanted == Target::CuPy && import::is_pair(obj)?;
     let near = if on_device { Some(parse_device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
     let found = match import::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if Kind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
         Err(error) if Kind::Exchange.is(py, &error) => match import::own(obj) {
-            // The producer hands over a copy, which describes something else than the object.
+            // The producer exports a copy, whose description differs from that of the object.
             Ok(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
                 found if found.verdict == Verdict::Impossible => found,
                 _ => Preflight::exported_copy(write),
@@ -161,7 +161,7 @@ fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyR
     Ok(preflight::preflight(field, target, write, support))
 }
 
-/// Whether the installed framework shares memory of this type, keeps it in its own, or lacks it: it is tried.
+/// Tries whether the installed framework shares elements of this type, copies them, or lacks the type.
 fn ask(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
     let module = py.import(intern!(py, "dlfield.frameworks"))?;
     let answer: Option<bool> = module.call_method1(intern!(py, "shares"), (target.name(), dtype))?.extract()?;
@@ -172,7 +172,7 @@ fn ask(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
     })
 }
 
-/// Whether the installed framework has a CUDA device: it is asked.
+/// Asks the installed framework whether it has this CUDA device.
 fn has(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
     py.import(intern!(py, "dlfield.frameworks"))?
         .call_method1(intern!(py, "reaches"), (target.name(), device))?
@@ -187,12 +187,12 @@ fn own(object: &Bound<'_, PyAny>, target: Target) -> PyResult<Option<bool>> {
         Target::Torch => intern!(py, "Tensor"),
         Target::Jax => intern!(py, "Array"),
     };
-    // Whoever has an array has imported its framework; one that is still being imported has no class yet.
+    // An array exists only after its framework was imported; a framework that is still being imported has no class yet.
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let Ok(module) = modules.get_item(target.name()) else { return Ok(None) };
     let Some(class) = module.getattr_opt(class)? else { return Ok(None) };
     Ok(match target {
-        // A subclass may be more than its memory: a masked array.
+        // A subclass may be more than its memory, such as a masked array.
         Target::NumPy if object.get_type().is(&class) => {
             let writeable = object.getattr(intern!(py, "flags"))?.getattr(intern!(py, "writeable"))?;
             Some(!writeable.is_truthy()?)

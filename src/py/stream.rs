@@ -12,7 +12,7 @@ use super::py_owner::PyOwner;
 use super::{args, getattr};
 use crate::cuda::Stream;
 use crate::device::Device;
-use crate::memory::cuda::{Kept, with_kept_stream};
+use crate::memory::cuda::{StreamOwner, with_kept_stream};
 use crate::protocol::ExchangeError;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
@@ -51,8 +51,8 @@ pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 }
 
 /// What keeps a stream alive: the object it was given as. A number keeps nothing.
-pub(super) fn kept(value: &Bound<'_, PyAny>) -> Option<Kept> {
-    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as Kept)
+pub(super) fn kept(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
+    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }
 
 /// A stream of a CUDA device.

@@ -37,7 +37,7 @@ impl<'a> Bound<'a> {
         let mut bound = Bound::oriented(signature, given)?;
         for ((name, spec), (_, field)) in signature.fields().iter().zip(&bound.fields) {
             let Some(field) = field else { continue };
-            let fits = spec.check_memory(field, signature.stated_device());
+            let fits = spec.check_memory(field, signature.device());
             fits.map_err(|error| SignatureError::of(name, error))?;
             if spec.is_slow(field) {
                 bound.slow.push(name.clone());
@@ -54,7 +54,7 @@ impl<'a> Bound<'a> {
     ) -> Result<Bound<'a>> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
         let mut bound = Bound::oriented(signature, &descriptors)?;
-        let device = signature.stated_device();
+        let device = signature.device();
         for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
             let Some(found) = field else { continue };
             let named = |error: crate::Error| SignatureError::of(name, error);

@@ -211,7 +211,7 @@ impl Signature {
 
     /// Sets the device that all fields must be on.
     #[must_use]
-    pub fn device(mut self, device: Device) -> Signature {
+    pub fn with_device(mut self, device: Device) -> Signature {
         self.device = device;
         self
     }
@@ -222,7 +222,7 @@ impl Signature {
     }
 
     /// Returns the device that all fields must be on.
-    pub fn stated_device(&self) -> Device {
+    pub fn device(&self) -> Device {
         self.device
     }
 

@@ -112,7 +112,7 @@ impl FieldSpec {
             .dims(self.dims.clone())
             .layout(layout)
             .alignment_size(self.alignment_size)
-            .device(device);
+            .with_device(device);
         if let Some(halo) = field.halo() {
             spec = spec.halo(halo);
         }

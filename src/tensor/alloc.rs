@@ -223,7 +223,7 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
-    /// let like = Tensor::zeros(&field.spec().dtype(DType::F32)).unwrap();
+    /// let like = Tensor::zeros(&field.spec().with_dtype(DType::F32)).unwrap();
     /// assert_eq!(like.halo(), field.halo());
     /// ```
     pub fn spec(&self) -> Spec {
@@ -231,7 +231,7 @@ impl Tensor {
             .layout(self.layout())
             .alignment_size(self.alignment_size)
             .padding(self.padding)
-            .device(self.descriptor.device());
+            .with_device(self.descriptor.device());
         if let Some(dims) = self.descriptor.dims() {
             spec = spec.dims(dims.clone());
         }

@@ -107,7 +107,7 @@ impl Tensor {
     /// use dlfield::{DType, Device, Spec, Tensor, cuda};
     /// if cuda::is_available() {
     ///     let stream = CudaContext::new(0).unwrap().default_stream();
-    ///     let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32).device(Device::cuda(0))).unwrap();
+    ///     let field = Tensor::zeros(&Spec::new(&[3, 5], DType::F32).with_device(Device::cuda(0))).unwrap();
     ///     let slice = field.into_cuda_slice::<f32>(&stream).unwrap();
     ///     assert_eq!(slice.len(), 15);
     /// }

@@ -40,7 +40,7 @@ impl Tensor {
     pub fn to_device(&self, device: Device, copy: Option<bool>) -> Result<Tensor> {
         match self.same_on(device, copy)? {
             Some(same) => Ok(same),
-            None => Tensor::copy_of(&self.spec().device(device), self),
+            None => Tensor::copy_of(&self.spec().with_device(device), self),
         }
     }
 
@@ -66,7 +66,7 @@ impl Tensor {
         match self.same_on(device, copy)? {
             Some(same) => Ok(same),
             // SAFETY: passed on from the caller.
-            None => unsafe { Tensor::copy_of_shared(&self.spec().device(device), self) },
+            None => unsafe { Tensor::copy_of_shared(&self.spec().with_device(device), self) },
         }
     }
 

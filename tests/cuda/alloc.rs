@@ -17,12 +17,12 @@ fn blocks_and_aligned_indices_start_where_they_should() {
             let descriptor = field.descriptor();
             assert_eq!(descriptor.device(), Device::cuda(0), "{name}");
             assert!(descriptor.ptr().addr().is_multiple_of(256), "{name}");
-            let host = Tensor::zeros(&spec.device(Device::CPU)).unwrap();
+            let host = Tensor::zeros(&spec.with_device(Device::CPU)).unwrap();
             assert_eq!(descriptor.strides(), host.descriptor().strides(), "{name}");
         }
         for alignment in [64usize, 512, 4096] {
             let spec = Spec::new(&[6, 50], DType::F32)
-                .device(Device::cuda(0))
+                .with_device(Device::cuda(0))
                 .aligned_index(&[1, 3])
                 .alignment_size(i64::try_from(alignment).unwrap());
             let field = Tensor::zeros(&spec).unwrap();
@@ -37,14 +37,14 @@ fn blocks_and_aligned_indices_start_where_they_should() {
 fn memory_that_cannot_be_had_is_named_and_nothing_is_lost() {
     on_cuda(|| {
         for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
-            let spec = Spec::new(&[1 << 20, 1 << 20, 1 << 10], DType::F64).device(device);
+            let spec = Spec::new(&[1 << 20, 1 << 20, 1 << 10], DType::F64).with_device(device);
             if device != Device::CUDA_MANAGED || Double::find().is_some() {
                 let refused = Tensor::empty(&spec);
                 assert!(matches!(refused, Err(Error::Memory(OutOfMemory { device: named, .. })) if named == device));
             }
             let Some(double) = Double::find() else { continue };
             double.fail_allocation(0);
-            let small = Spec::new(&[10], DType::F64).device(device);
+            let small = Spec::new(&[10], DType::F64).with_device(device);
             assert!(matches!(Tensor::zeros(&small), Err(Error::Memory(_))));
             Tensor::zeros(&small).unwrap();
         }
@@ -55,7 +55,7 @@ fn memory_that_cannot_be_had_is_named_and_nothing_is_lost() {
 fn memory_goes_back_if_what_comes_after_fails() {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
-        let spec = Spec::new(&[10], DType::F64).device(Device::cuda(0));
+        let spec = Spec::new(&[10], DType::F64).with_device(Device::cuda(0));
         for (function, zeros) in [("cuMemsetD8Async", true), ("cuMemsetD32Async", false), ("cuLaunchKernel", false)] {
             double.fail(function, 700);
             let element = if function == "cuLaunchKernel" { 0.1f64.to_ne_bytes() } else { [1, 2, 3, 4, 1, 2, 3, 4] };
@@ -72,7 +72,7 @@ fn memory_goes_back_if_what_comes_after_fails() {
 fn devices_and_streams_that_are_not_there_are_named() {
     tolerating(&["bad_handles"], || {
         let missing = Device::cuda(u16::try_from(device_count()).unwrap());
-        let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).device(missing));
+        let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(missing));
         assert!(matches!(refused, Err(Error::Device(DeviceError::NoCuda { .. }))));
         assert!(matches!(Stream::new(Device::cuda(0), 0), Err(Error::Device(DeviceError::Stream { .. }))));
         let Some(_) = Double::find() else { return };
@@ -80,7 +80,7 @@ fn devices_and_streams_that_are_not_there_are_named() {
         let device = Device::cuda(0);
         let gone = OwnStream::new(device).stream;
         assert!(matches!(Stream::new(device, gone.handle()), Err(Error::Device(DeviceError::Stream { .. }))));
-        let spec = Spec::new(&[3], DType::F64).device(device);
+        let spec = Spec::new(&[3], DType::F64).with_device(device);
         let field = Tensor::zeros(&spec).unwrap();
         with_stream(device, gone, || {
             assert!(matches!(Tensor::zeros(&spec), Err(Error::Device(DeviceError::Driver { .. }))));
@@ -96,7 +96,7 @@ fn memory_goes_back_from_any_thread() {
     on_cuda(|| {
         let last = Device::cuda(u16::from(device_count() > 1));
         let fields: Vec<_> = [Device::cuda(0), last, Device::CUDA_HOST, Device::CUDA_MANAGED]
-            .map(|device| Tensor::zeros(&Spec::new(&[100], DType::F64).device(device)).unwrap())
+            .map(|device| Tensor::zeros(&Spec::new(&[100], DType::F64).with_device(device)).unwrap())
             .into();
         std::thread::spawn(move || {
             assert_eq!(current(), 0);
@@ -115,7 +115,7 @@ fn memory_goes_back_when_its_stream_is_gone() {
         let stream = OwnStream::new(device);
         let fields = with_stream(device, stream.stream, || {
             [device, Device::CUDA_HOST, Device::CUDA_MANAGED]
-                .map(|place| Tensor::full(&Spec::new(&[100], DType::F64).device(place), &[7; 8]).unwrap())
+                .map(|place| Tensor::full(&Spec::new(&[100], DType::F64).with_device(place), &[7; 8]).unwrap())
         });
         if Double::find().is_none() {
             // On hardware the handle of a destroyed stream may be anything.
@@ -132,7 +132,7 @@ fn memory_goes_back_after_the_work_of_all_streams() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let (one, other) = (OwnStream::new(device), OwnStream::new(device));
-        let spec = Spec::new(&[1000], DType::F64).device(device);
+        let spec = Spec::new(&[1000], DType::F64).with_device(device);
         let source = with_stream(device, one.stream, || Tensor::empty(&spec).unwrap());
         let values = numbers(&source, 1);
         put(&source, &values);

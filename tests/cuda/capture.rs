@@ -17,7 +17,7 @@ fn copies_and_fills_are_recorded_and_replayed() {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
         for place in [device, Device::CUDA_HOST, Device::CUDA_MANAGED] {
-            let spec = |shape: &[i64], device| Spec::new(shape, DType::F64).alignment_size(64).device(device);
+            let spec = |shape: &[i64], device| Spec::new(shape, DType::F64).alignment_size(64).with_device(device);
             let source = Tensor::empty(&spec(&[20, 30], place)).unwrap();
             let turned = Tensor::zeros(&spec(&[30, 20], device)).unwrap();
             let padded = Tensor::zeros(&spec(&[20, 30], device)).unwrap();
@@ -51,7 +51,7 @@ fn what_the_host_would_have_to_wait_for_is_refused_and_the_recording_goes_on() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
-        let spec = |device| Spec::new(&[6, 5], DType::F32).device(device);
+        let spec = |device| Spec::new(&[6, 5], DType::F32).with_device(device);
         let (field, host) = (Tensor::zeros(&spec(device)).unwrap(), Tensor::zeros(&spec(Device::CPU)).unwrap());
         let one = Tensor::full(&Spec::new(&[], DType::F32), &2.5f32.to_ne_bytes()).unwrap();
         finish_everything();
@@ -76,8 +76,8 @@ fn memory_is_had_and_let_go_while_work_is_recorded() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
-        let source = Tensor::full(&Spec::new(&[50], DType::F64).device(device), &[1; 8]).unwrap();
-        let gone = Tensor::zeros(&Spec::new(&[50], DType::F64).device(device)).unwrap();
+        let source = Tensor::full(&Spec::new(&[50], DType::F64).with_device(device), &[1; 8]).unwrap();
+        let gone = Tensor::zeros(&Spec::new(&[50], DType::F64).with_device(device)).unwrap();
         finish_everything();
         let mut copy = None;
         let graph = with_stream(device, stream.stream, || {
@@ -100,8 +100,8 @@ fn copies_from_a_peer_are_recorded_where_they_need_no_memory_in_between() {
             return;
         }
         let stream = OwnStream::new(Device::cuda(1));
-        let source = Tensor::empty(&Spec::new(&[20, 30], DType::F64).device(Device::cuda(0))).unwrap();
-        let padded = Spec::new(&[20, 30], DType::F64).alignment_size(64).device(stream.device);
+        let source = Tensor::empty(&Spec::new(&[20, 30], DType::F64).with_device(Device::cuda(0))).unwrap();
+        let padded = Spec::new(&[20, 30], DType::F64).alignment_size(64).with_device(stream.device);
         let (field, other) = (Tensor::zeros(&padded).unwrap(), Tensor::zeros(&padded).unwrap());
         finish_everything();
         let graph = with_stream(stream.device, stream.stream, || {
@@ -135,7 +135,7 @@ fn kernels_are_loaded_while_work_is_recorded() {
     tolerating(&[], || {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
-        let field = Tensor::empty(&Spec::new(&[20], DType::C128).device(device)).unwrap();
+        let field = Tensor::empty(&Spec::new(&[20], DType::C128).with_device(device)).unwrap();
         finish_everything();
         let element: Vec<u8> = (1..=16).collect();
         let graph = with_stream(device, stream.stream, || {

@@ -83,7 +83,7 @@ impl Side {
         spec = self.layout.iter().fold(spec, |spec, ranks| spec.layout(Layout::new(ranks, ranks.len()).unwrap()));
         spec = self.alignment.iter().fold(spec, |spec, bytes| spec.alignment_size(*bytes));
         spec = self.padding.iter().fold(spec, |spec, padding| spec.padding(*padding));
-        let whole = Tensor::empty(&spec.device(device)).unwrap();
+        let whole = Tensor::empty(&spec.with_device(device)).unwrap();
         let ranges: Vec<Index> = shape
             .iter()
             .zip(&self.steps)

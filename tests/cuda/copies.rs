@@ -85,8 +85,8 @@ fn shapes_are_broadcast() {
     on_cuda(|| {
         for (to, from) in routes() {
             for shape in [&[1i64][..], &[], &[5], &[4, 1], &[3, 1, 5], &[1, 3, 4, 5]] {
-                let field = Tensor::zeros(&Spec::new(&[3, 4, 5], DType::F32).device(to)).unwrap();
-                let part = Tensor::empty(&Spec::new(shape, DType::F32).device(from)).unwrap();
+                let field = Tensor::zeros(&Spec::new(&[3, 4, 5], DType::F32).with_device(to)).unwrap();
+                let part = Tensor::empty(&Spec::new(shape, DType::F32).with_device(from)).unwrap();
                 let values = numbers(&part, 4);
                 put(&part, &values);
                 // SAFETY: both are this test's.
@@ -109,10 +109,10 @@ fn shapes_are_broadcast() {
 fn elements_are_converted_on_the_host() {
     on_cuda(|| {
         for (to, from) in routes() {
-            let small = Tensor::empty(&Spec::new(&[3, 4], DType::I16).device(from)).unwrap();
+            let small = Tensor::empty(&Spec::new(&[3, 4], DType::I16).with_device(from)).unwrap();
             put(&small, &(0..12i16).flat_map(|number| (number - 5).to_ne_bytes()).collect::<Vec<_>>());
             let turned = small.transpose(&[1, 0]).unwrap();
-            let spec = Spec::new(&[4, 3], DType::F64).device(to).alignment_size(64);
+            let spec = Spec::new(&[4, 3], DType::F64).with_device(to).alignment_size(64);
             let copied = Tensor::copy_of(&spec, &turned);
             let on_devices = [to, from].iter().all(|device| !device.is_host_readable());
             if on_devices {
@@ -124,7 +124,7 @@ fn elements_are_converted_on_the_host() {
             assert_eq!(elements(&copied.unwrap()), bytes, "{from} to {to}");
         }
         assert!(!can_cast(DType::F64, DType::I16));
-        let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).device(Device::cuda(0))).unwrap();
+        let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(Device::cuda(0))).unwrap();
         let refused = Tensor::copy_of(&Spec::new(&[3], DType::I16), &floats);
         assert!(matches!(refused, Err(Error::DType(DTypeError::Cast { .. }))));
     });
@@ -134,7 +134,7 @@ fn elements_are_converted_on_the_host() {
 fn overlapping_views_are_copied_aside() {
     on_cuda(|| {
         for device in [Device::cuda(0), Device::CUDA_MANAGED, Device::CUDA_HOST] {
-            let field = Tensor::empty(&Spec::new(&[9], DType::F64).device(device)).unwrap();
+            let field = Tensor::empty(&Spec::new(&[9], DType::F64).with_device(device)).unwrap();
             let values = numbers(&field, 5);
             put(&field, &values);
             let part = |start| field.view(&[dlfield::Index::Range { start, len: 8, step: 1 }]).unwrap();
@@ -150,7 +150,7 @@ fn nothing_is_asked_of_the_driver_for_fields_without_elements() {
     on_cuda(|| {
         for (to, from) in routes() {
             let spec = Spec::new(&[3, 0, 4], DType::F32);
-            let (to, from) = (spec.clone().device(to), Tensor::empty(&spec.device(from)).unwrap());
+            let (to, from) = (spec.clone().with_device(to), Tensor::empty(&spec.with_device(from)).unwrap());
             let to = Tensor::empty(&to).unwrap();
             let calls = Double::find().map(|double| double.count("calls"));
             // SAFETY: both are this test's.
@@ -168,7 +168,8 @@ fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
         with_stream(device, stream.stream, || {
-            let field = Tensor::empty(&Spec::new(&[40, 30], DType::F64).alignment_size(64).device(device)).unwrap();
+            let field =
+                Tensor::empty(&Spec::new(&[40, 30], DType::F64).alignment_size(64).with_device(device)).unwrap();
             let host = Tensor::empty(&Spec::new(&[40, 30], DType::F64)).unwrap();
             let values = numbers(&host, 6);
             put(&host, &values);
@@ -193,7 +194,7 @@ fn a_copy_without_memory_in_between_fails_and_loses_nothing() {
         let Some(double) = Double::find() else { return };
         let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
         let turned = host.transpose(&[2, 1, 0]).unwrap();
-        let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).device(Device::cuda(0))).unwrap();
+        let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(Device::cuda(0))).unwrap();
         double.fail_allocation(0);
         // SAFETY: both are this test's.
         let refused = unsafe { field.assign(&turned) };

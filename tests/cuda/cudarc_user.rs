@@ -36,7 +36,7 @@ pub fn of(stream: &CudaStream) -> Stream {
 
 /// Allocates zeros on a stream.
 pub fn zeros_in(stream: Stream, count: i64) -> Tensor {
-    cuda::with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).device(GPU))).unwrap()
+    cuda::with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).with_device(GPU))).unwrap()
 }
 
 /// Writes to a field of doubles on a stream, as a kernel would.

@@ -47,7 +47,7 @@ pub fn tolerating(provoked: &[&str], test: impl FnOnce()) {
     let (before, current) = (double.as_ref().map(|double| double.count("leaks")), driver::current());
     test();
     // Owners whose release was deferred during graph capture are released by the next allocation.
-    drop(Tensor::empty(&Spec::new(&[1], DType::F64).device(Device::cuda(0))).unwrap());
+    drop(Tensor::empty(&Spec::new(&[1], DType::F64).with_device(Device::cuda(0))).unwrap());
     driver::finish_everything();
     assert_eq!(driver::current(), current, "the current context is another one");
     let Some(double) = double else { return };
@@ -64,9 +64,9 @@ fn turn() -> MutexGuard<'static, ()> {
 
 fn without_cuda() {
     assert_eq!(cuda::device_count(), 0);
-    assert!(!cuda::why_not().unwrap().is_empty());
+    assert!(!cuda::unavailable_reason().unwrap().is_empty());
     for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
-        let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).device(device)).unwrap_err();
+        let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(device)).unwrap_err();
         assert!(matches!(refused, Error::Device(DeviceError::NoCuda { device: named, .. }) if named == device));
     }
     let field = Tensor::zeros(&Spec::new(&[3], DType::F64)).unwrap();

@@ -35,7 +35,7 @@ fn every_element_and_nothing_else_is_filled() {
 fn fresh_fields_hold_what_was_asked_for() {
     on_cuda(|| {
         for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
-            let spec = Spec::new(&[5, 7], DType::C128).alignment_size(256).device(device);
+            let spec = Spec::new(&[5, 7], DType::C128).alignment_size(256).with_device(device);
             let nan = [f64::NAN.to_ne_bytes(), (-0.0f64).to_ne_bytes()].concat();
             assert_eq!(elements(&Tensor::full(&spec, &nan).unwrap()), nan.repeat(35), "{device}");
             let zeros = Tensor::zeros(&spec).unwrap();
@@ -51,7 +51,7 @@ fn fresh_fields_hold_what_was_asked_for() {
 fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
     on_cuda(|| {
         let device = Device::cuda(0);
-        let bytes = Tensor::empty(&Spec::new(&[200], DType::U8).device(device)).unwrap();
+        let bytes = Tensor::empty(&Spec::new(&[200], DType::U8).with_device(device)).unwrap();
         let layouts: [(&[i64], &[i64]); 2] = [(&[3, 3], &[1, 4]), (&[9], &[1])];
         for (ahead, (shape, strides)) in
             [1usize, 2, 4, 8].into_iter().flat_map(|ahead| layouts.map(|layout| (ahead, layout)))
@@ -68,7 +68,7 @@ fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
                 // SAFETY: the memory is this test's.
                 unsafe { odd.fill(&element) }.unwrap();
                 assert_eq!(Image::of(&bytes), expected);
-                let copy = Tensor::copy_of(&Spec::new(shape, DType::C128).device(device), &odd).unwrap();
+                let copy = Tensor::copy_of(&Spec::new(shape, DType::C128).with_device(device), &odd).unwrap();
                 assert_eq!(elements(&copy), element.repeat(9));
             }
         }

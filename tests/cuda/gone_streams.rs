@@ -13,7 +13,7 @@ use crate::memory::elements;
 const SHARED: [Device; 2] = [Device::CUDA_HOST, Device::CUDA_MANAGED];
 
 fn zeros(device: Device) -> Tensor {
-    Tensor::zeros(&Spec::new(&[64], DType::F64).device(device)).unwrap()
+    Tensor::zeros(&Spec::new(&[64], DType::F64).with_device(device)).unwrap()
 }
 
 /// Makes a copy on a device, on a stream that nothing has waited for.

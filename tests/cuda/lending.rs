@@ -83,7 +83,8 @@ fn safe_functions_refuse_what_was_lent_of_a_device_or_leave_its_elements_alone()
         let field = zeros_in(ours.stream, 8);
         let lent = field.to_versioned(false).unwrap();
         let bind_or_copy = |device| {
-            let signature = Signature::new([("field", FieldSpec::new(DType::F64, Dims::standard(1)))])?.device(device);
+            let signature =
+                Signature::new([("field", FieldSpec::new(DType::F64, Dims::standard(1)))])?.with_device(device);
             signature.bind_or_copy(&[("field", &field)]).map(drop)
         };
         assert!(is_lent(field.copy()));

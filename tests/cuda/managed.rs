@@ -8,8 +8,9 @@ use crate::driver::OwnStream;
 use crate::memory::{elements, numbers, put};
 
 fn shared() -> [Tensor; 2] {
-    [Device::CUDA_HOST, Device::CUDA_MANAGED]
-        .map(|device| Tensor::zeros(&Spec::new(&[12, 5], DType::F64).halo(&[(1, 1), (0, 0)]).device(device)).unwrap())
+    [Device::CUDA_HOST, Device::CUDA_MANAGED].map(|device| {
+        Tensor::zeros(&Spec::new(&[12, 5], DType::F64).halo(&[(1, 1), (0, 0)]).with_device(device)).unwrap()
+    })
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
             let missing = field.to_device(Device::cuda(999), None);
             assert!(matches!(missing, Err(Error::Device(DeviceError::NoCuda { .. }))), "{missing:?}");
         }
-        let field = Tensor::zeros(&Spec::new(&[3], DType::F64).device(Device::cuda(0))).unwrap();
+        let field = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(Device::cuda(0))).unwrap();
         assert!(matches!(
             field.to_device(Device::CPU, Some(false)),
             Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))
@@ -52,7 +53,7 @@ fn what_one_does_under_one_name_the_others_see() {
         for field in shared() {
             let values = numbers(&field, 1);
             let on_device = field.to_device(device, None).unwrap();
-            let source = Tensor::empty(&Spec::new(&[12, 5], DType::F64).device(device)).unwrap();
+            let source = Tensor::empty(&Spec::new(&[12, 5], DType::F64).with_device(device)).unwrap();
             put(&source, &values);
             with_stream(device, stream.stream, || {
                 // SAFETY: all are this test's.

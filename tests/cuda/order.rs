@@ -8,7 +8,7 @@ use crate::driver::OwnStream;
 use crate::memory::{elements, numbers, put};
 
 fn spec(device: Device) -> Spec {
-    Spec::new(&[30, 20], DType::F64).alignment_size(64).device(device)
+    Spec::new(&[30, 20], DType::F64).alignment_size(64).with_device(device)
 }
 
 /// Returns the elements of a field in memory that the host reaches, without waiting.
@@ -47,7 +47,7 @@ fn peers_wait_for_each_other() {
                 for turned in [false, true] {
                     let field = Tensor::full(&spec(here.device), &[4; 8]).unwrap();
                     let source = if turned { field.transpose(&[1, 0]).unwrap() } else { field.clone() };
-                    let wanted = Spec::new(source.descriptor().shape(), DType::F64).device(there.device);
+                    let wanted = Spec::new(source.descriptor().shape(), DType::F64).with_device(there.device);
                     let copy = Tensor::copy_of(&wanted, &source).unwrap();
                     // SAFETY: the field is this test's; the fill comes after the copy on the stream.
                     unsafe { field.fill(&[5; 8]) }.unwrap();
@@ -67,7 +67,7 @@ fn the_host_waits_for_what_devices_do_with_its_memory() {
         let stream = OwnStream::new(device);
         for place in [Device::CUDA_HOST, Device::CUDA_MANAGED] {
             let compact = Spec::new(&[30, 20], DType::F64);
-            let shared = Tensor::empty(&compact.clone().device(place)).unwrap();
+            let shared = Tensor::empty(&compact.clone().with_device(place)).unwrap();
             with_stream(device, stream.stream, || {
                 let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
                 // SAFETY: both are this test's.
@@ -100,7 +100,7 @@ fn copies_with_pinned_memory_wait_for_nothing() {
                 let before = waits();
                 let field = pinned.to_device(device, Some(true)).unwrap();
                 let back =
-                    Tensor::copy_of(&Spec::new(&[30, 20], DType::F64).device(Device::CUDA_HOST), &field).unwrap();
+                    Tensor::copy_of(&Spec::new(&[30, 20], DType::F64).with_device(Device::CUDA_HOST), &field).unwrap();
                 assert_eq!(waits(), before);
                 synchronize(device, stream.stream).unwrap();
                 assert_eq!(now(&back), values);

@@ -13,7 +13,7 @@ const COUNTED: [&str; 6] = ["copies_to_device", "copies_to_host", "copies_on_dev
 fn field(device: Device, layout: [i64; 3], alignment: i64) -> Tensor {
     let layout = Layout::new(&layout, 3).unwrap();
     let spec = Spec::new(&[20, 30, 18], DType::F64).layout(layout).alignment_size(alignment);
-    Tensor::zeros(&spec.device(device)).unwrap()
+    Tensor::zeros(&spec.with_device(device)).unwrap()
 }
 
 /// Copies, and returns how much each counter has grown.
@@ -83,7 +83,7 @@ fn scattered_elements_of_the_host_are_gathered_there() {
         };
         let gpu = Device::cuda(0);
         let spec = Spec::new(&[10, 15, 9], DType::F64);
-        let (compact, there) = (Tensor::zeros(&spec).unwrap(), Tensor::zeros(&spec.device(gpu)).unwrap());
+        let (compact, there) = (Tensor::zeros(&spec).unwrap(), Tensor::zeros(&spec.with_device(gpu)).unwrap());
         let (host, device) = (every(&field(Device::CPU, [0, 1, 2], 8)), every(&field(gpu, [0, 1, 2], 8)));
         assert_eq!(taken(&there, &host), [1, 0, 0, 0, 0, 0]);
         assert_eq!(taken(&host, &there), [0, 1, 0, 0, 0, 0]);
@@ -99,7 +99,7 @@ fn few_short_rows_in_the_other_direction_take_one_call() {
     on_cuda(|| {
         let Some(_) = Double::find() else { return };
         let gpu = Device::cuda(0);
-        let rows = |device| Tensor::zeros(&Spec::new(&[4, 3], DType::F64).device(device)).unwrap();
+        let rows = |device| Tensor::zeros(&Spec::new(&[4, 3], DType::F64).with_device(device)).unwrap();
         let backwards = |field: Tensor| field.view(&[Index::Range { start: 3, len: 4, step: -1 }]).unwrap();
         assert_eq!(taken(&rows(gpu), &backwards(rows(Device::CPU))), [1, 0, 0, 1, 1, 0]);
         assert_eq!(taken(&backwards(rows(gpu)), &rows(Device::CPU)), [1, 0, 0, 1, 1, 0]);
@@ -117,7 +117,7 @@ fn boxes_with_gaps_in_every_dimension_take_one_call() {
     on_cuda(|| {
         let Some(_) = Double::find() else { return };
         let part = |device| {
-            let whole = Tensor::zeros(&Spec::new(&[3, 4, 5, 6], DType::F64).device(device)).unwrap();
+            let whole = Tensor::zeros(&Spec::new(&[3, 4, 5, 6], DType::F64).with_device(device)).unwrap();
             let inner = |len| Index::Range { start: 1, len, step: 1 };
             whole.view(&[inner(2), inner(2), inner(3), inner(4)]).unwrap()
         };

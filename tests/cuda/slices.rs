@@ -46,7 +46,7 @@ fn an_allocation_becomes_a_slice_in_another_streams_order() {
     on_cuda(|| {
         let (ours, theirs) = (new_stream(0), new_stream(0));
         let handle = Stream::new(GPU, ours.cu_stream().addr() as u64).unwrap();
-        let spec = Spec::new(&[4, 6], DType::I32).device(GPU).preset(Preset::find("F").unwrap());
+        let spec = Spec::new(&[4, 6], DType::I32).with_device(GPU).preset(Preset::find("F").unwrap());
         let field = with_stream(GPU, handle, || Tensor::zeros(&spec)).unwrap();
         let start = field.descriptor().ptr().addr() as u64;
         let slice = field.into_cuda_slice::<i32>(&theirs).unwrap();
@@ -60,7 +60,7 @@ fn an_allocation_becomes_a_slice_in_another_streams_order() {
 fn what_is_not_wanted_is_refused_and_freed() {
     on_cuda(|| {
         let stream = new_stream(0);
-        let field = || Tensor::zeros(&Spec::new(&[8], DType::F32).device(GPU)).unwrap();
+        let field = || Tensor::zeros(&Spec::new(&[8], DType::F32).with_device(GPU)).unwrap();
         let wrong = field().into_cuda_slice::<f64>(&stream);
         assert!(matches!(wrong, Err(Error::DType(DTypeError::Unlike { .. }))));
         let shared = field();
@@ -69,10 +69,10 @@ fn what_is_not_wanted_is_refused_and_freed() {
         drop(view);
         let host = Tensor::zeros(&Spec::new(&[8], DType::F32)).unwrap();
         assert!(matches!(host.into_cuda_slice::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
-        let elsewhere = Tensor::zeros(&Spec::new(&[8], DType::F32).device(Device::cuda(1))).unwrap();
+        let elsewhere = Tensor::zeros(&Spec::new(&[8], DType::F32).with_device(Device::cuda(1))).unwrap();
         assert!(matches!(elsewhere.cuda_view::<f32>(&stream), Err(Error::Device(DeviceError::Mismatch { .. }))));
         // Its first byte is not that of the allocation.
-        let spec = Spec::new(&[8], DType::F32).device(GPU).alignment_size(64).aligned_index(&[3]);
+        let spec = Spec::new(&[8], DType::F32).with_device(GPU).alignment_size(64).aligned_index(&[3]);
         let shifted = Tensor::zeros(&spec).unwrap().into_cuda_slice::<f32>(&stream);
         assert!(matches!(shifted, Err(Error::Layout(LayoutError::Gaps { .. }))));
     });
@@ -102,7 +102,7 @@ fn fields_without_elements_keep_their_slice() {
 fn bools_come_out_as_bytes() {
     on_cuda(|| {
         let stream = new_stream(0);
-        let field = || Tensor::full(&Spec::new(&[4], DType::BOOL).device(GPU), &[7]).unwrap();
+        let field = || Tensor::full(&Spec::new(&[4], DType::BOOL).with_device(GPU), &[7]).unwrap();
         assert!(matches!(field().into_cuda_slice::<bool>(&stream), Err(Error::DType(DTypeError::Unlike { .. }))));
         assert_eq!(read(&stream, &field().into_cuda_slice::<u8>(&stream).unwrap()), [7; 4]);
     });

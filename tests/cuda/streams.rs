@@ -105,7 +105,7 @@ fn a_view_of_the_host_comes_after_work_of_devices() {
     on_cuda(|| {
         for device in [Device::CUDA_MANAGED, Device::CUDA_HOST] {
             let theirs = new_stream(0);
-            let mut field = Tensor::zeros(&Spec::new(&[4], DType::U8).device(device)).unwrap();
+            let mut field = Tensor::zeros(&Spec::new(&[4], DType::U8).with_device(device)).unwrap();
             field.make_stream_wait(of(&theirs)).unwrap();
             write_in(&theirs, &field);
             assert_eq!(field.array_view_mut::<u8, Ix1>().unwrap().to_vec(), [1; 4], "{device}");
@@ -142,7 +142,7 @@ fn a_slice_is_refused_while_work_is_recorded_and_freed_after() {
 fn memory_is_had_and_goes_while_another_stream_is_recorded() {
     on_cuda(|| {
         let (ours, theirs) = (new_stream(0), new_stream(0));
-        let spec = |device| Spec::new(&[8], DType::F64).device(device);
+        let spec = |device| Spec::new(&[8], DType::F64).with_device(device);
         let before = [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU].map(|device| Tensor::zeros(&spec(device)).unwrap());
         ours.synchronize().unwrap();
         record(&theirs, GLOBAL);

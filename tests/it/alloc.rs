@@ -28,7 +28,7 @@ proptest! {
 
     #[test]
     fn full_writes_every_element(spec in spec(dtype()), bytes in vec(any::<u8>(), 16)) {
-        let element = &bytes[..spec.element().itemsize()];
+        let element = &bytes[..spec.dtype().itemsize()];
         let tensor = Tensor::full(&spec, element).unwrap();
         prop_assert!(all(&tensor).iter().all(|found| found == element));
     }
@@ -130,7 +130,7 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(shapes, Err(Error::Layout(LayoutError::Shapes { .. }))), "{shapes:?}");
     let dtypes = Tensor::copy_of(&Spec::new(&[2, 3], DType::I64), &tensor);
     assert!(matches!(dtypes, Err(Error::DType(DTypeError::Cast { .. }))), "{dtypes:?}");
-    let device = Tensor::zeros(&Spec::new(&[2], DType::F64).device(dlfield::Device::cuda(0)));
+    let device = Tensor::zeros(&Spec::new(&[2], DType::F64).with_device(dlfield::Device::cuda(0)));
     assert!(matches!(device, Err(Error::Device(_))), "{device:?}");
     let dims = Tensor::zeros(&Spec::new(&[2], DType::F64).dims(Dims::standard(2)));
     assert!(matches!(dims, Err(Error::Dims(_))), "{dims:?}");

@@ -194,7 +194,7 @@ fn broadcast() -> Tensor {
 /// The ways in which safe functions copy elements.
 const COPIES: [Call<Vec<u16>>; 3] = [
     |field| {
-        let copy = Tensor::copy_of(&field.spec().dtype(DType::U16), field)?;
+        let copy = Tensor::copy_of(&field.spec().with_dtype(DType::U16), field)?;
         Ok(copy.into_array::<u16, Ix1>()?.to_vec())
     },
     |field| Ok(field.clone().into_array::<u8, Ix1>()?.iter().map(|byte| u16::from(*byte)).collect()),

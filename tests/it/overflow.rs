@@ -65,7 +65,7 @@ proptest! {
             prop_assert!(shape.len() <= MAX_NDIM && index.len() == shape.len());
             prop_assert!(shape.iter().chain(&index).chain(origin.iter().flatten()).all(|number| *number >= 0));
             prop_assert!(i64::try_from(place.block_bytes + place.block_alignment).is_ok());
-            let tensor = || Tensor::zeros(&spec.clone().device(Device::CPU));
+            let tensor = || Tensor::zeros(&spec.clone().with_device(Device::CPU));
             match place.block_bytes + place.block_alignment {
                 TOO_MUCH.. => prop_assert!(matches!(tensor(), Err(Error::Memory(_))), "{:?}", tensor()),
                 0..LITTLE => assert_eq!(tensor().unwrap().descriptor().strides(), &place.strides[..]),

@@ -88,7 +88,7 @@ fn many_threads_share_one_owner() {
     const THREADS: usize = 8;
     let drops = Drops::default();
     let imported = owned::<dlpark::ffi::DLManagedTensorVersioned>(&drops, |_| ());
-    // SAFETY: a handmade struct with elements that live until its deleter.
+    // SAFETY: a managed_tensors struct with elements that live until its deleter.
     let imported = unsafe { Tensor::from_managed(imported) }.unwrap();
     let block = Tensor::empty(&Spec::new(&[4, 6], DType::U32).alignment_size(64)).unwrap();
     number_all(&block);

@@ -73,7 +73,7 @@ fn spec(preset: &str, dims: &[&str], dtype: DType) -> Spec {
     Spec::new(&EXTENTS[..dims.len()], dtype)
         .preset(Preset::find(preset).unwrap())
         .dims(Dims::parse(dims).unwrap())
-        .device(Device::CPU)
+        .with_device(Device::CPU)
 }
 
 /// Returns a spec with each option beside a preset: alignment, padding, halo, aligned index.
@@ -166,7 +166,7 @@ fn stated_beats_preset() {
     assert_eq!(gtcuda().alignment_size(64).place().unwrap().strides.to_vec(), [1, 8, 40]);
     assert_eq!(gtcuda().alignment_size(8).place().unwrap().padding, Padding::None);
     assert_eq!(gtcuda().layout(dlfield::Layout::c_order(3)).place().unwrap().strides.to_vec(), [160, 32, 1]);
-    assert_eq!(gtcuda().device(Device::CPU).place().unwrap().device, Device::CPU);
+    assert_eq!(gtcuda().with_device(Device::CPU).place().unwrap().device, Device::CPU);
 }
 
 /// A field whose size is 63 bytes in the 32-bit arithmetic of another library.

@@ -37,9 +37,9 @@ fn refused(spec: FieldSpec, found: &Descriptor) -> String {
 fn a_signature_says_what_it_was_given() {
     let spec = wanted("KI").access(Access::ReadWrite).alignment_size(32).shape(&[None, Some(4)]).optional(true);
     let spec = spec.layout(Layout::f_order(2));
-    let signature = Signature::new([("b", spec), ("a", wanted("I"))]).unwrap().device(Device::cuda(1));
+    let signature = Signature::new([("b", spec), ("a", wanted("I"))]).unwrap().with_device(Device::cuda(1));
     let names: Vec<&str> = signature.fields().iter().map(|(name, _)| &**name).collect();
-    assert_eq!((names, signature.stated_device()), (vec!["b", "a"], Device::cuda(1)));
+    assert_eq!((names, signature.device()), (vec!["b", "a"], Device::cuda(1)));
     let (spec, plain) = (&signature.fields()[0].1, &signature.fields()[1].1);
     assert_eq!((spec.dtype(), spec.dims().to_string()), (DType::F64, "K, I".to_owned()));
     assert_eq!((spec.stated_access(), spec.stated_alignment_size()), (Access::ReadWrite, 32));
@@ -107,7 +107,7 @@ fn what_does_not_fit_is_named() {
     assert!(one(wanted("IJ")).bind(&[("x", &shared)]).is_ok());
     let elsewhere = Descriptor::new(x.ptr(), Device::cuda(0), DType::F64, false, &[3, 4], &[4, 1]).unwrap();
     assert!(refused(wanted("IJ"), &elsewhere).contains("cuda:0"));
-    let bound = one(wanted("IJ")).device(Device::cuda(0));
+    let bound = one(wanted("IJ")).with_device(Device::cuda(0));
     assert!(bound.bind(&[("x", &elsewhere)]).is_ok() && bound.bind(&[("x", x)]).is_err());
 }
 

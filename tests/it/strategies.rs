@@ -62,7 +62,7 @@ pub fn spec(dtype: impl Strategy<Value = DType> + Clone) -> impl Strategy<Value 
         (shape, dtype.clone(), stated, rest).prop_map(|(shape, dtype, stated, rest)| {
             let (dims, preset, layout, alignment) = stated;
             let (aligned_index, padding, halo, origin) = rest;
-            let mut spec = Spec::new(&shape, dtype).device(dlfield::Device::CPU);
+            let mut spec = Spec::new(&shape, dtype).with_device(dlfield::Device::CPU);
             spec = dims.into_iter().fold(spec, Spec::dims);
             spec = preset.into_iter().fold(spec, Spec::preset);
             spec = layout.into_iter().fold(spec, Spec::layout);

@@ -83,7 +83,7 @@ fn what_cannot_be_copied_is_refused_or_slow() {
 
     // Pinned memory in a slow order: there is no driver to allocate a temporary, and the field works as it is.
     let pinned: Device = "cuda_host".parse().unwrap();
-    let signature = signature.device(pinned);
+    let signature = signature.with_device(pinned);
     let field = counted(DType::F64, &[0, 1]);
     let found = field.descriptor();
     let described = Descriptor::new(found.ptr(), pinned, found.dtype(), false, found.shape(), found.strides()).unwrap();

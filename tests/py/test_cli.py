@@ -37,11 +37,11 @@ def info() -> str:
 def test_info_names_versions_frameworks_and_cuda(info: str) -> None:
     lines = info.splitlines()
     assert any("dlfield" in line and dl.__version__ in line for line in lines)
-    why_not = dl.cuda.why_not()
-    if why_not is None:
+    unavailable_reason = dl.cuda.unavailable_reason()
+    if unavailable_reason is None:
         assert len(re.findall(r"(?m)^cuda\s+yes: cuda:\d is \w", info)) == dl.cuda.device_count()
     else:
-        assert f"cuda     no: {why_not}" in lines
+        assert f"cuda     no: {unavailable_reason}" in lines
     for name in ("numpy", "torch", "jax", "xarray", "gt4py"):
         assert any(name in line and version(name) in line for line in lines), name
 

@@ -26,7 +26,7 @@ def no_gpu() -> None:
 
 
 def test_why_not() -> None:
-    reason = dl.cuda.why_not()
+    reason = dl.cuda.unavailable_reason()
     assert reason is not None
     assert dl.cuda.device_count() == 0
     with pytest.raises(dl.DeviceError) as caught:

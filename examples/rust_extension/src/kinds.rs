@@ -159,7 +159,7 @@ pub mod kinds {
     impl Shared {
         #[new]
         fn new(device: &str) -> PyResult<Shared> {
-            Ok(Shared(Tensor::zeros(&Spec::new(&[8], DType::F64).device(device.parse()?))?))
+            Ok(Shared(Tensor::zeros(&Spec::new(&[8], DType::F64).with_device(device.parse()?))?))
         }
 
         /// Returns a copy on the host, made without the GIL.

@@ -9,7 +9,7 @@ from dlfield import _native
 from dlfield._native import Tensor
 from dlfield.storage.kinds import Storage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, labels_of, placement
+from dlfield.storage.parameters import Parameters, labels_of, buffer_devices
 from dlfield.storage.state import SyncState
 
 __all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
@@ -147,7 +147,7 @@ def full_like(data: Any, fill_value: Any, dtype: Any = None, **parameters: Unpac
 
 def _placed(make: Callable[..., Tensor], parameters: Parameters, data: Any = None) -> Storage:
     """Allocate the buffer, or both buffers of a pair, each filled on its own device."""
-    where, labels = placement(parameters, data), labels_of(parameters)
+    where, labels = buffer_devices(parameters, data), labels_of(parameters)
     if where.is_pair:
         return SoftwareManagedGPUStorage.whole(make("cpu", **labels), make(where.device, **labels), SyncState())
     return make(where.memory, **labels)

@@ -90,7 +90,7 @@ class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
         return format(self._on_host(), spec) if spec else str(self)
 
     def _on_host(self) -> Tensor:
-        return self._side(None, "r")
+        return self._buffer(None, "r")
 
 
 def _side(operands: Sequence[Any], outputs: Sequence[Any], pairs: Sequence[Sides]) -> str | None:
@@ -135,7 +135,7 @@ def _target(output: Any, device: str | None, *, partly: bool) -> Any:
 
 def _buffer(pair: Any, device: str | None, access: str) -> Tensor:
     """Return the host buffer, or the device buffer even if it is on another device."""
-    buffer: Tensor = pair._side(None if device is None else str(pair.device), access)
+    buffer: Tensor = pair._buffer(None if device is None else str(pair.device), access)
     return buffer
 
 

@@ -11,7 +11,7 @@ from dlfield._native import ExchangeError, LayoutError, NoSuchBufferError, NotAn
 from dlfield.storage.allocate import empty
 from dlfield.storage.kinds import Storage, memory_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, Placement, is_on_device, labels_of, placement
+from dlfield.storage.parameters import Parameters, BufferDevices, is_on_device, labels_of, buffer_devices
 from dlfield.storage.state import SyncState
 from dlfield.storage.validate import check_pair, check_shape, checked
 
@@ -86,7 +86,7 @@ def storage(
 def _copied(
     data: Any, device_data: Any, sync_state: SyncState | None, shape: Any, dtype: Any, parameters: Parameters
 ) -> Storage:
-    where = placement(parameters, data, device_data)
+    where = buffer_devices(parameters, data, device_data)
     host, device, state = _sources(data, device_data, sync_state)
     labels = labels_of(parameters)
     like = host if host is not None else device
@@ -161,7 +161,7 @@ def as_storage(
     if data is None and device_data is None:
         return _without_data(shape, dtype, sync_state, parameters)
     _check_type(sync_state)
-    where = placement(parameters, data, device_data)
+    where = buffer_devices(parameters, data, device_data)
     if isinstance(device_data, SoftwareManagedGPUStorage) or (
         isinstance(data, SoftwareManagedGPUStorage) and device_data is not None
     ):
@@ -194,7 +194,7 @@ def as_storage(
         raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
     if isinstance(data, SoftwareManagedGPUStorage):
         # Later writes to the buffer are not detected.
-        data._side(None if where.device is None else str(data.device), "rw")
+        data._buffer(None if where.device is None else str(data.device), "rw")
     return found
 
 
@@ -245,7 +245,7 @@ def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> 
     return data.sync_state
 
 
-def _one_side(data: SoftwareManagedGPUStorage, where: Placement) -> tuple[Any, Any]:
+def _one_side(data: SoftwareManagedGPUStorage, where: BufferDevices) -> tuple[Any, Any]:
     """Return only the host buffer, or only the device buffer, as `where` says."""
     return (data._host, None) if where.device is None else (None, data._device)
 

@@ -12,7 +12,7 @@ from dlfield._native import Device, LayoutError, NotAnArrayError
 from dlfield.storage.kinds import CUDAManagedGPUStorage, GPUStorage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 
-__all__ = ["Managed", "Parameters", "Placement", "Unset", "is_on_device", "labels_of", "placement"]
+__all__ = ["Managed", "Parameters", "BufferDevices", "Unset", "is_on_device", "labels_of", "buffer_devices"]
 
 
 class Unset(Enum):
@@ -38,7 +38,7 @@ class Parameters(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class BufferDevices:
     """Where the buffers are: `device` is None for host memory only, `managed` says what synchronizes the sides."""
 
     device: str | None
@@ -57,7 +57,7 @@ class Placement:
         return "cuda_managed" if self.managed == "cuda" else self.device
 
 
-def placement(parameters: Parameters, data: Any = None, device_data: Any = None) -> Placement:
+def buffer_devices(parameters: Parameters, data: Any = None, device_data: Any = None) -> BufferDevices:
     """Return where to place the buffers.
 
     Raises
@@ -74,7 +74,7 @@ def placement(parameters: Parameters, data: Any = None, device_data: Any = None)
         managed = _managed_of(data, device_data)
     if managed not in ("gt4py", "cuda", None):
         raise LayoutError(f"managed: found {managed!r}, allowed are 'gt4py', 'cuda' and None")
-    return Placement(device, managed)
+    return BufferDevices(device, managed)
 
 
 def labels_of(parameters: Parameters) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class Sides:
             self.host_to_device()
             self.device_to_host()
 
-    def _side(self, device: str | None, access: Literal["", "r", "rw"]) -> Tensor:
+    def _buffer(self, device: str | None, access: Literal["", "r", "rw"]) -> Tensor:
         """Return the buffer that `device` can use, None for the host; dlfield's import functions call this.
 
         Access "r" synchronizes the buffer; "rw" also marks it as modified; "" does neither. For a device that can use

@@ -96,4 +96,6 @@ def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
     if (buffer.alignment_size, buffer.aligned_index) == (like.alignment_size, place):
         return buffer
     # "none", because the alignment of the other rows was not checked.
-    return _native._with_metadata(buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place)))
+    return _native._with_metadata(
+        buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place))
+    )

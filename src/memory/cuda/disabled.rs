@@ -6,7 +6,7 @@ use crate::memory::Contents;
 
 use super::Stream;
 #[cfg(feature = "python")]
-use super::stream::Kept;
+use super::stream::StreamOwner;
 
 const WHY_NOT: &str = "this build of dlfield is without the feature `cuda`";
 
@@ -20,7 +20,7 @@ pub fn is_available() -> bool {
 }
 
 /// Returns why no CUDA device can be used; `None` if one can.
-pub fn why_not() -> Option<String> {
+pub fn unavailable_reason() -> Option<String> {
     Some(WHY_NOT.to_owned())
 }
 
@@ -118,7 +118,7 @@ impl StreamUses {
     }
 
     #[cfg(feature = "python")]
-    pub(crate) fn record_kept_stream(&self, _: Device, _: Stream, _: Kept) -> Result<()> {
+    pub(crate) fn record_kept_stream(&self, _: Device, _: Stream, _: StreamOwner) -> Result<()> {
         match *self {}
     }
 

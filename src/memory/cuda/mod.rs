@@ -11,7 +11,7 @@
 //!
 //! # Example
 //! ```
-//! match dlfield::cuda::why_not() {
+//! match dlfield::cuda::unavailable_reason() {
 //!     None => println!("{} devices", dlfield::cuda::device_count()),
 //!     Some(why) => println!("no CUDA: {why}"),
 //! }
@@ -26,14 +26,16 @@ mod twin;
 
 mod stream;
 
-#[cfg(feature = "python")]
-pub(crate) use self::stream::{Kept, pop_stream, state, with_kept_stream};
 pub use self::stream::{Stream, current_stream, with_stream};
+#[cfg(feature = "python")]
+pub(crate) use self::stream::{StreamOwner, pop_stream, state, with_kept_stream};
 pub(super) use self::twin::CudaMemory;
 pub(crate) use self::twin::StreamUses;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
-pub use self::twin::{device_count, device_name, is_available, is_capturing, memory_info, synchronize, why_not};
+pub use self::twin::{
+    device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
+};
 pub(crate) use self::twin::{error_if_capturing, wait};

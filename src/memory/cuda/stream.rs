@@ -67,11 +67,11 @@ struct Statement {
     stream: Stream,
     /// Keeps the stream alive, if its owner is known.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "held for its drop"))]
-    kept: Option<Kept>,
+    kept: Option<StreamOwner>,
 }
 
 /// What keeps a stream alive.
-pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
+pub(crate) type StreamOwner = Arc<dyn Any + Send + Sync>;
 
 thread_local! {
     /// The newest last.
@@ -99,7 +99,7 @@ pub fn current_stream(device: Device) -> Stream {
 }
 
 /// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
-pub(crate) fn state(device: Device, stream: Stream, kept: Option<Kept>) -> u64 {
+pub(crate) fn state(device: Device, stream: Stream, kept: Option<StreamOwner>) -> u64 {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream, kept }));
     number
@@ -115,7 +115,7 @@ pub(crate) fn pop_stream(number: u64) {
 
 /// Returns what keeps a stream alive that this thread has set, if its owner is known.
 #[cfg(feature = "cuda")]
-pub(super) fn kept(device: Device, stream: Stream) -> Option<Kept> {
+pub(super) fn kept(device: Device, stream: Stream) -> Option<StreamOwner> {
     let device = device.cuda_ordinal();
     let found = CURRENT.try_with(|stated| {
         let stated = stated.borrow();
@@ -139,7 +139,12 @@ pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) 
 }
 
 /// As [`with_stream`]; `kept` keeps the stream alive, also for memory that records the stream meanwhile.
-pub(crate) fn with_kept_stream<R>(device: Device, stream: Stream, kept: Option<Kept>, work: impl FnOnce() -> R) -> R {
+pub(crate) fn with_kept_stream<R>(
+    device: Device,
+    stream: Stream,
+    kept: Option<StreamOwner>,
+    work: impl FnOnce() -> R,
+) -> R {
     /// Removes the stream again, also after a panic.
     struct Stated(u64);
     impl Drop for Stated {

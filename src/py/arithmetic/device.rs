@@ -83,7 +83,7 @@ impl<'py> Library<'py> {
     /// What to allocate for a result: on the device that computes.
     pub(super) fn spec(&self, spec: Spec) -> Spec {
         match self {
-            Library::CuPy { device, .. } => spec.device(*device),
+            Library::CuPy { device, .. } => spec.with_device(*device),
             Library::NumPy => spec,
         }
     }

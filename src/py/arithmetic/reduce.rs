@@ -82,7 +82,7 @@ pub(super) fn reduce<'py>(
 fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
     if output.descriptor().size() == 0 && !result.shape().contains(&0) {
         let spec = result.spec(output.descriptor().dtype(), &[])?;
-        return Ok(Tensor::empty(&spec.device(output.descriptor().device()))?);
+        return Ok(Tensor::empty(&spec.with_device(output.descriptor().device()))?);
     }
     let dims = output.dims();
     let part = |(label, extent): (_, &i64)| match result.dims().iter().position(|known| known == label) {

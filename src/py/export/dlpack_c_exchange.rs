@@ -228,7 +228,7 @@ fn allocated(prototype: &DLTensor) -> Result<Managed<DLManagedTensorVersioned>> 
     let shape = if ndim == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(prototype.shape, ndim) } };
     let dtype = crate::DType::from_dlpack(prototype.dtype)?;
     let device = Device::from_dlpack(prototype.device)?;
-    Tensor::empty(&Spec::new(shape, dtype).device(device))?.to_versioned(false)
+    Tensor::empty(&Spec::new(shape, dtype).with_device(device))?.to_versioned(false)
 }
 
 /// The name of the Python exception, and its message.

@@ -32,15 +32,15 @@ pub(super) enum Access {
 }
 
 /// Who keeps an argument's memory.
-struct Kept {
+struct Holding {
     object: Option<Py<PyAny>>,
     /// What the producer handed over, if it did; held for its drop.
     owner: Option<Owner>,
     source: BorrowSource,
 }
 
-impl Kept {
-    const NOTHING: Kept = Kept { object: None, owner: None, source: BorrowSource::None };
+impl Holding {
+    const NOTHING: Holding = Holding { object: None, owner: None, source: BorrowSource::None };
 }
 
 /// Looks at the elements where they lie.
@@ -54,7 +54,7 @@ struct Entry {
     /// Written by the argument before its memory is borrowed, and then read by all.
     descriptor: UnsafeCell<Descriptor>,
     /// As the description; taken by the ledger when the line becomes free.
-    kept: UnsafeCell<Kept>,
+    kept: UnsafeCell<Holding>,
     /// The ledger's.
     access: Access,
     /// The ledger's, while the memory is borrowed and until there is a view of it: what Python code may undo.
@@ -108,7 +108,7 @@ impl Ledger {
     fn extend(&mut self) {
         let entry = Entry {
             descriptor: UnsafeCell::new(Descriptor::BLANK),
-            kept: UnsafeCell::new(Kept::NOTHING),
+            kept: UnsafeCell::new(Holding::NOTHING),
             access: Access::None,
             values: None,
             viewed: false,
@@ -119,7 +119,7 @@ impl Ledger {
 
     /// Frees a line, and returns what was kept.
     #[inline]
-    fn close(&mut self, entry: NonNull<Entry>) -> Kept {
+    fn close(&mut self, entry: NonNull<Entry>) -> Holding {
         self.used -= 1;
         // SAFETY: entries live for the rest of the process; only the ledger looks at these fields, and only here at what
         // is kept, as the argument is gone.
@@ -132,7 +132,7 @@ impl Ledger {
             self.entries.swap(place, self.used);
             (*last.as_ptr()).place = place;
             (*entry.as_ptr()).place = self.used;
-            std::mem::replace(&mut *(*entry.as_ptr()).kept.get(), Kept::NOTHING)
+            std::mem::replace(&mut *(*entry.as_ptr()).kept.get(), Holding::NOTHING)
         }
     }
 
@@ -180,7 +180,7 @@ impl<'py> Loan<'py> {
         // SAFETY: the line is this loan's, and nobody else looks at these before the memory is borrowed.
         unsafe {
             let (owner, source) = fill(&mut *(*loan.entry.as_ptr()).descriptor.get())?;
-            *(*loan.entry.as_ptr()).kept.get() = Kept { object: Some(object.clone().unbind()), owner, source };
+            *(*loan.entry.as_ptr()).kept.get() = Holding { object: Some(object.clone().unbind()), owner, source };
         }
         Ok(loan)
     }
@@ -309,7 +309,7 @@ impl<'py> Loan<'py> {
 impl Drop for Loan<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Kept { object, owner, source } = with(self.py(), |ledger| ledger.close(self.entry));
+        let Holding { object, owner, source } = with(self.py(), |ledger| ledger.close(self.entry));
         // Last, as it may run anybody's code.
         drop(owner);
         let py = self.py();

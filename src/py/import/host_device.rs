@@ -21,7 +21,7 @@ pub(super) fn buffer<'py>(
         // A stencil does not say whether it writes.
         Access::Stencil | Access::Write => "rw",
     };
-    pair.call_method1(intern!(pair.py(), "_side"), (device.map(|device| device.to_string()), access))
+    pair.call_method1(intern!(pair.py(), "_buffer"), (device.map(|device| device.to_string()), access))
 }
 
 /// Tells a host/device pair that was described before that its buffer on `device` is used again.

@@ -50,7 +50,7 @@ impl Field {
     ) -> PyResult<Field> {
         let py = value.py();
         let (name, spec) = signature.spec(place);
-        let device = signature.signature.stated_device();
+        let device = signature.signature.device();
         let mut hooks = None;
         let described = freelist::create(py, |description: &mut PyDescriptor| {
             let writes = spec.stated_access().writes();

@@ -86,7 +86,7 @@ impl PySignature {
         let told = names.iter().map(|_| AtomicBool::new(false)).collect();
         let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
         let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
-        Ok(PySignature { signature: Signature::new(specs)?.device(device), names, hidden, copies, told })
+        Ok(PySignature { signature: Signature::new(specs)?.with_device(device), names, hidden, copies, told })
     }
 
     /// What is wanted of each field, by name.
@@ -102,7 +102,7 @@ impl PySignature {
     /// Where all fields have to be.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice(self.signature.stated_device())
+        PyDevice(self.signature.device())
     }
 
     /// "raise", or "copy" for copies that stand in.
@@ -116,7 +116,7 @@ impl PySignature {
         for (name, spec) in self.signature.fields() {
             text += &format!("{name}={}, ", PyFieldSpec(spec.clone()).text(py)?);
         }
-        text += &format!("device='{}'", self.signature.stated_device());
+        text += &format!("device='{}'", self.signature.device());
         if self.copies {
             text += ", on_mismatch='copy'";
         }

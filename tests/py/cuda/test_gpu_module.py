@@ -34,7 +34,7 @@ class OfAttribute:
 
 def test_availability(driver: Driver) -> None:
     assert dl.cuda.is_available()
-    assert dl.cuda.why_not() is None
+    assert dl.cuda.unavailable_reason() is None
     assert dl.cuda.device_count() == driver.device_count
     for device in range(driver.device_count):
         assert dl.cuda.memory_info(device)[1] == driver.memory_info(device)[1]

@@ -20,5 +20,7 @@ pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::queue::wait;
 pub(crate) use self::stream_uses::StreamUses;
 pub(super) use self::streams::check_stream;
-pub use self::streams::{device_count, device_name, is_available, is_capturing, memory_info, synchronize, why_not};
+pub use self::streams::{
+    device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
+};
 pub(crate) use self::streams::{error_if_capturing, raw};

@@ -9,7 +9,7 @@ use super::queue::{self, Queue, State};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
-use crate::memory::cuda::stream::{Kept, kept};
+use crate::memory::cuda::stream::{StreamOwner, kept};
 
 /// The streams that use some memory: what PyTorch's allocator records with `record_stream`.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Use {
     /// Whether its work is ordered after the earlier work of the first stream.
     ordered: bool,
     /// Keeps the stream alive, if its owner is known.
-    kept: Option<Kept>,
+    kept: Option<StreamOwner>,
 }
 
 impl Drop for StreamUses {
@@ -92,11 +92,11 @@ impl StreamUses {
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
-    pub(crate) fn record_kept_stream(&self, device: Device, stream: Stream, keep: Kept) -> Result<()> {
+    pub(crate) fn record_kept_stream(&self, device: Device, stream: Stream, keep: StreamOwner) -> Result<()> {
         self.record(device, stream, Some(keep))
     }
 
-    fn record(&self, device: Device, stream: Stream, keep: Option<Kept>) -> Result<()> {
+    fn record(&self, device: Device, stream: Stream, keep: Option<StreamOwner>) -> Result<()> {
         // If `keep` is not needed, it is dropped after the lock is released.
         let mut keep = keep.or_else(|| kept(device, stream));
         let queue = Queue::of(device, stream);

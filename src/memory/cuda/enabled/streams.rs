@@ -26,9 +26,9 @@ pub fn is_available() -> bool {
 ///
 /// # Example
 /// ```
-/// assert_eq!(dlfield::cuda::why_not().is_none(), dlfield::cuda::is_available());
+/// assert_eq!(dlfield::cuda::unavailable_reason().is_none(), dlfield::cuda::is_available());
 /// ```
-pub fn why_not() -> Option<String> {
+pub fn unavailable_reason() -> Option<String> {
     driver().err().map(str::to_owned)
 }
 
