@@ -198,7 +198,7 @@ def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
 def _jax_view(jax: ModuleType, tensor: Tensor) -> Any:
     """Return a JAX array on the memory of `tensor`, or on a copy if JAX silently makes one."""
     if tensor.readonly and tensor.device.type != "cuda":
-        # JAX accepts legacy capsules only, which have no read-only flag; it respects the flag of NumPy arrays.
+        # JAX before 0.12 accepts legacy capsules only, without a read-only flag; all respect the flag of NumPy arrays.
         return jax.device_put(tensor.to_numpy(), _jax_cpu(jax), may_alias=True)
     return jax.numpy.from_dlpack(tensor)
 

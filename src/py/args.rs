@@ -1,4 +1,4 @@
-//! Arguments from Python: numbers, lists of them, labels, devices; each error names the argument.
+//! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 
-/// A whole number; anything with `__index__`.
+/// Converts anything with `__index__` to an integer.
 pub(super) fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error: PyErr| {
         let py = value.py();
@@ -25,13 +25,13 @@ pub(super) fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// True or False.
+/// Converts True or False.
 pub(super) fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
     value.extract().map_err(|_| wrong())
 }
 
-/// One of a few words: which.
+/// Returns the position of a string among the allowed words.
 pub(super) fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
     let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
     let found = word.and_then(|word| words.iter().position(|known| *known == word));
@@ -42,14 +42,14 @@ pub(super) fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -
     })
 }
 
-/// The argument `copy`: True always, False never, None where it is needed.
+/// Converts the argument `copy`: True copies always, False never, None if needed.
 pub(super) fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
     let wrong = || PyTypeError::new_err(format!("copy: {}; allowed is None, True or False", shown(value)));
     value.extract().map_err(|_| wrong())
 }
 
-/// The entries of a sequence with one entry per dimension. There are at most [`MAX_NDIM`]; what goes on after that, perhaps
-/// without end, is not read.
+/// Converts the entries of a sequence with one entry per dimension. Stops with an error after [`MAX_NDIM`] entries, as the
+/// sequence may be endless.
 fn entries<'py, T>(
     argument: &'static str,
     value: &Bound<'py, PyAny>,
@@ -67,7 +67,7 @@ fn entries<'py, T>(
     Ok(found)
 }
 
-/// A sequence of whole numbers.
+/// Converts a sequence of integers.
 pub(super) fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
     if argument == "layout" && value.is_instance_of::<PyString>() {
         let what = shown(value);
@@ -86,16 +86,16 @@ pub(super) fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult
     }
 }
 
-/// A shape: a sequence of whole numbers, or one number for one dimension.
+/// Converts a shape: a sequence of integers, or one integer for one dimension.
 pub(super) fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
-    // Arrays have `__index__` too, so a sequence is one whatever else it is.
+    // Arrays have `__index__` too, so a sequence is not tried as an integer.
     if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
         return ints("shape", value);
     }
     Ok(Extents::from_slice(&[int("shape", value)?]))
 }
 
-/// Ghost widths: per dimension one number for both sides, or a pair `(lower, upper)`. `ndim` is for the message.
+/// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
 pub(super) fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     let wrong = |what: &Bound<'_, PyAny>| {
         PyTypeError::new_err(format!(
@@ -117,7 +117,7 @@ pub(super) fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Ha
     Ok(Halo::from_vec(entries("halo", value, |value| one_for_all(value, ndim), width)?))
 }
 
-/// The error for a halo that is no sequence.
+/// The error for a halo that is not a sequence.
 #[cold]
 fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
     let allowed = "allowed is one entry for each dimension, a width or a pair (lower, upper)";
@@ -130,7 +130,7 @@ fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
     PyTypeError::new_err(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
 }
 
-/// Labels: a string of one-letter labels, or a sequence of labels.
+/// Converts labels: a string of one-letter labels, or a sequence of labels.
 pub(super) fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = |what: &Bound<'_, PyAny>| {
         Kind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
@@ -146,7 +146,7 @@ pub(super) fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     Ok(Dims::parse(entries("dims", value, wrong, label)?)?)
 }
 
-/// The letters of a string as labels.
+/// Converts the letters of a string to labels.
 fn letters(text: &Bound<'_, PyString>) -> PyResult<Dims> {
     let letters = text.to_cow()?;
     let wrong = |what: String| Kind::Dims.error(format!("{what}{}", longer_labels(&letters)));
@@ -159,12 +159,12 @@ fn letters(text: &Bound<'_, PyString>) -> PyResult<Dims> {
     Dims::parse(letters.chars().map(String::from)).map_err(|error| wrong(error.to_string()))
 }
 
-/// Nobody means these as labels.
+/// Whether a character separates labels instead of being one.
 fn is_separator(letter: char) -> bool {
     letter == ',' || letter.is_whitespace()
 }
 
-/// What to write for labels of more than one letter.
+/// The hint for labels of more than one letter.
 #[cold]
 pub(super) fn longer_labels(text: &str) -> String {
     let labels: Vec<String> = text.split(is_separator).filter(|label| !label.is_empty()).map(shown_label).collect();
@@ -177,13 +177,13 @@ pub(super) fn longer_labels(text: &str) -> String {
     format!("; each letter of a string is a label: longer ones are a sequence, dims={fix}")
 }
 
-/// A label as Python would write it, bounded.
+/// A label as Python would write it, cut off after 24 characters.
 fn shown_label(label: &str) -> String {
     let start: String = label.chars().take(24).collect();
     if start.len() < label.len() { format!("{start:?}…") } else { format!("{label:?}") }
 }
 
-/// The text of a label: a string, or a whole number from 0 on for a data dimension. `None` for anything else.
+/// The text of a label: a string, or an integer from 0 for a data dimension; `None` for anything else.
 pub(super) fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(text.to_cow()?.into_owned()));
@@ -192,7 +192,8 @@ pub(super) fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok(number.map(|number| number.to_string()))
 }
 
-/// Whether a value is True or False: integers to Python, and NumPy's own to NumPy before 2.3.
+/// Whether a value is a bool of Python or NumPy. Python treats its bools as integers, and so did NumPy before 2.3 with its
+/// own.
 pub(super) fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_exact_instance_of::<PyInt>() {
         return Ok(false);
@@ -202,7 +203,7 @@ pub(super) fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyBool>() || of_numpy()?)
 }
 
-/// The error for what is no label.
+/// The error for a value that is not a label.
 #[cold]
 pub(super) fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let what = shown(value);
@@ -211,7 +212,7 @@ pub(super) fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// Refuses a stream for memory of the host.
+/// Rejects a stream for host memory.
 pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
     match stream {
         Some(stream) if !stream.is_none() && device == Device::CPU => {
@@ -222,10 +223,10 @@ pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) ->
     }
 }
 
-/// An argument as an error message shows it, bounded.
+/// An argument as an error message shows it, cut off after 80 characters.
 pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = match value.cast::<PyTensor>() {
-        // Without values, which may be on a device.
+        // Without the elements, which may be on a device.
         Ok(tensor) => tensor.get().attributes_text(value.py()).map(|text| format!("Tensor({text})")),
         Err(_) => value.repr().map(|text| text.to_string()),
     };

@@ -1,4 +1,4 @@
-//! Attributes that tensors and descriptors have in common, as Python sees them.
+//! Python attributes that tensors and descriptors have in common.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -10,7 +10,7 @@ use crate::descriptor::Descriptor;
 use crate::dims::{Dim, Dims};
 use crate::layout::Layout;
 
-/// Labels as the tuple of strings.
+/// Labels as a tuple of strings.
 pub(super) fn labels<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
     let label = |dim| match dim {
         Dim::I => intern!(py, "I").clone(),
@@ -31,7 +31,7 @@ pub(super) fn layout<'py>(py: Python<'py>, layout: &Layout) -> PyResult<Bound<'p
     PyTuple::new(py, layout.iter().collect::<SmallVec<[u8; 8]>>())
 }
 
-/// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
+/// Whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either.
 pub(super) fn contiguous(descriptor: &Descriptor, order: &str) -> PyResult<bool> {
     match order {
         "C" => Ok(descriptor.is_c_contiguous()),

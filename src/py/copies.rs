@@ -1,4 +1,4 @@
-//! Copies of tensors that Python has.
+//! Copies of tensors, with the GIL released.
 
 #![allow(unsafe_code, reason = "memory that others have is copied")]
 
@@ -8,19 +8,19 @@ use crate::error::Result;
 use crate::layout::Spec;
 use crate::tensor::Tensor;
 
-/// A copy like the tensor, while other threads of Python run.
+/// Copies a tensor with the same layout and metadata, with the GIL released.
 pub(super) fn like(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
     of(py, &tensor.spec(), tensor)
 }
 
-/// A copy as `spec` says, while other threads of Python run.
+/// Copies a tensor into the layout of `spec`, with the GIL released.
 pub(super) fn of(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor> {
-    // SAFETY: what writes meanwhile is the program's, as with the copies of every array library; its elements come out one
-    // way or the other. No reference to them is made.
+    // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
+    // responsibility as with every array library, the copy has old or new elements.
     py.detach(|| unsafe { Tensor::copy_of_shared(spec, tensor) })
 }
 
-/// A copy like the tensor with zeros for padding, while other threads of Python run.
+/// Copies a tensor with the same layout and metadata and zeros for padding, with the GIL released.
 pub(super) fn zero_padded(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
     // SAFETY: as above.
     py.detach(|| unsafe { tensor.copy_zero_padded() })

@@ -1,4 +1,4 @@
-//! What `dlfield.cuda` is made of.
+//! The functions behind `dlfield.cuda`.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::device::{Device, DeviceError};
 use crate::error::Error;
 use crate::py::device::parse_device;
 
-/// A CUDA device by its number, or however else devices are given.
+/// Converts the number of a CUDA device, or any other form of a device.
 fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(number) = value.cast::<PyInt>() {
         let id = args::int("device", number)?;
@@ -43,7 +43,7 @@ fn device_name(device: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(cuda::device_name(self::device(device)?)?)
 }
 
-/// Bytes that are free, and all.
+/// Free and total memory, in bytes.
 #[pyfunction]
 #[pyo3(name = "_cuda_memory_info")]
 fn memory_info(device: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
@@ -66,7 +66,7 @@ fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<
     Ok(py.detach(|| cuda::synchronize(device, stream))?)
 }
 
-/// States the current stream of this thread: the number to take it back with, the device and the handle.
+/// Sets the current stream of this thread; returns the number to remove it with, the device and the handle.
 #[pyfunction]
 #[pyo3(name = "_cuda_state")]
 fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
@@ -81,7 +81,7 @@ fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResu
     Ok((cuda::state(device, stream, kept), device.cuda_ordinal(), stream.handle()))
 }
 
-/// A stream, and the device that it is of: the default streams are those of the first.
+/// A stream and its device; the default streams count as those of the first device.
 fn found(stream: &Bound<'_, PyAny>) -> PyResult<(Device, Stream)> {
     let first = Device::cuda(0);
     let handle = stream::number(stream)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! CuPy, which does on a device what NumPy does on the host.
+//! CuPy, which computes on a device as NumPy does on the host.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,19 +18,19 @@ pub(super) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
     frameworks.call_method(intern!(py, "as_cupy"), (tensor,), Some(&keywords))
 }
 
-/// Has CuPy work with the array on the memory of a tensor, on its device and in order with our work.
+/// Runs `work` with the CuPy array on the memory of a tensor, on its device and in order with our work.
 pub(super) fn with<'py, T>(
     tensor: &Bound<'py, PyTensor>,
     work: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<T> {
-    // The import says what is missing, if anything is.
+    // The error of the import says what is missing.
     let array = array(tensor)?;
     let module = tensor.py().import(intern!(tensor.py(), "cupy"))?;
     let device = tensor.get().0.descriptor().device();
     on(&module, device, std::slice::from_ref(tensor), || work(array))
 }
 
-/// Has CuPy work on a device, and orders what is done with the tensors it has used behind that.
+/// Runs `work` with a device as CuPy's current one. Our later work on the used tensors waits for CuPy's stream.
 pub(super) fn on<'py, T>(
     cupy: &Bound<'py, PyModule>,
     device: Device,
@@ -45,7 +45,7 @@ pub(super) fn on<'py, T>(
         let theirs: u64 =
             cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
         let ours = current_stream(device);
-        // CUDA's own 0 is the legacy default stream.
+        // In CUDA, handle 0 is the legacy default stream.
         let theirs = Stream::new(device, theirs.max(1))?;
         if theirs == ours {
             return Ok(found);

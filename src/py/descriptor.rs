@@ -11,9 +11,9 @@ use super::{args, attributes, dtype};
 use crate::descriptor::Descriptor;
 use crate::tensor::Owner;
 
-/// An array of any library, described in place and checked: what `describe` returns.
+/// The validated description of an array of any library: what `describe` returns.
 ///
-/// Strides are in bytes. `dims`, `origin` and `halo` are None where nothing says. Keeps the array alive.
+/// Strides are in bytes. `dims`, `origin` and `halo` are None if unknown. Keeps the array alive.
 ///
 /// >>> import dlfield as dl, numpy as np
 /// >>> seen = dl.describe(np.ones((2, 3), "int16"), dims="JI")
@@ -24,13 +24,13 @@ pub(super) struct PyDescriptor {
     descriptor: Descriptor,
     /// Absent only before the description is complete.
     object: Option<Py<PyAny>>,
-    /// What the producer handed over for this description, if it did.
+    /// The owner that the producer passed for this description, if any.
     owner: Option<Owner>,
     protocol: &'static str,
 }
 
 impl PyDescriptor {
-    /// Says what was described, how, and who keeps it besides the object.
+    /// Sets the described object, the owner beside the object, and the protocol.
     pub(super) fn set(&mut self, object: Bound<'_, PyAny>, owner: Option<Owner>, protocol: &'static str) {
         (self.object, self.owner, self.protocol) = (Some(object.unbind()), owner, protocol);
     }
@@ -76,7 +76,7 @@ impl HasFreelist for PyDescriptor {
 
 #[pymethods]
 impl PyDescriptor {
-    /// A described object may hold its description; the object's own clearing breaks the cycle.
+    /// The object may refer to its description; clearing the object breaks the cycle.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.object)
     }
@@ -111,7 +111,7 @@ impl PyDescriptor {
         self.descriptor.itemsize()
     }
 
-    /// Bytes of all elements, without what lies between them.
+    /// Bytes of all elements, without padding.
     #[getter]
     fn nbytes(&self) -> i64 {
         self.descriptor.nbytes()
@@ -123,25 +123,25 @@ impl PyDescriptor {
         dtype::to_numpy(py, self.descriptor.dtype()).cloned()
     }
 
-    /// Where the memory is.
+    /// The device of the memory.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.descriptor.device())
     }
 
-    /// Labels of the dimensions, None if nothing says.
+    /// Labels of the dimensions; None if unknown.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.descriptor.dims().map(|dims| attributes::labels(py, dims)).transpose()
     }
 
-    /// Index of the first compute point, None if nothing says.
+    /// Index of the first compute point; None if unknown.
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.descriptor.origin().map(|origin| PyTuple::new(py, origin)).transpose()
     }
 
-    /// (lower, upper) ghost widths per dimension, None if nothing says.
+    /// (lower, upper) halo widths per dimension; None if unknown.
     #[getter]
     fn halo<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.descriptor.halo().map(|halo| PyTuple::new(py, halo.iter().copied())).transpose()
@@ -159,7 +159,7 @@ impl PyDescriptor {
         self.descriptor.ptr().addr()
     }
 
-    /// Whether the memory must not be written.
+    /// Whether the memory is read-only.
     #[getter]
     fn readonly(&self) -> bool {
         self.descriptor.is_readonly()
@@ -171,18 +171,18 @@ impl PyDescriptor {
         self.object(py)
     }
 
-    /// The protocol it was described by.
+    /// The protocol that it was imported by.
     #[getter]
     fn protocol(&self) -> &'static str {
         self.protocol
     }
 
-    /// The largest power of two that divides the address.
+    /// Returns the largest power of two that divides the address.
     fn alignment(&self) -> u64 {
         self.descriptor.alignment()
     }
 
-    /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either.
+    /// Returns whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either.
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
         attributes::contiguous(&self.descriptor, order)

@@ -8,10 +8,10 @@ use super::{args, getattr};
 use crate::device::Device;
 use pyo3::exceptions::PyTypeError;
 
-/// Where memory lives: a kind of device and its number.
+/// A place of memory: a kind of device and its number.
 ///
-/// Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made of
-/// either, or of a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
+/// Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made from
+/// either, or from a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.Device("gpu")
@@ -35,7 +35,7 @@ impl PyDevice {
         self.0.kind()
     }
 
-    /// The number among devices of its kind; 0 where there is only one.
+    /// The number among devices of its kind; 0 if there is only one.
     #[getter]
     fn id(&self) -> i32 {
         self.0.id()
@@ -69,7 +69,7 @@ impl PyDevice {
     }
 }
 
-/// The device that an object of PyTorch, JAX or CuPy stands for; `None` for any other object. None of them is imported.
+/// Converts a device object of PyTorch, JAX or CuPy; `None` for any other object. Imports none of them.
 pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     let py = value.py();
     let text = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
@@ -90,7 +90,7 @@ pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>>
         };
         return named(&kind, number).map(Some);
     }
-    // A `jax.Device`: its `id` counts those of all processes.
+    // A `jax.Device`: its `id` counts the devices of all processes.
     if let Some(platform) = text(intern!(py, "platform"))?
         && let Some(id) = number(intern!(py, "id"))?
     {
@@ -98,7 +98,7 @@ pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>>
         let kind = if platform == "gpu" { "cuda" } else { &platform };
         return named(kind, local.unwrap_or(id)).map(Some);
     }
-    // A `cupy.cuda.Device`. Other libraries number other things by `id`.
+    // A `cupy.cuda.Device`. Other libraries use `id` for other things.
     let module = getattr::on_type(&value.get_type(), intern!(py, "__module__"));
     let module = module.and_then(|module| module.extract::<String>().ok());
     if module.is_some_and(|module| module.split('.').next() == Some("cupy"))
@@ -109,12 +109,12 @@ pub(super) fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>>
     Ok(None)
 }
 
-/// A device by its kind and number; there is one host, whatever number it has elsewhere.
+/// The device of a kind and number; there is one host, whatever its number.
 fn named(kind: &str, number: i64) -> PyResult<Device> {
     Ok(if kind == "cpu" { Device::CPU } else { format!("{kind}:{number}").parse()? })
 }
 
-/// What PyTorch means by "cuda" without a number: its current device, the first one until it has used any.
+/// The number that PyTorch's "cuda" stands for: that of its current device, 0 until PyTorch has used any.
 fn current_of_torch(py: Python<'_>) -> PyResult<i64> {
     let Some(torch) = getattr::loaded(py, "torch")? else { return Ok(0) };
     let cuda = torch.getattr(intern!(py, "cuda"))?;
@@ -135,7 +135,7 @@ impl DlpackPair {
     }
 }
 
-/// A device: a `Device`, its name, DLPack's pair, or the object that a framework has for it.
+/// Converts a device: a `Device`, its name, DLPack's pair, or a framework's device object.
 pub(super) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = value.cast::<PyDevice>() {
         return Ok(device.get().0);
@@ -153,7 +153,8 @@ pub(super) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     })
 }
 
-/// DLPack's pair of device type and id as a caller has to write it; producers are forgiven numbers that mean nothing.
+/// Converts DLPack's pair of device type and id, as callers must write it; [`dlpack_device`] allows producers ids that mean
+/// nothing.
 pub(super) fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
     let device = dlpack_device(pair)?;
     if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
@@ -163,7 +164,7 @@ pub(super) fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
     }
 }
 
-/// DLPack's pair of device type and id.
+/// Converts DLPack's pair of device type and id.
 pub(super) fn dlpack_device((code, id): (i64, i64)) -> PyResult<Device> {
     let unknown = crate::DeviceError::UnknownCode { code, id };
     let (Ok(kind), Ok(device_id)) = (u32::try_from(code), i32::try_from(id)) else { return Err(unknown.into()) };

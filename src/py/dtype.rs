@@ -1,4 +1,4 @@
-//! Element types: NumPy's dtype objects, and what else people write for them.
+//! Element types: NumPy's dtype objects, and the other forms that users pass.
 
 #![allow(unsafe_code, reason = "dtype objects are read as the C structs they are")]
 
@@ -18,16 +18,17 @@ use super::numpy_type;
 use crate::dtype::DType;
 use crate::layout::Extents;
 
-/// NumPy numbers the types that packages add from here.
+/// The first type number that NumPy gives to types of other packages.
 const FIRST_USER_TYPE: i32 = 256;
 
-/// Element type of each added type number, plus 1; 0 while unknown. Numbers are given once per process.
+/// For each added type number, the index of the element type plus 1; 0 while unknown. NumPy assigns the numbers once per
+/// process.
 static USER_TYPES: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
 
-/// NumPy's dtype object of each element type, made when first asked for.
+/// NumPy's dtype object of each element type, made on first use.
 static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
 
-/// What a `dtype=` argument says: an element type, and the trailing dimensions of a sub-array type.
+/// Parses a `dtype` argument: an element type, and the trailing dimensions of a sub-array type.
 pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     let py = value.py();
     if let Ok(text) = value.cast::<PyString>()
@@ -52,7 +53,7 @@ pub(super) fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     Ok((of_descriptor(&descriptor)?, Extents::new()))
 }
 
-/// The error for what NumPy makes no dtype of.
+/// The error for a value that NumPy cannot convert to a dtype.
 #[cold]
 fn unknown(value: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
     let py = value.py();
@@ -75,7 +76,7 @@ fn subarray<'py>(
     descriptor.getattr("subdtype")?.extract()
 }
 
-/// PyTorch's dtypes are singletons that say their name, e.g. `torch.float32`.
+/// The element type of a PyTorch dtype, whose text is its name, e.g. `torch.float32`; `None` for any other object.
 fn of_torch(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let ty = value.get_type();
     if ty.name()?.to_cow()? != "dtype" || ty.module()?.to_cow()? != "torch" {
@@ -94,7 +95,7 @@ pub(super) fn of_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<DT
     known.map_or_else(|| of_unusual(descriptor, descriptor.num()), Ok)
 }
 
-/// The element type of a native dtype struct that is known already; others need [`of_descriptor`]'s closer look.
+/// The element type of a dtype struct, if it is native and already known; otherwise callers use [`of_descriptor`].
 ///
 /// # Safety
 /// - `descriptor` points to a live dtype object.
@@ -104,7 +105,7 @@ pub(super) unsafe fn of_native(descriptor: *const PyArray_Descr) -> Option<DType
     if fields.byteorder == foreign_order() { None } else { of_type_number(fields.type_num) }
 }
 
-/// The element type behind one of NumPy's own type numbers, or a known added one.
+/// The element type of one of NumPy's own type numbers, or of a known added one.
 pub(super) fn of_type_number(number: i32) -> Option<DType> {
     const BUILT_IN: [Option<DType>; 24] = {
         let mut table = [None; 24];
@@ -135,7 +136,7 @@ pub(super) fn of_type_number(number: i32) -> Option<DType> {
     DType::all().nth(usize::from(known.checked_sub(1)?))
 }
 
-/// The byte order NumPy writes into dtypes that are not native.
+/// The byte order character in dtypes that are not native.
 #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
 fn foreign_order() -> std::ffi::c_char {
     (if cfg!(target_endian = "little") { b'>' } else { b'<' }) as std::ffi::c_char
@@ -187,14 +188,14 @@ pub(super) fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyAr
     Ok(descriptor.bind(py))
 }
 
-/// Another library's error, of the same kind, with the argument it is about.
+/// Adds the argument's name to another library's error, which keeps its type.
 pub(super) fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
     let error = PyErr::from_type(cause.get_type(py), format!("{argument}: {}", cause.value(py)));
     error.set_cause(py, Some(cause));
     error
 }
 
-/// A `DTypeError` with the reason another library gave as its cause.
+/// A `DTypeError` with another library's error as its cause.
 pub(super) fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
     let error = Kind::DType.error(format!("{message} ({})", cause.value(py)));
     error.set_cause(py, Some(cause));

@@ -1,4 +1,4 @@
-//! The one place that names Python exceptions.
+//! The mapping of this crate's errors to Python exceptions.
 
 use pyo3::exceptions::{
     PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::protocol::ExchangeError;
 use crate::signature::SignatureError;
 
-/// `dlfield.Error` and the errors below it; each is the builtin exception too that a user would catch.
+/// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Layout,
@@ -34,32 +34,31 @@ impl Kind {
     fn definition(self, py: Python<'_>) -> (&'static str, &'static str, Vec<Bound<'_, PyType>>) {
         let (value, ty) = (py.get_type::<PyValueError>(), py.get_type::<PyTypeError>());
         match self {
-            Kind::Layout => {
-                ("LayoutError", "A shape, layout, padding, alignment or preset that cannot be.", vec![value])
-            }
+            Kind::Layout => ("LayoutError", "An invalid shape, layout, padding, alignment or preset.", vec![value]),
             Kind::DType => ("DTypeError", "An element type that cannot be shared, or does not fit.", vec![ty]),
-            Kind::Dims => ("DimsError", "Labels that are wrong, or contradict each other.", vec![value]),
+            Kind::Dims => ("DimsError", "Labels that are invalid, or contradict each other.", vec![value]),
             Kind::Device => {
                 let runtime = py.get_type::<PyRuntimeError>();
-                ("DeviceError", "A device that is not there, or not the one wanted.", vec![runtime])
+                ("DeviceError", "A device that does not exist, or is not the one wanted.", vec![runtime])
             }
             Kind::Exchange => {
-                let doc = "Something another library handed over, or asked for, that the protocol does not allow.";
+                let doc = "Memory or a request of another library that the protocol does not allow.";
                 ("ExchangeError", doc, vec![py.get_type::<PyBufferError>(), value])
             }
             Kind::NoSuchBuffer => {
                 let lookup = py.get_type::<PyLookupError>();
-                ("NoSuchBufferError", "A buffer on a side where the object has none.", vec![lookup])
+                ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup])
             }
-            Kind::NotAnArray => ("NotAnArrayError", "An object that no protocol describes as an array.", vec![ty]),
+            Kind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
         }
     }
 }
 
 static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
 
-/// The module's classes. Another extension that this crate is built into has those of the module, so that what it raises
-/// is caught by their names; classes of its own where the module, or NumPy that it needs, is not installed.
+/// The exception classes of the module. Another extension that this crate is built into imports those of the module, so
+/// that their names catch its errors; it makes classes of its own if the module, or NumPy, which the module needs, is not
+/// installed.
 fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
     TYPES.get_or_try_init(py, || match imported(py) {
         Err(error) if is_absence(py, &error)? => made(py),
@@ -67,7 +66,7 @@ fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
     })
 }
 
-/// Whether an import of the module failed because something is not installed, and not because of anything wrong in it.
+/// Whether importing the module failed because it or NumPy is not installed, and not because of an error inside it.
 fn is_absence(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     if !error.is_instance_of::<PyModuleNotFoundError>(py) {
         return Ok(false);
@@ -85,7 +84,7 @@ fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
 
 fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     let exception = py.get_type::<PyException>();
-    let root = subclass("Error", "The base of every error that dlfield raises on its own account.", vec![exception])?;
+    let root = subclass("Error", "The base class of all errors of dlfield.", vec![exception])?;
     let mut all = Vec::with_capacity(Kind::ALL.len());
     for kind in Kind::ALL {
         let (name, doc, builtin) = kind.definition(py);
@@ -94,7 +93,7 @@ fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     Ok((root, all))
 }
 
-/// A new exception type; unlike a `class` statement this may have several builtin bases from Rust.
+/// Makes an exception type by calling `type`, which allows several builtin bases.
 fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
     let py = bases[0].py();
     let body = PyDict::new(py);
@@ -105,8 +104,8 @@ fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py
 }
 
 impl Kind {
-    /// An exception of this kind. Where the module is there and its import fails, that failure, with a note of what was to
-    /// be raised.
+    /// Makes an exception of this kind. If the module is installed but its import fails, returns that failure with a note
+    /// that has the message.
     pub(super) fn error(self, message: impl Into<String>) -> PyErr {
         let message = message.into();
         Python::attach(|py| match types(py) {
@@ -133,7 +132,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// The exception for an error, with a message that may say more.
+/// The exception for an error, with a message that may differ from the error's own.
 fn raised(error: Error, message: String) -> PyErr {
     match error {
         Error::Signature(SignatureError::Field { source, .. }) => raised(*source, message),
@@ -169,18 +168,18 @@ through_error!(
     ExchangeError
 );
 
-/// The exception that a C function of another library has set when it failed, or else one that names it.
+/// The exception that a failed C function of another library has set, or else one that names the function.
 #[cold]
 pub(super) fn set_by(function: &'static str, object: &Bound<'_, PyAny>) -> PyErr {
     PyErr::take(object.py()).unwrap_or_else(|| silent(function, object.get_type()))
 }
 
-/// The error of a C function that has failed and set no exception.
+/// The error for a C function that failed without setting an exception.
 pub(super) fn silent(function: &'static str, producer: impl ToString) -> PyErr {
     ExchangeError::Silent { function, producer: producer.to_string() }.into()
 }
 
-/// An error about one field of a stencil: one of ours says so in its message, any other in a note.
+/// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
 pub(super) fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
     if Kind::is_any(py, &error) {
         let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
@@ -191,9 +190,9 @@ pub(super) fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
     noted(py, &format!("field {field:?}"), error)
 }
 
-/// An error with a note.
+/// Adds a note to an error.
 pub(super) fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
-    // A note is lost only where there is no memory for it; what counts is the error itself.
+    // Adding the note fails only if memory is exhausted; the error itself matters more.
     let _ = error.value(py).call_method1(intern!(py, "add_note"), (note,));
     error
 }
@@ -202,13 +201,14 @@ static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let make = || {
-        let doc = "A field in a layout that is slow: for a stencil, or because a preset did not know its labels; or copied for it.";
+        let doc =
+            "A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied.";
         subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
     };
     Ok(WARNING.get_or_try_init(py, make)?.bind(py))
 }
 
-/// Issues a `LayoutWarning` at the line that has called dlfield, from whichever of its Python files this is called.
+/// Issues a `LayoutWarning` at the user's line that called dlfield, outside the package's own Python files.
 #[cold]
 pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     py.import(intern!(py, "dlfield._warn"))?.call_method1(intern!(py, "warn"), (message,)).map(drop)

@@ -1,5 +1,5 @@
-//! Functions with the interpreter's own calling convention, for calls that are over before generated argument handling
-//! would have begun (DESIGN.md has the times).
+//! Functions with CPython's own calling convention, for calls that take less time than PyO3's generated argument handling
+//! (DESIGN.md has the times).
 
 #![allow(unsafe_code, reason = "arguments come as raw pointers")]
 
@@ -14,10 +14,10 @@ use pyo3::types::{PyString, PyTuple};
 
 use super::nearest::did_you_mean;
 
-/// A function or method that C calls, as the interpreter wants to be told about it.
+/// The definition of a function or method that the interpreter calls from C.
 pub(super) struct Definition(ffi::PyMethodDef);
 
-// SAFETY: the pointers in it are to constants, and it never changes.
+// SAFETY: its pointers are to constants, and it never changes.
 unsafe impl Sync for Definition {}
 
 impl Definition {
@@ -35,7 +35,7 @@ impl Definition {
         })
     }
 
-    /// A method of one argument, which takes no names.
+    /// A method of one positional argument.
     pub(super) const fn of_one(
         name: &'static std::ffi::CStr,
         doc: &'static std::ffi::CStr,
@@ -63,7 +63,7 @@ impl Definition {
         Definition(ffi::PyMethodDef { ml_name: name.as_ptr(), ml_meth, ml_flags: flags, ml_doc: doc.as_ptr() })
     }
 
-    /// Puts the function into a module.
+    /// Adds the function to a module.
     pub(super) fn add_to(&'static self, module: &Bound<'_, PyModule>) -> PyResult<()> {
         let name = module.name()?;
         // SAFETY: the definition is static, and its flags fit the function.
@@ -75,7 +75,7 @@ impl Definition {
         module.add(function.getattr("__name__")?.cast_into::<PyString>()?, function)
     }
 
-    /// Puts the method on a type.
+    /// Adds the method to a type.
     pub(super) fn set_on(&'static self, ty: &Bound<'_, pyo3::types::PyType>) -> PyResult<()> {
         // SAFETY: as above.
         let method = unsafe {
@@ -86,15 +86,15 @@ impl Definition {
     }
 }
 
-/// An argument of the call under way, if it was given.
+/// An argument of the current call, if it was given.
 pub(super) type Argument<'a, 'py> = Option<Borrowed<'a, 'py, PyAny>>;
 
-/// An argument, None being as good as absent.
+/// The argument, unless it is absent or None.
 pub(super) fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, PyAny>> {
     argument.as_deref().filter(|value| !value.is_none())
 }
 
-/// The parameters of a function: some may be given by position, all by name.
+/// The parameters of a function: some can be given by position, all by name.
 pub(super) struct Parameters<const N: usize> {
     function: &'static str,
     positional: usize,
@@ -103,7 +103,7 @@ pub(super) struct Parameters<const N: usize> {
 }
 
 impl<const N: usize> Parameters<N> {
-    /// The first `positional` of `names` may be given by position.
+    /// The first `positional` of `names` can be given by position.
     pub(super) const fn new(function: &'static str, names: [&'static str; N], positional: usize) -> Parameters<N> {
         Parameters { function, positional, names, interned: PyOnceLock::new() }
     }
@@ -111,7 +111,7 @@ impl<const N: usize> Parameters<N> {
     /// Puts the arguments of a call into `sorted`, in the order of the names.
     ///
     /// # Safety
-    /// - The three are those that the interpreter has called the function with.
+    /// - `args`, `nargs` and `keywords` are those that the interpreter has called the function with.
     #[inline]
     unsafe fn sort<'a, 'py>(
         &self,
@@ -130,7 +130,7 @@ impl<const N: usize> Parameters<N> {
             *slot = Some(unsafe { Borrowed::from_ptr(py, *args.add(place)) });
         }
         if !keywords.is_null() {
-            // SAFETY: `keywords` is a tuple of strings, and as many values stand behind the positional arguments.
+            // SAFETY: `keywords` is a tuple of strings, and as many values follow the positional arguments.
             let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
             for (position, name) in keywords.iter_borrowed().enumerate() {
                 let place = self.place(&name)?;
@@ -144,11 +144,11 @@ impl<const N: usize> Parameters<N> {
         Ok(())
     }
 
-    /// Where a parameter stands.
+    /// The position of the parameter with this name.
     fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<usize> {
         let py = name.py();
         let interned = self.interned.get_or_init(py, || self.names.map(|name| PyString::intern(py, name).unbind()));
-        // Names from calls are interned, so that comparing addresses settles it; others are compared as text.
+        // Names in calls are interned, so comparing addresses finds them; others are compared as text.
         if let Some(place) = interned.iter().position(|known| name.is(known)) {
             return Ok(place);
         }
@@ -169,7 +169,7 @@ impl<const N: usize> Parameters<N> {
         })
     }
 
-    /// An argument that has to be given.
+    /// Returns a required argument.
     pub(super) fn required<'a, 'b, 'py>(
         &self,
         sorted: &'b [Argument<'a, 'py>; N],
@@ -185,7 +185,7 @@ impl<const N: usize> Parameters<N> {
     }
 }
 
-/// Sorts the arguments of a call, and runs the body of the function or method with the object it stands on and with them.
+/// Sorts the arguments of a call, and runs the body of the function or method with `slf` and the sorted arguments.
 ///
 /// # Safety
 /// - The interpreter has called the function with these, attached.
@@ -198,7 +198,7 @@ pub(super) unsafe fn call<const N: usize>(
     keywords: *mut ffi::PyObject,
     body: impl for<'py> FnOnce(&Bound<'py, PyAny>, &[Argument<'_, 'py>; N]) -> PyResult<Bound<'py, PyAny>>,
 ) -> *mut ffi::PyObject {
-    // SAFETY: passed on from the caller; a function stands on its module, a method on an instance.
+    // SAFETY: passed on from the caller; `slf` is the module of a function, or the instance of a method.
     let (py, slf) = unsafe {
         let py = Python::assume_attached();
         (py, Borrowed::from_ptr(py, slf))
@@ -211,7 +211,7 @@ pub(super) unsafe fn call<const N: usize>(
     })
 }
 
-/// Runs the body of such a function: an error becomes the interpreter's, and so does a panic, which must not unwind into
+/// Runs the body of such a function. An error becomes the Python exception, and so does a panic, which must not unwind into
 /// C.
 #[inline]
 pub(super) fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
@@ -222,16 +222,17 @@ pub(super) fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'p
     };
     let mut error = Some(error);
     Python::try_attach(|py| error.take().map(|error| error.restore(py)));
-    // While the interpreter ends nobody attaches any more.
+    // While the interpreter ends, attaching fails.
     if let Some(error) = error {
         error.restore(py);
     }
     null_mut()
 }
 
-/// Lets PyO3 know that this thread is attached, which the functions here don't do otherwise: it takes longer than the
-/// shortest of them. What PyO3 owns without knowing that, such as errors that nobody wants, it puts aside until it does:
-/// whoever drops such a thing and succeeds has to call this, or memory grows from call to call.
+/// Attaches this thread in PyO3's view too, so that PyO3 drops the references that it has deferred. The functions here do
+/// not attach otherwise, because that takes longer than the shortest of them; so PyO3 defers the drop of its own
+/// references, such as those of a discarded error. A function that discards one and succeeds has to call this, or memory
+/// grows with each call.
 pub(super) fn drop_deferred_references() {
     Python::try_attach(|_| ());
 }

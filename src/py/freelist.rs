@@ -1,5 +1,5 @@
-//! Making and freeing the objects that calls make and free all the time, from a short list of those freed before, as
-//! the interpreter does with its own tuples and floats (DESIGN.md has the times).
+//! Freelists: short lists of freed objects for reuse, as CPython has for tuples and floats, for the classes whose objects
+//! calls make and free all the time (DESIGN.md has the times).
 
 #![allow(unsafe_code, reason = "objects are made and freed by hand")]
 
@@ -15,12 +15,12 @@ use pyo3::{PyClass, PyClassInitializer};
 
 use super::saved_error::SavedError;
 
-/// How many freed objects of a class are kept.
+/// How many freed objects a list keeps.
 const CAPACITY: usize = 32;
 
-/// Freed objects of one class, to be used again.
+/// Freed objects of one class, for reuse.
 pub(super) struct Freelist {
-    /// Where in an object its Rust value lies.
+    /// Offset in bytes of the Rust value in an object.
     offset: AtomicUsize,
     /// The class, which lives as long as the module.
     class: AtomicPtr<ffi::PyTypeObject>,
@@ -32,8 +32,8 @@ struct Freed {
     objects: [*mut ffi::PyObject; CAPACITY],
 }
 
-// SAFETY: the list is touched only by threads that are attached to the interpreter, which are attached one at a time: the
-// module declares that it needs the global lock, and PyO3 keeps it out of all interpreters but one.
+// SAFETY: only threads that hold the GIL access the list: the module declares that it needs the GIL, and PyO3 allows it in
+// one interpreter only.
 unsafe impl Sync for Freelist {}
 
 impl Freelist {
@@ -43,29 +43,29 @@ impl Freelist {
     }
 }
 
-/// A class whose objects are recycled. Final and without a `__dict__`, so that an object is its Rust value and, where
-/// there are any, a list of weak references.
+/// A class with a freelist. It is final and has no `__dict__`, so that an object consists of its Rust value and, if it has
+/// any, a list of weak references.
 pub(super) trait HasFreelist: PyClass + Sync + Into<PyClassInitializer<Self>> {
-    /// The class's list.
+    /// Returns the class's freelist.
     fn freelist() -> &'static Freelist;
 
-    /// A value that holds nothing.
+    /// Returns a value that holds nothing.
     fn blank() -> Self;
 
-    /// Lets go of everything the value holds, which leaves it as good as blank. The thread is attached.
+    /// Releases everything that the value holds, which makes it as good as blank. The thread is attached.
     fn release(&mut self, py: Python<'_>);
 }
 
-/// Frees the objects of a class to its freelist from now on.
+/// Puts freed objects of a class on its freelist from now on.
 pub(super) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
     let template = Bound::new(py, T::blank())?;
     let (list, class) = (T::freelist(), template.as_any().get_type_ptr());
     let value: *const T = &raw const *template.borrow();
     list.offset.store(value.addr() - template.as_ptr().addr(), Ordering::Relaxed);
     list.class.store(class, Ordering::Relaxed);
-    // SAFETY: the class is final, so every object that is freed by its slot is one of `T`'s.
+    // SAFETY: the class is final, so `tp_dealloc` frees objects of `T` only.
     unsafe {
-        // PyO3 leaves no class out.
+        // PyO3 sets this flag on every class.
         if (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0 {
             return Err(PyRuntimeError::new_err("dlfield: a class that the collector does not look after"));
         }
@@ -74,50 +74,50 @@ pub(super) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// A new object, blank and then filled in place: a value made elsewhere would have to be moved, which takes longer than
+/// Makes an object: takes a blank one and fills it in place, because moving a value into it would take longer than
 /// everything else.
 ///
-/// Nobody has the object while `fill` runs, not even the collector.
+/// No other code sees the object while `fill` runs, not even the garbage collector.
 #[inline(always)]
 pub(super) fn create<'py, T: HasFreelist>(
     py: Python<'py>,
     fill: impl FnOnce(&mut T) -> PyResult<()>,
 ) -> PyResult<Bound<'py, T>> {
     let list = T::freelist();
-    // SAFETY: this thread is attached, and nothing lets another one in before the list is left alone.
+    // SAFETY: this thread holds the GIL, and keeps it until the last use of the list.
     let freed = unsafe { &mut *list.freed.get() };
     let object = if freed.count == 0 {
         let object = Bound::new(py, T::blank())?;
-        // SAFETY: a new object of a class that the collector looks after.
+        // SAFETY: a new object of a class with GC support.
         unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
         object
     } else {
         freed.count -= 1;
-        // SAFETY: below the count are freed objects of this class: untracked, with no weak references, and a value as good
-        // as blank.
+        // SAFETY: the entries below the count are freed objects of this class: untracked, without weak references, and with
+        // a value as good as blank.
         unsafe {
             let object = ffi::PyObject_Init(freed.objects[freed.count], list.class.load(Ordering::Relaxed));
             Bound::from_owned_ptr(py, object).cast_into_unchecked()
         }
     };
-    // SAFETY: a new object, which only this function knows.
+    // SAFETY: a new object, to which only this function has a reference.
     fill(unsafe { value(object.as_ptr()).as_mut() })?;
     // SAFETY: as above, and untracked so far.
     unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
     Ok(object)
 }
 
-/// Where an object's value lies.
+/// Returns the address of an object's value.
 #[inline]
 fn value<T: HasFreelist>(object: *mut ffi::PyObject) -> NonNull<T> {
     let offset = T::freelist().offset.load(Ordering::Relaxed);
-    // SAFETY: an object is longer than the offset of its value, and nowhere near address 0.
+    // SAFETY: the offset is within the object, so the address is not null.
     unsafe { NonNull::new_unchecked(object.byte_add(offset).cast()) }
 }
 
-/// The class's `tp_dealloc`.
+/// `tp_dealloc` of the class.
 unsafe extern "C" fn free<T: HasFreelist>(object: *mut ffi::PyObject) {
-    // SAFETY: called by the interpreter, attached, with an object of this class that nobody refers to any more.
+    // SAFETY: the interpreter calls this attached, with an object of this class that has no references left.
     unsafe {
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
@@ -127,12 +127,12 @@ unsafe extern "C" fn free<T: HasFreelist>(object: *mut ffi::PyObject) {
             ffi::PyObject_ClearWeakRefs(object);
         }
         let value = value::<T>(object).as_ptr();
-        // An object may go while an exception is on its way, which is not that of the code that letting go runs.
+        // An object may be freed while an exception is set, which code that `release` runs must not see.
         let saved = (!ffi::PyErr_Occurred().is_null()).then(|| SavedError::take(py));
-        // What the value holds may be of any kind, and nothing unwinds into C.
+        // The value may hold anything, and a panic must not unwind into C.
         let _ = catch_unwind(AssertUnwindSafe(|| (*value).release(py)));
         drop(saved);
-        // Only now: letting go may have run any code, which may have made and freed objects of this class.
+        // Only now: `release` may have run any code, which may have made and freed objects of this class.
         let freed = &mut *T::freelist().freed.get();
         if freed.count < CAPACITY {
             freed.objects[freed.count] = object;

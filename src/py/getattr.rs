@@ -1,4 +1,4 @@
-//! Attributes that may be absent, and calls without detours.
+//! Attributes that may be absent, and calls with little overhead.
 
 #![allow(unsafe_code, reason = "the interpreter's own call is used, for its speed")]
 
@@ -10,14 +10,14 @@ use smallvec::SmallVec;
 
 /// A method to call.
 pub(super) enum Method<'a, 'py> {
-    /// An ordinary method of the object's type, by name: a bound one need not be made.
+    /// A method of the object's type, by name: no bound method is made.
     OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
-    /// One that was looked up.
+    /// A callable that was looked up.
     Value(Bound<'py, PyAny>),
 }
 
 impl<'py> Method<'_, 'py> {
-    /// Calls it with as many keywords as there are values.
+    /// Calls it with the values as keyword arguments.
     pub(super) fn call<const N: usize>(
         &self,
         py: Python<'py>,
@@ -25,14 +25,14 @@ impl<'py> Method<'_, 'py> {
         keywords: Option<&Bound<'py, PyTuple>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let keywords = keywords.map_or(std::ptr::null_mut(), Bound::as_ptr);
-        // Room for the object in front: methods want it there, and whoever is called may use the place before the first
-        // argument.
+        // Two slots in front: one for the object of a method, and one that `PY_VECTORCALL_ARGUMENTS_OFFSET` lets the callee
+        // use.
         let mut arguments = [std::ptr::null_mut(); 4];
         const { assert!(N < 3, "more arguments than there is room for") };
         for (slot, value) in arguments[2..].iter_mut().zip(values) {
             *slot = value.as_ptr();
         }
-        // SAFETY: all are live objects, `N` values stand behind the object, and each has its keyword.
+        // SAFETY: all are live objects; `N` values follow the object, and each has its keyword.
         unsafe {
             let called = match self {
                 Method::OfType(object, name) => {
@@ -50,17 +50,17 @@ impl<'py> Method<'_, 'py> {
     }
 }
 
-/// Calls a function with arguments, the last of which have keywords.
+/// Calls a function with positional arguments, followed by keyword arguments.
 pub(super) fn call_function<'py>(
     function: &Bound<'py, PyAny>,
     values: &[&Bound<'py, PyAny>],
     keywords: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Room in front, as whoever is called may use the place before the first argument.
+    // A slot in front, which `PY_VECTORCALL_ARGUMENTS_OFFSET` lets the callee use.
     let mut arguments: SmallVec<[_; 6]> = smallvec::smallvec![std::ptr::null_mut()];
     arguments.extend(values.iter().map(|value| value.as_ptr()));
     let positional = values.len() - keywords.len();
-    // SAFETY: all are live objects, and behind the positional arguments stand as many as there are keywords.
+    // SAFETY: all are live objects; as many values as keywords follow the positional arguments.
     unsafe {
         let (first, count) = (arguments.as_mut_ptr().add(1), positional | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
         let called = ffi::PyObject_Vectorcall(function.as_ptr(), first, count, keywords.as_ptr());
@@ -68,7 +68,7 @@ pub(super) fn call_function<'py>(
     }
 }
 
-/// The name of the one keyword of a call, as calls want it.
+/// The one keyword of a call, as the tuple that vectorcall takes.
 pub(super) struct Keyword {
     name: &'static str,
     tuple: PyOnceLock<Py<PyTuple>>,
@@ -85,10 +85,9 @@ impl Keyword {
     }
 }
 
-/// An attribute of the object; `None` where there is none. An error of any other kind than `AttributeError` is the
-/// object's, and reaches the caller.
+/// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
 ///
-/// Most objects lack most of what is asked for here. Making an `AttributeError` for each takes 0.2 µs; this call makes
+/// Most objects lack most of the attributes looked up here. An `AttributeError` for each would take 0.2 µs; this call makes
 /// none.
 #[cfg(Py_3_13)]
 pub(super) fn getattr_opt<'py>(
@@ -100,7 +99,7 @@ pub(super) fn getattr_opt<'py>(
 
 #[cfg(not(Py_3_13))]
 unsafe extern "C" {
-    /// What became `PyObject_GetOptionalAttr` in 3.13: exported since 3.7, and neither 3.11 nor 3.12 will change.
+    /// The predecessor of `PyObject_GetOptionalAttr` in 3.13: exported since 3.7, and neither 3.11 nor 3.12 will change.
     fn _PyObject_LookupAttr(
         object: *mut ffi::PyObject,
         name: *mut ffi::PyObject,
@@ -115,7 +114,7 @@ pub(super) fn getattr_opt<'py>(
     name: &Bound<'py, PyString>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut found = std::ptr::null_mut();
-    // SAFETY: both are live objects; `found` becomes a new reference, or NULL where there is no attribute or an error.
+    // SAFETY: both are live objects; `found` becomes a new reference, or NULL if the attribute is absent or on an error.
     unsafe {
         if _PyObject_LookupAttr(object.as_ptr(), name.as_ptr(), &raw mut found) < 0 {
             return Err(PyErr::fetch(object.py()));
@@ -125,18 +124,17 @@ pub(super) fn getattr_opt<'py>(
 }
 
 unsafe extern "C" {
-    /// Exported by every version, but no part of the documented API.
+    /// Exported by every version, but not part of the documented API.
     fn _PyType_Lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
-/// What a type or its bases have under a name, as it lies there: nobody's code is run, and what the metaclass has is not
-/// looked at.
+/// Returns the attribute of a type or its bases, unbound: runs no foreign code, and ignores the metaclass.
 pub(super) fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     // SAFETY: a live type and a string; the call returns a borrowed reference, or NULL without an error.
     unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), _PyType_Lookup(ty.as_type_ptr(), name.as_ptr())) }
 }
 
-/// A module that is imported already; `None` also if its import is forbidden by a None in `sys.modules`.
+/// Returns a module that is already imported; `None` also if a None in `sys.modules` forbids its import.
 pub(super) fn loaded<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     match modules.cast::<PyDict>() {

@@ -1,7 +1,7 @@
-//! Tensors of Rust become `dlfield.Tensor` of the module, wherever this crate is built into.
+//! Converts Rust tensors to the module's `dlfield.Tensor`, in every extension that this crate is built into.
 //!
-//! Another extension has a class of its own for tensors, which Python does not know. So the memory goes through the
-//! module's C exchange API, and what DLPack cannot say is said after that.
+//! Another extension has its own class for tensors, which is not registered in Python. So the memory goes through the
+//! module's C exchange API, and the metadata that DLPack cannot express is passed after that.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
@@ -21,30 +21,31 @@ use crate::memory::cuda::Stream;
 use crate::protocol::ExchangeError;
 use crate::tensor::Tensor;
 
-/// Makes a Python tensor of a managed one, which it takes over whatever happens: 0, or -1 with the Python error set.
+/// Makes a Python tensor of a managed tensor, which it consumes also on failure. Returns 0, or -1 with a Python exception
+/// set.
 type Wrap = unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
-/// Tells the stream that the module's work for a device goes to: 0, or -1 with the Python error set.
+/// Writes the stream of the module's work on a device. Returns 0, or -1 with a Python exception set.
 type WorkStream = unsafe extern "C" fn(DLDeviceType, i32, *mut *mut c_void) -> c_int;
 
 const WRAP: &str = "dlfield.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
 const WORK_STREAM: &str = "dlfield.Tensor.__dlpack_c_exchange_api__.current_work_stream";
 
-/// The error of a function of the module's table.
+/// The error of a failed function of the module's table.
 #[cold]
 fn failed(py: Python<'_>, function: &'static str) -> PyErr {
     PyErr::take(py).unwrap_or_else(|| errors::silent(function, "a tensor of Rust"))
 }
 
-/// What the module `dlfield` has to turn a tensor into one of its own.
+/// The functions of the module `dlfield` that make a tensor of its class.
 struct Module {
     wrap: Wrap,
     work_stream: WorkStream,
-    /// Absent in modules of other versions, which take other statements.
+    /// Absent in modules of other versions, which may take other metadata.
     with_metadata: Option<Py<PyAny>>,
 }
 
-/// Of this crate, and of modules that it understands beyond DLPack.
+/// The version of this crate; a module of this version takes metadata beyond DLPack from it.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 static MODULE: PyOnceLock<Module> = PyOnceLock::new();
@@ -65,7 +66,7 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
 }
 
 impl Module {
-    /// Has the module's work on a device's memory come after this extension's.
+    /// Makes the module's stream wait for this extension's work on device memory.
     fn make_stream_wait(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
         let device = tensor.descriptor().device();
         if !device.is_cuda() {
@@ -73,13 +74,13 @@ impl Module {
         }
         let DLDevice { device_type, device_id } = device.to_dlpack();
         let mut stream = null_mut();
-        // SAFETY: the module's own function, and a place for its answer.
+        // SAFETY: the module's own function, with a valid out pointer.
         if unsafe { (self.work_stream)(device_type, device_id, &raw mut stream) } != 0 {
             return Err(failed(py, WORK_STREAM));
         }
-        // The runtime calls the legacy default stream 0.
+        // NULL is the legacy default stream, as in the CUDA runtime.
         let stream = if stream.is_null() { Stream::LEGACY } else { Stream::of_raw(stream.addr() as u64) };
-        // A stream that is waited for may wait for Python.
+        // Work on the stream may need the GIL.
         Ok(py.detach(|| tensor.make_stream_wait(stream))?)
     }
 
@@ -94,7 +95,7 @@ impl Module {
     }
 }
 
-/// A `dlfield.Tensor` on the same memory, with dims, origin, halo, layout and alignment. Needs the module `dlfield`.
+/// Makes a `dlfield.Tensor` on the same memory, with dims, origin, halo, layout and alignment. Needs the module `dlfield`.
 impl<'py> IntoPyObject<'py> for Tensor {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
@@ -105,7 +106,7 @@ impl<'py> IntoPyObject<'py> for Tensor {
     }
 }
 
-/// As for a [`Tensor`] that is given away.
+/// As for an owned [`Tensor`].
 impl<'py> IntoPyObject<'py> for &Tensor {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
@@ -115,13 +116,13 @@ impl<'py> IntoPyObject<'py> for &Tensor {
         let module = module(py)?;
         module.make_stream_wait(py, self)?;
         if !self.owner().mark_exported() {
-            // Who reads may wait for a device, and its work for Python.
+            // A reader may wait for a device, and the device's work for the GIL.
             py.detach(|| self.owner().wait_for_readers());
         }
         let managed = self.to_versioned(false)?.into_raw();
         let mut made = null_mut();
-        // SAFETY: the module's own function, which takes the struct over whatever happens, and on success returns a new
-        // reference.
+        // SAFETY: the module's own function, which consumes the struct also on failure, and returns a new reference on
+        // success.
         let tensor = unsafe {
             if (module.wrap)(managed, &raw mut made) != 0 {
                 return Err(failed(py, WRAP));

@@ -1,4 +1,4 @@
-//! The keywords that every allocation takes.
+//! The keywords that every allocation function takes.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -35,8 +35,8 @@ pub(super) struct Keywords<'a, 'py> {
 }
 
 impl Keywords<'_, '_> {
-    /// States what was given on top of `spec`. A sub-array type has added `data` trailing dimensions, which the lists
-    /// may leave out.
+    /// Applies the keywords to `spec`. A sub-array type has added `data` trailing dimensions, for which the lists may lack
+    /// entries.
     pub(super) fn apply(&self, mut spec: Spec, data: usize) -> PyResult<Spec> {
         let ndim = spec.ndim();
         if let Some(name) = self.backend {
@@ -85,7 +85,7 @@ impl Keywords<'_, '_> {
         Ok(spec)
     }
 
-    /// The device that was given, or that of the preset, or the host.
+    /// The given device, else that of the preset, else the host.
     pub(super) fn target(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => parse_device(device),
@@ -94,7 +94,7 @@ impl Keywords<'_, '_> {
         }
     }
 
-    /// Does the work for a device in the stream that was given.
+    /// Runs `work` for a device in the given stream.
     pub(super) fn within<R>(&self, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
         stream::within(self.stream, device, work)
     }
@@ -110,7 +110,7 @@ fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
     })
 }
 
-/// The error for labels that are not one for each dimension.
+/// The error for another number of labels than dimensions.
 #[cold]
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
     let message = DimsError::Length { got: labels.len(), ndim }.to_string();
@@ -133,7 +133,7 @@ fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
     )
 }
 
-/// Keywords that people know from elsewhere, and what to write here.
+/// Keywords of other libraries, and what to write here.
 const ELSEWHERE: [(&str, &str); 8] = [
     ("alignment", "write alignment_size, in bytes"),
     ("align", "write alignment_size, in bytes"),
@@ -145,17 +145,17 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("shape", "it is that of the data; zeros(shape, ...) takes another one"),
 ];
 
-/// What a call gave beyond the parameters of an allocation function.
+/// Arguments of a call beyond the parameters of an allocation function.
 pub(super) struct Others<'a, 'py> {
-    /// Behind all that may be given by position.
+    /// Positional arguments after the last positional parameter.
     pub(super) extra: &'a Bound<'py, PyTuple>,
-    /// Keywords that are no parameters.
+    /// Unknown keywords.
     pub(super) unknown: Option<&'a Bound<'py, PyDict>>,
 }
 
 impl<'py> Others<'_, 'py> {
-    /// Refuses all of them. `names` are the parameters that may be given by position, `first` and `dtype` the first and the
-    /// last of them.
+    /// Rejects all of them. `names` are the positional parameters; `first` and `dtype` are the arguments for the first and
+    /// the last of them.
     #[inline]
     pub(super) fn refuse(
         &self,
@@ -197,7 +197,7 @@ impl<'py> Others<'_, 'py> {
     }
 }
 
-/// What to write where sizes were given one by one, if they are sizes.
+/// The correct call if sizes were given as separate arguments; `None` if they are not sizes.
 #[cold]
 pub(super) fn sizes<'py>(
     function: &str,
@@ -214,7 +214,7 @@ pub(super) fn sizes<'py>(
     Some(format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
 }
 
-/// A list for the dimensions before the sub-array's, with zeros for those.
+/// Appends zeros for the dimensions of the sub-array to a list that has none for them.
 fn extended(mut entries: Extents, data: usize, ndim: usize) -> Extents {
     if entries.len() + data == ndim {
         entries.resize(ndim, 0);

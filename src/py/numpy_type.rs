@@ -13,10 +13,10 @@ use pyo3::{ffi, intern};
 
 use super::getattr::loaded;
 
-/// NumPy's array type; NULL as long as NumPy is not known to be there.
+/// NumPy's array type; NULL until NumPy is known to be imported.
 static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
 
-/// NumPy's array type, or NULL: nobody has an array before NumPy is imported, so it is not imported for this.
+/// NumPy's array type, or NULL if NumPy is not imported: then no arrays exist, so it is not imported for this.
 #[inline]
 fn array_type(py: Python<'_>) -> *mut ffi::PyTypeObject {
     let known = ARRAY.load(Ordering::Relaxed);
@@ -32,17 +32,17 @@ fn find(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
     Ok(ARRAY.load(Ordering::Relaxed))
 }
 
-/// Imports NumPy, where it is needed: its C API would panic without.
+/// Imports NumPy before its C API is used, which would panic otherwise.
 pub(super) fn require(py: Python<'_>) -> PyResult<()> {
     if ARRAY.load(Ordering::Relaxed).is_null() {
         get_array_module(py)?.getattr(intern!(py, "_ARRAY_API"))?.cast_into::<PyCapsule>()?;
-        // SAFETY: the interpreter is attached, and NumPy's C API there; the call returns NumPy's type object.
+        // SAFETY: attached, and NumPy's C API is there; the call returns NumPy's type object.
         ARRAY.store(unsafe { get_type_object(py, NpyTypes::PyArray_Type) }, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// Whether the object is a `numpy.ndarray` and no subclass of it.
+/// Whether the object is a `numpy.ndarray`, and not of a subclass.
 #[inline]
 pub(super) fn is_exact(object: &Bound<'_, PyAny>) -> bool {
     object.get_type_ptr() == array_type(object.py())
@@ -55,13 +55,13 @@ pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     !array.is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), array) != 0 }
 }
 
-/// The object that an array has its memory from, if it is not the array's own.
+/// The object that an array borrows its memory from; `None` if the array owns it.
 #[inline]
 pub(super) fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    // SAFETY: the callers have checked the type; the base is NULL or an object that the array keeps.
+    // SAFETY: the callers have checked the type; the base is NULL or an object that the array keeps alive.
     unsafe {
         let fields = &(*array.as_ptr().cast::<PyArrayObject>()).fields;
-        // A copy that is to be written back has memory of its own and a base.
+        // A write-back copy owns its memory and has a base too.
         let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
         if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
     }

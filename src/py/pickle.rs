@@ -1,4 +1,4 @@
-//! Pickles: the field's bytes, out of band where the protocol allows it, and everything the bytes don't say.
+//! Pickling: the bytes of a field, out of band if the protocol allows it, and its metadata.
 
 #![allow(unsafe_code, reason = "bytes are moved through raw pointers")]
 
@@ -19,7 +19,8 @@ use crate::layout::{Layout, Spec, is_contiguous};
 use crate::tensor::Tensor;
 
 /// Everything but the bytes: shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device,
-/// readonly. What nobody stated is absent, so that it is a default again; beside a halo stands whether a slice has cut it.
+/// readonly. Values that were not stated are `None`, so that the defaults apply again. With the halo is a flag: whether a
+/// slice has cut it.
 type State = (
     Vec<i64>,
     String,
@@ -36,11 +37,11 @@ type State = (
 
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(super) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
-    // Bytes are the host's.
+    // The bytes are read on the host.
     let (device, readonly) = (tensor.descriptor().device(), tensor.descriptor().is_readonly());
     let host = if device == Device::CPU { None } else { Some(sync::to(py, tensor, Device::CPU, None)?) };
     let tensor = host.as_ref().unwrap_or(tensor);
-    // Between rows there may be bytes of others, or whatever was in the memory: those are left out as zeros.
+    // Padding may hold elements of other arrays, or whatever was in the memory: it is pickled as zeros.
     let packed = if is_packed(tensor) { tensor.clone() } else { copies::zero_padded(py, tensor)? };
     let bytes = PyTensor::create(py, bytes_of(&packed)?)?;
     let data = if protocol >= 5 {
@@ -72,18 +73,18 @@ fn is_packed(tensor: &Tensor) -> bool {
     is_contiguous(descriptor.shape(), descriptor.strides(), tensor.layout().axes().into_iter())
 }
 
-/// The bytes from the first element to the last as a field of their own.
+/// The bytes from the first element to the last, as a field of bytes.
 fn bytes_of(tensor: &Tensor) -> Result<Tensor> {
     let descriptor = tensor.descriptor();
-    // A packed field has positive strides: element 0 is its lowest.
+    // A packed field has positive strides: element 0 has the lowest address.
     let len = descriptor.byte_span().map_or(0, |(_, high)| i64::try_from(high).unwrap_or(0));
     let (ptr, device, readonly) = (descriptor.ptr(), descriptor.device(), descriptor.is_readonly());
     let bytes = Descriptor::new(ptr, device, DType::U8, readonly, &[len], &[1])?;
-    // SAFETY: the bytes lie between the first and the last element of one allocation, which the owner keeps.
+    // SAFETY: the bytes lie between the first and the last element of one allocation, which the owner keeps alive.
     Ok(unsafe { Tensor::from_parts(bytes, tensor.owner().clone()) })
 }
 
-/// Rebuilds a pickled tensor: a fresh allocation of the same kind with a copy of the bytes.
+/// Rebuilds a pickled tensor: allocates it with the same layout and metadata, and copies the bytes.
 #[pyfunction]
 #[pyo3(name = "_rebuild")]
 fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
@@ -113,7 +114,7 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<Py
     if !bytes.is_c_contiguous() || i128::try_from(bytes.len_bytes()).ok() != Some(wanted) {
         return Err(wrong(format!("{} bytes of data for a field of {wanted}", bytes.len_bytes())));
     }
-    // SAFETY: the buffer is contiguous and as long as the field's span, and the field is fresh.
+    // SAFETY: the buffer is contiguous and as long as the field's span, and the field was just allocated.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.buf_ptr().cast::<u8>(), tensor.descriptor().ptr(), bytes.len_bytes());
     }

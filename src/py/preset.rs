@@ -20,20 +20,20 @@ pub(super) struct PyPreset(Preset);
 
 #[pymethods]
 impl PyPreset {
-    /// What `backend=` takes.
+    /// The name, as `backend=` takes it.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Where memory is allocated.
+    /// The device on which memory is allocated.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.0.device())
     }
 
-    /// Elements that the aligned index, and every row at it, is aligned to; 1 is no alignment. Presets of array
-    /// frameworks, which align the start of the memory and keep rows compact, say 1.
+    /// Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets of array
+    /// frameworks, which align the start of the memory and keep rows compact, have 1.
     #[getter]
     fn alignment(&self) -> u32 {
         match self.0.alignment() {
@@ -42,7 +42,7 @@ impl PyPreset {
         }
     }
 
-    /// "C" or "F" (by index), or the ranks of I, J and K (by meaning; 0 is the largest stride).
+    /// "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride).
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match self.0.layout() {
@@ -80,8 +80,8 @@ fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Adds a preset for the rest of the process and returns it.
 ///
-/// `alignment` counts elements. `layout` gives the ranks of I, J and K (0 is the largest stride), by meaning; or "C" or
-/// "F", by index. Raises `LayoutError` for a name in use, an alignment below 1 or ranks that are no permutation.
+/// `alignment` is in elements. `layout` is the ranks of I, J and K (0 is the largest stride), by label; or "C" or "F", by
+/// index. Raises `LayoutError` for a name in use, an alignment below 1, or ranks that are not a permutation.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.register_preset("mine", alignment=8, layout=(0, 2, 1)).alignment

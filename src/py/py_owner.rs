@@ -12,34 +12,34 @@ use pyo3::prelude::*;
 use super::saved_error::SavedError;
 use crate::tensor::Owner;
 
-/// An owner that keeps one Python object, as [`PyOwner`] does.
+/// An owner that keeps one Python object alive, as [`PyOwner`] does.
 pub(super) fn owner(object: &Bound<'_, PyAny>) -> Owner {
-    // SAFETY: the reference that is taken here is the one that is given back.
+    // SAFETY: `release` gives back the reference that is taken here.
     unsafe { Owner::object(object.clone().into_ptr().cast(), release) }
 }
 
-/// The same, of an object that refuses some things as long as it has a weak reference.
+/// As [`owner`], with a weak reference: while one exists, some objects reject operations that move their memory.
 pub(super) fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
-    // SAFETY: a live object. A weak reference without a callback is made once for an object, and shared. It is not kept by its
-    // address, as `release_pinned` finds it again.
+    // SAFETY: a live object. Python makes one shared weak reference without a callback for each object. Its address is not
+    // stored, as `release_pinned` gets the same one again.
     let weak = unsafe { ffi::PyWeakref_NewRef(object.as_ptr(), null_mut()) };
     if weak.is_null() {
         return Err(PyErr::fetch(object.py()));
     }
-    // SAFETY: both references that were taken are given back.
+    // SAFETY: `release_pinned` gives back both references that are taken here.
     Ok(unsafe { Owner::object(object.clone().into_ptr().cast(), release_pinned) })
 }
 
 /// # Safety
-/// - `address` is a reference that the caller owns and gives up, with one to the object's weak reference.
+/// - `address` is a reference that the caller owns and gives up, together with one to the object's weak reference.
 unsafe fn release_pinned(address: *mut c_void) {
     Python::try_attach(|py| {
-        // SAFETY: passed on from the caller. The weak reference of this object is alive, so it is the same one.
+        // SAFETY: passed on from the caller. The weak reference of this object is alive, so this call returns the same one.
         unsafe {
             let object = Bound::from_owned_ptr(py, address.cast());
             let weak = ffi::PyWeakref_NewRef(object.as_ptr(), null_mut());
             if weak.is_null() {
-                // Nothing is made, so nothing can fail.
+                // The call makes no new object, so it cannot fail.
                 drop(PyErr::fetch(py));
                 return;
             }
@@ -52,12 +52,12 @@ unsafe fn release_pinned(address: *mut c_void) {
 /// # Safety
 /// - `address` is a reference that the caller owns and gives up.
 unsafe fn release(address: *mut c_void) {
-    // SAFETY: passed on from the caller. With the interpreter gone the object is gone too.
+    // SAFETY: passed on from the caller. After the interpreter has ended, the object is gone too.
     Python::try_attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
 }
 
-/// Keeps a Python object for as long as the memory it owns is in use; may be dropped on any thread, and after the
-/// interpreter has ended (the object is gone with it then).
+/// Keeps a Python object alive while the memory it owns is in use. May be dropped on any thread, and after the interpreter
+/// has ended (the object is gone then).
 pub(super) struct PyOwner(Option<Py<PyAny>>);
 
 impl PyOwner {
@@ -69,14 +69,14 @@ impl PyOwner {
 impl Drop for PyOwner {
     fn drop(&mut self) {
         let mut object = self.0.take();
-        // Attaching first makes the release immediate; without, it would wait for the next call into this module.
+        // Attaching first releases the object at once; otherwise PyO3 would wait for the next call into this module.
         Python::try_attach(|_| drop(object.take()));
         std::mem::forget(object);
     }
 }
 
-/// Something that is called once: by [`ReleaseHook::now`], or else when this is dropped, on any thread; not after the interpreter
-/// has ended.
+/// A function that is called once: by [`ReleaseHook::now`], or else when this is dropped, on any thread; not after the
+/// interpreter has ended.
 pub(super) struct ReleaseHook(Mutex<Option<Py<PyAny>>>);
 
 impl ReleaseHook {
@@ -101,7 +101,7 @@ impl Drop for ReleaseHook {
             let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
             let _not_of_the_call = SavedError::take(py);
             if let Err(error) = function.call0() {
-                // Nobody waits for this.
+                // There is no caller to raise in.
                 error.write_unraisable(py, Some(&function));
             }
             drop(function);

@@ -1,4 +1,4 @@
-//! An exception that is on its way while other code runs, of which it is not the exception.
+//! Saves the exception that is set while unrelated code runs.
 
 #![allow(unsafe_code, reason = "the interpreter's own calls move an exception out and back in")]
 
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Taken out of the thread's state until this is dropped, which puts it back. PyO3's own way is not for this: it would
+/// An exception taken out of the thread state; dropping this puts it back. PyO3's `PyErr::take` cannot be used: it would
 /// resume a panic that has become an exception.
 pub(super) struct SavedError<'py> {
     #[cfg(Py_3_12)]
@@ -20,14 +20,14 @@ pub(super) struct SavedError<'py> {
 impl<'py> SavedError<'py> {
     #[cfg(Py_3_12)]
     pub(super) fn take(_: Python<'py>) -> SavedError<'py> {
-        // SAFETY: attached; the reference is given back when this is dropped.
+        // SAFETY: attached; dropping this gives the reference back.
         SavedError { raised: unsafe { ffi::PyErr_GetRaisedException() }, attached: PhantomData }
     }
 
     #[cfg(not(Py_3_12))]
     pub(super) fn take(_: Python<'py>) -> SavedError<'py> {
         let [mut kind, mut value, mut trace] = [std::ptr::null_mut(); 3];
-        // SAFETY: attached; the references are given back when this is dropped.
+        // SAFETY: attached; dropping this gives the references back.
         unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut trace) };
         SavedError { raised: [kind, value, trace], attached: PhantomData }
     }
@@ -36,7 +36,7 @@ impl<'py> SavedError<'py> {
 impl Drop for SavedError<'_> {
     fn drop(&mut self) {
         #[cfg(Py_3_12)]
-        // SAFETY: attached for this lifetime, and what was taken is put back once.
+        // SAFETY: attached for this lifetime; the exception is put back once.
         unsafe {
             ffi::PyErr_SetRaisedException(self.raised);
         }

@@ -1,4 +1,4 @@
-//! Streams as Python gives them: numbers by the rules of the array API standard, and objects that have one.
+//! Stream arguments: numbers by the rules of the array API standard, and objects with `__cuda_stream__`.
 //!
 //! Source: the array API standard on `__dlpack__`, and the CUDA stream protocol of cuda.core.
 
@@ -21,26 +21,26 @@ const ALLOWED_WITHOUT_ORDER: &str = "None, -1 for no order, 1 (legacy default), 
                                      stream, or an object with __cuda_stream__";
 const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
 
-/// What a consumer says of the stream it is going to work on.
+/// A consumer's `stream` argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Nothing.
+    /// None was passed.
     Nothing,
-    /// That it sees to the order itself.
+    /// -1: the consumer orders the work itself.
     NoOrder,
-    /// Which it is.
+    /// The stream that the consumer will use.
     Stream(Stream),
 }
 
-/// The number of a stream, if that is what this is: an integer, or what an object with `__cuda_stream__` says.
+/// The number of a stream: an integer, or the handle in an object's `__cuda_stream__`; `None` for any other value.
 pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     let Some(found) = getattr::getattr_opt(value, intern!(value.py(), "__cuda_stream__"))? else {
         return Ok(value.extract().ok());
     };
     let pair = if found.is_callable() { found.call0()? } else { found };
     match pair.extract::<(i64, i64)>() {
-        // CUDA's own 0 is the legacy default stream, in the driver's functions; what it is in the array API standard, where
-        // it stands for nothing, an object does not say.
+        // In the driver's functions, handle 0 is the legacy default stream. The array API standard, in which 0 is no
+        // stream, does not apply to the handles of objects.
         Ok((0, 0)) => Ok(Some(1)),
         Ok((0, handle)) => Ok(Some(handle)),
         _ => {
@@ -50,12 +50,12 @@ pub(super) fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     }
 }
 
-/// What keeps a stream alive: the object it was given as. A number keeps nothing.
+/// What keeps a stream alive: the object that it was passed as; `None` for a number.
 pub(super) fn kept(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
     (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }
 
-/// A stream of a CUDA device.
+/// Converts an argument to a stream of a CUDA device.
 pub(super) fn of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
     handle(value, number(value)?, device, ALLOWED)
 }
@@ -67,7 +67,7 @@ fn handle(value: &Bound<'_, PyAny>, number: Option<i64>, device: Device, allowed
     Ok(Stream::new(device, number)?)
 }
 
-/// What a consumer says, for memory of a CUDA device.
+/// Parses a consumer's `stream` argument for memory of a CUDA device.
 pub(super) fn asked(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<Asked> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Asked::Nothing) };
     match number(value)? {
@@ -76,7 +76,7 @@ pub(super) fn asked(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResul
     }
 }
 
-/// Does work for a device in the stream that is given; in the current one if none is. The host has no streams.
+/// Runs `work` for a device in the given stream, or in the current one without it. The host has no streams.
 pub(super) fn within<R>(
     value: Option<&Bound<'_, PyAny>>,
     device: Device,

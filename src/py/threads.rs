@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use super::args;
 use crate::copy;
 
-/// Divides large copies and fills among so many threads from now on, in the whole process.
+/// Sets the number of threads among which large copies and fills are divided, for the whole process.
 ///
-/// `threads` is a count; 0 stands for what holds at first: one thread per core, or what the environment variable
-/// `RAYON_NUM_THREADS` says. Small copies, and those in the child of a fork, are made by the calling thread alone. Raises
-/// `ValueError` for counts that there cannot be, `RuntimeError` when the system has no more threads to give.
+/// `threads` is a count; 0 restores the default: one thread per core, or the environment variable `RAYON_NUM_THREADS`.
+/// Small copies, and copies in the child of a fork, run on the calling thread alone. Raises `ValueError` for a count below
+/// 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.set_num_threads(2)
@@ -36,7 +36,7 @@ fn set_num_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
         .map_err(|error| PyRuntimeError::new_err(format!("threads: {count} could not be started: {error}")))
 }
 
-/// Returns among how many threads large copies and fills are divided; 1 in the child of a fork.
+/// Returns the number of threads among which large copies and fills are divided; 1 in the child of a fork.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.num_threads() >= 1

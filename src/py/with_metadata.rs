@@ -1,4 +1,4 @@
-//! What DLPack cannot say of a tensor, said to the module by other extensions that this crate is built into.
+//! Metadata that DLPack cannot express, passed to the module by other extensions that this crate is built into.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, Layout, Padding};
 use crate::tensor::{Promise, Tensor};
 
-/// Dims, origin, halo, layout, padding, alignment_size and aligned_index; what nobody stated is absent.
+/// Dims, origin, halo, layout, padding, alignment_size and aligned_index; `None` where not stated.
 #[derive(FromPyObject, IntoPyObject)]
 pub(super) struct State(
     Option<Vec<String>>,
@@ -21,7 +21,7 @@ pub(super) struct State(
 );
 
 impl State {
-    /// Of a tensor of which there is anything to say.
+    /// The state of a tensor; `None` if it states nothing.
     pub(super) fn of(tensor: &Tensor) -> Option<State> {
         let (descriptor, promise) = (tensor.descriptor(), tensor.promise());
         let labelled = descriptor.dims().is_some() || descriptor.origin().is_some() || descriptor.halo().is_some();
@@ -40,7 +40,7 @@ impl State {
     }
 }
 
-/// The same memory, with what is stated of it.
+/// Returns a tensor on the same memory with this metadata.
 #[pyfunction]
 #[pyo3(name = "_with_metadata")]
 fn with_metadata<'py>(tensor: &Bound<'py, PyTensor>, state: State) -> PyResult<Bound<'py, PyTensor>> {

@@ -9,7 +9,7 @@ from dlfield import _native
 from dlfield._native import Tensor
 from dlfield.storage.kinds import Storage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, labels_of, buffer_devices
+from dlfield.storage.parameters import Parameters, buffer_devices, labels_of
 from dlfield.storage.state import SyncState
 
 __all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]

@@ -11,7 +11,7 @@ from dlfield._native import ExchangeError, LayoutError, NoSuchBufferError, NotAn
 from dlfield.storage.allocate import empty
 from dlfield.storage.kinds import Storage, memory_of
 from dlfield.storage.managed import SoftwareManagedGPUStorage
-from dlfield.storage.parameters import Parameters, BufferDevices, is_on_device, labels_of, buffer_devices
+from dlfield.storage.parameters import BufferDevices, Parameters, buffer_devices, is_on_device, labels_of
 from dlfield.storage.state import SyncState
 from dlfield.storage.validate import check_pair, check_shape, checked
 

@@ -12,7 +12,7 @@ from dlfield._native import Device, LayoutError, NotAnArrayError
 from dlfield.storage.kinds import CUDAManagedGPUStorage, GPUStorage
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 
-__all__ = ["Managed", "Parameters", "BufferDevices", "Unset", "is_on_device", "labels_of", "buffer_devices"]
+__all__ = ["BufferDevices", "Managed", "Parameters", "Unset", "buffer_devices", "is_on_device", "labels_of"]
 
 
 class Unset(Enum):

@@ -12,7 +12,7 @@ use super::operands::Operands;
 use super::outputs::{self, Output, Outputs};
 use crate::arithmetic::Labelled;
 
-/// Computes element by element; `None` if an operand has rules of its own.
+/// Computes element by element; `None` if an operand or output defines its own `__array_ufunc__`.
 pub(super) fn call<'py>(
     ufunc: &Bound<'py, PyAny>,
     inputs: &[Bound<'py, PyAny>],
@@ -25,11 +25,11 @@ pub(super) fn call<'py>(
     let space = outputs.space(&joined)?;
     outputs.check_halos(&operands)?;
     let library = Library::choose(&operands, &outputs)?;
-    // In the order of the inputs, whatever order an output has.
+    // New results have the dimension order of the inputs, whatever that of an output.
     let own = if outputs.0.is_empty() { joined } else { Labelled::broadcast(&[joined, space.clone()])? };
     let mut made = Results::new();
     if outputs.0.is_empty() || outputs.0.iter().any(|output| matches!(output, Output::New)) {
-        made = dtypes::of_results(ufunc, Method::ReleaseHook, &operands.inputs, keywords.passed.as_ref())?;
+        made = dtypes::of_results(ufunc, Method::Call, &operands.inputs, keywords.passed.as_ref())?;
         outputs.0.resize_with(made.len(), || Output::New);
     }
     let task = Task { operands, outputs, own, space, made, library };
@@ -37,15 +37,15 @@ pub(super) fn call<'py>(
     task.operands.done(ufunc.py(), computed).map(Some)
 }
 
-/// What is to be computed.
+/// A computation that is ready to run.
 struct Task<'py> {
     operands: Operands<'py>,
     outputs: Outputs<'py>,
-    /// Labels and sizes of results that have to be made.
+    /// Labels and sizes of new results.
     own: Labelled,
-    /// Those to compute in.
+    /// Labels and sizes to compute in.
     space: Labelled,
-    /// The element types of results that have to be made, at their places.
+    /// The element types of new results, by position.
     made: Results,
     library: Library<'py>,
 }

@@ -1,4 +1,4 @@
-//! Which library computes, and where: NumPy on the host, CuPy on a device.
+//! The library that computes: NumPy on the host, CuPy on a device.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
@@ -19,7 +19,7 @@ use crate::py::tensor::PyTensor;
 use crate::py::{cupy, export, sync};
 use crate::tensor::Tensor;
 
-/// CuPy's functions for reductions of ufuncs, most of which have no `reduce` there.
+/// CuPy's functions for reductions, as most of its ufuncs have no `reduce`.
 const REDUCTIONS: [(&str, &str); 6] = [
     ("add", "sum"),
     ("multiply", "prod"),
@@ -29,18 +29,18 @@ const REDUCTIONS: [(&str, &str); 6] = [
     ("minimum", "min"),
 ];
 
-/// Who computes.
+/// The library that computes.
 pub(super) enum Library<'py> {
     NumPy,
     CuPy {
         module: Bound<'py, PyModule>,
-        /// A CUDA device, or managed memory, which the first one reaches.
+        /// A CUDA device, or managed memory, which is used on the first device.
         device: Device,
     },
 }
 
 impl<'py> Library<'py> {
-    /// By where the arrays are: all on the host, or all tensors on one device.
+    /// Chooses by the devices of the arrays: all on the host, or all tensors on one device.
     #[inline]
     pub(super) fn choose(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Library<'py>> {
         let on_host = |array: &Array<'py>| array.tensor().descriptor().device() == Device::CPU;
@@ -54,7 +54,7 @@ impl<'py> Library<'py> {
     fn choose_device(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Library<'py>> {
         let (mut wanted, mut host, mut any_host, mut py) = (None, None, false, None);
         let inputs = operands.arrays().map(|array| (array, array.labels == Labels::Ours));
-        // Only what is read can be copied to a device first.
+        // Arrays of other libraries can be copied to a device first, but not outputs.
         for (array, stays) in inputs.chain(outputs.given().map(|array| (array, true))) {
             py = Some(array.tensor.py());
             let device = array.tensor().descriptor().device();
@@ -80,7 +80,7 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// What to allocate for a result: on the device that computes.
+    /// Sets the device of a new result to the one that computes.
     pub(super) fn spec(&self, spec: Spec) -> Spec {
         match self {
             Library::CuPy { device, .. } => spec.with_device(*device),
@@ -88,12 +88,12 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// An operand as the library takes it, with the labels and sizes to compute in.
+    /// Converts an operand to an array of the library, with the labels and sizes to compute in.
     #[inline]
     pub(super) fn operand(&self, operand: &Operand<'py>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
         match (operand, self) {
             (Operand::Array(array), _) => self.input(&array.tensor, space),
-            // CuPy takes numbers of NumPy's, but none of its arrays.
+            // CuPy takes NumPy's numbers, but not its arrays.
             (Operand::Number(number), Library::CuPy { .. }) if number.cast::<PyUntypedArray>().is_ok() => {
                 number.get_item(PyTuple::empty(number.py()))
             }
@@ -101,13 +101,13 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// A tensor to be read.
+    /// Converts a tensor that is read.
     #[inline]
     pub(super) fn input(&self, tensor: &Bound<'py, PyTensor>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
         let (py, found) = (tensor.py(), &tensor.get().0);
         let is_so = is(found, space);
         match self {
-            // One without dimensions NumPy repeats itself.
+            // NumPy itself repeats an array without dimensions.
             Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
             Library::NumPy => {
                 let wide = found.broadcast_to(space.dims(), space.shape())?;
@@ -122,7 +122,7 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// A tensor to be written, whose dimensions are at most in another order.
+    /// Converts a tensor that is written, whose dimensions at most have another order.
     #[inline]
     pub(super) fn output(&self, tensor: &Bound<'py, PyTensor>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
         let found = &tensor.get().0;
@@ -169,16 +169,16 @@ impl<'py> Library<'py> {
         if let Some(keywords) = keywords
             && let Some(mask) = keywords.get_item("where")?
         {
-            // CuPy's name for it.
+            // CuPy's name for `where`.
             keywords.set_item("_where", mask)?;
             keywords.del_item("where")?;
         }
-        // Older ones take several results by position only.
+        // Older versions take several results by position only.
         let arguments = PyTuple::new(py, inputs.iter().chain(outputs).collect::<SmallVec<[_; 4]>>())?;
         cupy::on(module, *device, written, || function.call(arguments, keywords).map(drop))
     }
 
-    /// Copies an array to all of a tensor, both as the library takes them.
+    /// Copies an array to all of a tensor, both as arrays of the library.
     pub(super) fn assign(
         &self,
         to: &Bound<'py, PyAny>,
@@ -192,7 +192,7 @@ impl<'py> Library<'py> {
         }
     }
 
-    /// Reduces an array, with all that is to be said about how in `keywords`.
+    /// Reduces an array with the given keywords.
     pub(super) fn reduce(
         &self,
         ufunc: &Bound<'py, PyAny>,
@@ -225,7 +225,7 @@ impl<'py> Library<'py> {
     }
 }
 
-/// Whether CuPy's function takes the element type from `out` alone, which has the one that was asked for.
+/// Whether CuPy's function has no `dtype`: it uses the element type of `out`, which is the wanted one.
 fn takes_no_dtype(name: &str) -> bool {
     matches!(name, "logical_and" | "logical_or" | "maximum" | "minimum")
 }

@@ -1,4 +1,4 @@
-//! The element types of results: whatever NumPy says, remembered.
+//! The element types of results: NumPy's answers, cached.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,27 +17,27 @@ use crate::py::dtype;
 /// One element type per result.
 pub(super) type Results = SmallVec<[DType; 2]>;
 
-/// What the element types of results depend on: the ufunc, and what its operands are.
+/// What the element types of results depend on: the ufunc, and the types of its operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     ufunc: usize,
     method: Method,
-    /// One more than the number of an array's element type, or the address of a number's type; 0 behind the last.
+    /// For an array, the index of its element type plus 1; for a number, the address of its type; 0 after the last.
     operands: [usize; 3],
 }
 
-/// An answer of NumPy's. The ufunc and the types of numbers are kept, so that nothing else gets their addresses.
+/// An answer of NumPy. It keeps the ufunc and the types of numbers alive, so that no other object gets their addresses.
 struct Known {
     key: Key,
     results: Results,
     _kept: SmallVec<[Py<PyAny>; 4]>,
 }
 
-/// So many answers are remembered, each in the one place that its key has.
+/// Size of the cache; each key has one place in it.
 const ENTRIES: usize = 128;
 
 impl Key {
-    /// `None` where NumPy decides by more than types.
+    /// The key of a call; `None` if NumPy decides by more than types.
     fn of(ufunc: &Bound<'_, PyAny>, method: Method, operands: &[Operand<'_>]) -> PyResult<Option<Key>> {
         let mut key = Key { ufunc: ufunc.as_ptr().addr(), method, operands: [0; 3] };
         if operands.len() > key.operands.len() {
@@ -61,7 +61,7 @@ impl Key {
     }
 }
 
-/// Whether a number's type says all that its element type is.
+/// Whether the type of a number determines its element type.
 fn has_type_of_its_own(number: &Bound<'_, PyAny>) -> PyResult<bool> {
     static NUMBER: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if number.is_exact_instance_of::<PyFloat>()
@@ -101,12 +101,12 @@ pub(super) fn of_results(
     let kept = std::iter::once(ufunc.clone().unbind()).chain(numbers).collect();
     let known = Known { key, results: results.clone(), _kept: kept };
     let old = TABLE.lock().unwrap_or_else(PoisonError::into_inner)[place].replace(known);
-    // Only now: what goes with it may run any code.
+    // Only now, without the lock: dropping this may run any code.
     drop(old);
     Ok(results)
 }
 
-/// Has the ufunc work on no elements, to see what it makes of the types.
+/// Calls the ufunc on arrays without elements, to find the types of its results.
 #[cold]
 fn asked(
     ufunc: &Bound<'_, PyAny>,
@@ -124,7 +124,7 @@ fn asked(
     }
     let tried = PyTuple::new(py, tried)?;
     let found = match method {
-        Method::ReleaseHook => ufunc.call(tried, passed)?,
+        Method::Call => ufunc.call(tried, passed)?,
         Method::Reduce => {
             let keywords = match passed {
                 Some(passed) => passed.copy()?,
@@ -144,12 +144,12 @@ fn asked(
     }
 }
 
-/// An array without elements; one that is reduced has a dimension to lose.
+/// An array without elements; for a reduction, with a dimension to reduce along.
 fn nothing(py: Python<'_>, element: DType, method: Method) -> PyResult<Bound<'_, PyAny>> {
     let numpy = py.import(intern!(py, "numpy"))?;
     let element = dtype::to_numpy(py, element)?;
     match method {
-        Method::ReleaseHook => numpy.call_method1(intern!(py, "empty"), (0, element)),
+        Method::Call => numpy.call_method1(intern!(py, "empty"), (0, element)),
         Method::Reduce => numpy.call_method1(intern!(py, "empty"), ((0, 1), element)),
     }
 }

@@ -1,4 +1,4 @@
-//! The keywords of ufuncs: each is obeyed, or refused.
+//! The keywords of ufuncs: each is obeyed or rejected.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,11 +11,11 @@ use crate::py::args;
 /// The keywords of a call or reduction.
 #[derive(Default)]
 pub(super) struct Keywords<'py> {
-    /// Where each result goes; empty if none was given a place.
+    /// The destination of each result; empty without `out`.
     pub(super) out: SmallVec<[Option<Bound<'py, PyAny>>; 2]>,
     /// `where`, unless it is True.
     pub(super) mask: Option<Bound<'py, PyAny>>,
-    /// What the library is told as it is: `dtype`, `casting`, `signature`, `initial`.
+    /// Passed on to the library as they are: `dtype`, `casting`, `signature`, `initial`.
     pub(super) passed: Option<Bound<'py, PyDict>>,
     /// `axis`, if it was given.
     pub(super) axis: Option<Bound<'py, PyAny>>,
@@ -35,11 +35,11 @@ impl<'py> Keywords<'py> {
                 ("out", _) => keywords.out = places(&value),
                 ("where", _) => keywords.mask = Some(value).filter(|mask| !is_true(mask)),
                 ("dtype", _) if value.is_none() => {}
-                ("dtype", _) | ("casting" | "signature" | "sig", Method::ReleaseHook) | ("initial", Method::Reduce) => {
+                ("dtype", _) | ("casting" | "signature" | "sig", Method::Call) | ("initial", Method::Reduce) => {
                     keywords.pass(&keyword, &value)?;
                 }
-                ("order", Method::ReleaseHook) => only_kept(&value)?,
-                ("subok", Method::ReleaseHook) => drop(args::flag("subok", &value)?),
+                ("order", Method::Call) => only_kept(&value)?,
+                ("subok", Method::Call) => drop(args::flag("subok", &value)?),
                 ("axis", Method::Reduce) => keywords.axis = Some(value),
                 ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
                 (other, _) => {
@@ -56,7 +56,7 @@ impl<'py> Keywords<'py> {
         self.passed.get_or_insert_with(|| PyDict::new(value.py())).set_item(keyword, value)
     }
 
-    /// All that goes to the library, with a mask if there is one; a dictionary of the caller's own.
+    /// Returns the keywords for the library, with the mask if there is one, in a new dictionary.
     pub(super) fn with_mask(&self, mask: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let passed = self.passed.as_ref().map(|passed| passed.copy()).transpose()?;
         let Some(mask) = mask else { return Ok(passed) };
@@ -66,7 +66,7 @@ impl<'py> Keywords<'py> {
     }
 }
 
-/// `out`: an array, or one or None for each result.
+/// Parses `out`: an array, or a tuple with an array or None for each result.
 fn places<'py>(value: &Bound<'py, PyAny>) -> SmallVec<[Option<Bound<'py, PyAny>>; 2]> {
     let given = |value: Bound<'py, PyAny>| Some(value).filter(|value| !value.is_none());
     let places: SmallVec<[Option<Bound<'py, PyAny>>; 2]> = match value.cast::<PyTuple>() {
@@ -80,7 +80,7 @@ fn is_true(value: &Bound<'_, PyAny>) -> bool {
     value.cast_exact::<PyBool>().is_ok_and(|value| value.is_true())
 }
 
-/// `order`: NumPy's default, which leaves the layout to the operands.
+/// Rejects any `order` but NumPy's default, which leaves the layout to the operands.
 fn only_kept(value: &Bound<'_, PyAny>) -> PyResult<()> {
     if value.cast::<PyString>().is_ok_and(|order| order.to_string_lossy() == "K") {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Arithmetic on tensors: `__array_ufunc__` and the operators. Labels say which dimensions belong together; what the result
-//! is, `crate::arithmetic` plans, and NumPy's ufunc, or CuPy's on a device, computes the elements on the same memory.
+//! Arithmetic on tensors: `__array_ufunc__` and the operators. Dimensions are matched by label; `crate::arithmetic` plans
+//! the result, and NumPy's ufunc, or CuPy's on a device, computes the elements on the same memory.
 
 mod call;
 mod device;
@@ -19,10 +19,10 @@ use self::keywords::Keywords;
 pub(super) use self::operators::install;
 use super::args;
 
-/// What a ufunc is asked to do.
+/// The method of a ufunc that is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Method {
-    ReleaseHook,
+    Call,
     Reduce,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn array_ufunc<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = ufunc.py();
     let method = match &*method.to_cow()? {
-        "__call__" => Method::ReleaseHook,
+        "__call__" => Method::Call,
         "reduce" => Method::Reduce,
         other => {
             let fix = "call it on arrays instead: to_numpy(), to_cupy()";
@@ -49,13 +49,13 @@ pub(super) fn array_ufunc<'py>(
     let inputs: operands::Inputs<'py> = inputs.iter().collect();
     let keywords = Keywords::read(ufunc, method, keywords)?;
     let result = match method {
-        Method::ReleaseHook => call::call(ufunc, &inputs, &keywords)?,
+        Method::Call => call::call(ufunc, &inputs, &keywords)?,
         Method::Reduce => reduce::reduce(ufunc, &inputs, &keywords)?,
     };
     Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
 }
 
-/// The refusal of a ufunc that works on more than single elements.
+/// The error for a generalized ufunc, which works on more than single elements.
 fn generalized(name: &str) -> PyErr {
     let what = "works on whole dimensions, which labels do not tell apart; allowed are ufuncs of single elements";
     PyTypeError::new_err(format!("{name}: {what}: call it on arrays instead: to_numpy(), to_cupy()"))

@@ -1,4 +1,4 @@
-//! What arithmetic gets for operands: numbers, labelled arrays, and arrays that go by position.
+//! The operands of arithmetic: numbers, labelled arrays, and arrays by position.
 
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -20,14 +20,14 @@ use crate::tensor::{Index, Tensor};
 /// The inputs of a ufunc.
 pub(super) type Inputs<'py> = SmallVec<[Bound<'py, PyAny>; 3]>;
 
-/// Who says what an array's dimensions are.
+/// Where the labels of an array come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Labels {
-    /// A tensor does.
+    /// From one of our tensors.
     Ours,
-    /// The object does, or what it stands beside.
+    /// From the object, or derived from the other operands.
     Stated,
-    /// Nobody yet.
+    /// Not known yet.
     Unknown,
 }
 
@@ -35,12 +35,12 @@ pub(super) enum Labels {
 pub(super) struct Array<'py> {
     pub(super) tensor: Bound<'py, PyTensor>,
     pub(super) labels: Labels,
-    /// What is to be told that its memory has been read.
+    /// The imported value, to be released after its memory was read.
     acquired: Option<Box<Value<'py>>>,
 }
 
 impl<'py> Array<'py> {
-    /// Our own.
+    /// Wraps one of our tensors.
     pub(super) fn ours(tensor: &Bound<'py, PyTensor>) -> Array<'py> {
         Array { tensor: tensor.clone(), labels: Labels::Ours, acquired: None }
     }
@@ -52,13 +52,14 @@ impl<'py> Array<'py> {
 
 /// An operand.
 pub(super) enum Operand<'py> {
-    /// A number or an array without dimensions: the library's rules for its type hold.
+    /// A number or an array without dimensions: NumPy's or CuPy's rules for its type apply.
     Number(Bound<'py, PyAny>),
     Array(Array<'py>),
 }
 
 impl<'py> Operand<'py> {
-    /// Reads an operand `beside` which there are others; `None` for what is no array or number, or has rules of its own.
+    /// Reads an operand; `beside` are all operands of the call. Returns `None` for an object that is no array or number, or
+    /// that defines its own `__array_ufunc__`.
     #[inline]
     pub(super) fn read(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
         if let Ok(tensor) = value.cast_exact::<PyTensor>() {
@@ -74,7 +75,7 @@ impl<'py> Operand<'py> {
         if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
             return Ok(None);
         }
-        // Numbers may have them as well: a subclass of float's.
+        // Numbers may define one as well: a subclass of float.
         if has_other_rules(value)? {
             return Ok(None);
         }
@@ -84,7 +85,7 @@ impl<'py> Operand<'py> {
         if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
             return Ok(Some(Operand::Number(value.clone())));
         }
-        // Of an object that has memory on several devices, that where the first tensor is.
+        // Of an object with memory on several devices, the memory on the first tensor's device.
         let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
         let near = tensor.map_or(Device::CPU, |tensor| tensor.get().0.descriptor().device());
         if let Some(array) = Array::read(value, near)? {
@@ -104,7 +105,7 @@ impl<'py> Operand<'py> {
 }
 
 impl<'py> Array<'py> {
-    /// Another library's array, up to date; `None` for what has no protocol.
+    /// Imports another library's array for reading; `None` for an object without a protocol.
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
         let Some(found) = import::value(value, near)? else { return Ok(None) };
         let tensor = Tensor::clone(&found);
@@ -112,7 +113,7 @@ impl<'py> Array<'py> {
         Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
     }
 
-    /// Says what the dimensions are, but for those at `dropped`, which have one point and do not count.
+    /// Sets the labels, and drops the dimensions at `dropped`, which have one point.
     pub(super) fn state(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
         let mut tensor = self.tensor().clone();
         tensor.relabel(Some(dims.clone()), None, None)?;
@@ -126,8 +127,8 @@ impl<'py> Array<'py> {
         Ok(())
     }
 
-    /// Finds out what the dimensions of an array are that states none: those of an input of the same shape; of the result, if
-    /// it has as many; or I, J, K where these are all there are.
+    /// Derives the labels of an array that states none: those of an input of the same shape; those of the result, if it has
+    /// as many dimensions, with the same sizes or 1; or I, J, K if the result has no other labels.
     fn label(&mut self, inputs: &[Labelled], result: &Labelled) -> PyResult<()> {
         let shape = self.tensor().descriptor().shape();
         if shape.is_empty() {
@@ -165,19 +166,19 @@ impl<'py> Array<'py> {
     }
 }
 
-/// Whether a shape is another one, but for sizes of 1.
+/// Whether a shape equals another one, except for sizes of 1.
 fn fits(shape: &[i64], result: &[i64]) -> bool {
     shape.len() == result.len() && shape.iter().zip(result).all(|(got, wanted)| got == wanted || *got == 1)
 }
 
-/// The operands of a call, and the mask behind them.
+/// The operands of a call, and its mask.
 pub(super) struct Operands<'py> {
     pub(super) inputs: SmallVec<[Operand<'py>; 3]>,
     pub(super) mask: Option<Operand<'py>>,
 }
 
 impl<'py> Operands<'py> {
-    /// `None` if any of them is not for us to compute with.
+    /// Reads the operands; `None` if any of them cannot be computed with here.
     #[inline]
     pub(super) fn read(inputs: &[Bound<'py, PyAny>], mask: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Self>> {
         let mut read = Operands { inputs: SmallVec::new(), mask: None };
@@ -196,7 +197,7 @@ impl<'py> Operands<'py> {
         self.inputs.iter().chain(&self.mask).filter_map(Operand::array)
     }
 
-    /// The outcome of what was computed; the error of an operand's `release`, if that is the first.
+    /// Releases the operands; returns the outcome of the computation, or else the first error of an operand's `release`.
     #[inline]
     pub(super) fn done<R>(self, py: Python<'py>, mut outcome: PyResult<R>) -> PyResult<R> {
         for operand in self.inputs.into_iter().chain(self.mask) {
@@ -207,14 +208,14 @@ impl<'py> Operands<'py> {
         outcome
     }
 
-    /// Labels the arrays that state no dims, beside outputs that do.
+    /// Derives the labels of arrays that state none, also from the outputs.
     pub(super) fn label(&mut self, outputs: &[Labelled]) -> PyResult<()> {
         if self.arrays().all(|array| array.labels != Labels::Unknown) {
             return Ok(());
         }
         let known = self.arrays().filter(|array| array.labels != Labels::Unknown);
         let known: SmallVec<[Labelled; 3]> = known.map(|array| Labelled::of(array.tensor())).collect();
-        // What the result is in the order of the outputs, which have all labels.
+        // The result in the order of the outputs, which have all labels.
         let all: SmallVec<[Labelled; 5]> = outputs.iter().chain(&known).cloned().collect();
         let result = Labelled::broadcast(&all).map_err(|error| {
             let known = self.names(|array| array.labels != Labels::Unknown);
@@ -230,14 +231,14 @@ impl<'py> Operands<'py> {
         Ok(())
     }
 
-    /// The labels and sizes of all of them together.
+    /// The labels and sizes of all operands together.
     #[inline]
     pub(super) fn joined(&self) -> PyResult<Labelled> {
         let all: SmallVec<[Labelled; 3]> = self.arrays().map(|array| Labelled::of(array.tensor())).collect();
         Labelled::broadcast(&all).map_err(|error| apart(error, &self.names(|_| true)))
     }
 
-    /// What a caller knows the arrays as, of those that count.
+    /// The names of the arrays in error messages, of those that `counts` selects.
     #[cold]
     pub(super) fn names(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<String> {
         let inputs = (0..).zip(&self.inputs).map(|(place, input): (usize, _)| (format!("operand {place}"), input));
@@ -246,7 +247,7 @@ impl<'py> Operands<'py> {
     }
 }
 
-/// Sizes that do not fit together, of operands by name.
+/// The error for sizes that do not fit together, with the names of the operands.
 #[cold]
 fn apart(error: LayoutError, names: &[String]) -> PyErr {
     let LayoutError::Operands { label, first, second } = error else { return error.into() };
@@ -256,7 +257,7 @@ fn apart(error: LayoutError, names: &[String]) -> PyErr {
     ))
 }
 
-/// Whether the object is a number, of Python's or NumPy's.
+/// Whether the object is a number of Python or NumPy.
 fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static SCALAR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if value.is_instance_of::<PyFloat>()
@@ -269,7 +270,7 @@ fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(SCALAR.import(value.py(), "numpy", "generic")?)
 }
 
-/// Whether an object wants to be asked itself what a ufunc does with it, and is no array that we read all of.
+/// Whether an object defines its own `__array_ufunc__`, and is not an array that we can import completely.
 pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static DEFAULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let (py, ty) = (value.py(), value.get_type());
@@ -287,7 +288,7 @@ pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(!of_cupy && import::inner_of(value)?.is_none())
 }
 
-/// Whether NumPy asks an object that has rules of its own: not one that says it has nothing to do with ufuncs.
+/// Whether NumPy calls the `__array_ufunc__` of such an object: not if it is None.
 pub(super) fn is_asked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let rules = getattr::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
     Ok(rules.is_some_and(|rules| !rules.is_none()) && has_other_rules(value)?)

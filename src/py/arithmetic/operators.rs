@@ -1,4 +1,4 @@
-//! Python's operators on tensors: those of `numpy.lib.mixins.NDArrayOperatorsMixin`, without the way through NumPy.
+//! Python's operators on tensors: those of `numpy.lib.mixins.NDArrayOperatorsMixin`, without NumPy's dispatch.
 
 #![allow(unsafe_code, reason = "the interpreter calls the methods with raw pointers")]
 
@@ -18,7 +18,7 @@ use crate::py::fastcall::{self, Definition};
 use crate::py::getattr;
 use crate::py::tensor::PyTensor;
 
-/// On which side of the operator the tensor stands.
+/// The position of the tensor in an operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Left,
@@ -26,7 +26,7 @@ enum Form {
     InPlace,
 }
 
-/// A text for C.
+/// A C string of several parts.
 macro_rules! text {
     ($($part:expr),+) => {
         match CStr::from_bytes_with_nul(concat!($($part),+, "\0").as_bytes()) {
@@ -36,14 +36,14 @@ macro_rules! text {
     };
 }
 
-/// The methods of operators with two operands: each with the ufunc that computes it.
+/// The methods of operators with two operands, each with the ufunc that computes it.
 macro_rules! two_operands {
     ($($place:literal $ufunc:literal: $($name:literal $form:ident),+;)+) => {
         const UFUNCS: &[&str] = &[$($ufunc),+];
         static TWO_OPERANDS: &[Definition] = &[$($(
             Definition::of_one(
                 text!("__", $name, "__"),
-                text!("__", $name, "__($self, value, /)\n--\n\nWhat `numpy.", $ufunc, "` computes, by labels."),
+                text!("__", $name, "__($self, value, /)\n--\n\nCompute `numpy.", $ufunc, "` by label."),
                 two::<$place, { Form::$form as u8 }>,
             )
         ),+),+];
@@ -70,7 +70,7 @@ two_operands! {
     16 "not_equal": "ne" Left;
     17 "greater": "gt" Left;
     18 "greater_equal": "ge" Left;
-    // Refused, with a word on what to do.
+    // Rejected, with advice on what to do.
     19 "matmul": "matmul" Left, "rmatmul" Right, "imatmul" InPlace;
 }
 
@@ -83,7 +83,7 @@ macro_rules! one_operand {
         static ONE_OPERAND: &[Definition] = &[$(
             Definition::of_none(
                 text!("__", $name, "__"),
-                text!("__", $name, "__($self, /)\n--\n\nWhat `numpy.", $ufunc, "` computes."),
+                text!("__", $name, "__($self, /)\n--\n\nCompute `numpy.", $ufunc, "`."),
                 one::<$place>,
             )
         ),+];
@@ -97,13 +97,13 @@ one_operand! {
     3 "invert": "invert";
 }
 
-/// Puts the operators on the type.
+/// Adds the operators to the type.
 pub(in crate::py) fn install(py: Python<'_>) -> PyResult<()> {
     let ty = py.get_type::<PyTensor>();
     TWO_OPERANDS.iter().chain(ONE_OPERAND).try_for_each(|method| method.set_on(&ty))
 }
 
-/// NumPy's ufuncs, in the order of their names.
+/// NumPy's ufuncs, in the order of `names`; looked up once.
 fn ufuncs<'a, 'py>(
     py: Python<'py>,
     names: &[&str],
@@ -116,7 +116,7 @@ fn ufuncs<'a, 'py>(
     known.get_or_try_init(py, find).map(Vec::as_slice)
 }
 
-/// A method of two operands: the ufunc at a place, in a form.
+/// A method of two operands: the ufunc at position `PLACE`, in form `FORM`.
 unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
     slf: *mut ffi::PyObject,
     value: *mut ffi::PyObject,
@@ -155,7 +155,7 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
     })
 }
 
-/// The error for an operand that cannot be computed into a tensor. After `NotImplemented` the interpreter would ask the
+/// The error for an operand that cannot be computed into a tensor. After `NotImplemented` the interpreter would call the
 /// operand's reflected operator, and bind the name on the left to its result.
 #[cold]
 fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
@@ -170,8 +170,8 @@ fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("unsupported operand type(s) for {ufunc} in place: 'Tensor' and '{name}'; {why}"))
 }
 
-/// Asks the operand that has rules of its own, the second one or the first. What is computed in place NumPy sees to: the
-/// other operand's operator knows no place for it.
+/// Calls `__array_ufunc__` of the second or first operand, which defines its own. In-place operators go through NumPy's
+/// dispatch instead, which passes the tensor as `out`; the operand's reflected operator has no `out`.
 #[cold]
 fn dispatched<'py>(
     ufunc: &Bound<'py, PyAny>,
@@ -190,7 +190,7 @@ fn dispatched<'py>(
     other.call_method1("__array_ufunc__", (ufunc, "__call__", one, two))
 }
 
-/// A method of one operand: the ufunc at a place.
+/// A method of one operand: the ufunc at position `PLACE`.
 unsafe extern "C" fn one<const PLACE: usize>(slf: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     static KNOWN: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
     // SAFETY: the interpreter's own arguments, attached.

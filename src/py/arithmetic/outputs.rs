@@ -1,4 +1,4 @@
-//! `out`: where results go.
+//! `out`: the arrays for results.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
@@ -18,19 +18,19 @@ use crate::py::freelist;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
-/// Where one result goes.
+/// The destination of one result.
 pub(super) enum Output<'py> {
-    /// Into an array that was given.
+    /// An array that was given.
     Given { object: Bound<'py, PyAny>, array: Array<'py> },
-    /// Into a tensor to be made.
+    /// A new tensor.
     New,
 }
 
-/// Where the results go; empty if none was given a place.
+/// The destinations of the results; empty without `out`.
 pub(super) struct Outputs<'py>(pub(super) SmallVec<[Output<'py>; 2]>);
 
 impl<'py> Outputs<'py> {
-    /// `None` if one of the objects has rules of its own.
+    /// Reads `out`; `None` if one of the objects defines its own `__array_ufunc__`.
     pub(super) fn read(places: &[Option<Bound<'py, PyAny>>]) -> PyResult<Option<Outputs<'py>>> {
         let mut read = SmallVec::new();
         for place in places {
@@ -50,7 +50,7 @@ impl<'py> Outputs<'py> {
         Ok(Some(Outputs(read)))
     }
 
-    /// Checks that the domains of all operands, and of the arrays that results go to, meet.
+    /// Checks that the halos of all operands and given outputs agree.
     #[inline]
     pub(super) fn check_halos(&self, operands: &Operands<'py>) -> PyResult<()> {
         let all: SmallVec<[&Tensor; 4]> = operands.arrays().chain(self.given()).map(Array::tensor).collect();
@@ -69,8 +69,8 @@ impl<'py> Outputs<'py> {
         ours.map(|array| Labelled::of(array.tensor())).collect()
     }
 
-    /// Sees that what was given can take a result, and says in what order of dimensions to compute: that of the first that
-    /// was given. `result` is what the inputs have together.
+    /// Checks that the given outputs can hold a result, and returns the dimension order to compute in: that of the first
+    /// given output. `result` has the labels and sizes of all inputs together.
     pub(super) fn space(&mut self, result: &Labelled) -> PyResult<Labelled> {
         let mut first: Option<Labelled> = None;
         for output in &mut self.0 {
@@ -95,7 +95,7 @@ impl<'py> Outputs<'py> {
     }
 }
 
-/// What was given for a result as an array: ours, or one whose memory is what it says.
+/// Converts a given output: one of our tensors, or an array of NumPy or CuPy.
 fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     if let Ok(tensor) = object.cast_exact::<PyTensor>() {
         return Ok(Array::ours(tensor));
@@ -111,7 +111,7 @@ fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     })
 }
 
-/// Sees that an output has all labels of a result, in its sizes.
+/// Checks that an output has all labels of a result, with its sizes.
 fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
     for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
         let Some(at) = output.dims().iter().position(|known| known == label) else {
@@ -131,7 +131,7 @@ fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
     Ok(())
 }
 
-/// The dims of an output that states none: the result's if it has its shape, else I, J, K.
+/// The dims of an output that states none: the result's if it has the result's shape, else I, J, K.
 fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
     if shape == result.shape() {
         return Ok(result.dims().clone());
@@ -147,7 +147,7 @@ fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
     )))
 }
 
-/// What to allocate for a result that was given no place.
+/// The specification of a new result.
 pub(super) fn spec<'py>(
     space: &Labelled,
     dtype: DType,
@@ -158,7 +158,7 @@ pub(super) fn spec<'py>(
     let inputs = operands.inputs.iter().filter_map(Operand::array).filter(ours);
     let mut deciding: SmallVec<[&Tensor; 3]> = inputs.map(Array::tensor).collect();
     if deciding.is_empty() {
-        // Somebody has to decide, or there would be no tensor at all.
+        // Without a tensor among the inputs, the tensors among mask and outputs decide; there is at least one.
         deciding = operands.arrays().chain(outputs.given()).filter(ours).map(Array::tensor).collect();
     }
     Ok(space.spec(dtype, &deciding)?)

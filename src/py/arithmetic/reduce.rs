@@ -20,7 +20,7 @@ use crate::tensor::{Index, Tensor};
 
 type Axes = SmallVec<[usize; 6]>;
 
-/// Reduces an array along some of its dimensions; `None` if an operand has rules of its own.
+/// Reduces an array along some of its dimensions; `None` if an operand defines its own `__array_ufunc__`.
 pub(super) fn reduce<'py>(
     ufunc: &Bound<'py, PyAny>,
     inputs: &[Bound<'py, PyAny>],
@@ -77,8 +77,8 @@ pub(super) fn reduce<'py>(
     operands.done(py, Ok(Some(object)))
 }
 
-/// Of an output, the part that a result fills: the first position of each dimension that the result repeats. An output
-/// without elements has none, and what stands for it is thrown away.
+/// The part of an output that a result fills: the first position of each dimension along which the result is repeated. For
+/// an output without elements, a temporary that is thrown away.
 fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
     if output.descriptor().size() == 0 && !result.shape().contains(&0) {
         let spec = result.spec(output.descriptor().dtype(), &[])?;
@@ -95,7 +95,7 @@ fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
     Ok(part.arranged(result.dims(), result.shape())?)
 }
 
-/// Repeats a part of an output in all of it.
+/// Repeats the filled part of an output in all of it.
 fn repeat<'py>(library: &Library<'py>, part: &Bound<'py, PyTensor>, array: &Array<'py>) -> PyResult<()> {
     if array.tensor().descriptor().size() == 0 {
         return Ok(());
@@ -105,7 +105,7 @@ fn repeat<'py>(library: &Library<'py>, part: &Bound<'py, PyTensor>, array: &Arra
     library.assign(&library.output(&array.tensor, &whole)?, &from, &array.tensor)
 }
 
-/// The axes to reduce along: by number or label, one or a tuple; all for None, the first unless any are given.
+/// The axes to reduce along: a number or a label, or a tuple of them; all for None, the first if not given.
 fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
     let ndim = tensor.descriptor().ndim();
     let found: Axes = match given {
@@ -113,7 +113,7 @@ fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
         Some(all) if all.is_none() => (0..ndim).collect(),
         Some(given) => match given.cast::<PyTuple>() {
             Ok(several) => several.iter().map(|one| axis(tensor, &one)).collect::<PyResult<_>>()?,
-            // NumPy lets the one number of an array without dimensions be reduced along 0 or -1.
+            // NumPy allows axis 0 or -1 for an array without dimensions.
             Err(_) if ndim == 0 && given.extract::<i64>().is_ok_and(|axis| axis == 0 || axis == -1) => Axes::new(),
             Err(_) => SmallVec::from_elem(axis(tensor, given)?, 1),
         },

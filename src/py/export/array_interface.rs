@@ -11,8 +11,8 @@ use crate::protocol::typestr;
 use crate::py::{attributes, sync};
 use crate::tensor::Tensor;
 
-/// The dictionary of the array interface. `AttributeError`, which means that there is none, for memory that the host
-/// cannot read and for element types that it could only call "void".
+/// Returns the dictionary of the array interface. Raises `AttributeError`, which makes the attribute absent, for memory
+/// that the host cannot read and for element types that the interface could only call "void".
 pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
     let descriptor = tensor.descriptor();
     if !descriptor.device().is_host_readable() {
@@ -22,19 +22,18 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
     dictionary(py, "__array_interface__", descriptor)
 }
 
-/// The error that means that there is no such attribute.
+/// The error that makes an attribute absent.
 pub(super) fn absent(name: &str, why: &str) -> PyErr {
     PyAttributeError::new_err(format!("{name}: {why}"))
 }
 
-/// What the interfaces of the host and of CUDA have in common.
+/// The entries that the interfaces of host and CUDA have in common.
 pub(super) fn dictionary<'py>(
     py: Python<'py>,
     name: &'static str,
     descriptor: &Descriptor,
 ) -> PyResult<Bound<'py, PyDict>> {
-    // For a void type NumPy would take plain bytes and stop looking; without this interface it calls `__array__`, which has
-    // the right dtype.
+    // NumPy would take a void type as plain bytes; without this interface it calls `__array__`, which has the right dtype.
     let typestr = typestr::encode(descriptor.dtype())
         .ok_or_else(|| absent(name, &format!("it has no type string for {}", descriptor.dtype())))?;
     let dict = PyDict::new(py);

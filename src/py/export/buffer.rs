@@ -1,9 +1,9 @@
 //! Python's buffer protocol.
 //!
-//! Source: PEP 3118 and the C API's page on the buffer protocol, whose tables of request flags are followed. What they leave
-//! open is as in NumPy, but for requests without `PyBUF_ND`: these are bytes in one dimension, as in the interpreter's own
-//! exporters. NumPy says 0 dimensions there, which is a single element to consumers that go by it, and with `PyBUF_FORMAT`
-//! its real format, by which consumers that count bytes read beyond the end.
+//! Source: PEP 3118, and the tables of request flags on the C API's page on the buffer protocol. What they leave open is as
+//! in NumPy, except for requests without `PyBUF_ND`: these get one dimension of bytes, as from CPython's own exporters.
+//! NumPy returns 0 dimensions for them, which some consumers take for a single element, and with `PyBUF_FORMAT` the real
+//! format, with which consumers that count bytes read past the end.
 
 #![allow(unsafe_code, reason = "a C struct is filled in")]
 
@@ -30,7 +30,7 @@ struct Numbers {
     strides: Extents,
 }
 
-/// Fills `view` as asked, or says why it can't be had.
+/// Fills `view` as `flags` request, or rejects the request.
 ///
 /// # Safety
 /// - `view` is the struct that the interpreter passes to `__getbuffer__`, or NULL.
@@ -38,18 +38,18 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     if view.is_null() {
         return Err(PyBufferError::new_err("view: NULL; allowed is a Py_buffer to fill"));
     }
-    // SAFETY: not NULL, so the interpreter's struct, of which failure must leave no object behind.
+    // SAFETY: not NULL, so the interpreter's struct, whose `obj` must be NULL on failure.
     unsafe { (*view).obj = null_mut() };
     let descriptor = slf.get().0.descriptor();
     let format = check(descriptor, flags)?;
     sync::synchronize_host(slf.py(), &slf.get().0)?;
-    // A single element has no shape and strides to point to.
+    // Without dimensions there are no shape and strides to point to.
     let shaped = asked(flags, ffi::PyBUF_ND);
     let numbers = (shaped && descriptor.ndim() > 0)
         .then(|| Numbers { shape: descriptor.shape().into(), strides: strides(descriptor, flags) });
-    // What has a format has elements of that size; without one the size of the elements is said all the same.
+    // With a format, `itemsize` is that of the format; without one, it is still that of the elements.
     let itemsize = if format == Some(BYTES) { 1 } else { descriptor.itemsize() };
-    // Boxed, so their addresses stay until `release` takes the box back.
+    // Boxed, so that their addresses stay valid until `release` frees the box.
     let numbers = numbers.map_or(null_mut(), |numbers| Box::into_raw(Box::new(numbers)));
     // SAFETY: `view` as above, and `numbers` is NULL or the box just made.
     unsafe {
@@ -71,7 +71,7 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     Ok(())
 }
 
-/// Frees what [`fill`] has set aside.
+/// Frees what [`fill`] has allocated.
 ///
 /// # Safety
 /// - `view` was filled by [`fill`] and is not used again.
@@ -89,8 +89,8 @@ fn asked(flags: c_int, flag: c_int) -> bool {
     flags & flag == flag
 }
 
-/// Byte strides. Those of extents of 0 and 1 lead nowhere, and consumers that ask for contiguous memory compare them with
-/// those of compact memory all the same: there they are what NumPy says.
+/// Byte strides. Strides of extents 0 and 1 have no meaning, but consumers that ask for contiguous memory compare them with
+/// compact strides: for contiguous memory they are the compact ones, as in NumPy.
 fn strides(descriptor: &Descriptor, flags: c_int) -> Extents {
     let mut strides: Extents = descriptor.byte_strides().collect();
     let pairs = strides.iter_mut().zip(descriptor.shape());
@@ -108,7 +108,7 @@ fn strides(descriptor: &Descriptor, flags: c_int) -> Extents {
     strides
 }
 
-/// The element format, if it is asked for.
+/// The element format, if it is requested.
 fn format(dtype: DType, flags: c_int) -> Result<Option<&'static CStr>, ExchangeError> {
     if !asked(flags, ffi::PyBUF_FORMAT) {
         return Ok(None);
@@ -120,11 +120,11 @@ fn format(dtype: DType, flags: c_int) -> Result<Option<&'static CStr>, ExchangeE
     pep3118::encode(dtype).map(Some).ok_or(missing)
 }
 
-/// Whether the request can be met, and the element format if that is asked for.
+/// Rejects a request that cannot be met. Returns the element format, if it is requested.
 fn check(descriptor: &Descriptor, flags: c_int) -> PyResult<Option<&'static CStr>> {
     if !descriptor.device().is_host_readable() {
         let error = crate::DeviceError::NotHostReadable { found: descriptor.device() };
-        // Consumers of this protocol look for BufferError.
+        // Consumers of this protocol expect a `BufferError`.
         return Err(PyBufferError::new_err(error.to_string()));
     }
     let format = format(descriptor.dtype(), flags)?;
@@ -142,7 +142,7 @@ fn check(descriptor: &Descriptor, flags: c_int) -> PyResult<Option<&'static CStr
     if asked(flags, ffi::PyBUF_ANY_CONTIGUOUS) && !c && !f {
         return refuse("C or F");
     }
-    // Without strides the consumer takes the elements for C order.
+    // Without strides the consumer assumes C order.
     if !asked(flags, ffi::PyBUF_STRIDES) && !c {
         return refuse("C");
     }

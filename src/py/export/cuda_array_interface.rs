@@ -11,9 +11,9 @@ use crate::tensor::Tensor;
 
 const NAME: &str = "__cuda_array_interface__";
 
-/// The dictionary of the CUDA array interface, with the stream that the consumer has to wait for: the current one of this
-/// thread. `AttributeError`, which means that there is none, for memory that no GPU can read and for element types that it
-/// could only call "void".
+/// Returns the dictionary of the CUDA array interface, with the stream that the consumer has to wait for: the current one
+/// of this thread. Raises `AttributeError`, which makes the attribute absent, for memory that no GPU can read and for
+/// element types that the interface could only call "void".
 pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
     let descriptor = tensor.descriptor();
     let device = descriptor.device();
@@ -22,7 +22,7 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
     }
     let dict = dictionary(py, NAME, descriptor)?;
     if descriptor.size() == 0 {
-        // The address of nothing is 0 here.
+        // The interface wants address 0 for arrays without elements.
         dict.set_item("data", (0, descriptor.is_readonly()))?;
     }
     let stream = Stream::new(device, current_stream(device).handle())?;

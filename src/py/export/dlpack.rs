@@ -25,7 +25,7 @@ use crate::tensor::Tensor;
 const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
-/// What a consumer asks of `__dlpack__`, each argument obeyed or refused.
+/// The arguments of `__dlpack__`, each obeyed or rejected.
 struct Request<'a, 'py> {
     stream: Option<&'a Bound<'py, PyAny>>,
     max_version: Option<(i64, i64)>,
@@ -33,8 +33,8 @@ struct Request<'a, 'py> {
     copy: Option<bool>,
 }
 
-/// Puts `__dlpack__` on the type. It is the one method that every exchange calls, always with keywords: as a plain C
-/// method that compares interned names it takes a quarter less time than with generated argument parsing (DESIGN.md).
+/// Adds `__dlpack__` to the type. Every exchange calls this method, always with keywords: as a plain C method that compares
+/// interned names it takes a quarter less time than with PyO3's generated argument handling (DESIGN.md).
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     METHOD.set_on(&py.get_type::<PyTensor>())
 }
@@ -44,18 +44,18 @@ static METHOD: Definition = Definition::new(
     c"__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)
 --
 
-A DLPack capsule on the same memory, or with copy=True on a copy.
+Return a DLPack capsule on the same memory, or with copy=True on a copy.
 
-`max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None the legacy one, which is refused for
+`max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None gives the legacy ABI, which is rejected for
 read-only memory.
 
-`stream` is where the consumer is going to work. On a CUDA device its work comes after what was given to the current
-stream of this thread, by an event: None and 1 are the legacy default stream, 2 the per-thread default, other numbers
-handles; -1 leaves the order to the consumer; 0 is refused. Pinned and managed memory with None is the host's next, so
-this waits until the device has done its work. On the host it has to be None.
+`stream` is the stream that the consumer will use. On a CUDA device it waits, by an event, for the work in the current
+stream of this thread: None and 1 are the legacy default stream, 2 the per-thread default, other numbers handles; -1
+leaves the order to the consumer; 0 is rejected. For pinned and managed memory, None means that the host uses it next,
+so this waits until the device has finished its work. On the host it must be None.
 
-`dl_device` may be another device than the memory's: pinned and managed memory is called that of the host or of a CUDA
-device as it is, other memory is copied there, unless copy=False.",
+`dl_device` may differ from the memory's device: pinned and managed memory becomes memory of the host or of a CUDA
+device without a copy, other memory is copied there, unless copy=False.",
     method,
 );
 
@@ -91,7 +91,7 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
     })
 }
 
-/// A fresh capsule.
+/// Makes a capsule.
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
     let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
@@ -109,7 +109,8 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
     }
 }
 
-/// The error for what a legacy capsule cannot say, with what the user of a library that asks for one can do, and its author.
+/// The error for a tensor that a legacy capsule cannot express, with advice for users and authors of libraries that ask for
+/// one.
 #[cold]
 fn with_way_out(error: Error) -> Error {
     match error {
@@ -127,7 +128,8 @@ fn with_way_out(error: Error) -> Error {
     }
 }
 
-/// The tensor where it is wanted, if a CUDA device is the producer's or the consumer's, with the consumer's work after ours.
+/// Moves the tensor to the wanted device, and makes the consumer's stream wait for our work; for memory that is not
+/// ordinary host memory, and for requests of another device.
 #[cold]
 fn ordered<'py>(
     py: Python<'py>,
@@ -138,7 +140,7 @@ fn ordered<'py>(
     let found = tensor.descriptor().device();
     let refused = |error: PyErr| match elsewhere {
         Some((code, id)) if Kind::Device.is(py, &error) => {
-            // Consumers look for a `BufferError`.
+            // Consumers expect a `BufferError`.
             Kind::Exchange.error(format!("dl_device: ({code}, {id}) cannot be had: {}", error.value(py)))
         }
         _ => error,
@@ -150,8 +152,8 @@ fn ordered<'py>(
     Ok(moved)
 }
 
-/// Puts the consumer's work after ours. Memory of a device is ordered by events: without a stream the consumer works on
-/// the legacy default one. Pinned and managed memory may be the host's next, so without a stream it waits.
+/// Makes the consumer's stream wait for our work, by events. Without a stream, a consumer of device memory works on the
+/// legacy default one; pinned and managed memory may be used by the host next, so this waits for the device.
 fn make_stream_wait(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_of_cuda() {
@@ -182,7 +184,7 @@ fn wrap<'py, M: ManagedTensorBase + 'static>(
     name: &'static CStr,
 ) -> PyResult<Bound<'py, PyAny>> {
     let raw = managed.into_raw();
-    // SAFETY: the capsule owns the struct until a consumer renames it; the name lives for the rest of the process.
+    // SAFETY: the capsule owns the struct until a consumer renames it; the name is static.
     unsafe {
         let capsule = ffi::PyCapsule_New(raw.cast(), name.as_ptr(), Some(release::<M>));
         if capsule.is_null() {
@@ -192,8 +194,8 @@ fn wrap<'py, M: ManagedTensorBase + 'static>(
     }
 }
 
-/// The destructor of our capsules: releases the struct unless a consumer has taken it, and said so in the name. An error
-/// may be on its way meanwhile, and stays.
+/// The destructor of our capsules: releases the struct unless a consumer has renamed the capsule, and so owns it. An
+/// exception that is set meanwhile stays set.
 unsafe extern "C" fn release<M: ManagedTensorBase>(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with a capsule made by `wrap`. A name other than ours means that the struct
     // has another owner.
@@ -201,7 +203,7 @@ unsafe extern "C" fn release<M: ManagedTensorBase>(capsule: *mut ffi::PyObject) 
         let name = ffi::PyCapsule_GetName(capsule);
         if !name.is_null() && [LEGACY, VERSIONED].contains(&CStr::from_ptr(name)) {
             let address = ffi::PyCapsule_GetPointer(capsule, name).expose_provenance();
-            // The host may have to wait for the device before memory goes back.
+            // The host may have to wait for the device before the memory is released.
             Python::assume_attached().detach(|| M::drop_raw(std::ptr::with_exposed_provenance_mut(address)));
         }
     }

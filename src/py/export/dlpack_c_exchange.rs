@@ -40,7 +40,7 @@ static TABLE: Table = Table(DLPackExchangeAPI {
     current_work_stream: Some(current_work_stream),
 });
 
-/// Puts the capsule with the table on the type.
+/// Adds the capsule with the table to the type.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     // SAFETY: the table is static, and so is the name.
     let capsule = unsafe {
@@ -50,7 +50,7 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     py.get_type::<PyTensor>().setattr("__dlpack_c_exchange_api__", capsule)
 }
 
-/// Runs the body of a table function: 0, or -1 with the Python error set. Nothing unwinds into C.
+/// Runs the body of a table function. Returns 0, or -1 with a Python exception set. No panic unwinds into C.
 fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         Python::attach(|py| match body(py) {
@@ -62,7 +62,7 @@ fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
         })
     }));
     outcome.unwrap_or_else(|_| {
-        // Attaching may be what failed, and must not fail again on the way out.
+        // Attaching may be what panicked, so this only tries it.
         let internal = "dlfield: internal error in the C exchange API";
         Python::try_attach(|py| PyRuntimeError::new_err(internal).restore(py));
         -1
@@ -79,12 +79,13 @@ unsafe fn tensor_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound
     if object.is_null() {
         return Err(null("py_object"));
     }
-    // SAFETY: not NULL, so a live object by the caller's word.
+    // SAFETY: not NULL, so a live object by this function's contract.
     let object = unsafe { Bound::from_borrowed_ptr(py, object.cast()) };
     object.cast_into().map_err(|error| PyTypeError::new_err(format!("py_object: {error}")))
 }
 
-/// The tensor, whose memory the host may read if it is said to be the host's. Work of devices is for the caller to order.
+/// Returns the tensor. If its device is the host, waits for device work, as the memory may be pinned or managed; on other
+/// devices the caller orders the work.
 ///
 /// # Safety
 /// - As for [`tensor_of`].
@@ -97,8 +98,8 @@ unsafe fn awaited<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<'
     Ok(tensor)
 }
 
-/// Refuses read-only memory: a borrowed struct cannot say so, and users of the table drop the flag of a managed one, among
-/// them `tvm_ffi`, whose functions then write there. After a `BufferError` they may ask `__dlpack__`.
+/// Rejects read-only memory: a borrowed struct has no flag for it, and users of the table ignore the flag of a managed
+/// tensor, among them `tvm_ffi`, whose functions then write to it. After a `BufferError` they can call `__dlpack__`.
 fn check_writable(tensor: &Tensor) -> Result<(), ExchangeError> {
     if !tensor.descriptor().is_readonly() {
         return Ok(());
@@ -113,7 +114,7 @@ unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTe
         if out.is_null() {
             return Err(null("out"));
         }
-        // SAFETY: the header asks the caller for a writable `out` and an object of our type, which is checked.
+        // SAFETY: the DLPack header requires a writable `out` and an object of our type; the type is checked.
         unsafe {
             *out = null_mut();
             let tensor = awaited(py, object)?;
@@ -129,7 +130,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
         if out.is_null() {
             return Err(null("out"));
         }
-        // SAFETY: as above. The numbers lie in the object, which does not move or change while it lives.
+        // SAFETY: as above. Shape and strides are in the object, which does not move or change while it lives.
         unsafe {
             let tensor = awaited(py, object)?;
             check_writable(&tensor.get().0)?;
@@ -142,15 +143,16 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
 unsafe extern "C" fn to_object(managed: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int {
     guarded(|py| {
         if !out.is_null() {
-            // SAFETY: the caller's place for the answer.
+            // SAFETY: the caller's out pointer, which is not NULL.
             unsafe { *out = null_mut() };
         }
-        // SAFETY: the header hands the struct over to us, also when this fails.
+        // SAFETY: by the DLPack header this function consumes the struct, also on failure.
         let managed: Managed<_> = unsafe { crate::py::import::take(managed) }?;
         if out.is_null() {
             return Err(null("out_py_object"));
         }
-        // SAFETY: as above; what the struct says is the producer's word.
+        // SAFETY: as above; the header requires that the struct describes the memory correctly, and `from_managed` checks
+        // its numbers.
         unsafe {
             let tensor = Tensor::from_managed(managed)?;
             *out = PyTensor::create(py, tensor)?.into_any().into_ptr().cast();
@@ -164,7 +166,7 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         if out.is_null() {
             return Err(null("out_current_stream"));
         }
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller's out pointer, which is not NULL.
         unsafe { *out = null_mut() };
         let device = Device::from_dlpack(dlpark::ffi::DLDevice { device_type: kind, device_id: id })?;
         if device == Device::CPU {
@@ -174,7 +176,7 @@ unsafe extern "C" fn current_work_stream(kind: DLDeviceType, id: i32, out: *mut 
         if !device.is_of_cuda() {
             return Err(crate::DeviceError::NotSupported { device }.into());
         }
-        // Whoever asks may launch work there at once, so it has to be one.
+        // The caller may launch work on the stream at once, so its handle must be valid.
         let stream = Stream::new(device, current_stream(device).handle())?;
         // SAFETY: as above.
         unsafe { *out = without_provenance_mut(usize::try_from(stream.handle()).unwrap_or(0)) };
@@ -192,9 +194,9 @@ unsafe extern "C" fn allocate(
         if out.is_null() {
             return Err(ExchangeError::NullPointer { field: "out" }.into());
         }
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller's out pointer, which is not NULL.
         unsafe { *out = null_mut() };
-        // SAFETY: the header asks for NULL or a live prototype.
+        // SAFETY: the header requires NULL or a live prototype.
         let prototype = unsafe { prototype.as_ref() }.ok_or(ExchangeError::NullPointer { field: "prototype" })?;
         let managed = allocated(prototype)?;
         // SAFETY: as above.
@@ -214,7 +216,7 @@ unsafe extern "C" fn allocate(
     -1
 }
 
-/// A tensor of the prototype's shape and element type, C order, on its device.
+/// Allocates a tensor with the prototype's shape, element type and device, in C order.
 fn allocated(prototype: &DLTensor) -> Result<Managed<DLManagedTensorVersioned>> {
     let ndim =
         usize::try_from(prototype.ndim).map_err(|_| ExchangeError::NegativeNdim { got: prototype.ndim.into() })?;

@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::py::attributes;
 use crate::tensor::Tensor;
 
-/// The data interface: the buffers on the devices that reach the memory, with dims and halo.
+/// Returns the data interface: a buffer for each device that reaches the memory, with dims and halo.
 pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
     let device = tensor.descriptor().device();
     let devices = PyDict::new(py);

@@ -1,4 +1,4 @@
-//! Tensors into objects: one file a protocol, named as the readers are.
+//! Export of tensors: one file for each protocol, named like those in `import`.
 
 pub(super) mod array_interface;
 pub(super) mod buffer;

@@ -18,7 +18,7 @@ use crate::py::sync;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
-/// The tensor as a NumPy array on the same memory, which the array keeps. Read-only memory gives a read-only array.
+/// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     view_of(&PyTensor::create(py, tensor.clone())?)
 }
@@ -36,11 +36,11 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
     let mut strides: Extents = descriptor.byte_strides().collect();
     let flags = if descriptor.is_readonly() { 0 } else { NPY_ARRAY_WRITEABLE };
     let ndim = i32::try_from(shape.len()).unwrap_or(i32::MAX);
-    // Given no address NumPy would allocate, and forget whose memory this is and whether it may be written.
+    // Without an address NumPy would allocate, and ignore the owner and the read-only flag.
     let nowhere = NonNull::<u128>::dangling().as_ptr().cast::<u8>();
     let data = if descriptor.ptr().is_null() { nowhere } else { descriptor.ptr() };
-    // SAFETY: shape and strides have `ndim` entries; the dtype's reference is handed over; the memory is the tensor's,
-    // which becomes the array's base below before anybody sees the array.
+    // SAFETY: shape and strides have `ndim` entries; the call takes over the dtype's reference; the tensor owns the memory,
+    // and becomes the array's base below before other code sees the array.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -62,7 +62,7 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
     }
 }
 
-/// Refuses memory that the host cannot read, and waits for a device that may be at work on other memory.
+/// Rejects memory that the host cannot read, and waits for device work on other memory.
 #[cold]
 fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     let device = tensor.descriptor().device();
@@ -88,7 +88,7 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>)
     }
 }
 
-/// `target[key] = value` for positions that only NumPy understands, with the same rule for casts.
+/// `target[key] = value` for keys that only NumPy handles, with the same rule for casts.
 pub(crate) fn assign_at<'py>(
     target: &Bound<'py, PyAny>,
     key: &Bound<'py, PyAny>,
@@ -102,7 +102,7 @@ pub(crate) fn assign_at<'py>(
     target.set_item(key, selected)
 }
 
-/// `__array__`: the view, cast and copied as asked.
+/// `__array__`: the view, cast or copied if asked.
 pub(crate) fn array<'py>(
     base: &Bound<'py, PyTensor>,
     dtype: Option<&Bound<'py, PyAny>>,

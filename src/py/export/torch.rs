@@ -1,4 +1,4 @@
-//! PyTorch tensors on our memory, made through PyTorch's own exchange table where it takes the element type.
+//! PyTorch tensors on our memory, made through PyTorch's own exchange table if that takes the element type.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
@@ -28,14 +28,14 @@ static AS_TORCH: Definition = Definition::new(
 
 Return the `torch.Tensor` on the memory of `obj`.
 
-PyTorch has no read-only tensors, so it never gets read-only memory: that is copied, or refused.
+PyTorch has no read-only tensors, so read-only memory is copied, or rejected with `copy=False`.
 
 Parameters
 ----------
 obj
-    A `Tensor` or anything `from_dlpack` takes. A `torch.Tensor` comes back as it is (`copy=True`: cloned).
+    A `Tensor` or anything `from_dlpack` takes. A `torch.Tensor` is returned as it is (`copy=True`: cloned).
 copy
-    None copies only where PyTorch can't use the memory; True always; False never.
+    None copies only if PyTorch can't use the memory; True always; False never.
 
 Returns
 -------
@@ -98,7 +98,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     }
 }
 
-/// The PyTorch tensor on the memory; `None` where there is none without more ado.
+/// Makes the PyTorch tensor on the memory; `None` if that needs a copy, or PyTorch's table cannot make it.
 fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(import) = import(py)? else { return Ok(None) };
     let dtype = tensor.descriptor().dtype();
@@ -108,10 +108,10 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
     sync::synchronize_host(py, tensor)?;
     let managed = tensor.to_versioned(false)?.into_raw();
     let mut made: *mut c_void = null_mut();
-    // SAFETY: PyTorch's own function, which is handed the managed tensor.
+    // SAFETY: PyTorch's own function, which consumes the managed tensor.
     if unsafe { import(managed, &raw mut made) } != 0 {
-        // DLPack says that it has released the managed tensor, and some versions have not. To release it here might free it
-        // twice, so this one is lost where they have not, and there is no second one.
+        // By the DLPack header the function has released the managed tensor, but some versions have not. Releasing it here
+        // might free it twice, so with such a version this one leaks, once: the element type is not tried again.
         remember(dtype, Answer::Refused);
         drop(PyErr::take(py));
         fastcall::drop_deferred_references();
@@ -139,8 +139,8 @@ fn remember(dtype: DType, answer: Answer) {
     ANSWERS[dtype.index()].store(answer as u8, Ordering::Relaxed);
 }
 
-/// Whether PyTorch's function takes elements of this type. It is not called with others, as there is no telling whether it
-/// then has released what it was handed.
+/// Whether PyTorch's function takes elements of this type. It is not called with others: after a failure it is unknown
+/// whether it has released the managed tensor.
 #[inline]
 fn takes(py: Python<'_>, dtype: DType) -> PyResult<bool> {
     match ANSWERS[dtype.index()].load(Ordering::Relaxed) {
@@ -149,7 +149,7 @@ fn takes(py: Python<'_>, dtype: DType) -> PyResult<bool> {
     }
 }
 
-/// Asks the installed PyTorch, through a capsule: it stays the owner of what PyTorch refuses.
+/// Tries the installed PyTorch with a capsule, which stays the owner of a tensor that PyTorch rejects.
 #[cold]
 fn ask(py: Python<'_>, dtype: DType) -> PyResult<bool> {
     let shares = frameworks(py)?.call_method1(intern!(py, "shares"), ("torch", dtype.name()))?;
@@ -158,7 +158,7 @@ fn ask(py: Python<'_>, dtype: DType) -> PyResult<bool> {
     Ok(taken)
 }
 
-/// PyTorch's own function that makes a tensor, which its older versions do not offer.
+/// PyTorch's own function that makes a tensor of a managed one; older versions do not have it.
 fn import(py: Python<'_>) -> PyResult<Import> {
     static IMPORT: PyOnceLock<Import> = PyOnceLock::new();
     let found = IMPORT.get_or_try_init(py, || {
@@ -169,7 +169,7 @@ fn import(py: Python<'_>) -> PyResult<Import> {
     found.copied()
 }
 
-/// What needs a copy, or an error that says why.
+/// Copies to PyTorch, or returns an error that says why not.
 #[cold]
 fn otherwise<'py>(obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();

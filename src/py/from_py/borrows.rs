@@ -1,7 +1,7 @@
-//! Who has borrowed which memory: what keeps a `&mut` from meeting another reference.
+//! The ledger of borrowed memory, which keeps a `&mut` from existing beside another reference.
 //!
-//! An argument is described in a line of the ledger, where it stays until the argument is dropped. So it is never moved,
-//! and whoever borrows memory next can be held against it.
+//! Each argument has an entry in the ledger, in which it is described, until the argument is dropped. So the description is
+//! never moved, and later borrows are checked against it.
 
 #![allow(unsafe_code, reason = "lines are reached through their addresses")]
 
@@ -25,16 +25,16 @@ use crate::tensor::Owner;
 /// What an argument's memory is borrowed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Nothing: its description is not complete.
+    /// Not borrowed: its description is not complete.
     None,
     Read,
     Write,
 }
 
-/// Who keeps an argument's memory.
+/// What keeps an argument's memory alive.
 struct Holding {
     object: Option<Py<PyAny>>,
-    /// What the producer handed over, if it did; held for its drop.
+    /// The owner that the producer passed, if any; held for its drop.
     owner: Option<Owner>,
     source: BorrowSource,
 }
@@ -43,31 +43,32 @@ impl Holding {
     const NOTHING: Holding = Holding { object: None, owner: None, source: BorrowSource::None };
 }
 
-/// Looks at the elements where they lie.
+/// Checks the elements in place.
 ///
 /// # Safety
 /// - Elements that the host can reach are readable.
 pub(super) type CheckValues = unsafe fn(&Descriptor) -> Result<()>;
 
-/// A line: one argument.
+/// An entry of the ledger: one argument.
 struct Entry {
-    /// Written by the argument before its memory is borrowed, and then read by all.
+    /// Written by the argument before its memory is borrowed; read by all after that.
     descriptor: UnsafeCell<Descriptor>,
-    /// As the description; taken by the ledger when the line becomes free.
+    /// As the descriptor; taken by the ledger when the entry becomes free.
     kept: UnsafeCell<Holding>,
-    /// The ledger's.
+    /// Accessed through the ledger only.
     access: Access,
-    /// The ledger's, while the memory is borrowed and until there is a view of it: what Python code may undo.
+    /// Accessed through the ledger only. Set while the memory is borrowed and has no view yet: the check to repeat after
+    /// Python code has run.
     values: Option<CheckValues>,
-    /// The ledger's, written for the argument: whether there has been a view of the memory. From then on nobody else may look at it, and nothing
-    /// is saved by finding it changed.
+    /// Written through the ledger, for the argument: whether the memory has had a view. From then on no other code may read
+    /// it, and it is too late to find it changed.
     viewed: bool,
-    /// The ledger's: where in the list the line stands.
+    /// Accessed through the ledger only: the position of the entry in the list.
     place: usize,
 }
 
-/// All arguments there are: lines in use, then those that are free. A line is never freed; there are as many as there were
-/// arguments at a time.
+/// All live arguments: entries in use, then free ones. Entries are never deallocated; there are as many as there were live
+/// arguments at one time.
 struct Ledger {
     entries: Vec<NonNull<Entry>>,
     used: usize,
@@ -76,20 +77,20 @@ struct Ledger {
 
 struct Shared(UnsafeCell<Ledger>);
 
-// SAFETY: touched only through `with`, by threads that are attached to the interpreter. One at a time is: either the
-// global lock sees to that, or the lock there.
+// SAFETY: accessed only through `with`, by threads attached to the interpreter, one at a time: by the GIL, or else by the
+// lock there.
 unsafe impl Sync for Shared {}
 
 static LEDGER: Shared = Shared(UnsafeCell::new(Ledger { entries: Vec::new(), used: 0, writers: 0 }));
 
-/// Runs `body` with the ledger. It must not run anybody's code.
+/// Runs `body` with the ledger. It must not run foreign code.
 #[inline]
 fn with<R>(_: Python<'_>, body: impl FnOnce(&mut Ledger) -> R) -> R {
     #[cfg(Py_GIL_DISABLED)]
     static ONE: Mutex<()> = Mutex::new(());
     #[cfg(Py_GIL_DISABLED)]
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: this thread alone is here, and `body` does not come here again.
+    // SAFETY: one thread at a time is here, and `body` does not call this again.
     body(unsafe { &mut *LEDGER.0.get() })
 }
 
@@ -117,12 +118,12 @@ impl Ledger {
         self.entries.push(NonNull::from(Box::leak(Box::new(entry))));
     }
 
-    /// Frees a line, and returns what was kept.
+    /// Frees an entry, and returns what it kept.
     #[inline]
     fn close(&mut self, entry: NonNull<Entry>) -> Holding {
         self.used -= 1;
-        // SAFETY: entries live for the rest of the process; only the ledger looks at these fields, and only here at what
-        // is kept, as the argument is gone.
+        // SAFETY: entries live for the rest of the process; these fields are accessed through the ledger only; `kept`
+        // is the argument's, which is gone.
         unsafe {
             let (place, last) = ((*entry.as_ptr()).place, self.entries[self.used]);
             self.writers -= usize::from((*entry.as_ptr()).access == Access::Write);
@@ -136,23 +137,22 @@ impl Ledger {
         }
     }
 
-    /// The lines that are borrowed, and of whose memory there is no view yet.
+    /// The entries that are borrowed and have no view yet.
     fn waiting(&self) -> impl Iterator<Item = &Entry> {
-        // SAFETY: entries live for the rest of the process, and are written to through the ledger only once they are
-        // borrowed.
+        // SAFETY: entries live for the rest of the process, and once borrowed are written to only through the ledger.
         let lines = self.entries[..self.used].iter().map(|entry| unsafe { entry.as_ref() });
         lines.filter(|line| line.access != Access::None && !line.viewed)
     }
 
-    /// What the memory is borrowed for already, if that is in the way.
+    /// What the memory is borrowed for already, if that conflicts.
     fn conflict(&self, entry: NonNull<Entry>, access: Access) -> Option<Access> {
         if access == Access::Read && self.writers == 0 {
             return None;
         }
-        // SAFETY: the description is complete, and changes no more while its line is in use.
+        // SAFETY: the descriptor is complete, and no longer changes while its entry is in use.
         let mine = unsafe { &*(*entry.as_ptr()).descriptor.get() };
         self.entries[..self.used].iter().find_map(|other| {
-            // SAFETY: as above of lines that are borrowed for something.
+            // SAFETY: as above, for entries that are borrowed.
             let (held, theirs) = unsafe { ((*other.as_ptr()).access, (*other.as_ptr()).descriptor.get()) };
             let matters = held == Access::Write || held == Access::Read && access == Access::Write;
             // SAFETY: as above.
@@ -161,23 +161,23 @@ impl Ledger {
     }
 }
 
-/// An argument's line, which is free again when this is dropped.
+/// An argument's entry, which becomes free when this is dropped.
 pub(super) struct Loan<'py> {
     entry: NonNull<Entry>,
-    /// Bound to a thread that is attached, as the object is.
+    /// Bound to an attached thread, as the object is.
     py: PhantomData<Bound<'py, PyAny>>,
 }
 
 impl<'py> Loan<'py> {
-    /// A line of its own, whose description nobody looks at yet. `fill` describes the object there, and says who keeps the
-    /// memory.
+    /// Opens an entry that no other code reads yet. `fill` describes the object there, and returns what keeps the memory
+    /// alive.
     #[inline]
     pub(super) fn open(
         object: &Bound<'py, PyAny>,
         fill: impl FnOnce(&mut Descriptor) -> PyResult<(Option<Owner>, BorrowSource)>,
     ) -> PyResult<Loan<'py>> {
         let loan = Loan { entry: with(object.py(), Ledger::open), py: PhantomData };
-        // SAFETY: the line is this loan's, and nobody else looks at these before the memory is borrowed.
+        // SAFETY: the entry is this loan's, and no other code reads these fields before the memory is borrowed.
         unsafe {
             let (owner, source) = fill(&mut *(*loan.entry.as_ptr()).descriptor.get())?;
             *(*loan.entry.as_ptr()).kept.get() = Holding { object: Some(object.clone().unbind()), owner, source };
@@ -188,14 +188,14 @@ impl<'py> Loan<'py> {
     /// Borrows the memory that has been described.
     ///
     /// # Errors
-    /// [`ExchangeError::Borrowed`] if it overlaps memory that is borrowed already, and one of the two is to be written.
+    /// [`ExchangeError::Borrowed`] if it overlaps memory that is borrowed already, and one of the two borrows writes.
     #[inline]
     pub(super) fn borrow(&mut self, access: Access) -> Result<()> {
         let entry = self.entry;
         let held = with(self.py(), |ledger| {
             let held = ledger.conflict(entry, access);
             if held.is_none() {
-                // SAFETY: only the ledger looks at this field.
+                // SAFETY: this field is accessed through the ledger only.
                 unsafe { (*entry.as_ptr()).access = access };
                 ledger.writers += usize::from(access == Access::Write);
             }
@@ -211,36 +211,34 @@ impl<'py> Loan<'py> {
         }
     }
 
-    /// Looks at the elements, once the memory is borrowed, and whenever code has run until there is a view of them.
+    /// Checks the elements of borrowed memory, now and whenever foreign code has run until they have a view.
     #[inline]
     pub(super) fn check_values(&mut self, values: Option<CheckValues>) -> Result<()> {
         let Some(check) = values else { return Ok(()) };
         let entry = self.entry;
-        // SAFETY: only the ledger looks at this field.
+        // SAFETY: this field is accessed through the ledger only.
         with(self.py(), |_| unsafe { (*entry.as_ptr()).values = values });
-        // SAFETY: the object has said through its protocol that the memory is there, and nobody else writes to it.
+        // SAFETY: the object's protocol has described the memory, and the ledger rejects other writers.
         unsafe { check(self.descriptor()) }
     }
 
-    /// Keeps what the producer has handed over since.
+    /// Keeps the owner that the producer has passed since.
     pub(super) fn keep(&mut self, owner: Option<Owner>) {
         let entry = self.entry;
-        // SAFETY: the line is this loan's, and others look at what is kept through the ledger only.
+        // SAFETY: the entry is this loan's, and other code accesses what is kept through the ledger only.
         with(self.py(), |_| unsafe { (*(*entry.as_ptr()).kept.get()).owner = owner });
     }
 
-    /// Holds the arguments there are against what was found when each was read, after code has run that may have done
-    /// anything to them.
+    /// Checks all borrowed arguments against their descriptors, after foreign code has run that may have changed them.
     ///
     /// # Errors
-    /// [`ExchangeError::Disturbed`] if memory is elsewhere or otherwise by now, or has other values than its elements can
-    /// have.
+    /// [`ExchangeError::Disturbed`] if memory was moved or has another description by now, or has invalid elements.
     #[cold]
     pub(super) fn check_undisturbed(&self) -> Result<()> {
         let py = self.py();
         let lent: Vec<_> = with(py, |ledger| {
             let lines = ledger.waiting().filter_map(|line| {
-                // SAFETY: both are complete, and change no more while the line is in use.
+                // SAFETY: both are complete, and no longer change while the entry is in use.
                 let (found, kept) = unsafe { (&*line.descriptor.get(), &*line.kept.get()) };
                 let source = match &kept.source {
                     BorrowSource::None => None,
@@ -260,24 +258,24 @@ impl<'py> Loan<'py> {
             };
             return Err(disturbed(args::shown(source.get_type().as_any()), import::summary(found), state));
         }
-        // Memory that is known to be where it was. While the ledger is held nobody begins to write there.
+        // This memory is known to be in place. While the ledger is held no writer can start.
         with(py, |ledger| {
             ledger.waiting().try_for_each(|line| {
                 let Some(check) = line.values else { return Ok(()) };
-                // SAFETY: complete, and the memory is readable as when it was first looked at.
+                // SAFETY: complete, and the memory is as readable as at the first check.
                 let (found, checked) = unsafe { (&*line.descriptor.get(), check(&*line.descriptor.get())) };
                 checked.map_err(|error| disturbed("an array".to_owned(), import::summary(found), error.to_string()))
             })
         })
     }
 
-    /// The description, to make a view of.
+    /// Returns the descriptor to make a view of.
     #[inline]
     pub(super) fn viewed(&self) -> &Descriptor {
         let entry = self.entry;
-        // SAFETY: only the ledger and this loan look at this field, and it is written for this loan only.
+        // SAFETY: only the ledger and this loan access this field, and it is written for this loan only.
         if !unsafe { (*entry.as_ptr()).viewed } {
-            // SAFETY: as above, and others look at it through the ledger.
+            // SAFETY: as above, and other code reads it through the ledger.
             with(self.py(), |_| unsafe { (*entry.as_ptr()).viewed = true });
         }
         self.descriptor()
@@ -285,14 +283,14 @@ impl<'py> Loan<'py> {
 
     #[inline]
     pub(super) fn descriptor(&self) -> &Descriptor {
-        // SAFETY: the line is this loan's; others only read this.
+        // SAFETY: the entry is this loan's; other code only reads this.
         unsafe { &*(*self.entry.as_ptr()).descriptor.get() }
     }
 
     /// The object that was described.
     #[inline]
     pub(super) fn object(&self) -> &Bound<'py, PyAny> {
-        // SAFETY: the line is this loan's; others only read this field.
+        // SAFETY: the entry is this loan's; other code only reads this field.
         match unsafe { &(*(*self.entry.as_ptr()).kept.get()).object } {
             Some(object) => object.bind(self.py()),
             None => unreachable!("a loan that is open has its object"),
@@ -301,7 +299,7 @@ impl<'py> Loan<'py> {
 
     #[inline]
     fn py(&self) -> Python<'py> {
-        // SAFETY: a loan belongs to a thread that is attached, for as long as its lifetime says.
+        // SAFETY: a loan belongs to an attached thread, as long as its lifetime lasts.
         unsafe { Python::assume_attached() }
     }
 }
@@ -310,7 +308,7 @@ impl Drop for Loan<'_> {
     #[inline]
     fn drop(&mut self) {
         let Holding { object, owner, source } = with(self.py(), |ledger| ledger.close(self.entry));
-        // Last, as it may run anybody's code.
+        // Last, as it may run foreign code.
         drop(owner);
         let py = self.py();
         if let BorrowSource::Inside(array) = source {
@@ -320,7 +318,7 @@ impl Drop for Loan<'_> {
     }
 }
 
-/// Whether memory is where it was found, and may be used as it was to be.
+/// Whether memory has the same place and description, and still allows the access.
 fn is_same(found: &Descriptor, now: &Descriptor, access: Access) -> bool {
     let parts = |field: &Descriptor| -> (usize, Device, DType) { (field.ptr().addr(), field.device(), field.dtype()) };
     let writable = access != Access::Write || !now.is_readonly();

@@ -1,4 +1,4 @@
-//! Arrays that are copied where they are not what is wanted.
+//! Arrays that are copied if they do not match the type.
 
 #![allow(unsafe_code, reason = "memory that is borrowed is copied")]
 
@@ -21,11 +21,11 @@ use crate::py::import::BorrowSource;
 use crate::tensor::ndarray as views;
 use crate::tensor::{Element, Owner, Tensor};
 
-/// An array to read, of which a copy is taken if its elements are of another type or in another order: an [`In`] otherwise.
+/// An array to read: an [`In`], or a copy if its elements have another type or order.
 ///
-/// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions has to be
-/// the one wanted, and the host has to reach the memory. An array that is copied is borrowed only meanwhile, so it may be an
-/// [`Out`](super::Out) of the same call if that comes later, not if it comes first.
+/// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions must be
+/// the wanted one, and the host must reach the memory. An array that is copied is borrowed only during the copy, so it can
+/// also be an [`Out`](super::Out) of the same call if that comes later, but not if it comes first.
 ///
 /// # Example
 /// ```
@@ -46,7 +46,7 @@ pub struct OrCopy<'py, T, D, O = AnyOrder> {
 }
 
 impl<T, D, O> OrCopy<'_, T, D, O> {
-    /// Whether the elements are those of a copy.
+    /// Returns whether the elements are those of a copy.
     ///
     /// # Example
     /// ```
@@ -76,7 +76,7 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        // Also while it is copied nobody may write.
+        // The array is borrowed for reading during the copy too.
         let mut loan = open(&object, Access::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
             views::check_shape(field, None, D::NDIM)?;
             Host::check(field)?;
@@ -93,10 +93,10 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
                 *of_copy = descriptor;
                 Ok((Some(owner), BorrowSource::None))
             })?;
-            // Of memory that nobody else has.
+            // The memory of the copy, which no other argument has.
             loan.borrow(Access::Read).map_err(refusal)?;
             check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
-            // To let go of what was copied may have run any code.
+            // Dropping the loan of the original may have run any code.
             loan.check_undisturbed().map_err(refusal)?;
             loan.check_values(T::values()).map_err(refusal)?;
         }
@@ -104,7 +104,7 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
     }
 }
 
-/// Looks at the elements if they are bools; others are still to become some.
+/// Checks the elements if they are bools; others are checked after the cast.
 ///
 /// # Safety
 /// - Elements that the host can reach are readable.
@@ -113,12 +113,12 @@ unsafe fn check_bools(field: &Descriptor) -> Result<()> {
     if field.dtype() == DType::BOOL { unsafe { views::check_memory::<bool>(field) } } else { Ok(()) }
 }
 
-/// A copy with the elements and the order wanted, without labels.
+/// Copies a field to the wanted element type and order, without labels.
 fn copy<T: Element, O: Order>(found: &Descriptor) -> Result<Tensor> {
     let ndim = i64::try_from(found.ndim()).unwrap_or(i64::MAX);
     let layout: Vec<i64> = if O::IS_F { (0..ndim).rev().collect() } else { (0..ndim).collect() };
     let spec = Spec::new(found.shape(), T::DTYPE).layout(Layout::new(&layout, found.ndim())?);
-    // SAFETY: the loan keeps the memory for longer than this tensor lives, and nobody writes to it meanwhile.
+    // SAFETY: the loan keeps the memory longer than this tensor lives, and the ledger rejects writers meanwhile.
     let source = unsafe { Tensor::from_parts(found.clone(), Owner::NOBODY) };
     Tensor::copy_of(&spec, &source)
 }

@@ -1,4 +1,4 @@
-//! What an argument's type says is wanted of an array: elements, order, device.
+//! The type parameters of array arguments: elements, order, device.
 
 #![allow(unsafe_code, reason = "bools are looked at where they lie")]
 
@@ -12,11 +12,11 @@ use crate::tensor::Element;
 use crate::tensor::ndarray as views;
 
 mod sealed {
-    /// Of this crate's types only.
+    /// Implemented by this crate's types only.
     pub trait Sealed {}
 }
 
-/// Elements that are wanted: a type that implements [`Element`], or [`Any`].
+/// The elements that an argument needs: a type that implements [`Element`], or [`Any`].
 ///
 /// # Example
 /// ```
@@ -33,11 +33,11 @@ pub trait Elements: sealed::Sealed + 'static {
     /// The element type; `None` for any.
     const DTYPE: Option<DType>;
 
-    /// Refuses memory that no view with such elements can be of, without a look at it.
+    /// Rejects memory that cannot be viewed with such elements, without reading it.
     #[doc(hidden)]
     fn check_place(field: &Descriptor) -> Result<()>;
 
-    /// What looks at the elements, if not every byte is good for one.
+    /// The check of the elements, if not every bit pattern is valid.
     #[doc(hidden)]
     fn values() -> Option<CheckValues>;
 }
@@ -78,10 +78,10 @@ impl<T: Element> Elements for T {
     #[inline]
     fn check_place(field: &Descriptor) -> Result<()> {
         if T::DTYPE == DType::BOOL {
-            // Any address is good for a byte.
+            // A byte is aligned at any address.
             return Ok(());
         }
-        // SAFETY: of elements of this type it does not look at any.
+        // SAFETY: the check reads elements of type bool only.
         unsafe { views::check_memory::<T>(field) }
     }
 
@@ -91,7 +91,7 @@ impl<T: Element> Elements for T {
     }
 }
 
-/// Orders of the elements in memory that are wanted: [`AnyOrder`], [`COrder`] or [`FOrder`].
+/// The order of elements in memory that an argument needs: [`AnyOrder`], [`COrder`] or [`FOrder`].
 ///
 /// # Example
 /// ```
@@ -104,16 +104,16 @@ impl<T: Element> Elements for T {
 /// }
 /// ```
 pub trait Order: sealed::Sealed + 'static {
-    /// Refuses a field whose elements are in another order.
+    /// Rejects a field whose elements are in another order.
     #[doc(hidden)]
     fn check(field: &Descriptor) -> Result<()>;
 
-    /// Of a copy.
+    /// Whether a copy is made in Fortran order.
     #[doc(hidden)]
     const IS_F: bool = false;
 }
 
-/// Any strides, negative ones and gaps too.
+/// Any strides, also negative ones and gaps.
 ///
 /// # Example
 /// ```
@@ -130,7 +130,7 @@ pub trait Order: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum AnyOrder {}
 
-/// Elements that follow each other without gaps, last index fastest.
+/// Contiguous elements, last index fastest.
 ///
 /// # Example
 /// ```
@@ -146,7 +146,7 @@ pub enum AnyOrder {}
 #[derive(Clone, Copy, Debug)]
 pub enum COrder {}
 
-/// Elements that follow each other without gaps, first index fastest.
+/// Contiguous elements, first index fastest.
 ///
 /// # Example
 /// ```
@@ -194,7 +194,7 @@ fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
     LayoutError::Order { shape, strides, wanted }.into()
 }
 
-/// Places where the memory is wanted: [`Host`], [`Cuda`] or [`Anywhere`].
+/// The place of the memory that an argument needs: [`Host`], [`Cuda`] or [`Anywhere`].
 ///
 /// # Example
 /// ```
@@ -206,7 +206,7 @@ fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
 /// }
 /// ```
 pub trait Place: sealed::Sealed + 'static {
-    /// Refuses memory elsewhere.
+    /// Rejects memory elsewhere.
     #[doc(hidden)]
     fn check(field: &Descriptor) -> Result<()>;
 
@@ -232,7 +232,7 @@ pub trait Place: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum Host {}
 
-/// Memory of a CUDA device, whichever, and managed memory.
+/// Memory of any CUDA device, and managed memory.
 ///
 /// # Example
 /// ```
@@ -249,7 +249,7 @@ pub enum Host {}
 #[derive(Clone, Copy, Debug)]
 pub enum Cuda {}
 
-/// Memory wherever it is.
+/// Memory in any place.
 ///
 /// # Example
 /// ```

@@ -1,4 +1,4 @@
-//! Any Python array as an argument of a Rust function: what is wanted of it stands in the type.
+//! Argument types for Python arrays: the type says what a Rust function needs of the array.
 
 #![allow(unsafe_code, reason = "views are made of memory that the ledger keeps others from")]
 
@@ -28,14 +28,14 @@ use crate::tensor::ndarray as views;
 /// `T` is an [`Element`] or [`Any`], `D` one of `ndarray`'s `Ix0` to `Ix6` or `IxDyn` for any, `O` one of [`AnyOrder`] (the
 /// default), [`COrder`], [`FOrder`], `M` one of [`Host`] (the default), [`Cuda`], [`Anywhere`].
 ///
-/// It extracts from everything that `dlfield.describe` describes, never copies, and keeps the object. An array that is not
-/// what the type says is a `TypeError` with what was found and what is wanted, and PyO3 notes the argument's name; a DLPack
-/// capsule is not consumed then.
+/// It extracts from everything that `dlfield.describe` describes, never copies, and keeps the object alive. An array that
+/// does not match the type raises a `TypeError` with what was found and what is wanted, to which PyO3 adds the argument's
+/// name. A rejected DLPack capsule is not consumed.
 ///
-/// While it lives, no [`Out`] can be had of memory that overlaps it. Python, and code that does not go through this crate,
-/// can write to the memory all the same, as soon as other threads run or Python is called: as in rust-numpy, that is for
-/// the caller to see to. Nor does rust-numpy know of it: in one function take arrays by the types of this crate only
-/// ([what is checked](crate::python#what-is-checked-and-what-cannot-be)).
+/// While it lives, [`Out`] rejects memory that overlaps it. Python, and code that does not go through this crate, can still
+/// write to the memory while other threads run or Python is called: as in rust-numpy, the caller has to prevent that.
+/// rust-numpy does not know of this borrow either: in one function, take all arrays by the types of this crate ([what is
+/// checked](crate::python#what-is-checked-and-what-cannot-be)).
 ///
 /// # Example
 /// ```
@@ -58,7 +58,8 @@ pub struct In<'py, T, D, O = AnyOrder, M = Host> {
     wanted: Wanted<T, D, O, M>,
 }
 
-/// An array of any elements, dimensions, order and device: its description, and views of what it turns out to be.
+/// An array of any elements, dimensions, order and device: [`In::descriptor`] describes it, and [`In::view`] returns a
+/// view if element type and number of dimensions match.
 ///
 /// # Example
 /// ```
@@ -76,9 +77,9 @@ pub struct In<'py, T, D, O = AnyOrder, M = Host> {
 /// ```
 pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
 
-/// An array to write, and to read: as [`In`], and its memory may be written, has no two elements at one place, and overlaps
-/// no other [`In`] or [`Out`] there is. Of rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` nothing is known here, so
-/// that one of those beside an `Out` of the same memory would be a second reference: do not mix them in one function.
+/// An array to read and write: as [`In`], and its memory is writable, has no overlapping elements, and overlaps no other
+/// live [`In`] or [`Out`]. It does not know the borrows of rust-numpy's `PyReadonlyArray` and `PyReadwriteArray`: one of
+/// those beside an `Out` of the same memory would be a second reference, so do not mix them in one function.
 ///
 /// # Example
 /// ```
@@ -97,7 +98,7 @@ pub struct Out<'py, T, D, O = AnyOrder, M = Host> {
     wanted: Wanted<T, D, O, M>,
 }
 
-/// What an argument's type says; no value of it is needed.
+/// The type parameters of an argument; no value of them is needed.
 type Wanted<T, D, O, M> = PhantomData<fn() -> (T, D, O, M)>;
 
 impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for In<'py, T, D, O, M> {
@@ -130,7 +131,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 macro_rules! described {
     ($argument:ident) => {
         impl<'py, T, D, O, M> $argument<'py, T, D, O, M> {
-            /// Address, device, elements, shape and strides; without labels.
+            /// Returns the address, device, element type, shape and strides; without dims, origin and halo.
             ///
             /// # Example
             /// ```
@@ -148,10 +149,11 @@ macro_rules! described {
                 self.loan.descriptor()
             }
 
-            /// The description with the dims, origin and halo that the object states; what nobody states is absent.
+            /// Returns the descriptor with the dims, origin and halo that the object states; those that it does not state
+            /// are absent.
             ///
             /// # Errors
-            /// What the object raises, and `dlfield.Error` where its answers contradict each other or do not fit.
+            /// The exceptions of the object, and `dlfield.Error` for metadata that contradicts itself or does not fit.
             ///
             /// # Example
             /// ```
@@ -170,7 +172,7 @@ macro_rules! described {
                 Ok(descriptor)
             }
 
-            /// The object that was passed.
+            /// Returns the object that was passed.
             ///
             /// # Example
             /// ```
@@ -197,7 +199,7 @@ macro_rules! described {
         }
 
         impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
-            /// The elements, whatever the strides.
+            /// Returns a view of the elements, with any strides.
             ///
             /// # Example
             /// ```
@@ -212,8 +214,8 @@ macro_rules! described {
             /// ```
             #[inline]
             pub fn array(&self) -> ArrayView<'_, T, D> {
-                // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody
-                // else writes, and `Out` can be written through `&mut` only.
+                // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, the
+                // ledger rejects other writers, and an `Out` is written through `&mut` only.
                 unsafe { views::view(self.loan.viewed()) }
             }
         }
@@ -224,7 +226,7 @@ described!(In);
 described!(Out);
 
 impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
-    /// The elements, whatever the strides, to be written too.
+    /// Returns a writable view of the elements, with any strides.
     ///
     /// # Example
     /// ```
@@ -239,17 +241,17 @@ impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     /// ```
     #[inline]
     pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
-        // SAFETY: checked when it was extracted. The object keeps the memory, and the ledger sees to it that nobody else has
-        // a reference.
+        // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, and the ledger
+        // rejects every other reference.
         unsafe { views::view_mut(self.loan.viewed()) }
     }
 }
 
 impl<D, O, M> In<'_, Any, D, O, M> {
-    /// The elements, if they are of this type and so many dimensions.
+    /// Returns a view of the elements, if they have this type and number of dimensions.
     ///
     /// # Errors
-    /// [`Error`](crate::Error) with what was found and what is wanted, also for memory out of the host's reach.
+    /// [`Error`](crate::Error) with what was found and what is wanted, also for memory that the host cannot reach.
     ///
     /// # Example
     /// ```
@@ -263,7 +265,7 @@ impl<D, O, M> In<'_, Any, D, O, M> {
     /// }
     /// ```
     pub fn view<T: Element, E: Dimension>(&self) -> Result<ArrayView<'_, T, E>> {
-        // SAFETY: the object keeps the memory, and the ledger sees to it that nobody else writes.
+        // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects other writers.
         unsafe {
             views::check::<T, E>(self.descriptor())?;
             Ok(views::view(self.loan.viewed()))

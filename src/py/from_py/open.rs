@@ -1,4 +1,4 @@
-//! An object into a loan: described, held against what the type says, borrowed, looked at.
+//! Opens a loan on an object: describes it, checks it against the type, borrows its memory, checks its elements.
 
 use ndarray::Dimension;
 use pyo3::exceptions::PyTypeError;
@@ -16,7 +16,7 @@ use crate::py::getattr;
 use crate::py::import::{self, BorrowSource, Borrowed};
 use crate::tensor::ndarray as views;
 
-/// Describes an object, holds it against what is wanted of it, and borrows its memory; only then are elements looked at.
+/// Describes an object, checks it against the type, and borrows its memory; only then checks its elements.
 #[inline]
 pub(super) fn open<'py>(
     object: &Bound<'py, PyAny>,
@@ -49,8 +49,9 @@ pub(super) fn open<'py>(
     Ok(loan)
 }
 
-/// As [`open`], for a capsule that nobody has taken; `None` for any other. It can be taken only once, so that is done last,
-/// when there is nothing left to refuse. Capsules of earlier arguments are gone then: PyO3 extracts one after the other.
+/// As [`open`], for a capsule that is not consumed yet; `None` for any other. It can be consumed only once, so that is done
+/// last, when nothing can be rejected any more. Capsules of earlier arguments are consumed by then: PyO3 extracts one after
+/// the other.
 #[cold]
 fn open_capsule<'py>(
     object: &Bound<'py, PyAny>,
@@ -70,13 +71,13 @@ fn open_capsule<'py>(
         return Ok(None);
     }
     loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
-    // It says the same as when it was looked at: no code has run since.
+    // The capsule has the same description as when it was inspected: no code has run since.
     let mut taken = Descriptor::BLANK;
     loan.keep(import::memory(object, access == Access::Write, &mut taken)?.owner);
     Ok(Some(loan))
 }
 
-/// Refuses other elements, dimensions and places than those wanted.
+/// Rejects another element type, number of dimensions or place than the wanted one.
 #[inline]
 pub(super) fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
     views::check_shape(field, T::DTYPE, D::NDIM)?;
@@ -84,30 +85,30 @@ pub(super) fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> 
     if M::IS_HOST { T::check_place(field) } else { Ok(()) }
 }
 
-/// What looks at the elements, where it can.
+/// The check of the elements, if the host can reach them.
 #[inline]
 pub(super) fn values<T: Elements, M: Place>() -> Option<CheckValues> {
     if M::IS_HOST { T::values() } else { None }
 }
 
-/// The error for an array that is not what the type wants.
+/// The error for an array that does not match the type.
 #[cold]
 pub(super) fn refusal(error: Error) -> PyErr {
     match error {
-        // Another array would not do either.
+        // Another array would fail too.
         Error::Memory(_) => error.into(),
         error => PyTypeError::new_err(error.to_string()),
     }
 }
 
-/// The same for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
+/// As [`refusal`], for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
 #[cold]
 fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
     Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
 }
 
-/// Describes any object, also a `dlfield.Descriptor`, by what it describes: that class is the module's, and not known to
-/// another extension that this crate is built into.
+/// Describes any object; for a `dlfield.Descriptor`, the object that it describes. That class belongs to the module, and
+/// another extension that this crate is built into does not know it.
 fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
     let py = object.py();
     let error = match import::memory(object, writes, descriptor) {
@@ -129,7 +130,7 @@ fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor
     }
     let mut lent = import::memory(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;
     if lent.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
-        // The word of whoever said `writable=True`.
+        // The user passed `writable=True`.
         descriptor.set_readonly(false);
     }
     if let BorrowSource::Argument = lent.source {

@@ -1,4 +1,4 @@
-//! Arguments of a stencil: described like anything else, and asked who has to be told that they are used.
+//! Describes the arguments of a stencil call in place, with their metadata and hooks.
 
 use pyo3::prelude::*;
 
@@ -14,16 +14,16 @@ use super::type_info::is_torch;
 use crate::device::Device;
 use crate::py::descriptor::PyDescriptor;
 
-/// How an argument was described.
+/// What is known of a described argument.
 pub(in crate::py) struct Described {
-    /// What the object wants to have called around the use of its memory.
+    /// The hooks to call around the use of its memory.
     pub(in crate::py) hooks: Option<Hooks>,
-    /// Whether code of others may have run, which may have changed any argument.
+    /// Whether foreign code may have run, which may have changed any argument.
     pub(in crate::py) ran_code: bool,
 }
 
-/// Describes an object in place, with the labels that it states. Which of several buffers is meant, `device` says; the
-/// memory may be elsewhere all the same.
+/// Describes an object in place, with the metadata that it states. `device` selects one of several buffers; the memory that
+/// is found may still be on another device.
 #[inline]
 pub(in crate::py) fn argument<'py>(
     object: &Bound<'py, PyAny>,
@@ -34,7 +34,7 @@ pub(in crate::py) fn argument<'py>(
     if let Some(ran_code) = describe_plain(object, writes, description)? {
         return Ok(Described { hooks: None, ran_code });
     }
-    // The host's buffer comes first anyway, and producers asked for a device may copy.
+    // The host buffer is the default anyway, and producers may copy if a device is requested.
     let device = Some(device).filter(|device| *device != Device::CPU);
     let request = Request { device, access: Access::Stencil, ..Request::default() };
     let mut imported = Imported::default();
@@ -43,7 +43,7 @@ pub(in crate::py) fn argument<'py>(
     if imported.may_lack_metadata(object)? {
         metadata(object, device, &mut imported, None, None)?.describe(description.descriptor_mut())?;
     } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
-        // The object that was described is used, so its hooks are called.
+        // The memory used is that of the described object, so its hooks are called.
         let behind = described.get().object(object.py());
         if TypeInfo::of(&behind)?.may_be_labelled(&behind) {
             imported.interface = Some(Interface::of(&behind, device)?);

@@ -1,4 +1,4 @@
-//! `__array__`, the last resort: the NumPy array that an object turns itself into.
+//! Imports the NumPy array that an object returns from `__array__`, the last protocol that is tried.
 //!
 //! Source: NumPy's page on interoperability, with the `copy` keyword of NumPy 2.
 
@@ -31,7 +31,7 @@ pub(super) fn import(
     let shared = request.rejects_copy();
     let array = if shared {
         match method.call(py, [PyBool::new(py, false).as_any()], Some(COPY.get(py)?)) {
-            // Written before NumPy 2: knows no keyword.
+            // An `__array__` from before NumPy 2 has no keyword `copy`.
             Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call(py, [], None)?,
             other => other?,
         }
@@ -48,7 +48,7 @@ pub(super) fn import(
         let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
         return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());
     }
-    // The array need not own what its memory belongs to; a description keeps the object by itself.
+    // The array may not keep the object that has the memory; a description keeps that object itself.
     let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
     let owner = Owner::foreign((object, imported.owner.take()));
     Ok(imported.owned(owner))

@@ -1,4 +1,4 @@
-//! `__array_interface__`.
+//! Imports NumPy's `__array_interface__`: host memory that a dictionary describes.
 //!
 //! Source: NumPy's page on the array interface, version 3.
 
@@ -26,7 +26,7 @@ pub(super) fn import(
     descriptor: &mut Descriptor,
 ) -> PyResult<bool> {
     if numpy_scalar(object)?.is_some() {
-        // Its interface points at a temporary.
+        // The interface of a scalar points to a temporary.
         return Ok(false);
     }
     let Some(value) = type_info::attribute(object, Name::ArrayInterface)? else { return Ok(false) };
@@ -35,20 +35,20 @@ pub(super) fn import(
     check_copied(&dict, request)?;
     let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
     *descriptor = found.read(&HOST, Device::CPU)?;
-    // Producers tie the memory to the dictionary too; a description keeps the object by itself.
+    // Producers tie the memory to the dictionary too; a description keeps the object itself.
     let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
     Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held))))
 }
 
-/// Refuses a copy where the memory itself is wanted: bytes that a fresh dictionary alone refers to were made for this
-/// call, as Pillow makes them.
+/// Rejects a copy if the object's own memory is requested: bytes that only a fresh dictionary refers to were made for this
+/// call, as Pillow does.
 fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>) -> PyResult<()> {
     if references(dict.as_any()) > 1 || !request.rejects_copy() {
         return Ok(());
     }
     let Some(data) = dictionary::entry(dict, Key::Data)? else { return Ok(()) };
     let owns = data.is_exact_instance_of::<PyBytes>() || data.is_exact_instance_of::<PyByteArray>();
-    // One reference is the dictionary's, one is ours here.
+    // One reference is the dictionary's, the other is `data`.
     if owns && references(&data) <= 2 {
         let reason = "the producer has copied its elements into \"data\" for this call";
         return Err(refused_copy(request.ownership, reason).into());

@@ -1,4 +1,4 @@
-//! The entrance for memory that is borrowed for the length of one call.
+//! Describes memory that is borrowed for the length of one call, and says which array it is borrowed from.
 
 use pyo3::prelude::*;
 
@@ -10,27 +10,27 @@ use crate::descriptor::Descriptor;
 use crate::py::numpy_type::{is_array, is_exact};
 use crate::tensor::Owner;
 
-/// The array that memory is borrowed from: it may move the memory, or take another shape, at any time.
+/// The array that memory is borrowed from. Foreign code may move its memory or change its shape at any time.
 pub(in crate::py) enum BorrowSource {
-    /// None: the owner keeps the memory in place, or cannot be asked without running its code.
+    /// No array: an owner keeps the memory in place, or describing it again would run foreign code.
     None,
-    /// The object that was described.
+    /// The described object.
     Argument,
-    /// The array inside it.
+    /// The array inside the described object.
     Inside(Py<PyAny>),
 }
 
-/// Memory that was described.
+/// The owner and the source of borrowed memory.
 pub(in crate::py) struct Borrowed {
     /// The owner, if the producer passed one.
     pub(in crate::py) owner: Option<Owner>,
     pub(in crate::py) source: BorrowSource,
-    /// Whether the memory is taken for read-only because its protocol has no flag for that.
+    /// Whether the memory counts as read-only because its protocol has no read-only flag.
     pub(in crate::py) readonly_unknown: bool,
 }
 
-/// Describes the memory of an exact NumPy array or a PyTorch tensor, the most frequent arguments, without labels. Returns
-/// whether foreign code may have run for that; `None` for any other object.
+/// Describes the memory of an exact NumPy array or a PyTorch tensor, the most frequent arguments, without metadata. Returns
+/// whether foreign code may have run; `None` for any other object.
 #[inline]
 pub(in crate::py) fn plain_memory(
     obj: &Bound<'_, PyAny>,
@@ -44,7 +44,7 @@ pub(in crate::py) fn plain_memory(
     Ok(torch::describe_if(obj, &info, writes, descriptor)?.map(|ran| looked_up || ran))
 }
 
-/// Describes the memory of any object, without labels, for reading or also for writing.
+/// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing.
 pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
     if plain_memory(obj, writes, descriptor)?.is_some() {
         return Ok(Borrowed { owner: None, source: BorrowSource::Argument, readonly_unknown: false });
@@ -70,7 +70,7 @@ pub(in crate::py) fn memory(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &m
     Ok(Borrowed { owner: imported.owner, source, readonly_unknown: imported.readonly_unknown })
 }
 
-/// Whether [`reborrow`] can describe an array that was imported by this protocol.
+/// Whether [`reborrow`](super::reborrow) can describe an array that was imported by this protocol.
 fn lends(array: &Bound<'_, PyAny>, protocol: &str) -> PyResult<bool> {
     match protocol {
         "numpy" => Ok(is_array(array)),

@@ -1,4 +1,4 @@
-//! Python's buffer protocol: `bytes`, `bytearray`, `memoryview`, `array.array`, `ctypes`, `mmap` and whatever else has it.
+//! Imports objects by Python's buffer protocol: `bytes`, `bytearray`, `memoryview`, `array.array`, `ctypes`, `mmap` and others.
 //!
 //! Source: PEP 3118 and the C API's page on the buffer protocol.
 
@@ -13,7 +13,7 @@ use super::request::{Ownership, Request};
 use crate::descriptor::Descriptor;
 use crate::protocol::pep3118;
 
-/// Python's own types, which have no other protocol and no labels.
+/// Imports Python's own types, which have no other protocol and no metadata.
 pub(super) fn import_builtin(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -44,14 +44,14 @@ pub(super) fn import(
     if !is_exporter(object) {
         return Ok(false);
     }
-    // NumPy's scalars share themselves, but not those of other packages' types; dates would be bytes, so they are refused.
+    // NumPy's scalars export themselves, but those of other packages' types do not. Dates would be bytes: they are rejected.
     if numpy_scalar(object)?.is_some_and(|dtype| pep3118::encode(dtype).is_none()) {
         return Ok(false);
     }
     hold(object, imported, descriptor)
 }
 
-/// Reads the buffer of an object that has one, and holds it.
+/// Describes the buffer of an object that has one, and holds it as the owner.
 pub(super) fn hold(
     object: &Bound<'_, PyAny>,
     imported: &mut Imported<'_>,

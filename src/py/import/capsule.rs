@@ -1,4 +1,4 @@
-//! Raw DLPack capsules, of both names.
+//! Imports raw DLPack capsules of both names, `dltensor` and `dltensor_versioned`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;

@@ -1,7 +1,7 @@
-//! `__cuda_array_interface__` and its twin of ROCm, `__hip_array_interface__`.
+//! Imports `__cuda_array_interface__` and its ROCm twin `__hip_array_interface__`: device memory that a dictionary describes.
 //!
-//! Source: Numba's page on the CUDA array interface, versions 2 and 3. Nothing here needs a GPU: memory is described, not
-//! touched.
+//! Source: Numba's page on the CUDA array interface, versions 2 and 3. Nothing here needs a GPU: the memory is described, not
+//! accessed.
 
 use pyo3::prelude::*;
 
@@ -19,13 +19,13 @@ use crate::py::py_owner::PyOwner;
 use crate::py::{args, stream};
 use crate::tensor::Owner;
 
-/// One of the two.
+/// One of the two interfaces.
 struct Side {
     name: Name,
     interface: &'static Interface,
-    /// The kinds of device whose memory it may describe. It does not say which device that is.
+    /// The kinds of device whose memory it may describe. The interface does not name the device.
     kinds: &'static [&'static str],
-    /// The device where the caller does not know better.
+    /// The device if neither the caller nor the driver names one.
     default: Device,
 }
 
@@ -76,7 +76,7 @@ impl Side {
         let found = dictionary::on_device(object, &dict, self.interface)?;
         let device = match (wanted, found.data) {
             (Some(wanted), _) => Some(wanted),
-            // The interface does not say which device, but the driver knows.
+            // The interface does not name the device, but the driver knows it.
             (None, Data::At { address, .. }) if self.default.is_cuda() => stream_sync::device_at(address)?,
             _ => None,
         };
@@ -88,7 +88,7 @@ impl Side {
     }
 }
 
-/// Whether an object with memory on a GPU has a protocol for another device too.
+/// Whether an object with memory on a GPU also has a protocol for memory on `device`.
 fn is_elsewhere_too(object: &Bound<'_, PyAny>, device: Device) -> PyResult<bool> {
     if device == Device::CPU {
         return Ok(is_exporter(object) || type_info::attribute(object, Name::ArrayInterface)?.is_some());
@@ -96,8 +96,8 @@ fn is_elsewhere_too(object: &Bound<'_, PyAny>, device: Device) -> PyResult<bool>
     Ok(device.kind() == "rocm" && type_info::attribute(object, Name::HipArrayInterface)?.is_some())
 }
 
-/// Refuses what is no stream of the interface, and a consumer's stream that would have to wait for the producer's where
-/// nothing can.
+/// Rejects a number that is not a stream of the interface, and a consumer stream that differs from the producer's (`found`)
+/// if no driver can synchronize them.
 pub(super) fn check_order(
     interface: &Interface,
     wanted: Option<&Bound<'_, PyAny>>,
@@ -107,7 +107,7 @@ pub(super) fn check_order(
     let refuse = |allowed| ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed };
     let number = stream::number(wanted)?.ok_or_else(|| refuse("None, -1 or the number of a stream"))?;
     if number == -1 {
-        // The caller sees to the order.
+        // The caller synchronizes the streams.
         return Ok(());
     }
     if let Some(allowed) = interface.refuses_stream(number) {

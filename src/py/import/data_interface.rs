@@ -1,4 +1,4 @@
-//! The contents of `__gt_data_interface__`, and of its older spelling `__gt_interface__`: array interfaces by device, with hooks.
+//! Reads `__gt_data_interface__`, and its older spelling `__gt_interface__`: array interfaces by device, with hooks.
 //!
 //! Source: GDP 3. Keys are None or `"cpu"` for the host, `"gpu"` or `("gpu", n)` for CUDA device n. Values are
 //! dictionaries, with `dims` and `halo` besides the keys of an array interface, or callables that return one.
@@ -17,15 +17,15 @@ use crate::py::args;
 
 const ALLOWED: &str = "a mapping from a device (None or 'cpu', 'gpu' or ('gpu', n)) to a dictionary or a callable";
 
-/// All that the two attributes of an object say, each asked once.
+/// The contents of an object's two attributes, each looked up once.
 pub(in crate::py) struct Interface<'py>(Vec<Source<'py>>);
 
-/// One of the attributes.
+/// One of the two attributes.
 pub(in crate::py) struct Source<'py> {
     pub(in crate::py) name: &'static str,
-    /// The buffers, the one that is meant first.
+    /// The buffers, the selected one first.
     buffers: Vec<Buffer<'py>>,
-    /// The keys that name no device, as shown to the user.
+    /// The keys that name no device, as error messages show them.
     unknown: Vec<String>,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct Buffer<'py> {
 }
 
 impl<'py> Interface<'py> {
-    /// Asks the object for both attributes. `wanted` is the device whose buffer is meant: by default the host's, else the
-    /// GPU's with the lowest number.
+    /// Looks up both attributes of the object. `wanted` selects the buffer of a device; by default that is the host buffer,
+    /// else that of the GPU with the lowest number.
     pub(in crate::py) fn of(object: &Bound<'py, PyAny>, wanted: Option<Device>) -> PyResult<Interface<'py>> {
         let mut sources: Vec<Source<'py>> = Vec::new();
         let names = [("__gt_data_interface__", Name::GtDataInterface), ("__gt_interface__", Name::GtInterface)];
@@ -52,19 +52,19 @@ impl<'py> Interface<'py> {
         Ok(Interface(sources))
     }
 
-    /// The attributes that there are.
+    /// The attributes that the object has.
     pub(in crate::py) fn sources(&self) -> &[Source<'py>] {
         &self.0
     }
 }
 
-/// What an object wants to have called around the use of its memory, each if it says.
+/// The hooks that an object wants to have called around the use of its memory; each is optional.
 pub(in crate::py) struct Hooks {
-    /// Before anybody reads or writes.
+    /// Called before elements are read or written.
     pub(in crate::py) acquire: Option<Py<PyAny>>,
-    /// After something was written.
+    /// Called after elements were written.
     pub(in crate::py) touch: Option<Py<PyAny>>,
-    /// After all that.
+    /// Called last, when the memory is no longer used.
     pub(in crate::py) release: Option<Py<PyAny>>,
 }
 
@@ -87,7 +87,7 @@ impl Hooks {
 }
 
 impl<'py> Source<'py> {
-    /// Something to call, of the buffer on `device`.
+    /// A hook of the selected buffer if that is on `device`.
     fn hook(&self, key: Key, name: &'static str, device: Device) -> PyResult<Option<Py<PyAny>>> {
         let Some(buffer) = self.buffers.first().filter(|buffer| buffer.serves(device)) else { return Ok(None) };
         let Some(hook) = dictionary::entry(buffer.dict(self.name)?, key)? else { return Ok(None) };
@@ -116,7 +116,7 @@ impl<'py> Source<'py> {
         Ok(Source { name, buffers, unknown })
     }
 
-    /// The buffer that is meant.
+    /// Returns the selected buffer. [`DeviceError::Mismatch`] if it is not on the `wanted` device.
     pub(super) fn chosen(&self, wanted: Option<Device>) -> PyResult<&Buffer<'py>> {
         let Some(buffer) = self.buffers.first() else {
             let got = if self.unknown.is_empty() { "no keys".to_owned() } else { self.unknown.join(", ") };
@@ -130,8 +130,7 @@ impl<'py> Source<'py> {
         }
     }
 
-    /// What the interface says at a key: the buffer that is meant, else one of those that need no call, which may move
-    /// data.
+    /// Returns the value of a key: that of the selected buffer, else of one that needs no call, as a call may move data.
     pub(in crate::py) fn get(&self, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
         for (position, buffer) in self.buffers.iter().enumerate() {
             if position > 0 && buffer.value.is_callable() {
@@ -146,12 +145,12 @@ impl<'py> Source<'py> {
 }
 
 impl<'py> Buffer<'py> {
-    /// Whether this is the memory that is wanted. Managed memory is a GPU's here.
+    /// Whether this buffer is on the wanted device. A GPU's buffer may be managed memory.
     fn serves(&self, wanted: Device) -> bool {
         self.device == wanted || (wanted.kind() == "cuda_managed" && self.device.kind() == "cuda")
     }
 
-    /// The dictionary; a callable is called once.
+    /// Returns the dictionary; a callable is called once for it.
     pub(super) fn dict(&self, name: &'static str) -> PyResult<&Bound<'py, PyDict>> {
         if let Some(dict) = self.dict.get() {
             return Ok(dict);
@@ -168,7 +167,7 @@ impl<'py> Buffer<'py> {
     }
 }
 
-/// The device of a key, if it is one.
+/// Returns the device that a key names; `None` if it names none.
 fn device_of(key: &Bound<'_, PyAny>) -> Option<Device> {
     if key.is_none() {
         return Some(Device::CPU);

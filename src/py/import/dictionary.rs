@@ -1,4 +1,4 @@
-//! The dictionaries of the array interfaces into the plain struct that is judged without Python.
+//! Converts the dictionary of an array interface to a plain struct, which `protocol::array_interface` checks without Python.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
@@ -12,7 +12,7 @@ use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{ArrayInterface, Data, Descr, Interface};
 use crate::py::{args, dtype};
 
-/// The dictionary of an attribute, whatever kind of mapping it is.
+/// Returns the value of an attribute as a dictionary; other mappings are converted.
 pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     if let Ok(dict) = value.cast::<PyDict>() {
         return Ok(dict.clone());
@@ -24,7 +24,7 @@ pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult
     Ok(value.py().get_type::<PyDict>().call1((value,))?.cast_into::<PyDict>()?)
 }
 
-/// A dictionary whose memory is on the host, and the buffer that has to be held for it.
+/// Converts a dictionary of host memory. Returns the buffer to hold too, if `data` is not an address.
 ///
 /// `data` may be an address, an object with the buffer protocol, or nothing: then the buffer is the object's own.
 pub(super) fn on_host(
@@ -54,7 +54,7 @@ pub(super) fn on_host(
     Ok((fetch(object, dict, interface, data)?, Some(held)))
 }
 
-/// A dictionary whose memory is on a device: `data` is an address.
+/// Converts a dictionary of device memory: `data` is an address.
 pub(super) fn on_device(
     object: &Bound<'_, PyAny>,
     dict: &Bound<'_, PyDict>,
@@ -65,7 +65,7 @@ pub(super) fn on_device(
     fetch(object, dict, interface, address(interface, &data, allowed)?)
 }
 
-/// Every key but `data`.
+/// Converts all keys except `data`.
 fn fetch(
     object: &Bound<'_, PyAny>,
     dict: &Bound<'_, PyDict>,
@@ -135,12 +135,13 @@ impl Key {
     }
 }
 
-/// The value of a key, unless that is None.
+/// Returns the value of a key; `None` if it is absent or None.
 pub(super) fn entry<'py>(dict: &Bound<'py, PyDict>, key: Key) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(dict.get_item(key.text(dict.py()))?.filter(|value| !value.is_none()))
 }
 
-/// A whole number that an entry is or holds; what is none is refused by name, what the producer raises passes through.
+/// Converts an entry, or an item of one, to an integer. Rejects other types and overflow with `wrong`; other exceptions of the
+/// producer reach the caller.
 fn number<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
     value: &Bound<'py, PyAny>,
     wrong: impl FnOnce() -> ExchangeError,
@@ -184,10 +185,10 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
     Ok(Data::At { address: number(&address, wrong)?, readonly: readonly.is_truthy()? })
 }
 
-/// What `descr` says beyond the type string.
+/// Converts `descr`; absent if it only repeats the type string.
 fn descr(dict: &Bound<'_, PyDict>, typestr: &str) -> PyResult<Descr> {
     let Some(value) = entry(dict, Key::Descr)? else { return Ok(Descr::Absent) };
-    // NumPy's own always say the same once more.
+    // NumPy's own `descr` always repeats the type string.
     if let Ok(list) = value.cast::<PyList>()
         && list.len() == 1
         && let Ok(field) = list.get_item(0)?.cast_into::<PyTuple>()
@@ -204,7 +205,7 @@ fn descr(dict: &Bound<'_, PyDict>, typestr: &str) -> PyResult<Descr> {
     })
 }
 
-/// The element type by the object's `dtype`, where the type string has only a size: `ml_dtypes` has no letters.
+/// Returns the element type of the object's `dtype` if the type string has only a size: `ml_dtypes` have no letters.
 fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Option<DType>> {
     if crate::protocol::typestr::void_size(typestr).is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Our own types.
+//! Imports dlfield's own types: `Tensor`, and the memory behind a `Descriptor`.
 
 use pyo3::prelude::*;
 
@@ -26,10 +26,10 @@ pub(super) fn import(
             return Ok(imported.owned(tensor.owner().clone()));
         }
         if descriptor.device() == Device::CPU {
-            // A description is as good as the address.
+            // Users of a description may read the host memory at its address.
             sync::synchronize_host(object.py(), tensor)?;
         }
-        // A description says what the tensor knows by default too.
+        // A description also has the tensor's default metadata.
         descriptor.set_dims(tensor.dims())?;
         descriptor.set_halo(tensor.halo().as_slice().into())?;
         descriptor.set_origin(tensor.origin().as_slice().into())?;

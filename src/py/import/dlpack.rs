@@ -1,4 +1,4 @@
-//! `__dlpack__`, with what the array API standard says about asking for it.
+//! Imports the capsule that `__dlpack__` returns, by the rules of the array API standard; consumes and inspects capsules.
 
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
@@ -48,7 +48,7 @@ pub(super) fn import(
     let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
     let device = request.device.or(found);
     if let Some(device) = device {
-        // The producer is not made to export for nothing.
+        // Checked before the producer exports anything.
         if request.ownership == Ownership::Share && !device.is_ownable() {
             return Err(match found {
                 Some(found) if found == device => DeviceError::NotOwned { device },
@@ -60,7 +60,7 @@ pub(super) fn import(
     }
     let stream = if device == Some(Device::CPU) { None } else { stream_sync::to_tell(request, found)? };
     let stream = stream.map(|number| PyInt::new(py, number));
-    // A description of what the producer has moved would say nothing about the object.
+    // A description of memory that the producer has moved would not be of the object's memory.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
     let version = max_version(py)?;
     let asked = if elsewhere.is_none() && stream.is_none() && !in_place {
@@ -81,8 +81,8 @@ pub(super) fn import(
         object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
     };
     let capsule = match asked {
-        // Producers of the old protocol know at most the stream. Whether the memory is where it has to be, its struct
-        // says; whether it is a copy, nothing does, so that demand is not dropped on the way.
+        // Producers of the old protocol take at most `stream`. The struct says which device the memory is on, but not
+        // whether it is a copy, so there is no retry without `copy=False`.
         Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
             Some(stream) => {
                 let old = PyDict::new(py);
@@ -98,7 +98,7 @@ pub(super) fn import(
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }
     match TypeInfo::of(object)?.library {
-        // A JAX array never changes, whatever a caller promises.
+        // A JAX array is immutable, also if the caller passes `writable=True`.
         Framework::Jax => imported.readonly_unknown = false,
         Framework::Torch if !imported.readonly_unknown => {
             let owner =
@@ -110,7 +110,7 @@ pub(super) fn import(
     Ok(true)
 }
 
-/// Refuses what is no stream of the device: the host has none, and CUDA and ROCm each have numbers that mean nothing.
+/// Rejects a value that is not a stream of the device: the host has none, and CUDA and ROCm each reject some numbers.
 fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
     match device.kind() {
         "cuda" | "cuda_managed" => cuda_array_interface::check_order(&CUDA, stream, None),
@@ -119,7 +119,7 @@ fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<(
     }
 }
 
-/// The newest version that is understood, as `max_version` says it.
+/// Returns the newest supported version of DLPack, for `max_version`.
 fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static VERSION: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
     let version = VERSION
@@ -127,8 +127,8 @@ fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(version.bind(py).as_any())
 }
 
-/// Takes over what a capsule holds, by the capsule's name and not by what was asked for. `None` for what is no capsule
-/// of DLPack's; one that was taken already is an error, and so is a copy where `copy` forbids it.
+/// Consumes a capsule: fills in the descriptor and the owner. The capsule's name decides on the ABI, not the request. `false`
+/// for an object that is not a DLPack capsule. Rejects a consumed capsule, and a copy if the request forbids copies.
 pub(super) fn consume(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -141,10 +141,10 @@ pub(super) fn consume(
         unsafe { ffi::PyCapsule_IsValid(raw, name.as_ptr()) != 0 }
     };
     if named(c"dltensor_versioned") {
-        // SAFETY: the capsule has this name, so it holds a struct of this kind that is now ours.
+        // SAFETY: the capsule has this name, so it holds a struct of this kind; renaming it has transferred ownership to us.
         let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
         check_copied(managed.flags(), request)?;
-        // SAFETY: as above; what the struct says is the producer's word.
+        // SAFETY: as above; the struct's contents are the producer's promise.
         return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
     }
     if named(c"dltensor") {
@@ -164,11 +164,11 @@ pub(super) fn consume(
     Ok(false)
 }
 
-/// Describes what a capsule holds that nobody has taken, and leaves it there, also if it is refused as it would be when
-/// taken for a description. `false` for what is no such capsule.
+/// Describes the managed tensor of an unconsumed capsule without consuming it. `false` for other objects. Rejects what
+/// [`consume`] rejects for a description; the capsule keeps its managed tensor then, too.
 pub(in crate::py) fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
-    // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, whose version
-    // stands first whatever it is.
+    // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, and the version
+    // is its first field in every version.
     unsafe {
         let versioned = c"dltensor_versioned".as_ptr();
         if ffi::PyCapsule_IsValid(object.as_ptr(), versioned) != 0 {
@@ -192,7 +192,7 @@ pub(in crate::py) fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut
     Ok(true)
 }
 
-/// Refuses a producer's copy where the memory itself is wanted: a description of a copy says nothing about the object.
+/// Rejects a producer's copy if the object's own memory is requested: a description of a copy is not of the object's memory.
 pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Result<(), ExchangeError> {
     if flags.contains(DlpackFlags::IS_COPIED) && request.rejects_copy() {
         return Err(refused_copy(request.ownership, "the producer has made a copy (flag IS_COPIED)"));
@@ -200,7 +200,7 @@ pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Res
     Ok(())
 }
 
-/// What `__dlpack_device__` returned.
+/// Converts the return value of `__dlpack_device__`.
 fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
     let pair: (i64, i64) = pair.extract().map_err(|_| ExchangeError::Argument {
         argument: "__dlpack_device__",
@@ -216,7 +216,7 @@ fn rename(
     from: &'static std::ffi::CStr,
     to: &'static std::ffi::CStr,
 ) -> PyResult<*mut c_void> {
-    // SAFETY: the caller has checked the name; both names live for the rest of the process.
+    // SAFETY: the calls take any object and a C string; both names live for the rest of the process.
     unsafe {
         let pointer = ffi::PyCapsule_GetPointer(object.as_ptr(), from.as_ptr());
         if pointer.is_null() || ffi::PyCapsule_SetName(object.as_ptr(), to.as_ptr()) != 0 {
@@ -226,17 +226,17 @@ fn rename(
     }
 }
 
-/// Takes a versioned managed tensor over; one of a foreign major version is released and refused.
+/// Takes ownership of a versioned managed tensor. Releases and rejects one of an unsupported major version.
 ///
 /// # Safety
-/// - `raw` is NULL or a live managed tensor whose ownership the caller has.
+/// - `raw` is NULL or a live managed tensor that the caller owns.
 pub(in crate::py) unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLManagedTensorVersioned>> {
     if raw.is_null() {
         return Err(ExchangeError::NullPointer { field: "managed tensor" }.into());
     }
-    // SAFETY: not NULL, and the version stands first in every major version.
+    // SAFETY: not NULL, and the version is the first field in every major version.
     let version = unsafe { (*raw).version };
-    // SAFETY: passed on from the caller. A foreign major version is released by this call, and nothing else touched.
+    // SAFETY: passed on from the caller. The call only releases a managed tensor of an unsupported major version.
     let managed = unsafe { Managed::from_raw(raw) };
     Ok(managed.map_err(|_| ExchangeError::Version { major: version.major, minor: version.minor })?)
 }

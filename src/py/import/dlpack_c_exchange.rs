@@ -1,4 +1,4 @@
-//! DLPack's C exchange API, found on the object's type.
+//! Imports objects through DLPack's C exchange API, a table of C functions on the object's type.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
@@ -41,9 +41,9 @@ pub(super) fn import(
     if !found {
         return Ok(false);
     }
-    // Hooks are among the attributes that state metadata.
+    // The attributes that may state metadata include those that may have hooks.
     imported.has_all_metadata = !info.may_be_labelled(object);
-    // The end of most calls: the rest is out of their way.
+    // Most calls end here; the rest is kept out of this function.
     if descriptor.device() == Device::CPU
         && request.stream.is_none()
         && request.device.is_none_or(|wanted| wanted == Device::CPU)
@@ -53,9 +53,10 @@ pub(super) fn import(
     is_as_requested(object, table, request, imported, descriptor)
 }
 
-/// Whether the table may be used for the stream that is stated. It hands memory over as it is: for work on a stream
-/// `__dlpack__` is asked by objects that have it. Of CUDA's memory a library that names its own stream is not told of
-/// others: what it was told of it would forget, and use the memory again in its own stream while others work on it.
+/// Whether the table may be used with the caller's stream: if it names the producer's stream, for which the caller's stream
+/// then waits, or if the object has no `__dlpack__`. Otherwise `__dlpack__` is called, as the table takes no stream. A library
+/// that names its own stream is not told the caller's: it would forget that stream, and reuse the memory in its own while the
+/// caller's work still runs.
 #[cold]
 fn is_ordered_by_table(
     object: &Bound<'_, PyAny>,
@@ -66,7 +67,7 @@ fn is_ordered_by_table(
     Ok(stream_sync::is_said(table, stated)? || type_info::method(object, Name::Dlpack)?.is_none())
 }
 
-/// Imports the managed tensor that the table makes of the object; `false` if another protocol has to be tried.
+/// Imports the managed tensor that the table exports for the object; `false` if another protocol has to be tried.
 #[inline(always)]
 fn import_managed(
     object: &Bound<'_, PyAny>,
@@ -79,7 +80,7 @@ fn import_managed(
         return Err(ExchangeError::NullPointer { field: EXPORT }.into());
     };
     let mut managed = null_mut();
-    // SAFETY: the object's type offers the table; on success ownership of the struct is ours.
+    // SAFETY: the table is that of the object's type; on success we own the struct.
     let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
     if code != 0 {
         return refused(object).map(|()| false);
@@ -87,14 +88,14 @@ fn import_managed(
     // SAFETY: as above.
     let managed = unsafe { dlpack::take(managed) }?;
     dlpack::check_copied(managed.flags(), request)?;
-    // SAFETY: as above; what the struct says is the producer's word.
+    // SAFETY: as above; the struct's contents are the producer's promise.
     let owner = unsafe { consume_managed(managed, descriptor) }?;
     let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.library == Framework::Torch;
     Ok(imported.owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner }))
 }
 
-/// The error of a table that has exported nothing. A `BufferError` is dropped where the object has `__dlpack__`, which can
-/// say more: a `dlfield.Tensor` on read-only memory refuses its table to all, as some who use it drop the flag.
+/// Returns the error of a failed export by the table. Drops a `BufferError` if the object has `__dlpack__`, which can say
+/// more: the table of `dlfield.Tensor` exports no read-only memory, as some consumers of tables drop the flag.
 #[cold]
 fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let error = PyErr::take(object.py());
@@ -108,7 +109,8 @@ fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Err(failed(object, EXPORT, error))
 }
 
-/// Whether the import is on the requested device; if not, `false` if the producer has another protocol to bring it there.
+/// Checks the import against the requested device and stream. `false` if `__dlpack__` has to be called instead, because the
+/// object has it and the table did not meet the request. Sets the producer's stream for CUDA memory.
 #[cold]
 fn is_as_requested(
     object: &Bound<'_, PyAny>,

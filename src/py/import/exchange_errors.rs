@@ -1,4 +1,5 @@
-//! The errors of an exchange table's functions. What a PyTorch tensor is that PyTorch itself cannot export: its own words for that are a trace of C++ functions.
+//! Makes the errors of failed exchange table functions. Explains why PyTorch cannot export a tensor: its own message is a
+//! trace of C++ functions.
 
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::intern;
@@ -8,8 +9,8 @@ use super::type_info::{Framework, TypeInfo};
 use crate::protocol::ExchangeError;
 use crate::py::errors;
 
-/// The error for a tensor that PyTorch has failed to export, with PyTorch's own as its cause. Other exceptions than those
-/// that PyTorch's functions raise stay as they are.
+/// Returns the error for a tensor that PyTorch failed to export, with PyTorch's own error as its cause. Exceptions of types
+/// that PyTorch's functions do not raise are returned unchanged.
 pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = tensor.py();
     let of_torch = error.is_instance_of::<PyRuntimeError>(py) || error.is_instance_of::<PyBufferError>(py);
@@ -19,7 +20,7 @@ pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let message = error.value(py).to_string();
     let (got, allowed) = match (obstacle(tensor), message.split_once('\n')) {
         (Ok(Some(known)), _) => known,
-        // The first line says what is wrong, those after it where in PyTorch.
+        // The first line says what is wrong, the later ones where in PyTorch.
         (_, Some((first, _))) => {
             (format!("PyTorch cannot export it: {first}"), "a dense tensor of a type and on a device that DLPack knows")
         }
@@ -30,8 +31,7 @@ pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     explained
 }
 
-/// Why a tensor has no memory with one element after the other, and what to pass instead; `None` if nothing is known
-/// of that.
+/// Returns why a tensor has no strided memory with its elements, and what to pass instead; `None` for no known reason.
 fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)>> {
     let py = tensor.py();
     if tensor.getattr(intern!(py, "is_nested"))?.is_truthy()? {
@@ -59,7 +59,7 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
     Ok(None)
 }
 
-/// The error of a function of the table that has failed, by the exception that it has set.
+/// Returns the error of a function of the table that failed, made from the exception that it has set.
 #[cold]
 pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
     let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));

@@ -1,4 +1,4 @@
-//! The table of DLPack's C exchange API, which a type has as an attribute.
+//! Finds the table of DLPack's C exchange API, which is an attribute of a type.
 //!
 //! Source: DLPack 1.3, `DLPackExchangeAPI`.
 
@@ -14,19 +14,19 @@ use pyo3::types::{PyCapsule, PyType};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::py::getattr;
 
-/// What lends a tensor's struct.
+/// The C function that fills in a borrowed `DLTensor`.
 pub(super) type Borrow = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32;
 
-/// The functions, as error messages call them.
+/// The names of the functions in error messages.
 pub(super) const EXPORT: &str = "__dlpack_c_exchange_api__.managed_tensor_from_py_object_no_sync";
 pub(super) const BORROW: &str = "__dlpack_c_exchange_api__.dltensor_from_py_object_no_sync";
 
 const CAPSULE_NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 
-/// The table of a type in a version that can be read; newer ones may keep an older one behind them.
+/// Returns the table of a type in a supported version; a newer table may link to an older one.
 pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeAPI>> {
     let name = intern!(ty.py(), "__dlpack_c_exchange_api__");
-    // Not what only the metaclass has: that may change without the type.
+    // An attribute of the metaclass does not count: it may change without the type.
     if getattr::on_type(ty, name).is_none() {
         return Ok(None);
     }
@@ -43,7 +43,7 @@ pub(in crate::py) fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static D
         // SAFETY: tables live for the rest of the process, and their header is the same in every version.
         let known = unsafe { &*header };
         if known.version.major == dlpack::VERSION.major {
-            // SAFETY: the major version says that the table is laid out like this.
+            // SAFETY: tables of this major version have this layout.
             return Ok(Some(unsafe { &*header.cast::<DLPackExchangeAPI>() }));
         }
         header = known.prev_api;

@@ -1,4 +1,4 @@
-//! `describe`, `from_dlpack` and `as_numpy`: what Python calls to take arrays in.
+//! The Python functions `describe`, `from_dlpack` and `as_numpy`, which import any array.
 
 #![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
 
@@ -31,53 +31,53 @@ static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack(obj, *, device=None, copy=None, dims=None, origin=None, stream=None)
 --
 
-Take any array over as a `Tensor` that shares its memory and keeps it.
+Import any array as a `Tensor` that shares its memory and owns it.
 
-Read-only memory stays read-only; so does that of a legacy DLPack capsule, which cannot say otherwise. What the object
-states of its dims, origin and halo goes along. The memory stays where it is as long as the tensor lives: meanwhile NumPy
-and PyTorch refuse to resize it, and a `torch.Tensor` that is given other memory leaves the old one to the tensor.
+Read-only memory stays read-only; memory of a legacy DLPack capsule, which has no read-only flag, counts as read-only. The
+tensor gets the dims, origin and halo that the object states. The memory stays in place as long as the tensor lives: NumPy
+and PyTorch refuse to resize it meanwhile, and if a `torch.Tensor` is given other memory, this one stays with the tensor.
 
 Parameters
 ----------
 obj
-    Any array: whatever one of the protocols that `describe` lists describes.
+    Any array with one of the protocols that `describe` lists.
 device
-    Where the memory has to be; None for where it is. A producer of DLPack is asked to bring it there, what others have
-    is copied. Pinned and managed memory is called that of the host or of a CUDA device without a copy. The driver is
-    asked whether memory of CUDA is where it is said to be.
+    The device that the memory must be on; None accepts any. A producer of DLPack is asked to move it there, memory of
+    others is copied. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
+    driver checks that CUDA memory is on the device.
 copy
-    None copies only where the producer has no memory to share; True always; False never.
+    None copies only if the producer has no memory to share; True always copies, False never.
 dims
     Labels of the dimensions, instead of those that `obj` states.
 origin
     Index of the first compute point, instead of the one that `obj` states.
 stream
-    The CUDA stream that will use the memory: the producer's work comes before what it is given from now on. A number
-    as DLPack has it, or an object with `__cuda_stream__`; -1: no order is wanted. None for the current stream of this
-    thread; the host has no others.
+    The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
+    object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
+    no streams.
 
 Returns
 -------
 Tensor
-    On the same memory with the same strides, unless it had to be copied.
+    On the same memory with the same strides, unless the memory had to be copied.
 
 Raises
 ------
 NotAnArrayError
     No protocol describes `obj`.
 ExchangeError
-    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream on the host; a PyTorch tensor that
-    requires grad; a `Descriptor` of memory that was moved since.
+    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream for host memory; a PyTorch tensor
+    that requires grad; a `Descriptor` of memory that was moved since.
 DTypeError
-    Elements that no other library knows: of the other byte order, structured, objects, dates, text.
+    Elements that no other library supports: of the other byte order, structured, objects, dates, text.
 DeviceError
-    The memory is on a device that is not there, or that nobody here can look after; no such stream.
+    The memory is on a device that is absent, or whose memory dlfield cannot own; no such stream.
 MemoryError
-    It had to be copied, and there is no memory.
+    There is no memory for a copy.
 DimsError, LayoutError
-    Labels that do not fit the shape, or that two sources state differently.
+    Metadata that does not fit the shape, or that two sources state differently.
 Exception
-    What the producer itself raises passes through.
+    The producer's own exceptions reach the caller.
 
 Example
 -------
@@ -142,7 +142,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     Ok(made.into_any())
 }
 
-/// Refuses memory of a device that nobody here can look after, and memory of CUDA that is not where it is said to be.
+/// Rejects memory of a device whose memory dlfield cannot own, and CUDA memory that is not on the requested device.
 #[cold]
 fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<()> {
     let found = descriptor.device();
@@ -156,8 +156,7 @@ fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<(
     Ok(())
 }
 
-/// The tensor on the device where it is wanted, in the stream that is stated: one of the device that it leaves, unless that
-/// is the host.
+/// Returns the tensor on the wanted device. The caller's stream is one of the device that it leaves, unless that is the host.
 #[cold]
 fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
     let found = tensor.descriptor().device();
@@ -170,10 +169,10 @@ static DESCRIBE: Definition = Definition::new(
     c"describe(obj, *, dims=None, device=None, writable=False, stream=None)
 --
 
-Describe any array in place: address, shape, strides, element type, device, labels. Never copies.
+Describe any array in place: address, shape, strides, element type, device, metadata. Never copies.
 
-Protocols are tried in this order; the first that an object has is the one that counts, also if it fails. In brackets
-what `Descriptor.protocol` then says:
+Protocols are tried in this order; the first one that an object has is used, and its errors are final. The value of
+`Descriptor.protocol` is in parentheses:
 
 - our own types (dlfield), NumPy's arrays (numpy), DLPack's C exchange API (dlpack-c), JAX arrays on the host (jax),
   bytes, bytearray and memoryview (buffer);
@@ -182,51 +181,50 @@ what `Descriptor.protocol` then says:
 - `__gt_data_interface__` and `__gt_interface__` (gt);
 - `__cuda_array_interface__` (cuda-array-interface), `__hip_array_interface__` (hip-array-interface),
   `__array_interface__` (array-interface);
-- the buffer protocol (buffer), and at last `__array__` (array).
+- the buffer protocol (buffer), and last `__array__` (array).
 
-Memory of a GPU is described without a driver or a GPU being there; it is not touched.
+Describing memory of a GPU needs neither a driver nor a GPU; the memory is not accessed.
 
 Parameters
 ----------
 obj
-    The array. A raw capsule can be described once only: that takes it over.
+    The array. A raw capsule can be described only once: that consumes it.
 dims
     Labels of the dimensions, instead of those that `obj` states.
 device
-    Where the memory has to be; None for where it is. The CUDA and ROCm interfaces do not say which GPU: this does,
-    or else the driver if there is one, or else it is number 0. Of CUDA memory that is wanted on a device, the driver is
-    asked whether it is there.
+    The device that the memory must be on; None accepts any. The CUDA and ROCm interfaces do not name the GPU: this
+    argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
+    device.
 writable
-    Whether the memory has to be such that may be written. Of a legacy DLPack capsule, which cannot say, True is the
-    caller's word that it may be; without it, such memory counts as read-only. That of JAX always does.
+    Whether the memory must be writable. A legacy DLPack capsule has no read-only flag: its memory counts as read-only
+    unless True promises that it is writable. Memory of JAX is always read-only.
 stream
-    The stream that will use the memory, as DLPack numbers it, or an object with `__cuda_stream__`: the producer's work
-    comes before what it is given from now on. -1: no order is wanted. None for the current stream of this thread; the
-    host has no others.
+    The stream that will use the memory, a number as in DLPack or an object with `__cuda_stream__`: its later work waits
+    for the producer's work. -1 for no synchronization. None for the current stream of this thread; the host has no
+    streams.
 
 Returns
 -------
 Descriptor
-    Keeps `obj`, and what the producer handed over for this. An `obj` that moves its memory afterwards (`resize` of NumPy,
-    `resize_`, `set_`, `.data =` of PyTorch) leaves `ptr` without meaning; where dlfield uses the description again, that is
-    an error.
+    Keeps `obj`, and what the producer exported. If `obj` moves its memory afterwards (`resize` of NumPy, `resize_`, `set_`,
+    `.data =` of PyTorch), `ptr` is invalid; if dlfield uses the description again, that is an error.
 
 Raises
 ------
 NotAnArrayError
     No protocol describes `obj`.
 ExchangeError
-    A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer has only a copy to
-    show; a stream that the device has not got or that the producer cannot be told; a PyTorch tensor that requires grad and
+    A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer offers only a copy; a
+    stream that the device does not have or that the producer cannot be told; a PyTorch tensor that requires grad and
     `writable=True`.
 DTypeError
-    Elements that no other library knows: of the other byte order, structured, objects, dates, text.
+    Elements that no other library supports: of the other byte order, structured, objects, dates, text.
 DeviceError
     The memory is on another device than `device`.
 DimsError, LayoutError
-    Labels that do not fit the shape, or that two sources state differently.
+    Metadata that does not fit the shape, or that two sources state differently.
 Exception
-    What the producer itself raises passes through.
+    The producer's own exceptions reach the caller.
 
 Example
 -------
@@ -292,8 +290,8 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
     Ok(made.into_any())
 }
 
-/// Describes what most calls are about, if it is that: an exact NumPy array or a PyTorch tensor without labels, with
-/// nothing else asked. No other protocol takes these. Says whether code of others may have run; `None` for other objects.
+/// Describes the objects of most calls: an exact NumPy array, or a PyTorch tensor without metadata. No other protocol imports
+/// these. Returns whether foreign code may have run; `None` for other objects.
 #[inline]
 pub(super) fn describe_plain(
     obj: &Bound<'_, PyAny>,
@@ -319,21 +317,21 @@ pub(super) fn describe_plain(
 /// Parameters
 /// ----------
 /// obj
-///     Anything `from_dlpack` takes. An exact `numpy.ndarray` comes back as it is, whatever it holds.
+///     Any array that `from_dlpack` accepts. An exact `numpy.ndarray` of any dtype is returned as it is.
 /// copy
-///     None copies only where the producer has no memory to share; True always; False never.
+///     None copies only if the producer has no memory to share; True always copies, False never.
 ///
 /// Returns
 /// -------
 /// numpy.ndarray
-///     Same shape, strides and dtype as `obj`; read-only where the memory is.
+///     Same shape, strides and dtype as `obj`; read-only if the memory is.
 ///
 /// Raises
 /// ------
 /// NoSuchBufferError
 ///     The host cannot read the memory.
 /// Error
-///     And what `from_dlpack` raises.
+///     As for `from_dlpack`.
 ///
 /// Example
 /// -------

@@ -1,4 +1,4 @@
-//! `__gt_data_interface__`, and its older spelling `__gt_interface__`.
+//! Imports the selected buffer of `__gt_data_interface__`, or of its older spelling `__gt_interface__`.
 //!
 //! Source: GDP 3.
 

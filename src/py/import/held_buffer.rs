@@ -1,4 +1,4 @@
-//! A buffer that its producer has exported, held until it is dropped.
+//! Holds a buffer that its producer has exported by the buffer protocol, and releases it on drop.
 
 #![allow(unsafe_code, reason = "a C struct is filled in by the producer")]
 
@@ -15,23 +15,23 @@ use crate::protocol::{ExchangeError, buffer};
 use crate::py::errors;
 use crate::tensor::Owner;
 
-/// Whether the object has the protocol.
+/// Whether the object has the buffer protocol.
 pub(super) fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the call takes any object.
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
 }
 
-/// A buffer that its producer has handed over: it stays where it is and keeps its size until this is dropped, on any
-/// thread. After the interpreter has ended there is nobody left to release it to.
+/// An exported buffer: it keeps its address and size until this is dropped, on any thread. After the interpreter has ended
+/// it is not released.
 pub(super) struct Held(Box<ffi::Py_buffer>);
 
-// SAFETY: the struct is read only, and released with the interpreter attached; its memory is what the protocol shares.
+// SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
 unsafe impl Send for Held {}
 // SAFETY: as above.
 unsafe impl Sync for Held {}
 
 impl Held {
-    /// Asks for the buffer with all it says, to be read at least. The producer's own exception passes through.
+    /// Requests the buffer with all its fields, writable or read-only. The producer's exception reaches the caller.
     pub(super) fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
         // The struct may hold pointers to itself, so it is filled where it stays.
         let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
@@ -40,26 +40,26 @@ impl Held {
         if code != 0 {
             return Err(errors::set_by("the buffer protocol", object));
         }
-        // SAFETY: filled on success; all zeros is a valid struct besides.
+        // SAFETY: filled on success, and all zeros is a valid struct, too.
         Ok(Held(unsafe { view.assume_init() }))
     }
 
-    /// Keeps the buffer until the owner is gone.
+    /// Returns an owner that holds the buffer.
     pub(super) fn into_owner(self) -> Owner {
         let mut held = ManuallyDrop::new(self);
-        // SAFETY: the buffer is taken out of a value that is not used or dropped any more, and `release` takes it back.
+        // SAFETY: the buffer is moved out of a value that is not used or dropped afterwards, and `release` takes it back.
         unsafe {
             let view = Box::into_raw(std::ptr::read(&raw mut held.0));
             Owner::object(view.cast(), release)
         }
     }
 
-    /// Address of the buffer's first byte by its own word, number of bytes, and whether it must not be written.
+    /// Returns the address of the first byte, the number of bytes, and whether the buffer is read-only, as the producer says.
     pub(super) fn bytes(&self) -> (*mut u8, isize, bool) {
         (self.0.buf.cast(), self.0.len, self.0.readonly != 0)
     }
 
-    /// Whether the bytes lie next to each other in C order.
+    /// Whether the buffer is contiguous in C order.
     pub(super) fn is_contiguous(&self) -> bool {
         #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
         let order = b'C' as std::ffi::c_char;
@@ -67,11 +67,12 @@ impl Held {
         unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.0, order) != 0 }
     }
 
-    /// The elements, checked.
+    /// Returns the descriptor of the elements, checked.
     pub(super) fn describe(&self) -> PyResult<Descriptor> {
         let view = &*self.0;
         let ndim = usize::try_from(view.ndim).map_err(|_| ExchangeError::NegativeNdim { got: view.ndim.into() })?;
-        // SAFETY: the producer has filled the struct, is held to it, and each list is NULL or has `ndim` entries.
+        // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
+        // `ndim` entries.
         let (format, shape, byte_strides, suboffsets) = unsafe {
             (
                 (!view.format.is_null()).then(|| CStr::from_ptr(view.format)),
@@ -100,21 +101,21 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: filled by the producer, released here or in `release`, with the interpreter attached.
+        // SAFETY: filled in by the producer, released only here, with the interpreter attached.
         Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
     }
 }
 
-/// Releases a buffer that was made an owner.
+/// Releases the buffer of an owner.
 ///
 /// # Safety
-/// - `view` is the address of a [`Held`]'s buffer, which the caller gives up.
+/// - `view` is the address of a [`Held`]'s boxed buffer, whose ownership the caller passes on.
 unsafe fn release(view: *mut c_void) {
     // SAFETY: passed on from the caller.
     drop(Held(unsafe { Box::from_raw(view.cast()) }));
 }
 
-/// The `ndim` numbers at `start`; `None` for NULL unless there are none.
+/// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.
 ///
 /// # Safety
 /// - `start` is NULL or points to `ndim` numbers that stay readable for the lifetime.
@@ -122,12 +123,12 @@ unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> Option<&'a [i64]> {
     match (start.is_null(), ndim) {
         (_, 0) => Some(&[]),
         (true, _) => None,
-        // SAFETY: not NULL, so readable by the caller's word; `isize` and `i64` agree on the 64-bit machines this is built for.
+        // SAFETY: not NULL, so readable as the caller promises; `isize` and `i64` agree on 64-bit machines, the only targets.
         (false, _) => Some(unsafe { from_raw_parts(start.cast(), ndim) }),
     }
 }
 
-/// A format as text.
+/// Converts a format to text.
 fn text(format: &CStr) -> Result<&str, DTypeError> {
     format.to_str().map_err(|_| DTypeError::Unreadable {
         field: "format",
@@ -136,7 +137,7 @@ fn text(format: &CStr) -> Result<&str, DTypeError> {
     })
 }
 
-/// A number of bytes, which is negative only where the producer is wrong.
+/// Converts a number of bytes, which is negative only if the producer is wrong.
 fn size(bytes: isize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The hooks of the data interface: `acquire` is called before memory is used, `release` after.
+//! Runs the hooks of the data interface for imports: `acquire` before the memory is used, `release` afterwards.
 //!
 //! Source: GDP 3. Stencils call both, and `touch`, around each call; see `signature`.
 
@@ -14,8 +14,8 @@ use crate::descriptor::Descriptor;
 use crate::py::py_owner::ReleaseHook;
 use crate::tensor::Owner;
 
-/// Calls `acquire` of an imported object, and makes its owner call `release`. Neither is called for memory from `__dlpack__`,
-/// which is ready for use.
+/// Calls `acquire` of an imported object, and makes the owner call `release`, if elements are accessed right after the
+/// import. Calls neither for memory from `__dlpack__`, which is ready for use.
 #[inline(always)]
 pub(super) fn run_acquire<'py>(
     object: &Bound<'py, PyAny>,
@@ -29,7 +29,7 @@ pub(super) fn run_acquire<'py>(
     if imported.protocol == "dlpack" { Ok(()) } else { run_acquire_cold(object, request, imported, descriptor) }
 }
 
-/// As [`run_acquire`], of an object that may have hooks.
+/// As [`run_acquire`], for an object that may have hooks.
 #[cold]
 fn run_acquire_cold<'py>(
     object: &Bound<'py, PyAny>,

@@ -1,5 +1,4 @@
-//! Host/device pairs: `dlfield.storage.SoftwareManagedGPUStorage` has a host buffer and a device buffer, one of which is
-//! brought up to date and imported.
+//! Gets the buffer to import from a host/device pair (`dlfield.storage.SoftwareManagedGPUStorage`), brought up to date.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,7 +8,7 @@ use super::type_info::TypeInfo;
 use super::wrapper::Wrapper;
 use crate::device::Device;
 
-/// The buffer that can be used from a device, brought up to date for the access.
+/// Returns the buffer that `device` can use, brought up to date for the access.
 pub(super) fn buffer<'py>(
     pair: &Bound<'py, PyAny>,
     device: Option<Device>,
@@ -24,7 +23,7 @@ pub(super) fn buffer<'py>(
     pair.call_method1(intern!(pair.py(), "_buffer"), (device.map(|device| device.to_string()), access))
 }
 
-/// Tells a host/device pair that was described before that its buffer on `device` is used again.
+/// Brings the buffer on `device` up to date again, if a host/device pair was described and the description is used.
 pub(super) fn used_again(object: &Bound<'_, PyAny>, device: Device, access: Access) -> PyResult<()> {
     if access.is_now() && is_pair(object)? {
         buffer(object, Some(device), access)?;

@@ -1,4 +1,4 @@
-//! What an import finds beside the descriptor.
+//! The struct that an import fills in beside the descriptor: protocol, owner, producer's stream, data interface, hooks.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use crate::device::Device;
 use crate::py::py_owner::ReleaseHook;
 use crate::tensor::Owner;
 
-/// What an import finds beside the descriptor; filled in place, as the descriptor is.
+/// The result of an import beside the descriptor. Importers fill in both in place, as moving them would take time.
 #[derive(Default)]
 pub(in crate::py) struct Imported<'py> {
-    /// The protocol; of a wrapper that of the array inside.
+    /// The name of the protocol; for a wrapper, that of the array inside.
     pub(super) protocol: &'static str,
-    /// The owner of the memory. `None` if the object has the memory itself, and may move it; only for [`Ownership::Borrow`].
+    /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for [`Ownership::Borrow`].
     ///
     /// [`Ownership::Borrow`]: super::request::Ownership::Borrow
     pub(super) owner: Option<Owner>,
-    /// Whether the memory is taken for read-only because its struct has no flag for that.
+    /// Whether the memory counts as read-only because its struct has no read-only flag.
     pub(super) readonly_unknown: bool,
-    /// The stream of the producer, on which work on the memory may still run, if the producer names it.
+    /// The producer's stream, on which work on the memory may still run, if the producer names it.
     pub(super) producer_stream: Option<i64>,
-    /// Whether the descriptor has all metadata of the object, which has no hooks either.
+    /// Whether the descriptor has all metadata that the object states, and the object has no hooks.
     pub(super) has_all_metadata: bool,
-    /// The object's data interface, if it was asked for.
+    /// The object's data interface, if it was looked up.
     pub(super) interface: Option<Interface<'py>>,
     /// The array inside the object, if the object is a wrapper.
     pub(super) inner: Option<Box<Inner<'py>>>,
@@ -32,28 +32,28 @@ pub(in crate::py) struct Imported<'py> {
     pub(super) release: Option<Arc<ReleaseHook>>,
 }
 
-/// An array inside a wrapper, with what was found about it.
+/// An array inside a wrapper, with the data interface that was looked up for it.
 pub(in crate::py) struct Inner<'py> {
     pub(super) array: Bound<'py, PyAny>,
     pub(super) interface: Option<Interface<'py>>,
-    /// The array inside this one.
+    /// The array inside this one, if this one is a wrapper, too.
     pub(super) inner: Option<Box<Inner<'py>>>,
 }
 
 impl Imported<'_> {
-    /// Notes the owner of the memory. Returns that the protocol is there.
+    /// Sets the owner of the memory. Returns `true`, as importers do if the object has their protocol.
     pub(super) fn owned(&mut self, owner: Owner) -> bool {
         self.owner = Some(owner);
         true
     }
 
-    /// Notes that the object has the memory itself. Returns that the protocol is there.
+    /// Sets no owner: the memory belongs to the object. Returns `true`, as importers do if the object has their protocol.
     pub(super) fn borrowed(&mut self) -> bool {
         self.owner = None;
         true
     }
 
-    /// The hooks of the object, or else of the array inside it, for memory on `device`.
+    /// Returns the hooks of the object, or else those of the array inside it, for memory on `device`.
     pub(super) fn hooks(&self, device: Device) -> PyResult<Option<Hooks>> {
         let (mut interface, mut inner) = (&self.interface, &self.inner);
         loop {
@@ -65,8 +65,8 @@ impl Imported<'_> {
         }
     }
 
-    /// Calls `release` of an object whose memory was copied, so that its error reaches the caller. Memory that a device may
-    /// still be reading is released by its owner.
+    /// Calls the `release` hook after the memory was copied, so that its error reaches the caller. For memory that a device may
+    /// still be reading, the owner calls the hook.
     pub(super) fn release(&self, py: Python<'_>, device: Device) -> PyResult<()> {
         let release = self.release.as_ref().filter(|_| device.is_host_readable());
         release.map_or(Ok(()), |release| release.now(py))

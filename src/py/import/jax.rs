@@ -1,4 +1,4 @@
-//! JAX arrays on the host: their buffer protocol gives the same description as their `__dlpack__`, in a quarter of the
+//! Imports JAX arrays on the host by the buffer protocol: the same description as by their `__dlpack__`, in a quarter of the
 //! time.
 
 use pyo3::intern;
@@ -28,13 +28,13 @@ pub(super) fn import<'py>(
         return Ok(true);
     }
     fastcall::drop_deferred_references();
-    // `__dlpack_device__` of an array without memory only says that None has no length.
+    // For a deleted array the error of `__dlpack_device__` would only say that None has no length.
     if object.call_method0(intern!(object.py(), "is_deleted"))?.is_truthy()? {
         let got = "a JAX array that was deleted, or donated to a computation".to_owned();
         let allowed = "one that still has memory: use the computation's result";
         return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
     }
-    // There is no buffer of an array that is not on the host, or in pieces, or of a type without a letter: `__dlpack__`
-    // can do it, or says why not.
+    // An array on a device, in several pieces, or of a type without a format letter has no buffer: `__dlpack__` imports it, or
+    // its error says why not.
     Ok(false)
 }

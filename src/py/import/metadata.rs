@@ -1,4 +1,4 @@
-//! Metadata that objects carry: dims and origin, whatever protocol their memory comes through.
+//! Finds the metadata that objects state, dims, origin and halo, for any protocol of their memory, and attaches it.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -26,7 +26,7 @@ fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bou
     Ok(type_info::attribute(object, name)?.filter(|value| !value.is_none()))
 }
 
-/// An attribute that may be a value or a method that returns it.
+/// Returns the value of an attribute that may also be a method, which is called then; `None` if it is absent or None.
 fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     match attribute(object, name)? {
         Some(value) if value.is_callable() => {
@@ -36,7 +36,7 @@ fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option
     }
 }
 
-/// The one answer of all sources that have one.
+/// The common value of all sources that state one.
 struct Answer<T> {
     kind: Kind,
     shown: fn(&T) -> String,
@@ -48,7 +48,7 @@ impl<T: PartialEq> Answer<T> {
         Answer { kind, shown, first: None }
     }
 
-    /// Hears what a source says, if anything; an error if it is not what another one said.
+    /// Adds the value of a source, if it states one. Rejects a value that differs from that of another source.
     fn hear(&mut self, source: &'static str, value: Option<T>) -> PyResult<()> {
         let Some(value) = value else { return Ok(()) };
         match &self.first {
@@ -70,7 +70,7 @@ impl<T: PartialEq> Answer<T> {
     }
 }
 
-/// The labels that an object states, in any of the ways there are.
+/// Returns the dims that an object states in `__gt_dims__`, its data interface or `dims`. Rejects different ones.
 pub(in crate::py) fn stated_dims<'py>(
     object: &Bound<'py, PyAny>,
     interface: &Interface<'py>,
@@ -81,7 +81,7 @@ pub(in crate::py) fn stated_dims<'py>(
     for source in interface.sources() {
         answer.hear(source.name, read(source.name, source.get(Key::Dims)?)?)?;
     }
-    // Other libraries use `dims` for other things; only sequences of strings are labels.
+    // Other libraries use `dims` for other things; only tuples and lists of strings are labels.
     let plain = attribute(object, Name::Dims)?
         .filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>())
         .filter(|value| {
@@ -93,7 +93,7 @@ pub(in crate::py) fn stated_dims<'py>(
     Ok(answer.given())
 }
 
-/// The ghost widths that an object's data interface states.
+/// Returns the halo that an object's data interface states.
 fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
     for source in interface.sources() {
@@ -104,7 +104,8 @@ fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     Ok(answer.given())
 }
 
-/// The first compute point that an object states, in any of the ways there are. `dims` are its labels.
+/// Returns the origin that an object states in `__gt_origin__` or `default_origin`, in index order. Rejects different ones.
+/// `dims` are the object's labels.
 fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
     if is_field(object)? {
         return field_origin(object);
@@ -112,7 +113,7 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
     let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
     for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
         if let Some(value) = value_or_call(object, name)? {
-            // GT4Py takes these in its own order of dimensions.
+            // Both are in GT4Py's order of dimensions.
             let origin = args::ints(source, &value).map_err(|error| misstated(value.py(), source, error))?;
             answer.hear(source, Some(in_index_order(origin, dims)))?;
         }
@@ -120,7 +121,7 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
     Ok(answer.given())
 }
 
-/// An origin in GT4Py's order of dimensions, in the order of the labels.
+/// Converts an origin from GT4Py's order of dimensions to that of the labels.
 fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
     let Some(dims) = dims.filter(|dims| dims.len() == origin.len()) else { return origin };
     let mut sorted = origin.clone();
@@ -130,7 +131,7 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
     sorted
 }
 
-/// The error for numbers that are stated and that are none: what states them is no argument whose type has to be mended.
+/// Turns a `TypeError` for a stated value into a `LayoutError` that names its source, as no argument has the wrong type.
 pub(in crate::py) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
@@ -142,14 +143,14 @@ pub(in crate::py) fn misstated(py: Python<'_>, source: &str, error: PyErr) -> Py
     named
 }
 
-/// Metadata as objects state them: as a caller gives them, or objects whose text is the label, as GTScript's axes.
+/// Converts labels that an object states: a string or a sequence, also of objects whose text is the label (GTScript's axes).
 fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     if value.is_instance_of::<PyString>() {
         return args::dims(value);
     }
     let what = "is not a sequence of labels; allowed is one string for each dimension";
     let wrong = || Kind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
-    // One more than there can be is too many already; what is iterated may have no end.
+    // Stops after one label too many, as the iterable may be endless.
     let items = value.try_iter().map_err(|_| wrong())?.take(MAX_NDIM + 1);
     let labels: Vec<String> = items.map(|item| text_of_label(source, &item?)).collect::<PyResult<_>>()?;
     if labels.len() > MAX_NDIM {
@@ -159,7 +160,7 @@ fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     Ok(Dims::parse(labels)?)
 }
 
-/// The text of a label that an object states. Numbers have a text too, but only whole ones from 0 on are labels.
+/// Returns the text of a label that an object states. Of numbers, only integers from 0 are labels.
 fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Some(text) = args::label(item)? {
         return Ok(text);
@@ -174,7 +175,7 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(item.str()?.to_string())
 }
 
-/// Metadata to give a field: what the caller gave, else what the object states.
+/// Dims, origin and halo of an imported object: the caller's, else those that the object states.
 pub(in crate::py) struct Metadata {
     dims: Option<Dims>,
     pub(super) origin: Option<Extents>,
@@ -182,13 +183,13 @@ pub(in crate::py) struct Metadata {
 }
 
 impl Metadata {
-    /// Only what was given.
+    /// Returns only what the caller gave.
     pub(in crate::py) fn given(dims: Option<Dims>, origin: Option<Extents>) -> Metadata {
         Metadata { dims, origin, halo: None }
     }
 
-    /// Asks the object for what the caller did not give, and the array inside it for what the object does not state. `device`
-    /// says which buffer of a data interface is meant.
+    /// Finds the metadata that the caller did not give: first on the object, then on the array inside it. `device` selects a
+    /// buffer of a data interface.
     pub(in crate::py) fn find<'py>(
         object: &Bound<'py, PyAny>,
         device: Option<Device>,
@@ -218,7 +219,7 @@ impl Metadata {
         if let Some(inner) = inner.as_deref_mut()
             && is_pair(object)?
         {
-            // A pair has the metadata of its buffers.
+            // A pair has the metadata of its buffers, so only the buffer is asked.
             return inside(inner, dims, origin);
         }
         let interface = match interface {
@@ -230,12 +231,12 @@ impl Metadata {
         let origin = if origin_given { origin } else { stated_origin(object, dims.as_ref())? };
         let found = Metadata { dims, origin, halo: stated_halo(interface)? };
         let Some(inner) = inner else { return Ok(found) };
-        // The array inside is not asked for what the caller gave.
+        // The caller's dims also replace those of the array inside.
         let given = found.dims.clone().filter(|_| dims_given);
         found.over(inside(inner, given, None)?)
     }
 
-    /// What our own objects state; what they only know by default is no label of theirs.
+    /// Returns what a `Tensor` or `Descriptor` states, without a tensor's default metadata; `None` for other objects.
     fn ours(object: &Bound<'_, PyAny>) -> Option<Metadata> {
         let stated = |descriptor: &Descriptor| Metadata {
             dims: descriptor.dims().cloned(),
@@ -248,7 +249,7 @@ impl Metadata {
         object.cast::<PyDescriptor>().ok().map(|descriptor| stated(descriptor.get().descriptor()))
     }
 
-    /// These labels, and where there are none, those of the array inside. `DimsError` if both have dims and differ.
+    /// Returns this metadata, filled up with that of the array inside. `DimsError` if both have dims and they differ.
     fn over(self, inside: Metadata) -> PyResult<Metadata> {
         let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
         dims.hear("the object", self.dims)?;
@@ -256,14 +257,14 @@ impl Metadata {
         Ok(Metadata { dims: dims.given(), origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
     }
 
-    /// Puts them on a descriptor.
+    /// Sets the metadata on a descriptor.
     pub(in crate::py) fn describe(self, descriptor: &mut Descriptor) -> PyResult<()> {
         if let Some(dims) = self.dims {
             descriptor.set_dims(dims)?;
         }
-        // Where nobody states an origin, it is the lower halo.
+        // The default of the origin is the lower halo.
         let lower = self.halo.as_ref().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
-        // A halo that is too wide is no wrong origin.
+        // The halo first: the error for one that is too wide then names the halo, not the origin.
         if let Some(halo) = self.halo {
             descriptor.set_halo(halo.as_slice().into())?;
         }
@@ -273,13 +274,13 @@ impl Metadata {
         Ok(())
     }
 
-    /// Puts them on a tensor.
+    /// Sets the metadata on a tensor.
     pub(in crate::py) fn attach(self, tensor: &mut Tensor) -> PyResult<()> {
         Ok(tensor.relabel(self.dims, self.origin, self.halo)?)
     }
 }
 
-/// What the object states, looked for as if nothing were known of it yet.
+/// Returns the metadata that an object states, without the result of an import.
 pub(in crate::py) fn stated(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
     Metadata::find(object, None, &mut Imported::default(), None, None)
 }

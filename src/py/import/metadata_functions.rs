@@ -1,4 +1,4 @@
-//! `get_dims` and `get_origin`.
+//! The Python functions `get_dims` and `get_origin`: the metadata that an object states.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -10,27 +10,27 @@ use super::unwrap::inner_of;
 use crate::py::tensor::PyTensor;
 use crate::py::{args, attributes};
 
-/// Return the labels of an array's dimensions in index order, from wherever the object states them.
+/// Return the labels that an object states for its dimensions, in index order.
 ///
-/// Looked at are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
-/// strings; and where an object that wraps an array says nothing, the array inside.
+/// The sources are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
+/// strings. If an object that wraps an array states none, the array inside is asked.
 ///
 /// Parameters
 /// ----------
 /// obj
 ///     Any object; it need not be an array.
 /// annotation
-///     What counts where nothing says: a string of one-letter labels or a sequence of labels.
+///     Labels to return if the object states none: a string of one-letter labels or a sequence of labels.
 ///
 /// Returns
 /// -------
 /// tuple of str, or None
-///     None if neither the object nor the annotation says.
+///     None if neither the object nor the annotation has labels.
 ///
 /// Raises
 /// ------
 /// DimsError
-///     Two sources disagree, or a label stands twice or is none.
+///     Two sources disagree, or a label is repeated or invalid.
 ///
 /// Example
 /// -------
@@ -54,29 +54,29 @@ fn get_dims<'py>(
     dims.map(|dims| attributes::labels(py, &dims)).transpose()
 }
 
-/// Return the index of an array's first compute point in index order, from wherever the object states it.
+/// Return the index of the first compute point that an object states, in index order.
 ///
-/// Looked at are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
-/// data interface's lower halo; and where an object that wraps an array says nothing, the array inside.
+/// The sources are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
+/// data interface's lower halo. If an object that wraps an array states none, the array inside is asked.
 ///
 /// Parameters
 /// ----------
 /// obj
 ///     Any object; it need not be an array.
 /// default
-///     What counts where nothing says: a sequence of integers.
+///     The origin to return if the object states none: a sequence of integers.
 ///
 /// Returns
 /// -------
 /// tuple of int, or None
-///     None if neither the object nor the default says.
+///     None if the object states none and there is no default.
 ///
 /// Raises
 /// ------
 /// LayoutError
-///     `__gt_origin__` and `default_origin` disagree, or are no integers.
+///     `__gt_origin__` and `default_origin` disagree, or are not integers.
 /// DimsError
-///     As for `get_dims`: the labels tell the order.
+///     As for `get_dims`: the labels determine the order.
 ///
 /// Example
 /// -------
@@ -104,7 +104,7 @@ fn get_origin<'py>(
     origin.map(|origin| PyTuple::new(py, origin)).transpose()
 }
 
-/// What the object states, else what the array inside it does, which is only then asked for.
+/// Returns what the object states, else what the array inside it states, which is looked up only then.
 fn stated_anywhere<'py, T>(
     object: &Bound<'py, PyAny>,
     stated: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,

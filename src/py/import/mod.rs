@@ -1,6 +1,7 @@
-//! The way in: an object of any protocol becomes a descriptor, with an owner where the caller keeps the memory.
+//! Imports arrays: turns an object of any protocol into a descriptor, with an owner if the memory outlives the call.
 //!
-//! `table` tries the protocols, one file each; `hooks`, `stream_sync` and `metadata` follow. What they pass along is in `request`.
+//! A [`Request`] says what the caller wants. `table` peels wrappers and tries the protocols, one file each; they fill in a
+//! [`Descriptor`] and an [`Imported`] in place. `hooks` and `stream_sync` finish the import, and `metadata` follows on request.
 
 mod argument;
 mod array;
@@ -62,7 +63,8 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::tensor::{Owner, Tensor};
 
-/// The object as a tensor that owns its memory, as it is; `None` for an object without any protocol.
+/// Imports an object as a tensor that owns its memory, with metadata, without access to elements. `None` for an object
+/// without any protocol.
 pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
     if !import_tensor(object, &Request::default(), &mut imported, &mut tensor)? {
@@ -72,7 +74,7 @@ pub(super) fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     Ok(Some(tensor))
 }
 
-/// The object as a tensor that owns its memory, to be written to; `copy=False` is passed on to its producer.
+/// Imports an object as a tensor that owns its memory, for writing and without metadata. Passes `copy` on to the producer.
 pub(super) fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
     let request = Request { copy, access: Access::Write, ..Request::default() };
@@ -80,26 +82,27 @@ pub(super) fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<
     if found { Ok(tensor) } else { Err(not_an_array(object)) }
 }
 
-/// The object as a tensor that owns its memory, to be read.
+/// Imports an object as a tensor that owns its memory, for reading, with metadata.
 pub(super) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     value(object, Device::CPU)?.map(Value::into_tensor).ok_or_else(|| not_an_array(object))
 }
 
-/// The functions of the module.
+/// Adds the functions of this folder to the Python module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::register(module)?;
     metadata_functions::register(module)?;
     value::register(module)
 }
 
-/// Rejects a PyTorch tensor that requires grad, also inside a wrapper.
+/// Rejects a PyTorch tensor that requires grad, also one inside a wrapper.
 pub(super) fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let inner = inner_of(object)?;
     let object = inner.as_ref().unwrap_or(object);
     if is_torch(object)? { torch::refuse_grad(object) } else { Ok(()) }
 }
 
-/// The description of an object, and an owner if the producer passed one. Of several buffers the one nearest to `near`.
+/// Returns the descriptor of an object, and the owner if the producer passed one. Of several buffers, takes the one nearest
+/// to `near`.
 pub(super) fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> PyResult<(Descriptor, Option<Owner>)> {
     let (mut descriptor, mut imported) = (Descriptor::BLANK, Imported::default());
     import_or_error(object, &Request { near, ..Request::default() }, &mut imported, &mut descriptor)?;

@@ -1,10 +1,10 @@
-//! The attributes by which objects say what they are.
+//! The names of the protocol and metadata attributes that importers look up, and sets of them.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// An attribute that readers or labels look for.
+/// An attribute that is looked up for a protocol or for metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::py) enum Name {
     Dlpack,
@@ -22,7 +22,7 @@ pub(in crate::py) enum Name {
 }
 
 impl Name {
-    /// All of them, in the order of the enumeration.
+    /// All names, in the order of the enumeration.
     pub(super) const ALL: [Name; 12] = [
         Name::Dlpack,
         Name::DlpackDevice,
@@ -38,7 +38,7 @@ impl Name {
         Name::DefaultOrigin,
     ];
 
-    /// Those that state labels.
+    /// The attributes that state metadata.
     pub(super) const LABELS: Names = Names::of(&[
         Name::GtDataInterface,
         Name::GtInterface,
@@ -48,7 +48,7 @@ impl Name {
         Name::DefaultOrigin,
     ]);
 
-    /// Those that say whom to tell.
+    /// The attributes that have hooks.
     pub(super) const INTERFACES: Names = Names::of(&[Name::GtDataInterface, Name::GtInterface]);
 
     /// The attribute's name, interned.

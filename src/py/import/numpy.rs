@@ -1,4 +1,4 @@
-//! NumPy arrays, read as the C struct they are: exact ones, and subclasses that export just as their base does.
+//! Imports NumPy arrays by reading their C struct: exact arrays, and subclasses that inherit `__dlpack__`.
 
 #![allow(unsafe_code, reason = "the array struct is read without a call into NumPy")]
 
@@ -27,7 +27,7 @@ pub(super) fn import(
     if is_exact(object) { import_struct(object, request, imported, descriptor) } else { Ok(false) }
 }
 
-/// Subclasses such as `numpy.memmap`, unless they have a `__dlpack__` of their own. Masked arrays are refused: the mask
+/// Imports instances of subclasses such as `numpy.memmap` that do not override `__dlpack__`. Rejects masked arrays: the mask
 /// would be lost.
 pub(super) fn import_subclass(
     object: &Bound<'_, PyAny>,
@@ -61,7 +61,7 @@ fn import_struct(
         describe(object, descriptor)?;
         return Ok(imported.borrowed());
     }
-    // Before the address is read.
+    // The owner first: it keeps the memory at the address that is read next.
     let owner = match base(object).and_then(|base| owners::behind(&base)) {
         Some(ours) => ours,
         None => pinned(object)?,
@@ -70,8 +70,8 @@ fn import_struct(
     Ok(imported.owned(owner))
 }
 
-/// An owner of an array's memory, which NumPy does not resize as long as the owner lives: an array with a weak reference
-/// refuses that, whatever `refcheck` says (`PyArray_Resize`).
+/// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference
+/// rejects that, also with `refcheck=False` (`PyArray_Resize`).
 pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
     let mut holder = array.clone();
     while let Some(base) = base(&holder).filter(is_array) {
@@ -81,7 +81,7 @@ pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
     Ok(if holder.is(array) { owner } else { owners::with(owner, array) })
 }
 
-/// Reads the struct of an object that is an array. `true` if its dtype had to be looked into.
+/// Describes an object that is an array. `true` if its dtype had to be inspected, which may run foreign code.
 #[inline]
 pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
     let array = object.as_ptr().cast::<PyArrayObject>();
@@ -91,9 +91,8 @@ pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
         Some(dtype) => dtype,
         None => unusual(object)?,
     };
-    // Only now: looking into a dtype may run any code, which may give the array another shape.
-    // SAFETY: as above; what the struct points to lives as long as the object, which nobody else touches before this
-    // returns.
+    // Read after the dtype: inspecting it may run foreign code, which may change the array's shape.
+    // SAFETY: as above; no code runs before this returns that could change the array or free what the struct points to.
     let (fields, shape, byte_strides) = unsafe {
         let fields = &(*array).fields;
         let ndim = usize::try_from(fields.nd).unwrap_or(0);
@@ -105,7 +104,7 @@ pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
     Ok(native.is_none())
 }
 
-/// The element type of an array that is not one of NumPy's own in native byte order.
+/// Returns the element type of an array if it is not one of NumPy's own in native byte order.
 #[cold]
 fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
     let object = array.as_ptr().cast::<PyArrayObject>();
@@ -114,7 +113,7 @@ fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
     dtype::of_descriptor(&descriptor.cast_into::<PyArrayDescr>()?)
 }
 
-/// The `ndim` numbers at `start`.
+/// Returns the `ndim` numbers at `start`.
 ///
 /// # Safety
 /// - `start` points to `ndim` numbers that stay readable for the lifetime, unless `ndim` is 0.
@@ -122,7 +121,7 @@ unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> &'a [i64] {
     if ndim == 0 {
         return &[];
     }
-    // SAFETY: passed on from the caller; `isize` and `i64` agree on the 64-bit machines this is built for.
+    // SAFETY: passed on from the caller; `isize` and `i64` agree on 64-bit machines, the only targets.
     unsafe { std::slice::from_raw_parts(start.cast::<i64>(), ndim) }
 }
 

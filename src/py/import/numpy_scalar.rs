@@ -1,4 +1,4 @@
-//! NumPy's scalars, which have protocols but no memory of their own.
+//! Finds the element type of NumPy's scalars, which have array protocols but no memory of their own to share.
 
 use numpy::PyArrayDescr;
 use pyo3::intern;
@@ -9,12 +9,12 @@ use crate::dtype::DType;
 use crate::py::dtype;
 use crate::py::getattr::loaded;
 
-/// The element type of a `numpy.generic`; `None` for other objects.
+/// Returns the element type of a `numpy.generic`; `None` for other objects.
 pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     static GENERIC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = object.py();
     if GENERIC.get(py).is_none() && loaded(py, "numpy")?.is_none() {
-        // Nobody has a scalar before NumPy is imported.
+        // Scalars exist only if NumPy is imported.
         return Ok(None);
     }
     let generic = GENERIC.get_or_try_init(py, || {

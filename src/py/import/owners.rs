@@ -1,4 +1,4 @@
-//! Owners by way of this library's own objects: a tensor's owner is shared, not wrapped.
+//! Finds the owner of memory that came from a `Tensor`: it is shared, not wrapped, so that no chain of owners grows.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,13 +11,13 @@ use crate::py::py_owner::PyOwner;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Owner;
 
-/// An owner that keeps the object too, for as long as what was handed over for a description: that is not all that keeps
-/// the memory, as a description keeps its object by itself.
+/// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
+/// description keeps its object separately.
 pub(super) fn with(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
     Owner::foreign((owner, PyOwner::new(object)))
 }
 
-/// The object to keep: not a description, but what it describes and keeps. Descriptions of descriptions would be a chain.
+/// Returns the object to keep: for a `Descriptor` the object that it describes, as descriptors of descriptors would be a chain.
 #[inline]
 pub(super) fn kept<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     match object.cast_exact::<PyDescriptor>() {
@@ -26,18 +26,18 @@ pub(super) fn kept<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     }
 }
 
-/// The owner of our own tensor, described or not.
+/// Returns the owner of a `Tensor`, or of the `Tensor` that a `Descriptor` describes.
 pub(super) fn owner(object: &Bound<'_, PyAny>) -> Option<Owner> {
     Some(kept(object).cast_exact::<PyTensor>().ok()?.get().0.owner().clone())
 }
 
-/// The owner of the tensor of ours that an array's base, or a memoryview, has its memory from.
+/// Returns the owner of the `Tensor` whose memory an array's base, or a memoryview, exports.
 ///
-/// To own the array instead would make a chain that grows with every way there and back: `numpy.asarray` makes an array
-/// on a memoryview of the tensor, and a view of that array is one step more.
+/// Owning the array instead would make a chain that grows with every round trip: `numpy.asarray` makes an array on a
+/// memoryview of the tensor, and a view of that array is one link more.
 pub(super) fn behind(object: &Bound<'_, PyAny>) -> Option<Owner> {
     let mut object = object.clone();
-    // NumPy leaves out what is in between, so there are few steps to where the memory comes from.
+    // NumPy makes a view's base the array that has the memory, so there are few steps to the tensor.
     for _ in 0..4 {
         if let Ok(tensor) = object.cast_exact::<PyTensor>() {
             return Some(tensor.get().0.owner().clone());
@@ -45,7 +45,7 @@ pub(super) fn behind(object: &Bound<'_, PyAny>) -> Option<Owner> {
         object = if is_exact(&object) {
             base(&object)?
         } else if object.is_exact_instance_of::<PyMemoryView>() {
-            // One that was released has none to tell.
+            // A released memoryview raises.
             match object.getattr(intern!(object.py(), "obj")) {
                 Ok(exporter) => exporter,
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! Memory of an object that may move it: checked again after foreign code has run, and pinned where it is kept for longer.
+//! Guards memory that its object may move: checks it again after foreign code has run, and pins it if it outlives the call.
 
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -15,7 +15,7 @@ use crate::py::tensor::PyTensor;
 use crate::py::{args, py_owner};
 use crate::tensor::Owner;
 
-/// Describes the present memory of a source, without running its code.
+/// Describes the current memory of a source, without running foreign code.
 pub(in crate::py) fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     if is_array(source) {
         return numpy::describe(source, descriptor).map(drop);
@@ -27,7 +27,7 @@ pub(in crate::py) fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descri
     }
 }
 
-/// Rejects memory that its object has moved, or given other elements, shape or strides, since it was described. The
+/// Rejects memory if the object has changed its address, element type, shape or strides since it was described. The
 /// dimensions of `found` may be in another order.
 pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
     if object.cast_exact::<PyTensor>().is_ok() {
@@ -43,7 +43,7 @@ pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> Py
     Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())
 }
 
-/// Whether two descriptions are of the same elements, whatever the order of their dimensions.
+/// Whether two descriptors have the same elements, ignoring the order of dimensions.
 fn is_same_memory(found: &Descriptor, now: &Descriptor) -> bool {
     let parts = |field: &Descriptor| (field.ptr().addr(), field.device(), field.dtype(), field.ndim());
     let axes = |field: &Descriptor| {
@@ -55,15 +55,15 @@ fn is_same_memory(found: &Descriptor, now: &Descriptor) -> bool {
     parts(found) == parts(now) && (found.is_readonly() || !now.is_readonly()) && axes(found) == axes(now)
 }
 
-/// A descriptor in the words of an error message.
+/// Returns a descriptor as error messages show it.
 pub(in crate::py) fn summary(field: &Descriptor) -> String {
     let (shape, strides, address) = (field.shape(), field.strides(), field.ptr().addr());
     let readonly = if field.is_readonly() { "read-only " } else { "" };
     format!("{readonly}{} of shape {shape:?} with strides {strides:?} at {address:#x}", field.dtype().name())
 }
 
-/// An owner of borrowed memory that was described: it keeps the memory in place, even if the object is given other memory.
-/// Rejects memory that the object has moved already.
+/// Returns an owner of borrowed memory that was described: it keeps the memory in place, even if the object is given other
+/// memory. Rejects memory that the object has already moved.
 pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
     if let Ok(tensor) = object.cast_exact::<PyTensor>() {
         return Ok(tensor.get().0.owner().clone());
@@ -81,13 +81,13 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
 }
 
 impl Imported<'_> {
-    /// Takes the owner of the memory out; for memory of the object itself, one that keeps it in place.
+    /// Takes the owner of the memory out; if the memory belongs to the object, makes an owner that keeps it in place.
     pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
         self.owner.take().map_or_else(|| pinned(object, descriptor), Ok)
     }
 }
 
-/// An owner that keeps described memory in place; `None` if the producer passed one, which does so.
+/// Returns an owner that keeps described memory in place; `None` if the description has one from the producer.
 pub(in crate::py) fn pin_described(description: &PyDescriptor, py: Python<'_>) -> PyResult<Option<Owner>> {
     if description.shared_owner().is_some() {
         return Ok(None);
@@ -95,7 +95,7 @@ pub(in crate::py) fn pin_described(description: &PyDescriptor, py: Python<'_>) -
     pinned(&description.object(py), description.descriptor()).map(Some)
 }
 
-/// Rejects described memory that belongs to the object, and that the object has moved or reshaped since.
+/// Rejects described memory that belongs to the object if the object has moved or reshaped it since.
 pub(in crate::py) fn check_described(description: &PyDescriptor, py: Python<'_>) -> PyResult<()> {
     if description.shared_owner().is_some() {
         return Ok(());

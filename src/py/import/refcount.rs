@@ -1,4 +1,4 @@
-//! Whether memory was made for one call, by the reference counts of the objects that have it.
+//! Tells by reference counts whether an array, and thus its memory, was made for one call.
 
 #![allow(unsafe_code, reason = "references are counted, and an array's struct is read")]
 
@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 
 use crate::py::numpy_type::is_array;
 
-/// Whether nobody but the caller, who has one reference, knows of an array's memory: then it was made for this call.
-/// Of memory that is not NumPy's nobody can tell.
+/// Whether an array's memory was made for this call: the caller has the only reference to the array, and so on along its
+/// bases. `false` for memory that NumPy does not own, as nothing tells.
 pub(super) fn is_fresh(array: &Bound<'_, PyAny>) -> bool {
     let mut object = array.clone();
     // The clone is one reference more.
@@ -29,7 +29,7 @@ pub(super) fn is_fresh(array: &Bound<'_, PyAny>) -> bool {
     false
 }
 
-/// How many references to an object there are.
+/// Returns the number of references to an object.
 pub(super) fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: a bound object is alive.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) }

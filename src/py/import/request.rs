@@ -1,4 +1,4 @@
-//! What a caller asks for, and the errors of a request that cannot be met.
+//! The input of an import: device, access, ownership, copy and stream; and the errors of requests that cannot be met.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
@@ -8,23 +8,23 @@ use crate::protocol::ExchangeError;
 use crate::py::args;
 use crate::py::errors::Kind;
 
-/// What the caller does with the memory. Objects that keep several copies of it bring one up to date for that.
+/// What the caller does with the elements. Host/device pairs bring a buffer up to date for it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Access {
-    /// Reads no elements, at least not yet: they may be out of date.
+    /// Reads no elements, or not yet: they may be out of date.
     #[default]
     Look,
-    /// The same; a stencil calls the hooks of the data interface later.
+    /// As `Look`; a stencil call runs the hooks of the data interface later.
     Stencil,
     Read,
     Write,
 }
 
-/// What the caller asks for; nothing is written to it.
+/// What the caller asks for. Plain input: importers only read it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Request<'a, 'py> {
     pub(super) device: Option<Device>,
-    /// The device that uses the memory: of several buffers the one nearest to it is taken.
+    /// The device that uses the memory: of several buffers, the one nearest to it is imported.
     pub(super) near: Option<Device>,
     pub(super) access: Access,
     pub(super) ownership: Ownership,
@@ -33,12 +33,12 @@ pub(super) struct Request<'a, 'py> {
 }
 
 impl Request<'_, '_> {
-    /// Whether the object's own memory is wanted, and not a copy of it.
+    /// Whether the object's own memory is requested, so that a copy is an error.
     pub(super) fn rejects_copy(&self) -> bool {
         self.ownership == Ownership::Borrow || self.copy == Some(false)
     }
 
-    /// Whether elements are written, or the memory is kept: more than reading it for the length of a call.
+    /// Whether elements are written, or are read from memory that outlives the call.
     pub(super) fn writes_or_keeps(&self) -> bool {
         self.access == Access::Write || (self.access == Access::Read && self.ownership == Ownership::Share)
     }
@@ -61,7 +61,7 @@ impl Access {
     }
 }
 
-/// The error for a copy where the memory itself is wanted.
+/// Returns the error for a copy if the object's own memory is requested.
 pub(super) fn refused_copy(ownership: Ownership, reason: impl Into<String>) -> ExchangeError {
     let reason = reason.into();
     match ownership {
@@ -70,7 +70,7 @@ pub(super) fn refused_copy(ownership: Ownership, reason: impl Into<String>) -> E
     }
 }
 
-/// Rejects `stream` for memory of a device that was exported before without one.
+/// Rejects a stream other than None and -1 for device memory that was exported without stream information.
 pub(super) fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> {
     let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(()) };
     if found == Device::CPU || stream.extract().is_ok_and(|number: i64| number == -1) {
@@ -87,7 +87,7 @@ pub(in crate::py) fn check_device(wanted: Option<Device>, found: Device) -> PyRe
     }
 }
 
-/// The error for an object without any protocol.
+/// Returns the error for an object without any protocol.
 #[cold]
 pub(super) fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     // These have elements, but no memory to share.

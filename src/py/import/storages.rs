@@ -1,5 +1,6 @@
-//! Storages of PyTorch that refuse to be resized, by the addresses of their memory: whoever owns memory in there keeps the
-//! storage, which need not be asked for again. To ask for it and what it is takes twice as long as to describe a tensor.
+//! Caches pinned PyTorch storages by the address of their memory: owners of memory in a storage keep that storage.
+//!
+//! A pinned storage is non-resizable. Getting a tensor's storage and its memory takes twice as long as describing the tensor.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 
-/// One storage: while it lives, this is its memory.
+/// A storage, and the addresses of its memory while it lives.
 struct Entry {
     storage: Py<PyWeakrefReference>,
     memory: Range<usize>,
@@ -19,7 +20,7 @@ struct Entry {
 const ENTRIES: usize = 64;
 
 thread_local! {
-    /// A place per address of a first element; fields that meet in one place take turns.
+    /// A direct-mapped cache by the address of a field's first element; fields with the same slot replace each other.
     static KNOWN: RefCell<[Option<Entry>; ENTRIES]> = const { RefCell::new([const { None }; ENTRIES]) };
 }
 
@@ -27,7 +28,7 @@ fn place(field: &Descriptor) -> usize {
     (field.ptr().addr() >> 6 ^ field.ptr().addr() >> 12) % ENTRIES
 }
 
-/// The storage whose memory the field's elements are in, if it is known.
+/// Returns the storage whose memory has the field's elements, if it is cached.
 #[inline]
 pub(super) fn holder<'py>(py: Python<'py>, field: &Descriptor) -> Option<Bound<'py, PyAny>> {
     if field.device() != Device::CPU {
@@ -41,10 +42,10 @@ pub(super) fn holder<'py>(py: Python<'py>, field: &Descriptor) -> Option<Bound<'
     })
 }
 
-/// Remembers a storage that keeps the memory at these addresses for as long as it lives.
+/// Caches a storage that keeps the memory at these addresses for as long as it lives.
 pub(super) fn remember(storage: &Bound<'_, PyAny>, field: &Descriptor, memory: Range<usize>) -> PyResult<()> {
     let entry = Entry { storage: PyWeakrefReference::new(storage)?.unbind(), memory };
-    // What goes in its place goes later: to drop it may run any code.
+    // The replaced entry is dropped outside the borrow: its drop may run foreign code.
     let old = KNOWN.with(|known| known.try_borrow_mut().ok().and_then(|mut known| known[place(field)].replace(entry)));
     drop(old);
     Ok(())

@@ -1,5 +1,4 @@
-//! The order of work on memory that comes from a CUDA device: the producer's first, then ours, and only after that may it
-//! be let go.
+//! Orders streams for imported CUDA memory: the producer's work comes first, then the consumer's, then the release.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
@@ -23,8 +22,8 @@ use crate::py::errors::{self, Kind};
 use crate::py::stream::{self, Asked};
 use crate::tensor::Owner;
 
-/// The number of the stream to tell a producer: the one that the caller states, or this thread's current one of the
-/// device that the memory is on; `None` where there are no streams, or nobody says where it is.
+/// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
+/// the memory. `None` for a device without CUDA streams, or an unknown device.
 pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
     if let Some(stated) = request.stream.filter(|stream| !stream.is_none()) {
         return stream::number(stated);
@@ -33,10 +32,11 @@ pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyRes
     Ok(found.map(|found| i64::try_from(current_stream(found).handle()).unwrap_or(1)))
 }
 
-/// Puts what a protocol has found in order. `request.producer` is the stream on which the producer may be at work still;
-/// without it, the producer was told the stream that comes after.
+/// Makes the consumer's stream, the caller's or else the current one, wait for the producer's work, and makes the owner wait
+/// for both before it releases the memory. `imported.producer_stream` is the stream on which the producer's work may still
+/// run; without it, the producer was told the consumer's stream, if its protocol has a way to say it.
 ///
-/// Where there is no CUDA nobody is at work. Memory is described all the same, and owned where the host can read it.
+/// Without CUDA no work is pending. Memory is still described then, and owned if the host can read it.
 #[cold]
 pub(super) fn order(
     object: &Bound<'_, PyAny>,
@@ -67,8 +67,8 @@ pub(super) fn order(
     let producer = imported.producer_stream.take().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
     let mut uses = StreamUses::of_import(device, producer.unwrap_or(consumer))?;
-    // A producer that does not name its stream frees and reuses the memory in a stream that waits for none of the uses here,
-    // unless they are in the legacy default stream, which waits for blocking streams, and they for it.
+    // A producer that does not name its stream frees and reuses the memory in a stream that does not wait for our uses, unless
+    // they are in the legacy default stream, which waits for blocking streams, and they for it.
     if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
         uses.set_freed_by_host();
     }
@@ -83,7 +83,7 @@ pub(super) fn order(
     Ok(())
 }
 
-/// What to do where a producer's work is being recorded.
+/// Adds to the error of a stream during graph capture what the caller can do.
 #[cold]
 fn with_way_out(error: Error) -> PyErr {
     match error {
@@ -95,29 +95,29 @@ fn with_way_out(error: Error) -> PyErr {
     }
 }
 
-/// Whether what a table hands over can be put in order with the stream that the caller states: its library says the stream it
-/// works on. Where the caller sees to the order there is nothing to say.
+/// Whether the table names its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
+/// synchronizes the streams then.
 #[cold]
 pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
 }
 
-/// The number of the stream that a table's library works on, if it says.
+/// Returns the number of the stream that a table's library works on, if the table names it.
 #[cold]
 pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
     let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
     let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
-    // SAFETY: a function of the table, with a place for its answer.
+    // SAFETY: a function of the table, with a valid pointer for its result.
     if unsafe { ask(device.device_type, device.device_id, &raw mut stream) } != 0 {
         let function = "__dlpack_c_exchange_api__.current_work_stream";
         return Err(errors::set_by(function, object));
     }
-    // NULL is the driver's name for the legacy default stream.
+    // The driver's NULL is the legacy default stream.
     let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
     Ok(i64::try_from(handle).ok())
 }
 
-/// Has this thread's work wait for that of PyTorch, whose struct is lent without a word about streams.
+/// Makes this thread's current stream wait for PyTorch's, as a borrowed `DLTensor` names no stream.
 #[cold]
 pub(super) fn lent(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<()> {
     if let Some(number) = of_table(object, table, device)?.and_then(|number| u64::try_from(number).ok()) {
@@ -128,7 +128,7 @@ pub(super) fn lent(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device:
     Ok(())
 }
 
-/// Refuses memory that the driver knows to be elsewhere than the caller has asked for.
+/// Rejects memory that, according to the driver, is on another device than the wanted one.
 #[cold]
 pub(super) fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
     if descriptor.size() == 0 || !cuda::is_available() {
@@ -137,13 +137,13 @@ pub(super) fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<(
     let address = descriptor.ptr().addr();
     match device_of_pointer(address)? {
         None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
-        // Pinned and managed memory is every device's.
+        // Every device can use pinned and managed memory.
         Some(found) if found == wanted || (wanted.is_cuda() && found.is_host_readable()) => Ok(()),
         Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
     }
 }
 
-/// The device whose memory is at an address, where a protocol does not say.
+/// Returns the device that the driver knows for an address; for protocols that do not name the device.
 pub(super) fn device_at(address: u64) -> PyResult<Option<Device>> {
     match usize::try_from(address) {
         Ok(address) if address != 0 && cuda::is_available() => Ok(device_of_pointer(address)?),
@@ -151,7 +151,7 @@ pub(super) fn device_at(address: u64) -> PyResult<Option<Device>> {
     }
 }
 
-/// Refuses a stream that work on another one would have to be waited for on, where nothing can wait.
+/// Rejects a consumer's stream that differs from the producer's, if no driver can synchronize them.
 pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i64>) -> Result<(), ExchangeError> {
     if found.is_none_or(|found| found == stream) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The table of protocols, in the order of trial.
+//! Imports an object: peels wrappers in a loop, tries the protocols in order, then runs hooks and orders streams.
 //!
-//! Each importer first checks whether its protocol is there; if not, the next one is tried. A protocol that is there is final:
-//! its errors, and the producer's, reach the caller.
+//! Each importer returns `false` if the object lacks its protocol, and the next one is tried. The first protocol that the
+//! object has is final: its errors, and the producer's, reach the caller.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
@@ -24,18 +24,18 @@ use crate::py::fastcall;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 
-/// Describes an object in place, and fills in what else is found; `false` if the object does not have the protocol.
+/// Imports an object by one protocol: fills in the descriptor and the rest of the result. `false` if the object lacks it.
 type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'py>, &mut Descriptor) -> PyResult<bool>;
 
 /// One protocol.
 struct Protocol {
     name: &'static str,
     import: Import,
-    /// Whether the descriptor then has all metadata that the object states.
+    /// Whether the import puts all metadata that the object states on the descriptor.
     has_metadata: bool,
 }
 
-/// First the protocols that depend on the object's type alone.
+/// The protocols that the object's type alone decides, tried first.
 static BY_TYPE: [Protocol; 5] = [
     Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
     Protocol { name: "numpy", import: numpy::import, has_metadata: true },
@@ -44,7 +44,7 @@ static BY_TYPE: [Protocol; 5] = [
     Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true },
 ];
 
-/// Then those that are attributes of the object.
+/// The protocols that are attributes of the object, tried after wrappers are peeled.
 static BY_ATTRIBUTE: [Protocol; 9] = [
     Protocol { name: "numpy", import: numpy::import_subclass, has_metadata: false },
     Protocol { name: "dlpack", import: dlpack::import, has_metadata: false },
@@ -57,14 +57,15 @@ static BY_ATTRIBUTE: [Protocol; 9] = [
     Protocol { name: "array", import: array::import, has_metadata: false },
 ];
 
-/// The hooks of a host/device pair are in its data interface, which stencils import.
+/// Stencils import a host/device pair by its data interface, which has its hooks.
 static PAIR_FOR_STENCIL: [Protocol; 1] =
     [Protocol { name: "dlfield", import: gt_data_interface::import, has_metadata: false }];
 
-/// Imports an object: fills in the descriptor, and what else is found; `false` if the object has no protocol.
+/// Imports an object: fills in the descriptor and the rest of the result. `false` if the object has no protocol.
 ///
-/// Wrappers are peeled until an object with memory is left. That one is imported, and then the import is finished for it and
-/// for each wrapper around it.
+/// Wrappers are peeled until an object with memory is left. That object is imported, and the import is finished: hooks, then
+/// stream order. Then, from the inside out, the owner is made to keep the array of each wrapper, and streams are ordered for
+/// the wrapper.
 #[inline]
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
@@ -79,7 +80,7 @@ pub(super) fn import<'py>(
     import_wrapped(object, request, imported, descriptor)
 }
 
-/// The same, of an object that is not imported by its type alone.
+/// As [`import`], for an object that [`BY_TYPE`] does not import.
 fn import_wrapped<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -101,10 +102,10 @@ fn import_wrapped<'py>(
                 break;
             }
             let buffer = host_device::buffer(&current, within.device.or(within.near), within.access)?;
-            // The pair has brought the buffer up to date for the access.
+            // The pair has brought the buffer up to date, so it is imported without access.
             (Peeled::from(buffer), Request { near: None, access: Access::Look, ..within })
         } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &within)? } else { None } {
-            // One in another is not peeled: it might be the same one again.
+            // A wrapper inside another is not peeled: it could contain itself.
             (peeled, within)
         } else {
             if !first_of(&BY_ATTRIBUTE, &current, &within, imported, descriptor)? {
@@ -119,7 +120,7 @@ fn import_wrapped<'py>(
     }
     finish(&current, &within, imported, descriptor)?;
     while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
-        // A wrapper may be given another array at any time, so the owner keeps this one.
+        // A wrapper's array may be replaced at any time, so the owner keeps this array.
         let owner = match imported.owner.take() {
             Some(owner) if request.ownership == Ownership::Borrow => owners::with(owner, &peeled.array),
             Some(owner) => owner,
@@ -131,19 +132,19 @@ fn import_wrapped<'py>(
         imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
         order(&object, &request, imported, descriptor)?;
     }
-    // A producer may have refused a first question.
+    // A retry may have discarded the error of the producer's first call.
     fastcall::drop_deferred_references();
     Ok(true)
 }
 
-/// An object that wraps an array, and what is asked of it.
+/// A wrapper that was peeled: the object, the request to it, and the array inside.
 struct Wrapper<'a, 'py> {
     object: Bound<'py, PyAny>,
     request: Request<'a, 'py>,
     peeled: Peeled<'py>,
 }
 
-/// Imports an object by the first protocol of a table that it has.
+/// Imports an object by the first protocol in a table that it has.
 #[inline(always)]
 fn first_of<'py>(
     table: &'static [Protocol],
@@ -162,7 +163,7 @@ fn first_of<'py>(
     Ok(false)
 }
 
-/// What follows every import: the hooks of the object, and the order of work on its device.
+/// Finishes an import: runs `acquire`, then orders streams. `acquire` comes first, as it may move elements on a device.
 #[inline(always)]
 fn finish<'py>(
     object: &Bound<'py, PyAny>,
@@ -174,6 +175,7 @@ fn finish<'py>(
     order(object, request, imported, descriptor)
 }
 
+/// Orders streams if the memory is CUDA's.
 #[inline(always)]
 fn order(
     object: &Bound<'_, PyAny>,
@@ -188,8 +190,8 @@ fn order(
     Ok(())
 }
 
-/// Whether the object's type has no protocol. A class has the methods of its instances, but not their memory; numbers and
-/// lists are often assigned to fields.
+/// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
+/// lists and tuples are often assigned to fields, so they are sorted out early.
 fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyType>()
         || object.is_exact_instance_of::<PyFloat>()
@@ -199,7 +201,7 @@ fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyTuple>()
 }
 
-/// As [`import`]; an error for an object without any protocol.
+/// As [`import`], but an object without any protocol is an error.
 pub(super) fn import_or_error<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -216,7 +218,7 @@ impl Imported<'_> {
     }
 }
 
-/// The metadata of an imported object: what the caller gave, then what the object states.
+/// Returns the metadata of an imported object: the caller's dims and origin, else what the object states.
 pub(super) fn metadata<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
@@ -242,7 +244,7 @@ pub(super) fn import_tensor<'py>(
 ) -> PyResult<bool> {
     let request = &Request { ownership: Ownership::Share, ..*request };
     if let Ok(ours) = object.cast_exact::<PyTensor>() {
-        // With layout, padding and alignment, which a descriptor has not.
+        // A clone keeps layout, padding and alignment, which a descriptor lacks.
         *tensor = ours.get().0.clone();
         (imported.protocol, imported.has_all_metadata) = ("dlfield", true);
         if tensor.descriptor().device() != Device::CPU {
@@ -252,7 +254,7 @@ pub(super) fn import_tensor<'py>(
         return Ok(true);
     }
     #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
-    // SAFETY: by its protocol the object states that the memory is valid as long as the owner that is asked for lives.
+    // SAFETY: by its protocol the producer promises that the memory is valid as long as the owner lives, which is set below.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
     if !import(object, request, imported, descriptor)? {
         return Ok(false);

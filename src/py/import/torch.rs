@@ -1,8 +1,8 @@
-//! PyTorch tensors: their memory belongs to a storage, which a tensor may be given another one of at any time.
+//! Imports PyTorch tensors by the struct that PyTorch's exchange table lends, and owns their memory by keeping the storage.
 //!
-//! `x.data = y` and `x.set_()` give a tensor another storage, and `x.resize_()` gives the storage other memory. A DLPack
-//! struct keeps the tensor only (PyTorch 2.5 to 2.15), so whoever owns the memory keeps the storage, as
-//! `torch.Tensor.numpy` does, and has it refuse to be resized.
+//! `x.data = y` and `x.set_()` give a tensor another storage, and `x.resize_()` gives the storage other memory. A managed
+//! tensor keeps only the tensor (PyTorch 2.5 to 2.15). So an owner keeps the storage, and makes it non-resizable as
+//! `torch.Tensor.numpy` does.
 
 #![allow(unsafe_code, reason = "PyTorch's table of C functions is called")]
 
@@ -31,15 +31,15 @@ use crate::protocol::{ExchangeError, dlpack};
 use crate::py::py_owner::{self, PyOwner};
 use crate::tensor::Owner;
 
-/// What PyTorch's classes have, looked up once: the methods of the base class, whatever a subclass makes of them.
+/// Attributes of PyTorch's classes, looked up once. Methods are those of the base class, even if a subclass overrides them.
 struct Api {
     tensor: Py<PyAny>,
     storage: Py<PyType>,
-    /// Makes a context in which `__torch_function__` of subclasses is not called.
+    /// The class of contexts in which `__torch_function__` of subclasses is not called.
     disable_subclasses: Py<PyAny>,
-    /// Methods of a tensor.
+    /// A method of a tensor.
     untyped_storage: Py<PyAny>,
-    /// An attribute of a tensor, and what gets it: to call `__get__` would take several times as long.
+    /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
     get: ffi::descrgetfunc,
     /// Methods of a storage.
@@ -75,14 +75,13 @@ impl Api {
     }
 }
 
-/// Calls a method of a class with an object and nothing else.
+/// Calls a method of a class with an object as its only argument.
 fn call<'py>(method: &Py<PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: both are live objects; the result is a new reference, or NULL with an error set.
     unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyObject_CallOneArg(method.as_ptr(), object.as_ptr())) }
 }
 
-/// Asks a tensor something past what a subclass makes of the question (`__torch_function__`): PyTorch's own
-/// `ReadOnlyTensorWrapper` refuses all of them.
+/// Runs `ask` without the `__torch_function__` of a subclass: that of PyTorch's own `ReadOnlyTensorWrapper` rejects every call.
 fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, ask: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let py = tensor.py();
     let api = Api::get(py)?;
@@ -96,11 +95,11 @@ fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, ask: impl FnOnce() -> Py
     answer
 }
 
-/// The storage that a tensor has now.
+/// The current storage of a tensor.
 pub(super) struct Storage<'py>(Bound<'py, PyAny>);
 
 impl<'py> Storage<'py> {
-    /// A mode of PyTorch that is switched on may run code for this.
+    /// Returns the storage of a tensor. An active mode of PyTorch may run foreign code here.
     pub(super) fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
         let py = tensor.py();
         let api = Api::get(py)?;
@@ -112,14 +111,14 @@ impl<'py> Storage<'py> {
         Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
     }
 
-    /// Whether all elements of a field are in the storage's memory. Runs no code of others.
+    /// Whether all elements of a field are in the storage's memory. Runs no foreign code.
     fn contains(&self, field: &Descriptor) -> PyResult<bool> {
         let (low, high) = field.reach();
         let memory = self.memory()?;
         Ok(field.size() == 0 || memory.start <= low && high <= memory.end)
     }
 
-    /// The addresses of its memory.
+    /// Returns the addresses of the storage's memory.
     fn memory(&self) -> PyResult<Range<usize>> {
         let api = Api::get(self.0.py())?;
         let start: usize = call(&api.data_ptr, &self.0)?.extract()?;
@@ -136,8 +135,8 @@ impl<'py> Storage<'py> {
         Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
     }
 
-    /// Has the storage refuse to be resized: what `torch.Tensor.numpy` does, here for every dtype. A storage on a device has
-    /// no such switch.
+    /// Makes the storage non-resizable, as `torch.Tensor.numpy` does, but for every dtype. A storage on a device has no such
+    /// switch.
     pub(super) fn pin(&self, device: Device) -> PyResult<()> {
         let py = self.0.py();
         if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {
@@ -152,12 +151,12 @@ impl<'py> Storage<'py> {
         Ok(())
     }
 
-    /// An owner of the storage.
+    /// Returns an owner of the storage.
     pub(super) fn into_owner(self) -> Owner {
         py_owner::owner(&self.0)
     }
 
-    /// Remembers that the field's memory is this storage's, where it stays.
+    /// Caches the storage, which is pinned, as the one with the field's memory.
     fn remember(&self, field: &Descriptor) -> PyResult<()> {
         if field.device() != Device::CPU {
             return Ok(());
@@ -166,7 +165,7 @@ impl<'py> Storage<'py> {
     }
 }
 
-/// Reads a tensor by the struct that PyTorch lends: borrowed from the tensor, or owned with its storage.
+/// Imports a tensor by the struct that PyTorch lends. A borrowed import has no owner; a shared one owns the storage.
 pub(super) fn import(
     tensor: &Bound<'_, PyAny>,
     table: &DLPackExchangeAPI,
@@ -190,14 +189,15 @@ pub(super) fn import(
     }
     let storage = Storage::of(tensor)?;
     storage.pin(descriptor.device())?;
-    // Now that nothing moves it: all that may have run code.
+    // Described again, now that nothing moves the memory: the calls above may have run foreign code.
     describe(tensor, table, borrow, descriptor)?;
     storage.check_contains(descriptor)?;
     storage.remember(descriptor)?;
     Ok(imported.owned(storage.into_owner()))
 }
 
-/// The owner of memory that `__dlpack__` of a tensor has exported, with the storage that it is in. A copy is in none.
+/// Returns an owner that keeps `owner`, that of a tensor's managed tensor, and the storage with the memory. A copy is in no
+/// storage of the tensor: its owner is returned as it is.
 pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: &Descriptor) -> PyResult<Owner> {
     let storage = Storage::of(tensor)?;
     if !storage.contains(descriptor)? {
@@ -207,7 +207,8 @@ pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: 
     Ok(Owner::foreign((owner, PyOwner::new(&storage.0))))
 }
 
-/// Describes a tensor, if it is one, by the struct that PyTorch lends; `true` if code of others may have run for that.
+/// Describes a PyTorch tensor by the struct that PyTorch lends. Returns whether foreign code may have run; `None` for other
+/// objects.
 #[inline]
 pub(super) fn describe_if(
     object: &Bound<'_, PyAny>,
@@ -217,7 +218,7 @@ pub(super) fn describe_if(
 ) -> PyResult<Option<bool>> {
     let (Some(table), Some(borrow)) = (info.table, info.torch_lends()) else { return Ok(None) };
     if writes {
-        // Before the memory is looked at: a subclass may run code for it.
+        // Before the memory is described: a subclass may run foreign code here.
         refuse_grad(object)?;
     }
     describe(object, table, borrow, descriptor)?;
@@ -240,8 +241,8 @@ pub(super) fn describe(
     descriptor: &mut Descriptor,
 ) -> PyResult<()> {
     let mut lent = MaybeUninit::<DLTensor>::uninit();
-    // SAFETY: the object's type offers the table; on success the struct is filled, and its shape and strides live until
-    // control returns to the producer: they are copied here.
+    // SAFETY: the table is that of the object's type; on success the struct is filled, and its shape and strides live until
+    // control returns to the producer. They are copied here.
     unsafe {
         if borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
             return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
@@ -252,12 +253,12 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Refuses a tensor that requires grad: autograd does not see what others do to its memory. `describe`, and arguments of
-/// stencils that are only read, take one.
+/// Rejects a tensor that requires grad, as autograd does not see what others do to its memory. Descriptions, and stencil
+/// arguments that are only read, accept such tensors.
 pub(super) fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     let api = Api::get(tensor.py())?;
-    // SAFETY: the getter is the one of this descriptor's class; both are live objects, and the result is a new reference, or
-    // NULL with an error set.
+    // SAFETY: the getter is that of the attribute's class; both are live objects, and the result is a new reference, or NULL
+    // with an error set.
     let required = without_subclass(tensor, || unsafe {
         let found = (api.get)(api.requires_grad.as_ptr(), tensor.as_ptr(), tensor.get_type_ptr().cast());
         Bound::from_owned_ptr_or_err(tensor.py(), found)
@@ -265,8 +266,8 @@ pub(super) fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     if required.is_truthy()? { Err(ExchangeError::RequiresGrad.into()) } else { Ok(()) }
 }
 
-/// Refuses a tensor whose memory holds other values than it has. `true` if the tensor had to be asked: a subclass may have
-/// run any code then, and the memory may be elsewhere.
+/// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. `true` if methods of the tensor
+/// were called: foreign code may have run then and moved the memory.
 #[inline]
 fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
     let asked = may_be_lazy(descriptor);
@@ -276,9 +277,9 @@ fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bo
     Ok(asked)
 }
 
-/// Whether PyTorch may have conjugated or negated a tensor like this lazily. What it negates so are the imaginary parts of
-/// complex numbers, which lie two steps apart, wherever views of them go. Only `torch.as_strided` on such a view, and the
-/// private `torch._neg_view`, make others. Asking every tensor (`is_neg`) would double the time of its import.
+/// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
+/// numbers, so the strides of such a view are even. Only `torch.as_strided` on such a view, and the private
+/// `torch._neg_view`, make others. Calling `is_neg` for every tensor would double the time of its import.
 fn may_be_lazy(descriptor: &Descriptor) -> bool {
     match descriptor.dtype().code() {
         DLDataTypeCode::COMPLEX => true,
@@ -290,8 +291,8 @@ fn may_be_lazy(descriptor: &Descriptor) -> bool {
     }
 }
 
-/// Whether PyTorch conjugates or negates the tensor lazily, which neither the table nor, for negation, `__dlpack__` looks
-/// at.
+/// Whether PyTorch conjugates or negates the tensor lazily. The table checks neither, and `__dlpack__` does not check
+/// negation.
 fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = tensor.py();
     without_subclass(tensor, || {

@@ -1,4 +1,4 @@
-//! What the importers need to know of an object's type, cached by type: a look-up takes longer than the import of an array.
+//! Caches what importers need to know about a type; looking that up takes longer than importing an array.
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
@@ -15,7 +15,7 @@ use super::names::{Name, Names};
 use super::wrapper::Wrapper;
 use crate::py::getattr::{self, Method, loaded};
 
-/// The framework whose arrays the instances are.
+/// The framework that the instances' type belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framework {
     Torch,
@@ -23,23 +23,23 @@ pub(super) enum Framework {
     Other,
 }
 
-/// Where an instance may have attributes beside those of its type.
+/// Where an instance may have attributes of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Instance {
     /// Nowhere.
     Never,
-    /// In a dictionary at this distance from the object, if it has any.
+    /// In a dictionary whose pointer is at this offset in the object; it may be NULL.
     InDictionary(usize),
-    /// In the dictionary that the interpreter finds.
+    /// In the dictionary that `_PyObject_GetDictPtr` finds.
     InAttributes,
-    /// Anywhere: only a look-up shows.
+    /// Anywhere: only a look-up tells.
     Anywhere,
 }
 
-/// What the importers need to know of a type.
+/// What the importers need to know about a type.
 #[derive(Clone, Copy)]
 pub(super) struct TypeInfo {
-    /// DLPack's C exchange API.
+    /// The table of DLPack's C exchange API.
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) library: Framework,
     pub(super) wrapper: Option<Wrapper>,
@@ -47,12 +47,12 @@ pub(super) struct TypeInfo {
     lends: Option<exchange_table::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
-    /// Those of them that are ordinary methods, which every instance has. A property or a slot may be empty.
+    /// Those of them that are methods, which every instance has. Properties and slots may be empty.
     methods: Names,
     instance: Instance,
 }
 
-/// A type, in the state in which its info were found.
+/// The info of one version of a type.
 #[derive(Clone, Copy)]
 struct Entry {
     ty: *mut ffi::PyTypeObject,
@@ -63,22 +63,22 @@ struct Entry {
 const ENTRIES: usize = 64;
 
 thread_local! {
-    /// A cache by the type's address; types with the same place replace each other.
+    /// A direct-mapped cache by the type's address; types with the same slot replace each other.
     static KNOWN: [Cell<Option<Entry>>; ENTRIES] = const { [const { Cell::new(None) }; ENTRIES] };
 }
 
 impl TypeInfo {
-    /// The info of an object's type.
+    /// Returns the info of an object's type.
     ///
-    /// The interpreter gives every type a version, which no other type ever had, and another one whenever the type or a
-    /// base of it is changed. So what is remembered for a version stays true, and a type that dies and leaves its address
-    /// to another one is not mistaken for it. 0 is no version: nothing is remembered for it.
+    /// The interpreter gives each type a version that no other type ever had, and a new one whenever the type or one of its
+    /// bases changes. So what is cached for a version stays true, also if a type dies and another one gets its address. 0 means
+    /// no version: its entries are never used.
     #[inline]
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
         TypeInfo::remembered_or_found(object).map(|(info, _)| info)
     }
 
-    /// As [`TypeInfo::of`], and whether the type was looked up for it, which may have run its code.
+    /// As [`TypeInfo::of`]. Returns also whether the type had to be looked up, which may have run foreign code.
     #[inline]
     pub(super) fn remembered_or_found(object: &Bound<'_, PyAny>) -> PyResult<(TypeInfo, bool)> {
         let ty = object.get_type_ptr();
@@ -94,8 +94,8 @@ impl TypeInfo {
 
     #[cold]
     fn find(ty: &Bound<'_, PyType>, place: usize) -> PyResult<TypeInfo> {
-        // To look anything up gives a type a version, if it can have one. Taken first: what follows may run code of a
-        // metaclass, and if that changes the type, what is found belongs to no version.
+        // Any look-up gives a type a version, if it can have one. The version is read first: the calls below may run code of a
+        // metaclass, and if that changes the type, the entry has an old version and is never used.
         getattr::on_type(ty, Name::Dlpack.text(ty.py()));
         let address = ty.as_type_ptr();
         // SAFETY: a live type.
@@ -107,13 +107,13 @@ impl TypeInfo {
         let lends = if library == Framework::Torch { torch_lends(ty, table)? } else { None };
         let info = TypeInfo { table, library, wrapper, lends, on_type, methods, instance };
         let entry = Some(Entry { ty: address, version, info });
-        // A thread that is about to end remembers nothing more.
+        // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known[place].set(entry));
         Ok(info)
     }
 
-    /// The function that lends the struct of a PyTorch tensor. Such a struct has no read-only flag; only PyTorch's own tensors
-    /// are known to be writable, other libraries are asked for a managed tensor.
+    /// Returns the function that lends the struct of a PyTorch tensor. Such a struct has no read-only flag. Only PyTorch's own
+    /// tensors are known to be writable; other libraries export a managed tensor.
     #[inline]
     pub(super) fn torch_lends(&self) -> Option<exchange_table::Borrow> {
         self.lends
@@ -129,13 +129,13 @@ impl TypeInfo {
             Instance::Never => false,
             Instance::Anywhere => true,
             Instance::InDictionary(distance) => {
-                // SAFETY: the type says that this is where the object keeps its dictionary, or NULL.
+                // SAFETY: by the type's `tp_dictoffset` the object has its dictionary there, or NULL.
                 !unsafe { *object.as_ptr().byte_add(distance).cast::<*mut ffi::PyObject>() }.is_null()
             }
             Instance::InAttributes => {
                 // SAFETY: takes any object.
                 let dictionary = unsafe { _PyObject_GetDictPtr(object.as_ptr()) };
-                // SAFETY: NULL, or the place of the dictionary, which is NULL while the object has no attributes.
+                // SAFETY: NULL, or a pointer to the dictionary's pointer, which is NULL while the object has no attributes.
                 !dictionary.is_null() && !unsafe { *dictionary }.is_null()
             }
         }
@@ -147,15 +147,15 @@ impl TypeInfo {
         self.may_have(object, Name::INTERFACES)
     }
 
-    /// Whether the object may state labels.
+    /// Whether the object may state metadata.
     #[inline]
     pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
         self.may_have(object, Name::LABELS)
     }
 }
 
-/// The function that lends the struct of a PyTorch tensor of this type; `None` if the type has another table than
-/// `torch.Tensor`, as PyTorch's `ReadOnlyTensorWrapper` has.
+/// Returns the function that lends the struct of a PyTorch tensor of this type; `None` if the type's table is not that of
+/// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
 fn torch_lends(
     ty: &Bound<'_, PyType>,
     table: Option<&'static DLPackExchangeAPI>,
@@ -166,7 +166,7 @@ fn torch_lends(
     Ok(if same { table.dltensor_from_py_object_no_sync } else { None })
 }
 
-/// The class of PyTorch's tensors; `None` if PyTorch is not imported. While it is still being imported there is no class yet.
+/// Returns `torch.Tensor`; `None` if PyTorch is not imported, or is still being imported and has no class yet.
 fn torch_tensor(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     match loaded(py, "torch")? {
         Some(torch) => torch.getattr_opt(intern!(py, "Tensor")),
@@ -174,7 +174,7 @@ fn torch_tensor(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     }
 }
 
-/// An attribute of the object; `None` where there is none.
+/// Returns an attribute of the object; `None` if it is absent.
 pub(in crate::py) fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     if TypeInfo::of(object)?.may_have(object, name.into()) {
         getattr::getattr_opt(object, name.text(object.py()))
@@ -183,7 +183,7 @@ pub(in crate::py) fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> P
     }
 }
 
-/// A method of the object; `None` where there is none.
+/// Returns a method of the object; `None` if it is absent.
 pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
     let info = TypeInfo::of(object)?;
     let text = name.text(object.py());
@@ -196,7 +196,7 @@ pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyRe
     Ok(getattr::getattr_opt(object, text)?.map(Method::Value))
 }
 
-/// The protocol attributes that a type has, and those of them that are ordinary methods.
+/// Returns the protocol attributes that a type has, and those of them that are methods.
 fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
     let (mut found, mut methods) = (Names::NONE, Names::NONE);
     let ordinary = has_ordinary_attributes(ty);
@@ -215,15 +215,15 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
     (found, methods)
 }
 
-/// Whether `dlfield.xarray` has put an attribute on a type. It repeats what the object and the array inside say, and those
-/// are asked anyway.
+/// Whether an attribute of a type is one that `dlfield.xarray` registered. It only repeats metadata of the object and of the
+/// array inside, which are looked up anyway.
 fn repeats(value: &Bound<'_, PyAny>) -> bool {
     let module = getattr::on_type(&value.get_type(), intern!(value.py(), "__module__"));
     let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
     module.is_some_and(|module| module.to_string_lossy() == "dlfield.xarray")
 }
 
-/// Whether the instances' attributes are found as the interpreter finds them, and not by code of the type's own.
+/// Whether instances use the interpreter's own attribute look-up, not code of the type.
 fn has_ordinary_attributes(ty: &Bound<'_, PyType>) -> bool {
     // SAFETY: a live type; the field changes only with its version.
     let getattr = unsafe { (*ty.as_type_ptr()).tp_getattro };
@@ -231,7 +231,7 @@ fn has_ordinary_attributes(ty: &Bound<'_, PyType>) -> bool {
 }
 
 unsafe extern "C" {
-    /// Where an object keeps its attributes; exported by every version, but no part of the documented API.
+    /// Returns the address of the pointer to an object's `__dict__`. Every CPython version exports it, without documenting it.
     fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
@@ -243,7 +243,7 @@ impl Framework {
         {
             return Ok(Framework::Torch);
         }
-        // Whatever else stands there, or nothing: then it is nobody's.
+        // `__module__` may be absent or no string: the type is no framework's then.
         let module = getattr::on_type(ty, intern!(py, "__module__"));
         let from_jax = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
         let from_jax = from_jax.is_some_and(|module| module.to_string_lossy().starts_with("jaxlib."));
@@ -255,7 +255,7 @@ impl Framework {
 impl Instance {
     fn of(ty: &Bound<'_, PyType>, library: Framework, wrapper: Option<Wrapper>) -> Instance {
         if wrapper == Some(Wrapper::Xarray) {
-            // Its coordinates are attributes too, and to be asked for one that it lacks takes it microseconds.
+            // Its coordinates are attributes too, and looking up an absent attribute takes microseconds.
             return Instance::Never;
         }
         if !has_ordinary_attributes(ty) {
@@ -271,7 +271,7 @@ impl Instance {
             Ok(0) if !managed => Instance::Never,
             Ok(distance) if !managed => Instance::InDictionary(distance),
             _ if library == Framework::Torch => Instance::InAttributes,
-            // To look there would make the dictionary, which slows every later access to the attributes.
+            // `_PyObject_GetDictPtr` would create the dictionary, which slows every later access to the attributes.
             _ => Instance::Anywhere,
         }
     }

@@ -1,6 +1,6 @@
-//! Objects that wrap an array and label it: `xarray.DataArray` (and `Variable`), and fields of `gt4py.next`.
+//! Gets the array out of objects that wrap and label one: `xarray.DataArray` and `Variable`, and fields of `gt4py.next`.
 //!
-//! Neither library is imported for this: nobody has such an object before they are.
+//! Neither library is imported here: such an object exists only if its library is imported.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,17 +13,18 @@ use crate::layout::Extents;
 use crate::protocol::ExchangeError;
 use crate::py::{args, getattr};
 
-/// An array inside a wrapper.
+/// The array inside a wrapper.
 pub(super) struct Peeled<'py> {
     pub(super) array: Bound<'py, PyAny>,
-    /// The dimensions of a field of `gt4py.next`.
+    /// The domain, if the wrapper is a field of `gt4py.next`.
     ranges: Option<Vec<Range>>,
 }
 
-/// The array inside an object; `None` for one that wraps none.
+/// Returns the array inside a wrapper; `None` for other objects. Rejects an array made for this call if the request forbids
+/// copies.
 pub(super) fn peel<'py>(object: &Bound<'py, PyAny>, request: &Request<'_, 'py>) -> PyResult<Option<Peeled<'py>>> {
     let Some(array) = inner_of(object)? else { return Ok(None) };
-    // Before the import: to ask runs Python, which may do anything to memory that has been described.
+    // Before the import: this runs Python code, which may move memory that is described already.
     let ranges = if is_field(object)? { Some(ranges(object)?) } else { None };
     if request.rejects_copy() && is_fresh(&array) {
         let reason = "the object has no array in memory, and makes one for each call: load it first";
@@ -45,7 +46,7 @@ impl Peeled<'_> {
     }
 }
 
-/// The array that an object wraps, if it is one of those that do.
+/// Returns the array that an object of xarray or `gt4py.next` wraps; `None` for other objects.
 pub(in crate::py) fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     match TypeInfo::of(object)?.wrapper {
@@ -72,10 +73,10 @@ pub(in crate::py) fn is_field(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(TypeInfo::of(object)?.wrapper == Some(Wrapper::Field))
 }
 
-/// A dimension's label and number of grid points, none if there is no end to them.
+/// A dimension's label and number of grid points; `None` if it is infinite.
 type Range = (String, Option<i64>);
 
-/// The dimensions of a field's domain.
+/// Returns the dimensions of a field's domain.
 fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
     let py = field.py();
     let domain = field.getattr(intern!(py, "domain"))?;
@@ -84,7 +85,7 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
     let mut found = Vec::new();
     for (dim, range) in dims.try_iter()?.zip(ranges.try_iter()?) {
         let range = range?;
-        // Without an end these are no integers.
+        // For an infinite dimension these are not integers.
         let start = range.getattr(intern!(py, "start"))?.extract::<i64>();
         let stop = range.getattr(intern!(py, "stop"))?.extract::<i64>();
         let points = start.ok().zip(stop.ok()).map(|(start, stop)| stop.saturating_sub(start));
@@ -93,7 +94,8 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
     Ok(found)
 }
 
-/// Refuses a field that says more points than its array has elements: one element stands for all of a dimension there.
+/// Rejects a field whose domain and array differ in shape: in such an array one element may stand for all points of a
+/// dimension.
 fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     for ((dim, points), extent) in ranges.iter().zip(shape) {
         if points.is_some_and(|points| points != *extent) {
@@ -111,7 +113,7 @@ fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     Ok(())
 }
 
-/// The index of the grid's point zero in a field, where that lies within it; `gt4py.next` says it in index order.
+/// Returns the index of the grid's point zero in a field, if that is inside; `gt4py.next` states it in index order.
 pub(in crate::py) fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
     let shape: Option<Extents> = ranges(field)?.into_iter().map(|(_, points)| points).collect();
     let Some(shape) = shape else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Values: arrays that are read once, here and now.
+//! Imports values: arrays that are read once, right after the import.
 
 use std::ops::Deref;
 
@@ -37,12 +37,12 @@ impl From<Tensor> for Value<'_> {
 }
 
 impl Value<'_> {
-    /// The tensor, which keeps the object acquired.
+    /// Returns the tensor, whose owner calls the `release` hook.
     pub(super) fn into_tensor(self) -> Tensor {
         self.tensor
     }
 
-    /// The outcome of what was done with the value; the error of its `release`, if that is the first.
+    /// Returns the outcome of the work on the value. If that succeeded, calls the `release` hook, whose error is returned.
     pub(in crate::py) fn done<R>(self, py: Python<'_>, outcome: PyResult<R>) -> PyResult<R> {
         let outcome = outcome?;
         self.imported.release(py, self.tensor.descriptor().device())?;
@@ -50,8 +50,8 @@ impl Value<'_> {
     }
 }
 
-/// The object as a value, up to date, on the side that is nearer to `near` if it has several; `None` for an object with no
-/// protocol.
+/// Imports an object for reading, up to date, with metadata; of several buffers, takes the one nearest to `near`. `None` for
+/// an object without any protocol.
 pub(in crate::py) fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
     let request = Request { access: Access::Read, near: Some(near), ..Request::default() };
     let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
@@ -62,7 +62,7 @@ pub(in crate::py) fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyR
     Ok(Some(Value { tensor, imported }))
 }
 
-/// The value as a tensor, which keeps it until it is let go; None for what NumPy has to turn into elements.
+/// Return an array as a tensor to read from; None for objects that NumPy has to convert to elements.
 #[pyfunction]
 #[pyo3(name = "_source")]
 fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTensor>>> {
@@ -77,7 +77,7 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
     }
 }
 
-/// As `describe`, of memory whose elements nobody looks at: they may be out of date.
+/// Describe an array as `describe` does, without access to its elements: they may be out of date.
 #[pyfunction]
 #[pyo3(name = "_look")]
 fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {

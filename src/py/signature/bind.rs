@@ -1,4 +1,4 @@
-//! `Signature.bind`: what a stencil calls for each of its calls.
+//! `Signature.bind`: a stencil calls it for each of its calls.
 
 #![allow(unsafe_code, reason = "the interpreter calls the method with raw pointers")]
 
@@ -19,36 +19,36 @@ static BIND: Definition = Definition::new(
     c"bind($self, /, **fields)
 --
 
-Check the arguments of a call and bring them into the order of dimensions that the stencil was written for.
+Check the arguments of a call, and permute their dimensions into the order that the stencil was written for.
 
-Each is described as by `describe`. Labels that it states are taken at their word; one without any is taken to be in the
-order of its `FieldSpec`. A field without an origin starts to compute behind its lower halo, or at index 0.
+Each is described as by `describe`. Its labels are trusted; one without labels is taken to be in the order of its
+`FieldSpec`. Without an origin, the compute points of a field start after its lower halo, or at index 0.
 
 Parameters
 ----------
 fields
-    The arrays, by the signature's names: anything that `describe` takes. None for optional fields that are not there.
+    The arrays, by the signature's names: anything that `describe` takes. None for optional fields that are absent.
 
 Returns
 -------
 Bound
-    Keeps the arrays. To be used in a `with` statement where objects have to be told that they are used, and where
-    copies may stand in.
+    Keeps the arrays alive. Use it in a `with` statement if an object has hooks (`acquire`, `touch`, `release`), or if
+    fields may be copied.
 
 Raises
 ------
 TypeError
-    A field is missing, or the signature has not got it.
+    A field is missing or unknown.
 NotAnArrayError, DTypeError, DimsError, DeviceError, LayoutError, ExchangeError
-    One does not fit; the message names it. Written fields must be writable, and share no memory with another field or
-    within themselves: of strides that put elements so close that this is hard to tell, that is taken to be so.
+    A field does not fit; the message names it. Written fields must be writable, and share no memory with another field
+    or within themselves; strides for which this is too hard to decide are taken to share memory.
 Exception
-    What a producer raises passes through, with a note that names the field.
+    Exceptions of a producer pass through, with a note that names the field.
 
 Warns
 -----
 LayoutWarning
-    A field is in another layout than is fast, or a copy stands in for it.
+    A field has another layout than the fast one, or is copied.
 
 Example
 -------
@@ -93,7 +93,7 @@ unsafe extern "C" fn bind(
                 if value.is_none() {
                     continue;
                 }
-                // Keys of a dictionary may differ and be the same text all the same.
+                // Different keys of a dictionary may have the same text.
                 if fields[place].is_some() {
                     return Err(Error::from(SignatureError::Twice { field: known.spec(place).0.into() }).into());
                 }
@@ -113,7 +113,7 @@ unsafe extern "C" fn bind(
     })
 }
 
-/// Refuses a call without a field that is not optional.
+/// Rejects a call that lacks a field that is not optional.
 fn check_complete(signature: &PySignature, fields: &[Option<Field>]) -> PyResult<()> {
     for (place, field) in fields.iter().enumerate() {
         let (name, spec) = signature.spec(place);

@@ -19,16 +19,16 @@ use crate::py::errors;
 use crate::py::freelist::{Freelist, HasFreelist};
 use crate::signature::{SignatureError, check_overlap, common_domain};
 
-/// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: what `Signature.bind` returns.
+/// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
 ///
-/// Each is a `Descriptor`, by attribute or by item (for names that are attributes of the object itself); None if an
-/// optional one was not given. `dims` and `origin` are always stated.
+/// Each is a `Descriptor`, as an attribute or an item (for names that are attributes of the object itself); None if an
+/// optional field was not given. `dims` and `origin` are never None.
 ///
-/// As a context manager it calls what objects with a data interface want to have called: every `acquire` on entry; on
-/// exit `touch` of the written fields, then every `release`, also if the body has failed. An object that stands for two
-/// fields is called for both. Without a `with` statement, nobody is called. Copies that stand in for fields
-/// (`on_mismatch="copy"`) are filled on entry, and copied back on exit if the body has not failed; they are fields only
-/// in between.
+/// As a context manager it calls the hooks of objects with a data interface: every `acquire` on entry; on exit `touch` of
+/// the written fields, then every `release`, also if the body has failed. The hooks of an object that is passed for two
+/// fields are called for both. Without a `with` statement, no hooks are called. Temporary copies of fields
+/// (`on_mismatch="copy"`) are filled on entry, and written back on exit if the body has not failed; these fields are
+/// available only in between.
 ///
 /// >>> import dlfield as dl, numpy as np
 /// >>> bound = dl.Signature(x=dl.FieldSpec("float64", "IJ")).bind(x=np.ones((4, 5)))
@@ -36,15 +36,15 @@ use crate::signature::{SignatureError, check_overlap, common_domain};
 /// ((4, 5), (0, 0), (4, 5))
 #[pyclass(name = "Bound", module = "dlfield", frozen)]
 pub(in crate::py) struct PyBound {
-    /// Absent only before the call is complete.
+    /// Absent only before `bind` is complete.
     signature: Option<Py<PySignature>>,
-    /// One for each field of the signature, empty if it was not given.
+    /// One for each field of the signature, `None` if it was not given.
     fields: Vec<Option<Field>>,
     stage: AtomicU8,
 }
 
 const BOUND: u8 = 0;
-/// For good, where something fails on entry: nobody leaves what was not entered.
+/// The last stage if entering fails: `__exit__` is not called then.
 const ENTERING: u8 = 1;
 const ENTERED: u8 = 2;
 const LEFT: u8 = 3;
@@ -58,12 +58,12 @@ impl PyBound {
         &mut self.fields
     }
 
-    /// Refuses written fields that share memory with others.
+    /// Rejects written fields that share memory with others.
     pub(super) fn check_overlap(&self, signature: &PySignature) -> Result<(), SignatureError> {
         check_overlap(&signature.signature, |place| self.fields[place].as_ref().map(Field::original))
     }
 
-    /// Refuses fields whose memory was moved after they were described.
+    /// Rejects fields whose memory was moved after they were described.
     pub(super) fn check_unmoved(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
         self.given().try_for_each(|(place, field)| named(py, signature, place, field.check_unmoved(py)))
     }
@@ -81,7 +81,7 @@ impl PyBound {
         Ok(self.signature.as_ref().ok_or_else(absent)?.get())
     }
 
-    /// The fields that were given, with their places.
+    /// The fields that were given, with their positions.
     fn given(&self) -> impl Iterator<Item = (usize, &Field)> {
         self.fields.iter().enumerate().filter_map(|(place, field)| Some((place, field.as_ref()?)))
     }
@@ -125,15 +125,15 @@ impl HasFreelist for PyBound {
 
 #[pymethods]
 impl PyBound {
-    /// What is bound may hold this object; its own clearing breaks the cycle. A cycle through an owner is not seen: hooks that
-    /// are methods of an object, kept by the owner of its memory.
+    /// A bound object may refer to this one; clearing that object breaks the cycle. Cycles through an owner are not seen:
+    /// the owner of an object's memory keeps hooks that are methods of the object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.signature)?;
         self.given().try_for_each(|(_, field)| field.traverse(&visit))
     }
 
-    /// Fields come first, but for those with the name of an attribute of the class. Names in code are interned, so most
-    /// are found, or found to be none, without a look at the text.
+    /// Fields come first, except for those with the name of an attribute of the class. Names in code are interned, so most
+    /// are found, or found to be none, without comparing text.
     fn __getattribute__<'py>(slf: &Bound<'py, PyBound>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, bound) = (slf.py(), slf.get());
         let signature = bound.signature()?;
@@ -144,7 +144,7 @@ impl PyBound {
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GenericGetAttr(slf.as_ptr(), name.as_ptr())) }
     }
 
-    /// What is not found as above.
+    /// Looks up names that `__getattribute__` does not find.
     fn __getattr__<'py>(&self, name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
         let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
         let Some(place) = place else {
@@ -163,9 +163,9 @@ impl PyBound {
         self.find(name.py(), place)
     }
 
-    /// Extents of the largest domain that all fields have points for, from each one's origin to its upper halo: I, J and
-    /// K first, then users' labels in the order in which the signature has them. Dimensions that no field has, and data
-    /// dimensions, are left out.
+    /// Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
+    /// first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
+    /// out.
     #[getter]
     fn domain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let domain = common_domain(self.given().map(|(_, field)| field.original()));
@@ -246,7 +246,7 @@ impl PyBound {
         Ok(self.place(name)?.is_some())
     }
 
-    /// The names of the fields, in the signature's order.
+    /// Iterates over the names of the fields, in the signature's order.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         PyTuple::new(py, &self.signature()?.names)?.try_iter()
     }
@@ -267,7 +267,7 @@ impl PyBound {
     }
 }
 
-/// An error with the field's name.
+/// Adds the field's name to an error.
 fn named(py: Python<'_>, signature: &PySignature, place: usize, outcome: PyResult<()>) -> PyResult<()> {
     outcome.map_err(|error| errors::about(py, signature.spec(place).0, error))
 }

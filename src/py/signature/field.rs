@@ -1,4 +1,4 @@
-//! One field of a call: what the kernel gets, and what has to be done about it before and after.
+//! One field of a call: the memory that the kernel gets, its hooks, and its write-back copy.
 
 #![allow(unsafe_code, reason = "copies reach memory by its address")]
 
@@ -16,11 +16,11 @@ use crate::py::{errors, freelist, import};
 use crate::signature::{FieldSpec, SignatureError, Writeback};
 use crate::tensor::{Owner, Tensor};
 
-/// An argument that was described and fits.
+/// An argument that was described and checked.
 pub(super) struct Field {
     /// The caller's memory.
     original: Py<PyDescriptor>,
-    /// What few fields have.
+    /// Parts that few fields have.
     more: Option<Box<More>>,
 }
 
@@ -28,19 +28,19 @@ pub(super) struct Field {
 struct More {
     hooks: Option<Hooks>,
     copy: Option<Copy>,
-    /// What to warn of: what is slow about the field, or why it is copied.
+    /// The text of the warning: why the field is slow, or why it is copied.
     warning: Option<String>,
 }
 
-/// A copy that stands in for the caller's memory.
+/// A temporary copy of the caller's memory.
 struct Copy {
     described: Py<PyDescriptor>,
     writeback: Writeback,
 }
 
 impl Field {
-    /// Describes an argument and checks it. Where `signature` allows for copies, one is allocated if need be. `ran_code` is
-    /// set where code of others may have run, which may have changed arguments that were described before.
+    /// Describes and checks an argument. Allocates a temporary copy if one is needed and `signature` allows it. Sets
+    /// `ran_code` if foreign code may have run, which may have changed arguments that were described before.
     #[inline]
     pub(super) fn bind(
         value: &Bound<'_, PyAny>,
@@ -84,7 +84,7 @@ impl Field {
         self.original.get().descriptor()
     }
 
-    /// What the kernel gets.
+    /// The description that the kernel gets.
     pub(super) fn described<'py>(&self, py: Python<'py>) -> Bound<'py, PyDescriptor> {
         self.copy().map_or(&self.original, |copy| &copy.described).bind(py).clone()
     }
@@ -97,12 +97,12 @@ impl Field {
         self.more.as_ref()?.copy.as_ref()
     }
 
-    /// Whether a copy stands in for the caller's memory.
+    /// Whether the kernel gets a temporary copy.
     pub(super) fn is_copied(&self) -> bool {
         self.copy().is_some()
     }
 
-    /// Warns of a slow field, and once for each field of a signature of one that is copied.
+    /// Warns of a slow field at each call, and of a copied field once for each field of a signature.
     pub(super) fn warn(&self, py: Python<'_>, signature: &PySignature, place: usize) -> PyResult<()> {
         let Some(reason) = self.more.as_ref().and_then(|more| more.warning.as_ref()) else { return Ok(()) };
         let (name, _) = signature.spec(place);
@@ -112,27 +112,27 @@ impl Field {
         signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
     }
 
-    /// Refuses memory that the caller's object has moved since it was described.
+    /// Rejects memory that the caller's object has moved since it was described.
     pub(super) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
         import::check_described(self.original.get(), py)
     }
 
-    /// Fills the copy that stands in.
+    /// Fills the temporary copy.
     pub(super) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
-        // SAFETY: what other threads do to the memory meanwhile is their affair, as with NumPy.
+        // SAFETY: races with other threads on the elements are the program's responsibility, as with NumPy.
         self.copying(py, |writeback| unsafe { writeback.fill() })
     }
 
-    /// Copies what was written back into the caller's memory.
+    /// Copies the elements of a written field back into the caller's memory.
     pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
-        // SAFETY: as above; the signature lets nobody write read-only memory.
+        // SAFETY: as above; `bind` has rejected read-only memory for written fields.
         self.copying(py, |writeback| unsafe { writeback.copy_back() })
     }
 
-    /// Copies all elements, with other threads running if there are many, or a device may have to be waited for.
+    /// Copies all elements; releases the GIL if there are many, or if a device may have to be waited for.
     fn copying(&self, py: Python<'_>, copy: impl Fn(&Writeback) -> crate::Result<()> + Sync) -> PyResult<()> {
         let Some(Copy { writeback, .. }) = self.copy() else { return Ok(()) };
-        // What other threads do meanwhile, and what the body has done, leaves the memory where it is, or is an error.
+        // Pins the memory: an error if the body has moved it, and other threads cannot move it meanwhile.
         let _pinned = import::pin_described(self.original.get(), py)?;
         let devices = [writeback.tensor().descriptor().device(), self.original().device()];
         let little = writeback.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
@@ -150,7 +150,7 @@ impl Field {
         more.copy.as_ref().map_or(Ok(()), |copy| visit.call(&copy.described))
     }
 
-    /// Lets go of it at once: this thread is attached, which PyO3 need not know.
+    /// Releases all references at once: this thread is attached, which PyO3 need not know.
     pub(super) fn release(self, py: Python<'_>) {
         drop(self.original.into_bound(py));
         let Some(more) = self.more else { return };
@@ -169,12 +169,12 @@ impl Field {
 impl Copy {
     fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: crate::Device) -> crate::Result<Writeback> {
         let theirs = original.get().descriptor().clone();
-        // SAFETY: the field keeps the description, which keeps the memory, for longer than this lasts. A second reference
-        // is one that the collector would not see. What is written is writable: the signature has seen to it.
+        // SAFETY: the field keeps the description, which keeps the memory, longer than this tensor lives. The garbage
+        // collector would not see a second reference here. The signature has checked that written memory is writable.
         Writeback::of(spec, unsafe { Tensor::from_parts(theirs, Owner::NOBODY) }, device)
     }
 
-    /// With the description that the kernel gets.
+    /// Adds the description that the kernel gets.
     fn described(py: Python<'_>, writeback: Writeback) -> PyResult<Copy> {
         let tensor = writeback.tensor();
         let owner = PyTensor::create(py, tensor.clone())?;
@@ -187,7 +187,7 @@ impl Copy {
     }
 }
 
-/// What is slow about a field.
+/// Why a field is slow.
 #[cold]
 fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
     let ranks = |layout: &crate::Layout| format!("{:?}", layout.to_vec());

@@ -1,4 +1,4 @@
-//! What objects want to have called before and after a stencil, and the errors of all of them together.
+//! Calls of the objects' hooks before and after a stencil, and their errors.
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::intern;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::py::errors;
 
-/// Errors of calls that all had to be made.
+/// Errors of calls that are all made, even if one fails.
 #[derive(Default)]
 pub(super) struct Errors(Vec<PyErr>);
 
@@ -19,7 +19,7 @@ impl Errors {
         }
     }
 
-    /// Notes an error.
+    /// Adds an error.
     pub(super) fn hear(&mut self, outcome: PyResult<()>) {
         self.0.extend(outcome.err());
     }
@@ -28,7 +28,7 @@ impl Errors {
         self.0.is_empty()
     }
 
-    /// The error there was; several as a group.
+    /// Returns the error; several as a group.
     pub(super) fn raise(mut self, py: Python<'_>) -> PyResult<()> {
         match self.0.len() {
             0 => Ok(()),
@@ -38,7 +38,7 @@ impl Errors {
                     self.0.into_iter().map(|error| error.into_value(py).into_bound(py)).collect();
                 let group = py.import(intern!(py, "builtins"))?.getattr(intern!(py, "BaseExceptionGroup"))?;
                 let group = group.call1(("several hooks failed", errors))?;
-                // As `raise` would do: what the body raised is not lost.
+                // As `raise` would do: keeps the exception of the body as the context.
                 let handled = py.import(intern!(py, "sys"))?.call_method0(intern!(py, "exception"))?;
                 group.setattr(intern!(py, "__context__"), handled)?;
                 Err(PyErr::from_value(group))

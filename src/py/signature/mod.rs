@@ -1,4 +1,4 @@
-//! `dlfield.FieldSpec`, `dlfield.Signature` and what its `bind` returns.
+//! `dlfield.FieldSpec`, `dlfield.Signature` and the `Bound` that its `bind` returns.
 
 mod bind;
 mod bound;
@@ -24,24 +24,23 @@ use crate::signature::{FieldSpec, Signature, SignatureError};
 /// Parameters
 /// ----------
 /// device
-///     Where all fields have to be: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy.
+///     The device of all fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy.
 /// on_mismatch
-///     What becomes of a field on another device, or of another dtype, alignment or layout than wanted. "raise": an
-///     error, or for layout a `LayoutWarning`. "copy": a copy stands in for it, with a warning once for each field; it is
-///     copied back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if
-///     written; by the host, so a dtype that does not fit remains an error where it can reach neither the field nor the
-///     copy.
+///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
+///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
+///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written. The
+///     host casts, so another dtype remains an error if the host can reach neither the field nor the copy.
 /// fields
 ///     A `FieldSpec` for each field, by its name.
 ///
 /// Raises
 /// ------
 /// LayoutError, DimsError, DTypeError, DeviceError
-///     A `FieldSpec` whose parts do not fit together, or no device.
+///     A `FieldSpec` whose parts do not fit together, or an invalid device.
 /// TypeError
-///     A field that is no `FieldSpec`.
+///     A field that is not a `FieldSpec`.
 /// ValueError
-///     Another `on_mismatch`.
+///     Another value of `on_mismatch`.
 ///
 /// Example
 /// -------
@@ -55,10 +54,10 @@ pub(super) struct PySignature {
     signature: Signature,
     /// The names, interned, in the signature's order.
     names: Vec<Py<PyString>>,
-    /// Whether a name is one of an attribute that a `Bound` has anyway.
+    /// Whether a field has the name of an attribute of `Bound`.
     hidden: Vec<bool>,
     copies: bool,
-    /// Whether the user has been told that a field is copied.
+    /// Whether the user was warned that a field is copied.
     told: Vec<AtomicBool>,
 }
 
@@ -89,7 +88,7 @@ impl PySignature {
         Ok(PySignature { signature: Signature::new(specs)?.with_device(device), names, hidden, copies, told })
     }
 
-    /// What is wanted of each field, by name.
+    /// The `FieldSpec` of each field, by name.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
@@ -99,13 +98,13 @@ impl PySignature {
         Ok(fields)
     }
 
-    /// Where all fields have to be.
+    /// The device of all fields.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.signature.device())
     }
 
-    /// "raise", or "copy" for copies that stand in.
+    /// "raise", or "copy" for temporary copies.
     #[getter]
     fn on_mismatch(&self) -> &'static str {
         if self.copies { "copy" } else { "raise" }
@@ -130,12 +129,12 @@ impl PySignature {
         (name, spec)
     }
 
-    /// Where the field stands that an interned name is an attribute for.
+    /// The position of the field that an interned attribute name refers to.
     fn attribute(&self, name: &Bound<'_, PyAny>) -> Option<usize> {
         self.names.iter().position(|known| name.is(known)).filter(|place| !self.hidden[*place])
     }
 
-    /// Where a field stands. Callers tend to name them in the signature's order.
+    /// The position of a field. Tries `guess` first: callers tend to name fields in the signature's order.
     fn place(&self, name: &Bound<'_, PyString>, guess: usize) -> PyResult<usize> {
         if self.names.get(guess).is_some_and(|known| name.is(known)) {
             return Ok(guess);
@@ -143,7 +142,7 @@ impl PySignature {
         if let Some(place) = self.names.iter().position(|known| name.is(known)) {
             return Ok(place);
         }
-        // Names that a program has put together are not interned.
+        // Names that are built at run time are not interned.
         let text = name.to_string_lossy();
         let fields = self.signature.fields();
         if fields.get(guess).is_some_and(|(known, _)| **known == *text) {
@@ -157,7 +156,7 @@ impl PySignature {
         })
     }
 
-    /// Tells the user that a field is copied, once. Where that raises, the call comes to nothing, so the next one tells.
+    /// Warns once that a field is copied. If the warning raises, the call fails, so the next call warns again.
     fn tell(&self, place: usize, warn: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
         let told = &self.told[place];
         if told.swap(true, Ordering::Relaxed) {

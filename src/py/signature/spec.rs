@@ -9,34 +9,34 @@ use crate::py::errors::Kind;
 use crate::py::{args, attributes, dtype};
 use crate::signature::{Access, FieldSpec};
 
-/// What a stencil wants of one field.
+/// The specification of one field of a stencil.
 ///
 /// Parameters
 /// ----------
 /// dtype
-///     The element type: whatever `np.dtype()` takes, ml_dtypes, and dtypes of torch and jax.
+///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
 /// dims
-///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field
-///     that has fewer dimensions than others says so here, as "IJ"; data dimensions are digits, as in "IJK0".
+///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
+///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0".
 /// access
-///     "r": read only; "w": written, what was there is not relied upon; "rw": both. Elements that a call does not
-///     write keep their values.
+///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
+///     their values.
 /// layout
-///     In which order of strides the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
+///     The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
 ///     the largest. None: any.
 /// alignment_size
-///     Bytes that the address of the first compute point, the element at the origin, has to be a multiple of.
+///     Alignment in bytes of the first compute point, the element at the origin.
 /// shape
-///     Extents that are fixed, in the order of `dims`; None where one is free, None for all free.
+///     Fixed extents, in the order of `dims`, with None for a free one; None if all are free.
 /// optional
 ///     Whether the field may be left out, or be None.
 ///
 /// Raises
 /// ------
 /// DTypeError, DimsError, LayoutError
-///     No such element type; wrong labels; a layout or shape that does not fit `dims`; an alignment below 1.
+///     An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1.
 /// ValueError
-///     Another `access`.
+///     Another value of `access`.
 ///
 /// Example
 /// -------
@@ -111,19 +111,19 @@ impl PyFieldSpec {
         }
     }
 
-    /// Ranks of the strides that are fast, in the order of `dims`; None for any.
+    /// Ranks of the fast strides, in the order of `dims`; None for any.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.0.stated_layout().map(|layout| attributes::layout(py, layout)).transpose()
     }
 
-    /// Bytes that the address of the first compute point has to be a multiple of.
+    /// Alignment in bytes of the first compute point.
     #[getter]
     fn alignment_size(&self) -> i64 {
         self.0.stated_alignment_size()
     }
 
-    /// Extents that are fixed, None where one is free; None for all free.
+    /// Fixed extents, with None for a free one; None if all are free.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.0.stated_shape().map(|shape| PyTuple::new(py, shape)).transpose()
@@ -141,7 +141,7 @@ impl PyFieldSpec {
 }
 
 impl PyFieldSpec {
-    /// What is wanted of the field of that name.
+    /// The specification given for the field of that name.
     pub(super) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
         let wrong = || {
             let hint = "which device and on_mismatch are not";
@@ -174,7 +174,7 @@ impl PyFieldSpec {
     }
 }
 
-/// Extents, None for those that are free.
+/// Converts extents; None for a free one.
 fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Option<i64>>> {
     let wrong = || PyTypeError::new_err(format!("shape: {} is not a sequence of integers or None", args::shown(shape)));
     let mut extents = Vec::new();

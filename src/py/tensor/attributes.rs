@@ -1,4 +1,4 @@
-//! What a tensor is: the attributes of its memory and of its labels.
+//! The attributes of a tensor: its memory and its metadata.
 
 use numpy::PyArrayDescr;
 use pyo3::prelude::*;
@@ -52,7 +52,7 @@ impl PyTensor {
         dtype::to_numpy(py, self.descriptor().dtype()).cloned()
     }
 
-    /// Where the memory is.
+    /// The device of the memory.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.descriptor().device())
@@ -70,11 +70,10 @@ impl PyTensor {
         PyTuple::new(py, self.0.origin())
     }
 
-    /// (lower, upper) ghost widths per dimension.
+    /// (lower, upper) halo widths per dimension.
     ///
-    /// They can be set, each to a pair or to one number for both; `LayoutError` if they do not fit the shape. The dims stay,
-    /// and the origin is the lower width from then on. The memory stays as it is, and with it the aligned index; so do views
-    /// that were made before.
+    /// Can be set, each entry to a pair or to one number for both; raises `LayoutError` if they do not fit the shape.
+    /// Setting the halo sets the origin to the lower widths. Dims, memory, aligned index and existing views do not change.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros((6, 6))
@@ -99,13 +98,13 @@ impl PyTensor {
         attributes::layout(py, &self.0.layout())
     }
 
-    /// Bytes that the address of the element at `aligned_index` is a multiple of.
+    /// Alignment in bytes of the element at `aligned_index`.
     #[getter]
     fn alignment_size(&self) -> i64 {
         self.0.alignment_size()
     }
 
-    /// The index that is aligned.
+    /// The index of the aligned element.
     #[getter]
     fn aligned_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.aligned_index())
@@ -117,13 +116,13 @@ impl PyTensor {
         self.descriptor().ptr().addr()
     }
 
-    /// Whether the memory must not be written through this tensor.
+    /// Whether the memory is read-only through this tensor.
     #[getter]
     fn readonly(&self) -> bool {
         self.descriptor().is_readonly()
     }
 
-    /// The largest power of two that divides the address of the element at index 0, in bytes: what the pointer really has.
+    /// Returns the largest power of two that divides the address of the element at index 0, in bytes: its actual alignment.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).alignment() >= 64
@@ -132,8 +131,8 @@ impl PyTensor {
         self.descriptor().alignment()
     }
 
-    /// Whether the elements follow each other without gaps: "C" last index fastest, "F" first, "A" either. `ValueError` for
-    /// another order.
+    /// Returns whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either. Raises
+    /// `ValueError` for another order.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros((2, 3), backend="F")

@@ -1,4 +1,4 @@
-//! `dlfield.Tensor`: each file has what the class offers to one kind of caller.
+//! `dlfield.Tensor`: one file for each kind of caller.
 
 mod attributes;
 mod protocols;
@@ -14,8 +14,8 @@ use crate::tensor::Tensor;
 
 /// A field: memory with the layout a stencil needs, shared without a copy with every array library.
 ///
-/// Strides are in bytes. Carries dims, origin and halo through views, copies and pickles. Made by `empty`, `zeros`, `ones`,
-/// `full`, their `_like` forms, `from_array` and `from_dlpack`.
+/// Strides are in bytes. Views, copies and pickles keep dims, origin and halo. Made by `empty`, `zeros`, `ones`, `full`,
+/// their `_like` forms, `from_array` and `from_dlpack`.
 ///
 /// >>> import dlfield as dl, numpy as np
 /// >>> field = dl.zeros((6, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 0))
@@ -26,7 +26,7 @@ use crate::tensor::Tensor;
 pub(super) struct PyTensor(pub(super) Tensor);
 
 impl PyTensor {
-    /// A new object for a tensor.
+    /// Makes the Python object of a tensor.
     pub(super) fn create(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
         freelist::create(py, |made: &mut PyTensor| {
             made.0 = tensor;

@@ -1,4 +1,4 @@
-//! Out: the protocols by which other libraries see the memory.
+//! Export: the protocols by which other libraries import the memory.
 
 #![allow(unsafe_code, reason = "the buffer protocol's slots are unsafe")]
 
@@ -15,10 +15,10 @@ use crate::py::{arithmetic, export};
 
 #[pymethods]
 impl PyTensor {
-    /// Computes with the elements by labels: what NumPy calls for `np.add(a, b)`, `np.add.reduce(a)` and their like.
+    /// Computes a ufunc by label: what NumPy calls for `np.add(a, b)`, `np.add.reduce(a)` and the like.
     ///
-    /// Dimensions of one label belong together, whatever their order; those that an operand lacks, and sizes of 1, are
-    /// repeated. `NotImplemented` where an operand has rules of its own.
+    /// Matches dimensions by label, whatever their order; dimensions that an operand lacks, and sizes of 1, are repeated.
+    /// Returns `NotImplemented` if an operand defines its own `__array_ufunc__`.
     ///
     /// >>> import dlfield as dl, numpy as np
     /// >>> np.add(dl.ones((2, 3), dims="IJ"), dl.ones(4, dims="K")).dims
@@ -44,7 +44,7 @@ impl PyTensor {
         unsafe { export::buffer::release(view) };
     }
 
-    /// The NumPy array on the same memory; cast or copied as asked.
+    /// Returns the NumPy array on the same memory, cast or copied if asked.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -54,7 +54,7 @@ impl PyTensor {
         export::numpy::array(slf, dtype, copy)
     }
 
-    /// What NumPy asks of operands of several types: host/device pairs, and memory that is on both, come first.
+    /// The priority among operands of several types: host/device pairs, and managed memory, come first.
     #[getter]
     fn __array_priority__(&self) -> f64 {
         if self.descriptor().device() == Device::CUDA_MANAGED { 11.0 } else { 10.0 }
@@ -66,20 +66,19 @@ impl PyTensor {
         export::array_interface::interface(py, &self.0)
     }
 
-    /// The CUDA array interface, version 3, where a GPU can read the memory.
+    /// The CUDA array interface, version 3, if a GPU can read the memory.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         export::cuda_array_interface::interface(py, &self.0)
     }
 
-    /// Labels of the dimensions, as GT4Py looks for them.
+    /// Labels of the dimensions, for GT4Py.
     #[getter]
     fn __gt_dims__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.dims(py)
     }
 
-    /// Index of the first compute point as GT4Py takes it: in the order I, J, K, data dimensions, whatever order the
-    /// dimensions have here. `origin` is in index order.
+    /// Index of the first compute point in GT4Py's order: I, J, K, data dimensions. `origin` is in index order.
     #[getter]
     fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let origin = self.0.origin();
@@ -92,7 +91,7 @@ impl PyTensor {
         export::gt_data_interface::data_interface(py, &self.0)
     }
 
-    /// DLPack's pair of device type and id.
+    /// Returns DLPack's pair of device type and id.
     fn __dlpack_device__(&self) -> (i64, i64) {
         let DlpackPair(code, id) = DlpackPair::of(self.descriptor().device());
         (code, id)

@@ -1,4 +1,4 @@
-//! What Python's own operations call: indexing, numbers, copies, text.
+//! Special methods of Python: indexing, numbers, copies, text.
 
 #![allow(unsafe_code, reason = "an iterator is made through the interpreter's C API")]
 
@@ -19,7 +19,7 @@ impl PyTensor {
         Ok(usize::try_from(*extent).unwrap_or(usize::MAX))
     }
 
-    /// The views along the first dimension, one after the other.
+    /// Iterates over the views along the first dimension.
     fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
         slf.get().__len__()?;
         // SAFETY: the call takes any object with `__getitem__` and returns a new iterator or sets an error.
@@ -55,7 +55,7 @@ impl PyTensor {
         scalar(slf, "__complex__")
     }
 
-    /// As the number, where there is but one.
+    /// Formats the number of a tensor without dimensions; without a format, any tensor as `str`.
     fn __format__<'py>(slf: &Bound<'py, PyTensor>, format_spec: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         if format_spec.is_empty()? {
             return Ok(slf.str()?.into_any());
@@ -75,7 +75,7 @@ impl PyTensor {
     }
 
     fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyDict>) -> PyResult<PyTensor> {
-        // Nothing below the tensor is copied deeply, and the copy module itself remembers what this returns.
+        // A tensor holds no objects to copy deeply, and the `copy` module itself remembers what this returns.
         let _ = memo;
         self.copy(py)
     }
@@ -103,7 +103,7 @@ impl PyTensor {
 }
 
 impl PyTensor {
-    /// What is shown of the tensor beside its values.
+    /// The attributes that are shown beside the values.
     pub(in crate::py) fn attributes_text(&self, py: Python<'_>) -> PyResult<String> {
         let descriptor = self.descriptor();
         Ok(format!(
@@ -119,7 +119,7 @@ impl PyTensor {
     }
 }
 
-/// Asks the NumPy array on the memory for a number.
+/// Converts the NumPy array on the memory to a number.
 fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     export::numpy::view_of(slf)?.call_method0(name)
 }

@@ -1,4 +1,4 @@
-//! What storages have: a tensor is one with a single buffer, so there is nothing to synchronize.
+//! The interface of storages: a tensor is one with a single buffer, so there is nothing to synchronize.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::py::cupy;
 
 #[pymethods]
 impl PyTensor {
-    /// The memory as a `memoryview`, None where the host cannot read it.
+    /// The memory as a `memoryview`, None if the host cannot read it.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3)).data.shape
@@ -21,7 +21,7 @@ impl PyTensor {
         if reaches { PyMemoryView::from(slf.as_any()).map(Some) } else { Ok(None) }
     }
 
-    /// The memory as a `cupy.cuda.MemoryPointer`, None where no GPU can read it.
+    /// The memory as a `cupy.cuda.MemoryPointer`, None if no GPU can read it.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3)).device_data is None
@@ -33,8 +33,8 @@ impl PyTensor {
         reaches.then(|| cupy::array(slf)?.getattr(intern!(slf.py(), "data"))).transpose()
     }
 
-    /// Copies what the host modified to the device: nothing to do with one buffer. Here for code that uses any storage, as
-    /// `dlfield.storage.SoftwareManagedGPUStorage`.
+    /// Copies modifications of the host to the device: does nothing, as there is one buffer. For code that takes any storage,
+    /// such as `dlfield.storage.SoftwareManagedGPUStorage`.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).host_to_device()
@@ -43,7 +43,7 @@ impl PyTensor {
         let _ = force;
     }
 
-    /// Copies what the device modified to the host: nothing to do with one buffer.
+    /// Copies modifications of the device to the host: does nothing, as there is one buffer.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).device_to_host()
@@ -52,25 +52,25 @@ impl PyTensor {
         let _ = force;
     }
 
-    /// Marks the host's buffer as modified: nothing to do with one buffer.
+    /// Marks the host buffer as modified: does nothing, as there is one buffer.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).set_host_modified()
     fn set_host_modified(&self) {}
 
-    /// Marks the device's buffer as modified: nothing to do with one buffer.
+    /// Marks the device buffer as modified: does nothing, as there is one buffer.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).set_device_modified()
     fn set_device_modified(&self) {}
 
-    /// Marks the buffers as equal: nothing to do with one buffer.
+    /// Marks the buffers as equal: does nothing, as there is one buffer.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).set_synchronized()
     fn set_synchronized(&self) {}
 
-    /// Makes the buffers equal: nothing to do with one buffer.
+    /// Makes the buffers equal: does nothing, as there is one buffer.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).synchronize()

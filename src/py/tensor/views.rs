@@ -1,4 +1,4 @@
-//! Other tensors on the same memory, copies, and arrays of other libraries.
+//! Views of the same memory, copies, and arrays of other libraries.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -35,8 +35,8 @@ impl PyTensor {
         PyTensor(self.0.domain_view())
     }
 
-    /// A copy in memory of its own that may be written, with the same layout, padding, alignment and labels. `MemoryError`
-    /// when that cannot be had.
+    /// Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
+    /// fails.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
@@ -46,9 +46,10 @@ impl PyTensor {
         Ok(PyTensor(copies::like(py, &self.0)?))
     }
 
-    /// The field with its dimensions in another order, by number or label, on the same memory; reversed if none are given.
+    /// Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without
+    /// arguments.
     ///
-    /// `DimsError` unless each dimension is named once.
+    /// Raises `DimsError` unless each dimension is named once.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3, 4)).transpose("K", "I", "J").shape
@@ -58,7 +59,7 @@ impl PyTensor {
         Ok(PyTensor(self.0.transpose(&index::axes(&self.0, axes)?)?))
     }
 
-    /// The field on the same memory, not to be written through this tensor or anything made from it.
+    /// Returns the field on the same memory, read-only for the new tensor and everything made from it.
     ///
     /// >>> import dlfield as dl, numpy as np
     /// >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
@@ -67,11 +68,11 @@ impl PyTensor {
         PyTensor(self.0.clone().into_readonly())
     }
 
-    /// The field on another device, with the same layout and labels; itself if it is there already.
+    /// Returns the field on another device, with the same layout and labels; itself if it is there already.
     ///
-    /// Pinned and managed memory is called that of the host or of a CUDA device without a copy; otherwise it is copied, in
-    /// the given stream or else the current one of this thread. What is on the host then is complete. `DeviceError` where
-    /// that device cannot be had, `MemoryError` where there is no memory.
+    /// Pinned and managed memory becomes memory of the host or of a CUDA device without a copy. Other memory is copied, in
+    /// the given stream or else the current one of this thread; a copy on the host is complete when this returns. Raises
+    /// `DeviceError` if the device is not available, `MemoryError` if the allocation fails.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros(3)
@@ -93,7 +94,7 @@ impl PyTensor {
         })
     }
 
-    /// A NumPy array on the same memory. `NoSuchBufferError` where the host cannot read it.
+    /// Returns a NumPy array on the same memory. Raises `NoSuchBufferError` if the host cannot read it.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.zeros((2, 3), backend="F")
@@ -103,7 +104,7 @@ impl PyTensor {
         export::numpy::view_of(slf)
     }
 
-    /// A CuPy array on the same memory. `NoSuchBufferError` where a GPU cannot read it.
+    /// Returns a CuPy array on the same memory. Raises `NoSuchBufferError` if no GPU can read it.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros(3).to_cupy()
@@ -119,7 +120,7 @@ impl PyTensor {
         cupy::array(slf)
     }
 
-    /// The array of the library that goes with the device, on the same memory: NumPy on the host, CuPy on a GPU.
+    /// Returns the array of the device's library, on the same memory: NumPy on the host, CuPy on a GPU.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.ones(2).to_ndarray()
