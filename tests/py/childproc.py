@@ -1,9 +1,11 @@
 """Runs code in a Python process of its own."""
 
+import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 # Runs each case in a fork of the process, made after the common imports.
 FORKING = """
@@ -28,10 +30,17 @@ def run_case(name, code):
 def run_python(code: str, timeout: float = 600) -> str:
     """Run `code` in a new interpreter and return its output; it has to exit with 0 and write nothing to stderr.
 
-    The timeout is for processes that hang; no test measures time with it.
+    The code can import the modules beside the tests, as the tests do. The timeout is for processes that hang; no test
+    measures time with it.
     """
+    searched = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout, check=False
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**os.environ, "PYTHONPATH": searched},
     )
     assert (done.returncode, done.stderr) == (0, ""), f"exit status {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout

@@ -84,8 +84,6 @@ def report(module: str, uses: str, rounds: int) -> None:
 def grown(module: str, uses: str, rounds: int) -> dict[str, Growth]:
     """The growth over `rounds` of each use that a function of a test module returns, by name."""
     output = run_python(f"""
-        import sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
         import leak_checks
         leak_checks.report({module!r}, {uses!r}, {rounds})
     """)

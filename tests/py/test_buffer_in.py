@@ -8,7 +8,6 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -290,10 +289,8 @@ def test_a_view_keeps_the_buffer_and_the_last_one_releases_it_on_any_thread() ->
 
 
 def test_buffers_may_outlive_the_interpreter() -> None:
-    output = run_python(f"""
+    output = run_python("""
         import ctypes
-        import sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
         import dlfield as dl
         from dlpack_structs import take
 

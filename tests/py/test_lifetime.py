@@ -4,7 +4,6 @@ import gc
 import sys
 import threading
 import weakref
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,8 +163,6 @@ def test_deleter_may_run_after_the_interpreter_has_ended(owner: str) -> None:
     """A C consumer may keep a tensor after Python has ended: here, until an exit handler of the C library."""
     output = run_python(f"""
         import ctypes
-        import sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
         import numpy as np
         import dlfield as dl
         from dlpack_structs import take
