@@ -40,29 +40,28 @@ DOCUMENT = """\
 {heading}
 ## Large fields
 
-Time over memcpy's. 168 MB: {shapes}.
+Time divided by the time of memcpy. 168 MB: {shapes}.
 
 {large}
 ## Ratios to reach
 
-The comparisons with a bound, out of the same run; of float64 and float32 the worse.
+The comparisons that have a goal, from the same run; the worse of float64 and float32.
 
 {goals}
 ## Every size
 
-Cubes of float64. Microseconds of memcpy, and the time of each over memcpy's.
+Cubes of float64. Microseconds for memcpy, and each time divided by it.
 
 {sizes}
 ## Every permutation
 
-From C order into each layout, {middle} of float64: time over memcpy's. Other pairs of layouts are these with the
-axes renamed.
+From C order to each layout, {middle} of float64: time divided by that of memcpy. Other pairs of layouts are the same
+with other names of axes.
 
 {permutations}
 ## Fresh memory
 
-Milliseconds to allocate 168 MB of float64 and write it for the first time: filled, or copied from a field in C order
-into F order.
+Milliseconds to allocate 168 MB of float64 and write it for the first time: a fill, or a copy from C order to F order.
 
 {fresh}"""
 

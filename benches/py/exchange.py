@@ -41,21 +41,21 @@ EXPORTS = (
 
 DOCUMENT = """\
 {heading}
-## Reading an array
+## Importing an array
 
-Nanoseconds of one call of each column with the array of each row. `no-op` is a C function that does nothing, called
-from the same loop: the floor. "refuses" means an exception, "misreads" a result that is not the array.
+Nanoseconds for one call of the function of each column with the array of each row. `no-op` is a C function that does
+nothing, called from the same loop: no call takes less. "refuses" means an exception, "misreads" a wrong result.
 
 {reading}
 ## Ratios to reach
 
-The comparisons with a bound, out of the same run.
+The comparisons that have a goal, from the same run.
 
 {goals}
-## Handing a tensor over
+## Exporting a tensor
 
-A tensor of ours given to each framework, beside what that framework takes to get hold of an array of NumPy's. The
-aligned ones begin at a multiple of 64 bytes; JAX copies others.
+A `Tensor` exported to each framework, beside the same framework's import of a NumPy array. Aligned arrays begin at a
+multiple of 64 bytes; JAX copies other arrays.
 
 {exports}
 {scaling}"""
