@@ -38,7 +38,7 @@ pub(super) fn import(
 ) -> PyResult<bool> {
     let py = object.py();
     let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(false) };
-    if TypeInfo::of(object)?.library == Framework::Torch && request.writes_or_keeps() {
+    if TypeInfo::of(object)?.framework == Framework::Torch && request.writes_or_keeps() {
         torch::refuse_grad(object)?;
     }
     let found = match type_info::method(object, Name::DlpackDevice)? {
@@ -97,7 +97,7 @@ pub(super) fn import(
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }
-    match TypeInfo::of(object)?.library {
+    match TypeInfo::of(object)?.framework {
         // A JAX array is immutable, also if the caller passes `writable=True`.
         Framework::Jax => imported.readonly_unknown = false,
         Framework::Torch if !imported.readonly_unknown => {

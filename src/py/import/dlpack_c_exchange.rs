@@ -90,7 +90,7 @@ fn import_managed(
     dlpack::check_copied(managed.flags(), request)?;
     // SAFETY: as above; the struct's contents are the producer's promise.
     let owner = unsafe { consume_managed(managed, descriptor) }?;
-    let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.library == Framework::Torch;
+    let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.framework == Framework::Torch;
     Ok(imported.owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner }))
 }
 
@@ -100,7 +100,9 @@ fn import_managed(
 fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let error = PyErr::take(object.py());
     let unsaid = error.as_ref().is_some_and(|error| error.is_instance_of::<PyBufferError>(object.py()));
-    if unsaid && TypeInfo::of(object)?.library == Framework::Other && type_info::method(object, Name::Dlpack)?.is_some()
+    if unsaid
+        && TypeInfo::of(object)?.framework == Framework::Other
+        && type_info::method(object, Name::Dlpack)?.is_some()
     {
         drop(error);
         fastcall::drop_deferred_references();

@@ -64,7 +64,7 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
 pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
     let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
     match TypeInfo::of(object) {
-        Ok(info) if info.library == Framework::Torch => explained(object, error),
+        Ok(info) if info.framework == Framework::Torch => explained(object, error),
         _ => error,
     }
 }

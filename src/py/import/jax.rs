@@ -21,7 +21,7 @@ pub(super) fn import<'py>(
 ) -> PyResult<bool> {
     let elsewhere = request.device.is_some_and(|device| device != Device::CPU);
     let ordered = request.stream.is_some_and(|stream| !stream.is_none());
-    if elsewhere || ordered || TypeInfo::of(object)?.library != Framework::Jax {
+    if elsewhere || ordered || TypeInfo::of(object)?.framework != Framework::Jax {
         return Ok(false);
     }
     if buffer::hold(object, imported, descriptor).is_ok() {

@@ -41,7 +41,7 @@ enum Instance {
 pub(super) struct TypeInfo {
     /// The table of DLPack's C exchange API.
     pub(super) table: Option<&'static DLPackExchangeAPI>,
-    pub(super) library: Framework,
+    pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
     /// The function that lends the struct of a PyTorch tensor.
     lends: Option<exchange_table::Borrow>,
@@ -100,12 +100,12 @@ impl TypeInfo {
         let address = ty.as_type_ptr();
         // SAFETY: a live type.
         let version = unsafe { (*address).tp_version_tag };
-        let (library, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
+        let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods) = on_type(ty);
-        let instance = Instance::of(ty, library, wrapper);
+        let instance = Instance::of(ty, framework, wrapper);
         let table = exchange_table::table(ty)?;
-        let lends = if library == Framework::Torch { torch_lends(ty, table)? } else { None };
-        let info = TypeInfo { table, library, wrapper, lends, on_type, methods, instance };
+        let lends = if framework == Framework::Torch { torch_lends(ty, table)? } else { None };
+        let info = TypeInfo { table, framework, wrapper, lends, on_type, methods, instance };
         let entry = Some(Entry { ty: address, version, info });
         // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known[place].set(entry));
@@ -253,7 +253,7 @@ impl Framework {
 }
 
 impl Instance {
-    fn of(ty: &Bound<'_, PyType>, library: Framework, wrapper: Option<Wrapper>) -> Instance {
+    fn of(ty: &Bound<'_, PyType>, framework: Framework, wrapper: Option<Wrapper>) -> Instance {
         if wrapper == Some(Wrapper::Xarray) {
             // Its coordinates are attributes too, and looking up an absent attribute takes microseconds.
             return Instance::Never;
@@ -270,7 +270,7 @@ impl Instance {
         match usize::try_from(offset) {
             Ok(0) if !managed => Instance::Never,
             Ok(distance) if !managed => Instance::InDictionary(distance),
-            _ if library == Framework::Torch => Instance::InAttributes,
+            _ if framework == Framework::Torch => Instance::InAttributes,
             // `_PyObject_GetDictPtr` would create the dictionary, which slows every later access to the attributes.
             _ => Instance::Anywhere,
         }
@@ -279,5 +279,5 @@ impl Instance {
 
 /// Whether the object is a PyTorch tensor, also of a subclass.
 pub(in crate::py) fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(TypeInfo::of(object)?.library == Framework::Torch)
+    Ok(TypeInfo::of(object)?.framework == Framework::Torch)
 }
