@@ -64,7 +64,7 @@ def plain(field: dl.Tensor) -> dl.Tensor:
 
 
 def operand(field: dl.Tensor, point: dict[str, int]) -> Any:
-    """The element at a point as an array, 0-d only for a 0-d field: NumPy before 2 promotes 0-d arrays differently."""
+    """The element at a point as an array, 0-d only for a 0-d field."""
     return np.full((1,) if field.ndim else (), at(field, point), field.dtype)
 
 
