@@ -93,7 +93,8 @@ pub enum SignatureError {
 
 impl SignatureError {
     /// Returns an error about one field.
-    pub(crate) fn of(field: &str, source: impl Into<Error>) -> SignatureError {
+    #[doc(hidden)]
+    pub fn of(field: &str, source: impl Into<Error>) -> SignatureError {
         SignatureError::Field { field: field.into(), source: Box::new(source.into()) }
     }
 }

@@ -94,7 +94,8 @@ pub mod tensor;
 
 mod copy;
 #[cfg(feature = "python")]
-mod py;
+#[doc(hidden)]
+pub mod native;
 #[cfg(feature = "python")]
 pub mod python;
 
@@ -108,8 +109,7 @@ pub use dlpark;
 pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
 pub use layout::{AllocationLayout, Layout, LayoutError, Padding, Spec};
-pub use memory::OutOfMemory;
-pub use memory::cuda;
+pub use memory::{OutOfMemory, cuda};
 #[cfg(feature = "ndarray")]
 pub use ndarray;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};

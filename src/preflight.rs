@@ -256,7 +256,8 @@ fn is_cuda(device: Device) -> bool {
 
 /// Returns whether PyTorch can share the memory, if it has the element type: [`preflight`] without the reasons.
 #[cfg(feature = "python")]
-pub(crate) fn torch_shares(field: &Descriptor) -> bool {
+#[doc(hidden)]
+pub fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
 }
 

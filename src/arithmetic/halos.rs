@@ -29,7 +29,8 @@ pub fn check_halos(fields: &[&Tensor]) -> Result<(), LayoutError> {
 
 /// As [`check_halos`], with `name` for the operands' names in the error.
 #[inline]
-pub(crate) fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> Result<(), LayoutError> {
+#[doc(hidden)]
+pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> Result<(), LayoutError> {
     let mut stating = SmallVec::<[(usize, &Tensor); 4]>::new();
     for (place, field) in fields.iter().enumerate() {
         if field.descriptor().halo().is_none() || field.descriptor().halo_is_cut() {

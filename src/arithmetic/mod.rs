@@ -4,13 +4,12 @@
 //! [`Labelled::broadcast`] joins those of all operands, and [`Labelled::spec`] returns what to allocate for the result.
 //! [`Tensor::broadcast_to`] makes the matching views of the operands.
 
-mod halos;
+pub(crate) mod halos;
 mod order;
 mod spec;
 
 pub use halos::check_halos;
 #[cfg(feature = "python")]
-pub(crate) use halos::check_named_halos;
 use smallvec::SmallVec;
 
 use crate::dims::{Dim, Dims, DimsError};

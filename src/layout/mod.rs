@@ -300,7 +300,8 @@ impl fmt::Display for Ghosts {
 }
 
 /// Checks that an argument has one entry per dimension.
-pub(crate) fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
+#[doc(hidden)]
+pub fn check_len(argument: &'static str, got: usize, ndim: usize) -> Result<(), LayoutError> {
     if got == ndim { Ok(()) } else { Err(LayoutError::Length { argument, got, ndim }) }
 }
 

@@ -157,7 +157,8 @@ impl Spec {
 
     /// Sets whether a slice has cut the halo: see [`crate::Descriptor::halo_is_cut`].
     #[must_use]
-    pub(crate) fn halo_is_cut(mut self, is_cut: bool) -> Spec {
+    #[doc(hidden)]
+    pub fn halo_is_cut(mut self, is_cut: bool) -> Spec {
         self.halo_is_cut = is_cut;
         self
     }

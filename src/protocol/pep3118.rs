@@ -2,8 +2,7 @@
 //!
 //! Source: PEP 3118 with the native and standard sizes of the `struct` module.
 
-use std::ffi::CStr;
-use std::ffi::{c_int, c_long, c_longlong, c_short};
+use std::ffi::{CStr, c_int, c_long, c_longlong, c_short};
 
 use crate::dtype::{DType, DTypeError};
 

@@ -142,7 +142,8 @@ impl<'a> Bound<'a> {
 }
 
 /// Rejects written fields that share memory with another field. `field` returns the given ones by position in the signature.
-pub(crate) fn check_overlap<'a>(
+#[doc(hidden)]
+pub fn check_overlap<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
@@ -172,7 +173,8 @@ pub(crate) fn check_overlap<'a>(
 }
 
 /// Returns the largest domain that all fields cover, by label.
-pub(crate) fn common_domain<'a>(fields: impl Iterator<Item = &'a Descriptor>) -> Vec<(Dim, i64)> {
+#[doc(hidden)]
+pub fn common_domain<'a>(fields: impl Iterator<Item = &'a Descriptor>) -> Vec<(Dim, i64)> {
     let mut domain: Vec<(Dim, i64)> = Vec::new();
     for field in fields {
         let Some(dims) = field.dims() else { continue };

@@ -19,7 +19,8 @@ impl FieldSpec {
     }
 
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
-    pub(crate) fn orient(&self, field: &mut Descriptor) -> Result<()> {
+    #[doc(hidden)]
+    pub fn orient(&self, field: &mut Descriptor) -> Result<()> {
         if field.ndim() != self.dims.len() || !field.label_plain(&self.labels) {
             self.orient_labelled(field)?;
         }
@@ -67,7 +68,8 @@ impl FieldSpec {
     }
 
     /// Checks what a copy could fix: device, element type and alignment.
-    pub(crate) fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
         if field.device() != device {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
         }
@@ -85,7 +87,8 @@ impl FieldSpec {
 
     /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent
     /// of 1 or a stride of 0, may be anywhere.
-    pub(crate) fn is_slow(&self, field: &Descriptor) -> bool {
+    #[doc(hidden)]
+    pub fn is_slow(&self, field: &Descriptor) -> bool {
         let Some(layout) = &self.layout else { return false };
         let step = |axis: usize| {
             let stride = field.strides()[axis].unsigned_abs();

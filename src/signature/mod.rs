@@ -8,16 +8,15 @@
 //! call into a [`Bound`]: descriptors with dimensions in the order that the kernel was written for. What would be undefined
 //! behaviour is an error that names the field. [`Bound::slow`] names the fields that are only slow because of another layout.
 
-mod bound;
+pub(crate) mod bound;
 mod fit;
-mod writeback;
+pub(crate) mod writeback;
 
 use std::sync::Arc;
 
 pub use self::bound::Bound;
 #[cfg(feature = "python")]
-pub(crate) use self::bound::{check_overlap, common_domain};
-pub(crate) use self::writeback::Writeback;
+use self::writeback::Writeback;
 use crate::descriptor::{Descriptor, Metadata};
 use crate::device::Device;
 use crate::dims::Dims;

@@ -14,14 +14,16 @@ use crate::tensor::{Tensor, refuse_brief_memory};
 
 /// A temporary field of the kind that is wanted, and the original that it replaces for a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Writeback {
+#[doc(hidden)]
+pub struct Writeback {
     temporary: Tensor,
     original: Tensor,
 }
 
 impl Writeback {
     /// Allocates the temporary, without values yet.
-    pub(crate) fn of(spec: &FieldSpec, original: Tensor, device: Device) -> Result<Writeback> {
+    #[doc(hidden)]
+    pub fn of(spec: &FieldSpec, original: Tensor, device: Device) -> Result<Writeback> {
         refuse_brief_memory(device)?;
         refuse_brief_memory(original.descriptor().device())?;
         Ok(Writeback { temporary: Tensor::empty(&spec.temporary_spec(original.descriptor(), device))?, original })
@@ -63,7 +65,8 @@ impl Writeback {
     }
 
     /// The temporary.
-    pub(crate) fn tensor(&self) -> &Tensor {
+    #[doc(hidden)]
+    pub fn tensor(&self) -> &Tensor {
         &self.temporary
     }
 
@@ -71,7 +74,8 @@ impl Writeback {
     ///
     /// # Safety
     /// - Nobody writes to the original, or uses the temporary, meanwhile.
-    pub(crate) unsafe fn fill(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub unsafe fn fill(&self) -> Result<()> {
         // SAFETY: this crate's own memory, which nobody else uses by the caller's contract.
         unsafe { self.temporary.assign(&self.original) }
     }
@@ -80,7 +84,8 @@ impl Writeback {
     ///
     /// # Safety
     /// - The original may be written to, and nobody else uses it, or writes to the temporary, meanwhile.
-    pub(crate) unsafe fn copy_back(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub unsafe fn copy_back(&self) -> Result<()> {
         // SAFETY: passed on from the caller.
         unsafe { self.original.assign(&self.temporary) }
     }
@@ -88,7 +93,8 @@ impl Writeback {
 
 impl FieldSpec {
     /// Whether the field can be copied to a temporary, and back if it is written.
-    pub(crate) fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
+    #[doc(hidden)]
+    pub fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
         let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
         let had = device == Device::CPU || device.is_of_cuda() && is_available();
         // Elements are converted by the host.
@@ -97,7 +103,8 @@ impl FieldSpec {
     }
 
     /// Why it cannot, if that is because of the element types.
-    pub(crate) fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
+    #[doc(hidden)]
+    pub fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
         let refused = |from: DType, to: DType| {
             (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
         };

@@ -118,7 +118,8 @@ impl Tensor {
     /// # Safety
     /// - As for [`Tensor::copy_of_shared`].
     #[cfg(feature = "python")]
-    pub(crate) unsafe fn copy_zero_padded(&self) -> Result<Tensor> {
+    #[doc(hidden)]
+    pub unsafe fn copy_zero_padded(&self) -> Result<Tensor> {
         let copy = Tensor::allocate(&self.spec(), Contents::Zeros)?;
         // SAFETY: as above.
         unsafe { copy.fill_from(self) }?;

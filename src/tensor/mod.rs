@@ -89,7 +89,8 @@ impl Tensor {
     /// No field, for a binding to fill in place.
     #[cfg(feature = "python")]
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
-    pub(crate) const BLANK: Tensor = Tensor {
+    #[doc(hidden)]
+    pub const BLANK: Tensor = Tensor {
         descriptor: Descriptor::BLANK,
         owner: Owner::NOBODY,
         layout: None,
@@ -100,7 +101,8 @@ impl Tensor {
 
     /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
     #[cfg(feature = "python")]
-    pub(crate) fn clear(&mut self) {
+    #[doc(hidden)]
+    pub fn clear(&mut self) {
         self.owner = Owner::NOBODY;
         (self.layout, self.aligned_index) = (None, None);
         (self.padding, self.alignment_size) = (Padding::None, 1);

@@ -24,18 +24,15 @@ mod twin;
 #[path = "enabled/mod.rs"]
 mod twin;
 
-mod stream;
+pub(crate) mod stream;
 
 pub use self::stream::{Stream, current_stream, with_stream};
-#[cfg(feature = "python")]
-pub(crate) use self::stream::{StreamOwner, pop_stream, state, with_kept_stream};
 pub(super) use self::twin::CudaMemory;
-pub(crate) use self::twin::StreamUses;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(feature = "cuda")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
+pub(crate) use self::twin::{StreamUses, error_if_capturing, wait};
 pub use self::twin::{
     device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };
-pub(crate) use self::twin::{error_if_capturing, wait};

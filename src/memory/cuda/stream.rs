@@ -71,7 +71,7 @@ struct Statement {
 }
 
 /// What keeps a stream alive.
-pub(crate) type StreamOwner = Arc<dyn Any + Send + Sync>;
+pub type StreamOwner = Arc<dyn Any + Send + Sync>;
 
 thread_local! {
     /// The newest last.
@@ -99,14 +99,14 @@ pub fn current_stream(device: Device) -> Stream {
 }
 
 /// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
-pub(crate) fn state(device: Device, stream: Stream, kept: Option<StreamOwner>) -> u64 {
+pub fn state(device: Device, stream: Stream, kept: Option<StreamOwner>) -> u64 {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream, kept }));
     number
 }
 
 /// Removes a current stream that this thread has set.
-pub(crate) fn pop_stream(number: u64) {
+pub fn pop_stream(number: u64) {
     let place = |stated: &Vec<Statement>| stated.iter().position(|one| one.number == number);
     // Dropping what keeps the stream alive may run foreign code, which may ask for the current stream.
     let taken = CURRENT.with_borrow_mut(|stated| place(stated).map(|place| stated.remove(place)));
@@ -139,12 +139,7 @@ pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) 
 }
 
 /// As [`with_stream`]; `kept` keeps the stream alive, also for memory that records the stream meanwhile.
-pub(crate) fn with_kept_stream<R>(
-    device: Device,
-    stream: Stream,
-    kept: Option<StreamOwner>,
-    work: impl FnOnce() -> R,
-) -> R {
+pub fn with_kept_stream<R>(device: Device, stream: Stream, kept: Option<StreamOwner>, work: impl FnOnce() -> R) -> R {
     /// Removes the stream again, also after a panic.
     struct Stated(u64);
     impl Drop for Stated {

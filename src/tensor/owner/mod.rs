@@ -123,7 +123,8 @@ impl OwnerInner {
 impl Owner {
     /// Owns nothing: for fields without elements.
     #[cfg(feature = "python")]
-    pub(crate) const NOBODY: Owner = Owner(None);
+    #[doc(hidden)]
+    pub const NOBODY: Owner = Owner(None);
 
     /// Owns an allocation of this crate, which is freed after the work of the streams in `uses`.
     pub(crate) fn block(block: Block, uses: Option<Box<StreamUses>>) -> Owner {
@@ -131,7 +132,8 @@ impl Owner {
     }
 
     /// Returns the streams that use the memory, if a device can.
-    pub(crate) fn stream_uses(&self) -> Option<&StreamUses> {
+    #[doc(hidden)]
+    pub fn stream_uses(&self) -> Option<&StreamUses> {
         self.0.as_deref()?.uses.as_deref()
     }
 

@@ -13,7 +13,8 @@ use crate::memory::cuda::stream::{StreamOwner, kept};
 
 /// The streams that use some memory: what PyTorch's allocator records with `record_stream`.
 #[derive(Debug)]
-pub(crate) struct StreamUses {
+#[doc(hidden)]
+pub struct StreamUses {
     /// The stream in whose order the memory is freed.
     first: Queue,
     /// Whether the host frees the memory and therefore waits for the streams itself.
@@ -84,7 +85,8 @@ impl StreamUses {
     ///
     /// # Errors
     /// [`DeviceError::Capturing`] if a graph capture forbids that order, [`DeviceError::Driver`].
-    pub(crate) fn record_stream(&self, device: Device, stream: Stream) -> Result<()> {
+    #[doc(hidden)]
+    pub fn record_stream(&self, device: Device, stream: Stream) -> Result<()> {
         self.record(device, stream, None)
     }
 
@@ -92,7 +94,8 @@ impl StreamUses {
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
-    pub(crate) fn record_kept_stream(&self, device: Device, stream: Stream, keep: StreamOwner) -> Result<()> {
+    #[doc(hidden)]
+    pub fn record_kept_stream(&self, device: Device, stream: Stream, keep: StreamOwner) -> Result<()> {
         self.record(device, stream, Some(keep))
     }
 
@@ -137,7 +140,8 @@ impl StreamUses {
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
-    pub(crate) fn make_stream_wait(&self, device: Device, from: Stream, to: Stream) -> Result<()> {
+    #[doc(hidden)]
+    pub fn make_stream_wait(&self, device: Device, from: Stream, to: Stream) -> Result<()> {
         self.record_stream(device, from)?;
         self.record_stream(device, to)?;
         queue::order(Queue::of(device, to), Queue::of(device, from))

@@ -1,0 +1,88 @@
+//! `dlfield.Device`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use dlfield::device::Device;
+use dlfield::native::args;
+use dlfield::native::device::{DlpackPair, exact_device, of_framework};
+use pyo3::exceptions::PyTypeError;
+
+/// A place of memory: a kind of device and its number.
+///
+/// Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made from
+/// either, or from a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
+///
+/// >>> import dlfield as dl
+/// >>> dl.Device("gpu")
+/// Device('cuda:0')
+/// >>> dl.Device("cpu") == "cpu" == dl.Device((1, 0))
+/// True
+#[pyclass(name = "Device", module = "dlfield", frozen, from_py_object)]
+#[derive(Clone, Copy)]
+pub(crate) struct PyDevice(pub(crate) Device);
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    fn new(device: &Bound<'_, PyAny>) -> PyResult<PyDevice> {
+        parse_device(device).map(PyDevice)
+    }
+
+    /// The kind: "cpu", "cuda", "cuda_host", "cuda_managed", "rocm", ...
+    #[getter]
+    fn r#type(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The number among devices of its kind; 0 if there is only one.
+    #[getter]
+    fn id(&self) -> i32 {
+        self.0.id()
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Device('{}')", self.0)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        PyString::new(py, &self.0.to_string()).hash()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        if let Ok(device) = other.cast::<PyDevice>() {
+            return device.get().0 == self.0;
+        }
+        if let Ok(text) = other.cast::<PyString>() {
+            return text.to_cow().is_ok_and(|text| text == self.0.to_string());
+        }
+        let DlpackPair(code, id) = DlpackPair::of(self.0);
+        other.cast::<PyTuple>().is_ok() && other.extract().is_ok_and(|pair: (i64, i64)| pair == (code, id))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, PyDevice>) -> (Bound<'py, PyAny>, (String,)) {
+        (slf.get_type().into_any(), (slf.get().0.to_string(),))
+    }
+}
+
+/// Converts a device: a `Device`, its name, DLPack's pair, or a framework's device object.
+pub(crate) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
+    if let Ok(device) = value.cast::<PyDevice>() {
+        return Ok(device.get().0);
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_string().parse()?);
+    }
+    if let Ok(pair) = value.extract::<(i64, i64)>() {
+        return exact_device(pair);
+    }
+    of_framework(value)?.ok_or_else(|| {
+        let what = args::shown(value);
+        let allowed = "a Device, a name such as 'cpu', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
+        PyTypeError::new_err(format!("device: {what} is not {allowed}"))
+    })
+}

@@ -1,0 +1,145 @@
+//! Freelists: short lists of freed objects for reuse, as CPython has for tuples and floats, for the classes whose objects
+//! calls make and free all the time (DESIGN.md has the times).
+
+#![allow(unsafe_code, reason = "objects are made and freed by hand")]
+
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::{PyClass, PyClassInitializer, ffi};
+
+use dlfield::native::saved_error::SavedError;
+
+/// How many freed objects a list keeps.
+const CAPACITY: usize = 32;
+
+/// Freed objects of one class, for reuse.
+pub(crate) struct Freelist {
+    /// Offset in bytes of the Rust value in an object.
+    offset: AtomicUsize,
+    /// The class, which lives as long as the module.
+    class: AtomicPtr<ffi::PyTypeObject>,
+    freed: UnsafeCell<Freed>,
+}
+
+struct Freed {
+    count: usize,
+    objects: [*mut ffi::PyObject; CAPACITY],
+}
+
+// SAFETY: only threads that hold the GIL access the list: the module declares that it needs the GIL, and PyO3 allows it in
+// one interpreter only.
+unsafe impl Sync for Freelist {}
+
+impl Freelist {
+    pub(crate) const fn new() -> Freelist {
+        let freed = Freed { count: 0, objects: [null_mut(); CAPACITY] };
+        Freelist { offset: AtomicUsize::new(0), class: AtomicPtr::new(null_mut()), freed: UnsafeCell::new(freed) }
+    }
+}
+
+/// A class with a freelist. It is final and has no `__dict__`, so that an object consists of its Rust value and, if it has
+/// any, a list of weak references.
+pub(crate) trait HasFreelist: PyClass + Sync + Into<PyClassInitializer<Self>> {
+    /// Returns the class's freelist.
+    fn freelist() -> &'static Freelist;
+
+    /// Returns a value that holds nothing.
+    fn blank() -> Self;
+
+    /// Releases everything that the value holds, which makes it as good as blank. The thread is attached.
+    fn release(&mut self, py: Python<'_>);
+}
+
+/// Puts freed objects of a class on its freelist from now on.
+pub(crate) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
+    let template = Bound::new(py, T::blank())?;
+    let (list, class) = (T::freelist(), template.as_any().get_type_ptr());
+    let value: *const T = &raw const *template.borrow();
+    list.offset.store(value.addr() - template.as_ptr().addr(), Ordering::Relaxed);
+    list.class.store(class, Ordering::Relaxed);
+    // SAFETY: the class is final, so `tp_dealloc` frees objects of `T` only.
+    unsafe {
+        // PyO3 sets this flag on every class.
+        if (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0 {
+            return Err(PyRuntimeError::new_err("dlfield: a class that the collector does not look after"));
+        }
+        (*class).tp_dealloc = Some(free::<T>);
+    }
+    Ok(())
+}
+
+/// Makes an object: takes a blank one and fills it in place, because moving a value into it would take longer than
+/// everything else.
+///
+/// No other code sees the object while `fill` runs, not even the garbage collector.
+#[inline(always)]
+pub(crate) fn create<'py, T: HasFreelist>(
+    py: Python<'py>,
+    fill: impl FnOnce(&mut T) -> PyResult<()>,
+) -> PyResult<Bound<'py, T>> {
+    let list = T::freelist();
+    // SAFETY: this thread holds the GIL, and keeps it until the last use of the list.
+    let freed = unsafe { &mut *list.freed.get() };
+    let object = if freed.count == 0 {
+        let object = Bound::new(py, T::blank())?;
+        // SAFETY: a new object of a class with GC support.
+        unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+        object
+    } else {
+        freed.count -= 1;
+        // SAFETY: the entries below the count are freed objects of this class: untracked, without weak references, and with
+        // a value as good as blank.
+        unsafe {
+            let object = ffi::PyObject_Init(freed.objects[freed.count], list.class.load(Ordering::Relaxed));
+            Bound::from_owned_ptr(py, object).cast_into_unchecked()
+        }
+    };
+    // SAFETY: a new object, to which only this function has a reference.
+    fill(unsafe { value(object.as_ptr()).as_mut() })?;
+    // SAFETY: as above, and untracked so far.
+    unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
+    Ok(object)
+}
+
+/// Returns the address of an object's value.
+#[inline]
+fn value<T: HasFreelist>(object: *mut ffi::PyObject) -> NonNull<T> {
+    let offset = T::freelist().offset.load(Ordering::Relaxed);
+    // SAFETY: the offset is within the object, so the address is not null.
+    unsafe { NonNull::new_unchecked(object.byte_add(offset).cast()) }
+}
+
+/// `tp_dealloc` of the class.
+unsafe extern "C" fn free<T: HasFreelist>(object: *mut ffi::PyObject) {
+    // SAFETY: the interpreter calls this attached, with an object of this class that has no references left.
+    unsafe {
+        let py = Python::assume_attached();
+        let class = ffi::Py_TYPE(object);
+        ffi::PyObject_GC_UnTrack(object.cast());
+        let offset = (*class).tp_weaklistoffset;
+        if offset > 0 && !(*object.byte_offset(offset).cast::<*mut ffi::PyObject>()).is_null() {
+            ffi::PyObject_ClearWeakRefs(object);
+        }
+        let value = value::<T>(object).as_ptr();
+        // An object may be freed while an exception is set, which code that `release` runs must not see.
+        let saved = (!ffi::PyErr_Occurred().is_null()).then(|| SavedError::take(py));
+        // The value may hold anything, and a panic must not unwind into C.
+        let _ = catch_unwind(AssertUnwindSafe(|| (*value).release(py)));
+        drop(saved);
+        // Only now: `release` may have run any code, which may have made and freed objects of this class.
+        let freed = &mut *T::freelist().freed.get();
+        if freed.count < CAPACITY {
+            freed.objects[freed.count] = object;
+            freed.count += 1;
+        } else {
+            value.drop_in_place();
+            ffi::PyObject_GC_Del(object.cast());
+        }
+        ffi::Py_DECREF(class.cast());
+    }
+}

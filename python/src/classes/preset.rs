@@ -1,0 +1,61 @@
+//! `dlfield.Preset`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::classes::device::PyDevice;
+use dlfield::preset::{Alignment, LayoutRule, Preset};
+
+/// A named set of alignment, layout rule and device, chosen with `backend=`.
+///
+/// >>> import dlfield as dl
+/// >>> dl.presets()["gtmc"]
+/// Preset('gtmc', alignment=8, layout=(0, 2, 1), device='cpu')
+#[pyclass(name = "Preset", module = "dlfield", frozen, eq)]
+#[derive(PartialEq)]
+pub(crate) struct PyPreset(pub(crate) Preset);
+
+#[pymethods]
+impl PyPreset {
+    /// The name, as `backend=` takes it.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The device on which memory is allocated.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice(self.0.device())
+    }
+
+    /// Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets of array
+    /// frameworks, which align the start of the memory and keep rows compact, have 1.
+    #[getter]
+    fn alignment(&self) -> u32 {
+        match self.0.alignment() {
+            Alignment::Elements(elements) => elements,
+            Alignment::Base(_) => 1,
+        }
+    }
+
+    /// "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride).
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self.0.layout() {
+            LayoutRule::C => PyString::new(py, "C").into_any(),
+            LayoutRule::F => PyString::new(py, "F").into_any(),
+            LayoutRule::Grid(ranks) => PyTuple::new(py, ranks)?.into_any(),
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let layout = self.layout(py)?.repr()?;
+        Ok(format!(
+            "Preset('{}', alignment={}, layout={layout}, device='{}')",
+            self.0.name(),
+            self.alignment(),
+            self.0.device()
+        ))
+    }
+}

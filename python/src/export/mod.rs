@@ -1,0 +1,19 @@
+//! Export of tensors: one file for each protocol, named like those in `import`.
+
+pub(crate) mod array_interface;
+pub(crate) mod buffer;
+pub(crate) mod cuda_array_interface;
+pub(crate) mod dlpack;
+pub(crate) mod dlpack_c_exchange;
+pub(crate) mod gt_data_interface;
+pub(crate) mod numpy;
+pub(crate) mod torch;
+
+use pyo3::prelude::*;
+
+/// Adds `__dlpack__` and the C exchange table to the class, and `as_torch` to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    dlpack::install(module.py())?;
+    dlpack_c_exchange::install(module.py())?;
+    torch::register(module)
+}

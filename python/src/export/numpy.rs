@@ -1,0 +1,126 @@
+//! NumPy arrays on our memory, and assignment through NumPy.
+
+#![allow(unsafe_code, reason = "arrays are made through NumPy's C API")]
+
+use std::ptr::{NonNull, null_mut};
+
+use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
+use numpy::{PyArrayDescrMethods, PyUntypedArray};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::classes::tensor::PyTensor;
+use dlfield::layout::Extents;
+use dlfield::native::errors::Kind;
+use dlfield::native::{dtype, sync};
+use dlfield::tensor::Tensor;
+
+/// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
+pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    view_of(&PyTensor::create(py, tensor.clone())?)
+}
+
+/// As [`view`], with the Python tensor itself as the array's base.
+pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = base.py();
+    let descriptor = base.get().0.descriptor();
+    if sync::is_of_others(&base.get().0) {
+        reach(py, &base.get().0)?;
+    }
+    let element = dtype::to_numpy(py, descriptor.dtype())?.clone();
+    // `isize` and `i64` are the same on the 64-bit machines this is built for.
+    let mut shape: Extents = Extents::from_slice(descriptor.shape());
+    let mut strides: Extents = descriptor.byte_strides().collect();
+    let flags = if descriptor.is_readonly() { 0 } else { NPY_ARRAY_WRITEABLE };
+    let ndim = i32::try_from(shape.len()).unwrap_or(i32::MAX);
+    // Without an address NumPy would allocate, and ignore the owner and the read-only flag.
+    let nowhere = NonNull::<u128>::dangling().as_ptr().cast::<u8>();
+    let data = if descriptor.ptr().is_null() { nowhere } else { descriptor.ptr() };
+    // SAFETY: shape and strides have `ndim` entries; the call takes over the dtype's reference; the tensor owns the memory,
+    // and becomes the array's base below before other code sees the array.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            get_type_object(py, NpyTypes::PyArray_Type),
+            element.into_dtype_ptr(),
+            ndim,
+            shape.as_mut_ptr().cast(),
+            strides.as_mut_ptr().cast(),
+            data.cast(),
+            flags,
+            null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let base = base.clone().into_any().into_ptr();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+/// Rejects memory that the host cannot read, and waits for device work on other memory.
+#[cold]
+fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
+    let device = tensor.descriptor().device();
+    if !device.is_host_readable() {
+        let message = format!("device: {device} has no host buffer; copy it with to_device('cpu')");
+        return Err(Kind::NoSuchBuffer.error(message));
+    }
+    Ok(sync::await_work(py, tensor)?)
+}
+
+/// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.
+pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+    let py = target.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;
+    let copied = py.import(intern!(py, "numpy"))?.call_method(intern!(py, "copyto"), (target, value), Some(&keywords));
+    match copied {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            Err(dtype::wrapped(py, error, "value: its element type does not fit; cast it first"))
+        }
+        Err(error) => Err(dtype::named(py, error, "value")),
+    }
+}
+
+/// `target[key] = value` for keys that only NumPy handles, with the same rule for casts.
+pub(crate) fn assign_at<'py>(
+    target: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let selected = target.get_item(key)?;
+    if selected.cast::<PyUntypedArray>().is_err() {
+        return target.set_item(key, value);
+    }
+    assign(&selected, value)?;
+    target.set_item(key, selected)
+}
+
+/// `__array__`: the view, cast or copied if asked.
+pub(crate) fn array<'py>(
+    base: &Bound<'py, PyTensor>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = base.py();
+    let array = view_of(base)?;
+    let wanted = match dtype.filter(|dtype| !dtype.is_none()) {
+        Some(dtype) => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (dtype,))?,
+        None => array.getattr(intern!(py, "dtype"))?,
+    };
+    let same = wanted.eq(array.getattr(intern!(py, "dtype"))?)?;
+    match (same, copy) {
+        (true, None | Some(false)) => Ok(array),
+        (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
+        (false, Some(false)) => {
+            let reason = format!("dtype {wanted} is wanted and the memory holds {}", base.get().0.descriptor().dtype());
+            Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
+        }
+        (false, None | Some(true)) => array.call_method1(intern!(py, "astype"), (wanted,)),
+    }
+}

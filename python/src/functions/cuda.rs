@@ -1,0 +1,113 @@
+//! The functions behind `dlfield.cuda`.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use crate::classes::device::parse_device;
+use dlfield::cuda;
+use dlfield::cuda::Stream;
+use dlfield::device::{Device, DeviceError};
+use dlfield::error::Error;
+use dlfield::native::{self, args, stream};
+
+/// Converts the number of a CUDA device, or any other form of a device.
+fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
+    if let Ok(number) = value.cast::<PyInt>() {
+        let id = args::int("device", number)?;
+        let known = u16::try_from(id).map(Device::cuda);
+        return Ok(known.map_err(|_| DeviceError::UnknownCode { code: 2, id })?);
+    }
+    let device = parse_device(value)?;
+    if device.is_of_cuda() {
+        return Ok(device);
+    }
+    let what = args::shown(value);
+    Err(PyTypeError::new_err(format!("device: {what}; allowed is the number of a CUDA device, or its name 'cuda:N'")))
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_unavailable_reason")]
+fn unavailable_reason() -> Option<String> {
+    cuda::unavailable_reason()
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_device_count")]
+fn device_count() -> i32 {
+    cuda::device_count()
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_device_name")]
+fn device_name(device: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(cuda::device_name(self::device(device)?)?)
+}
+
+/// Free and total memory, in bytes.
+#[pyfunction]
+#[pyo3(name = "_cuda_memory_info")]
+fn memory_info(device: &Bound<'_, PyAny>) -> PyResult<(usize, usize)> {
+    Ok(cuda::memory_info(self::device(device)?)?)
+}
+
+/// Number of the device, and the handle of its current stream in this thread.
+#[pyfunction]
+#[pyo3(name = "_cuda_current_stream")]
+fn current_stream(device: &Bound<'_, PyAny>) -> PyResult<(i32, u64)> {
+    let device = self::device(device)?;
+    Ok((device.cuda_ordinal(), cuda::current_stream(device).handle()))
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_synchronize")]
+fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let device = self::device(device)?;
+    let stream = stream.map_or_else(|| Ok(cuda::current_stream(device)), |stream| stream::of(stream, device))?;
+    Ok(py.detach(|| cuda::synchronize(device, stream))?)
+}
+
+/// Sets the current stream of this thread; returns the number to remove it with, the device and the handle.
+#[pyfunction]
+#[pyo3(name = "_cuda_state")]
+fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
+    let kept = stream::kept(stream);
+    let (device, stream) = match device {
+        Some(device) => {
+            let device = self::device(device)?;
+            (device, stream::of(stream, device)?)
+        }
+        None => found(stream)?,
+    };
+    Ok((native::state(device, stream, kept), device.cuda_ordinal(), stream.handle()))
+}
+
+/// A stream and its device; the default streams count as those of the first device.
+fn found(stream: &Bound<'_, PyAny>) -> PyResult<(Device, Stream)> {
+    let first = Device::cuda(0);
+    let handle = stream::number(stream)?.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+    match Stream::new(first, handle) {
+        Err(Error::Device(DeviceError::StreamElsewhere { found, .. })) => {
+            let device = Device::cuda(u16::try_from(found).unwrap_or(0));
+            Ok((device, Stream::new(device, handle)?))
+        }
+        _ => Ok((first, stream::of(stream, first)?)),
+    }
+}
+
+#[pyfunction]
+#[pyo3(name = "_cuda_pop_stream")]
+fn pop_stream(number: u64) {
+    native::pop_stream(number);
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(unavailable_reason, module)?)?;
+    module.add_function(wrap_pyfunction!(device_count, module)?)?;
+    module.add_function(wrap_pyfunction!(device_name, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_info, module)?)?;
+    module.add_function(wrap_pyfunction!(current_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronize, module)?)?;
+    module.add_function(wrap_pyfunction!(state, module)?)?;
+    module.add_function(wrap_pyfunction!(pop_stream, module)?)
+}

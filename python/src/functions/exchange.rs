@@ -1,0 +1,342 @@
+//! The Python functions `describe`, `from_dlpack` and `as_numpy`, which import any array.
+
+#![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::classes::descriptor::PyDescriptor;
+use crate::classes::device::parse_device;
+use crate::classes::freelist;
+use crate::classes::tensor::PyTensor;
+use crate::export;
+use crate::methods::copies;
+use dlfield::descriptor::Descriptor;
+use dlfield::device::{Device, DeviceError};
+use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
+use dlfield::native::import::{self, Access, Imported, Request, check_device, check_place, not_an_array};
+use dlfield::native::numpy_api::is_exact;
+use dlfield::native::{args, fastcall, stream, sync};
+use dlfield::protocol::ExchangeError;
+use dlfield::tensor::Tensor;
+
+static FROM_DLPACK: Definition = Definition::new(
+    c"from_dlpack",
+    c"from_dlpack(obj, *, device=None, copy=None, dims=None, origin=None, stream=None)
+--
+
+Import any array as a `Tensor` that shares its memory and owns it.
+
+Read-only memory stays read-only; memory of a legacy DLPack capsule, which has no read-only flag, counts as read-only. The
+tensor gets the dims, origin and halo that the object states. The memory stays in place as long as the tensor lives: NumPy
+and PyTorch refuse to resize it meanwhile, and if a `torch.Tensor` is given other memory, this one stays with the tensor.
+
+Parameters
+----------
+obj
+    Any array with one of the protocols that `describe` lists.
+device
+    The device that the memory must be on; None accepts any. A producer of DLPack is asked to move it there, memory of
+    others is copied. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
+    driver checks that CUDA memory is on the device.
+copy
+    None copies only if the producer has no memory to share; True always copies, False never.
+dims
+    Labels of the dimensions, instead of those that `obj` states.
+origin
+    Index of the first compute point, instead of the one that `obj` states.
+stream
+    The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
+    object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
+    no streams.
+
+Returns
+-------
+Tensor
+    On the same memory with the same strides, unless the memory had to be copied.
+
+Raises
+------
+NotAnArrayError
+    No protocol describes `obj`.
+ExchangeError
+    A field of the protocol is wrong; `copy=False` and the producer has copied; a stream for host memory; a PyTorch tensor
+    that requires grad; a `Descriptor` of memory that was moved since.
+DTypeError
+    Elements that no other library supports: of the other byte order, structured, objects, dates, text.
+DeviceError
+    The memory is on a device that is absent, or whose memory dlfield cannot own; no such stream.
+MemoryError
+    There is no memory for a copy.
+DimsError, LayoutError
+    Metadata that does not fit the shape, or that two sources state differently.
+Exception
+    The producer's own exceptions reach the caller.
+
+Example
+-------
+>>> import dlfield as dl, numpy as np
+>>> array = np.ones((2, 3))
+>>> field = dl.from_dlpack(array, dims=\"JI\")
+>>> field[0, 0] = 5.0
+>>> float(array[0, 0]), field.dims
+(5.0, ('J', 'I'))
+",
+    from_dlpack,
+);
+
+static FROM_DLPACK_PARAMETERS: Parameters<6> =
+    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1);
+
+unsafe extern "C" fn from_dlpack(
+    module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, owned) }
+}
+
+/// `from_dlpack`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
+    let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
+    let copy = copy.map_or(Ok(None), args::copy)?;
+    let access = if copy == Some(true) { Access::Read } else { Access::Write };
+    let request = Request { device: device.map(parse_device).transpose()?, access, copy, stream, ..Request::default() };
+    let dims = dims.map(args::dims).transpose()?;
+    let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
+    let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
+        let mut imported = Imported::default();
+        if !import::share(obj, &request, &mut imported, tensor)? {
+            return Err(not_an_array(obj));
+        }
+        let found = tensor.descriptor().device();
+        let elsewhere = request.device.filter(|wanted| *wanted != found);
+        if found == Device::CPU && elsewhere.is_none() {
+            args::check_stream(stream, found)?;
+        } else {
+            check_owned(&request, tensor.descriptor())?;
+        }
+        if dims.is_some() || origin.is_some() || imported.may_lack_metadata(obj)? {
+            import::metadata(obj, None, &mut imported, dims, origin)?.attach(tensor)?;
+        }
+        if let Some(wanted) = elsewhere {
+            *tensor = moved(py, tensor, wanted, &request)?;
+        } else if copy == Some(true) {
+            let copied = copies::like(py, tensor)?;
+            imported.release(py, found)?;
+            *tensor = copied;
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
+}
+
+/// Rejects memory of a device whose memory dlfield cannot own, and CUDA memory that is not on the requested device.
+#[cold]
+fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<()> {
+    let found = descriptor.device();
+    if !found.is_ownable() {
+        check_device(request.device, found)?;
+        return Err(DeviceError::NotOwned { device: found }.into());
+    }
+    if request.device == Some(found) && found.is_of_cuda() {
+        check_place(found, descriptor)?;
+    }
+    Ok(())
+}
+
+/// Returns the tensor on the wanted device. The caller's stream is one of the device that it leaves, unless that is the host.
+#[cold]
+fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
+    let found = tensor.descriptor().device();
+    let works = if found == Device::CPU { wanted } else { found };
+    stream::within(request.stream, works, || Ok(sync::to(py, tensor, wanted, request.copy)?))
+}
+
+static DESCRIBE: Definition = Definition::new(
+    c"describe",
+    c"describe(obj, *, dims=None, device=None, writable=False, stream=None)
+--
+
+Describe any array in place: address, shape, strides, element type, device, metadata. Never copies.
+
+Protocols are tried in this order; the first one that an object has is used, and its errors are final. The value of
+`Descriptor.protocol` is in parentheses:
+
+- our own types (dlfield), NumPy's arrays (numpy), DLPack's C exchange API (dlpack-c), JAX arrays on the host (jax),
+  bytes, bytearray and memoryview (buffer);
+- xarray.DataArray and Variable and gt4py.next fields: the array inside, by its own protocol;
+- `__dlpack__` and raw capsules of both names (dlpack);
+- `__gt_data_interface__` and `__gt_interface__` (gt);
+- `__cuda_array_interface__` (cuda-array-interface), `__hip_array_interface__` (hip-array-interface),
+  `__array_interface__` (array-interface);
+- the buffer protocol (buffer), and last `__array__` (array).
+
+Describing memory of a GPU needs neither a driver nor a GPU; the memory is not accessed.
+
+Parameters
+----------
+obj
+    The array. A raw capsule can be described only once: that consumes it.
+dims
+    Labels of the dimensions, instead of those that `obj` states.
+device
+    The device that the memory must be on; None accepts any. The CUDA and ROCm interfaces do not name the GPU: this
+    argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
+    device.
+writable
+    Whether the memory must be writable. A legacy DLPack capsule has no read-only flag: its memory counts as read-only
+    unless True promises that it is writable. Memory of JAX is always read-only.
+stream
+    The stream that will use the memory, a number as in DLPack or an object with `__cuda_stream__`: its later work waits
+    for the producer's work. -1 for no synchronization. None for the current stream of this thread; the host has no
+    streams.
+
+Returns
+-------
+Descriptor
+    Keeps `obj`, and what the producer exported. If `obj` moves its memory afterwards (`resize` of NumPy, `resize_`, `set_`,
+    `.data =` of PyTorch), `ptr` is invalid; if dlfield uses the description again, that is an error.
+
+Raises
+------
+NotAnArrayError
+    No protocol describes `obj`.
+ExchangeError
+    A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer offers only a copy; a
+    stream that the device does not have or that the producer cannot be told; a PyTorch tensor that requires grad and
+    `writable=True`.
+DTypeError
+    Elements that no other library supports: of the other byte order, structured, objects, dates, text.
+DeviceError
+    The memory is on another device than `device`.
+DimsError, LayoutError
+    Metadata that does not fit the shape, or that two sources state differently.
+Exception
+    The producer's own exceptions reach the caller.
+
+Example
+-------
+>>> import dlfield as dl, numpy as np
+>>> seen = dl.describe(np.zeros((2, 3), \"float32\"))
+>>> seen.shape, seen.strides, seen.protocol
+((2, 3), (12, 4), 'numpy')
+",
+    describe,
+);
+
+static DESCRIBE_PARAMETERS: Parameters<5> =
+    Parameters::new("describe", ["obj", "dims", "device", "writable", "stream"], 1);
+
+unsafe extern "C" fn describe(
+    module: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the interpreter's own arguments.
+    unsafe { fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, described) }
+}
+
+/// `describe`, with the arguments in the order of its parameters.
+#[inline(always)]
+fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
+    let made = freelist::create(py, |description: &mut PyDescriptor| {
+        let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
+        let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+        let dims = dims.map(args::dims).transpose()?;
+        let access = if writable { Access::Write } else { Access::Read };
+        let request = Request { device: device.map(parse_device).transpose()?, access, stream, ..Request::default() };
+        let mut imported = Imported::default();
+        import::describe(obj, &request, &mut imported, description.descriptor_mut())?;
+        let readonly_unknown = imported.readonly_unknown;
+        description.set(import::kept(obj), imported.owner.take(), imported.protocol);
+        let descriptor = description.descriptor_mut();
+        check_device(request.device, descriptor.device())?;
+        args::check_stream(stream, descriptor.device())?;
+        if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
+            check_place(wanted, descriptor)?;
+        }
+        if dims.is_some() || imported.may_lack_metadata(obj)? {
+            import::metadata(obj, None, &mut imported, dims, None)?.describe(descriptor)?;
+        }
+        if !imported.ran_no_code {
+            import::check_described(&description.parts(py))?;
+        }
+        let descriptor = description.descriptor_mut();
+        if writable && readonly_unknown {
+            descriptor.set_readonly(false);
+        }
+        if writable && descriptor.is_readonly() {
+            let fix = "describe it without writable=True, or pass a copy";
+            return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+        }
+        Ok(())
+    })?;
+    Ok(made.into_any())
+}
+
+/// Return the `numpy.ndarray` on the memory of any array that the host can read.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Any array that `from_dlpack` accepts. An exact `numpy.ndarray` of any dtype is returned as it is.
+/// copy
+///     None copies only if the producer has no memory to share; True always copies, False never.
+///
+/// Returns
+/// -------
+/// numpy.ndarray
+///     Same shape, strides and dtype as `obj`; read-only if the memory is.
+///
+/// Raises
+/// ------
+/// NoSuchBufferError
+///     The host cannot read the memory.
+/// Error
+///     As for `from_dlpack`.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl
+/// >>> field = dl.zeros((2, 3), backend="gt:cpu_ifirst")
+/// >>> dl.as_numpy(field).ctypes.data == field.ptr
+/// True
+#[pyfunction]
+#[pyo3(signature = (obj, *, copy=None))]
+fn as_numpy<'py>(
+    py: Python<'py>,
+    obj: &Bound<'py, PyAny>,
+    copy: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let copy = copy.map_or(Ok(None), args::copy)?;
+    if is_exact(obj) {
+        let keep = pyo3::intern!(py, "K");
+        return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
+    }
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>()
+        && copy != Some(true)
+    {
+        return export::numpy::view_of(tensor);
+    }
+    if copy != Some(true) {
+        return export::numpy::view(py, &import::tensor(obj, copy)?);
+    }
+    let value = import::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
+    let copied = copies::like(py, &value)?;
+    export::numpy::view(py, &value.done(py, Ok(copied))?)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    FROM_DLPACK.add_to(module)?;
+    DESCRIBE.add_to(module)?;
+    module.add_function(wrap_pyfunction!(as_numpy, module)?)
+}

@@ -1,0 +1,129 @@
+//! The functions `get_dims` and `get_origin`, and the function by which other extensions label the tensors that they return.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::classes::tensor::PyTensor;
+use crate::methods::common;
+use dlfield::native::import::{Imported, Interface, Metadata, inner_of, stated_dims};
+use dlfield::native::{MetadataState, args};
+
+/// Return the labels that an object states for its dimensions, in index order.
+///
+/// The sources are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
+/// strings. If an object that wraps an array states none, the array inside is asked.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// annotation
+///     Labels to return if the object states none: a string of one-letter labels or a sequence of labels.
+///
+/// Returns
+/// -------
+/// tuple of str, or None
+///     None if neither the object nor the annotation has labels.
+///
+/// Raises
+/// ------
+/// DimsError
+///     Two sources disagree, or a label is repeated or invalid.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl, numpy as np
+/// >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
+/// (('J', 'K'), ('K',))
+#[pyfunction]
+#[pyo3(signature = (obj, annotation=None))]
+fn get_dims<'py>(
+    obj: &Bound<'py, PyAny>,
+    annotation: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return common::labels(py, &tensor.get().0.dims()).map(Some);
+    }
+    let dims = match stated_anywhere(obj, |object| stated_dims(object, &Interface::of(object, None)?))? {
+        Some(dims) => Some(dims),
+        None => annotation.map(args::dims).transpose()?,
+    };
+    dims.map(|dims| common::labels(py, &dims)).transpose()
+}
+
+/// Return the index of the first compute point that an object states, in index order.
+///
+/// The sources are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
+/// data interface's lower halo. If an object that wraps an array states none, the array inside is asked.
+///
+/// Parameters
+/// ----------
+/// obj
+///     Any object; it need not be an array.
+/// default
+///     The origin to return if the object states none: a sequence of integers.
+///
+/// Returns
+/// -------
+/// tuple of int, or None
+///     None if the object states none and there is no default.
+///
+/// Raises
+/// ------
+/// LayoutError
+///     `__gt_origin__` and `default_origin` disagree, or are not integers.
+/// DimsError
+///     As for `get_dims`: the labels determine the order.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl, numpy as np
+/// >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
+/// ((1, 2), None)
+#[pyfunction]
+#[pyo3(signature = (obj, default=None))]
+fn get_origin<'py>(
+    obj: &Bound<'py, PyAny>,
+    default: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast::<PyTensor>() {
+        return PyTuple::new(py, tensor.get().0.origin()).map(Some);
+    }
+    let stated = |object: &Bound<'py, PyAny>| {
+        let Metadata { origin, halo, .. } = Metadata::find(object, None, &mut Imported::default(), None, None)?;
+        Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
+    };
+    let origin = match stated_anywhere(obj, stated)? {
+        Some(origin) => Some(origin),
+        None => default.map(|default| args::ints("default", default)).transpose()?,
+    };
+    origin.map(|origin| PyTuple::new(py, origin)).transpose()
+}
+
+/// Returns what the object states, else what the array inside it states, which is looked up only then.
+fn stated_anywhere<'py, T>(
+    object: &Bound<'py, PyAny>,
+    stated: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,
+) -> PyResult<Option<T>> {
+    match stated(object)? {
+        Some(found) => Ok(Some(found)),
+        None => inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
+    }
+}
+
+/// Returns a tensor on the same memory with this metadata.
+#[pyfunction]
+#[pyo3(name = "_with_metadata")]
+fn with_metadata<'py>(tensor: &Bound<'py, PyTensor>, state: MetadataState) -> PyResult<Bound<'py, PyTensor>> {
+    let mut relabelled = tensor.get().0.clone();
+    state.apply(&mut relabelled)?;
+    PyTensor::create(tensor.py(), relabelled)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(with_metadata, module)?)?;
+    module.add_function(wrap_pyfunction!(get_dims, module)?)?;
+    module.add_function(wrap_pyfunction!(get_origin, module)?)
+}

@@ -1,0 +1,25 @@
+//! The functions of the module.
+
+mod creation;
+mod cuda;
+mod exchange;
+pub(crate) mod keywords;
+mod metadata;
+mod preflight;
+mod presets;
+mod sources;
+mod threads;
+
+use pyo3::prelude::*;
+
+/// Adds the functions to the module.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    creation::register(module)?;
+    exchange::register(module)?;
+    metadata::register(module)?;
+    sources::register(module)?;
+    presets::register(module)?;
+    preflight::register(module)?;
+    cuda::register(module)?;
+    threads::register(module)
+}

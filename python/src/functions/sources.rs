@@ -1,0 +1,42 @@
+//! Functions for the Python part of the package: arrays to read from, and descriptions without access to elements.
+
+use dlfield::native::errors::Kind;
+use dlfield::native::import::{self, Imported, Request};
+use pyo3::prelude::*;
+
+use crate::classes::descriptor::PyDescriptor;
+use crate::classes::device::parse_device;
+use crate::classes::freelist;
+use crate::classes::tensor::PyTensor;
+
+/// Return an array as a tensor to read from; None for objects that NumPy has to convert to elements.
+#[pyfunction]
+#[pyo3(name = "_source")]
+fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTensor>>> {
+    let py = obj.py();
+    if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
+        return Ok(Some(tensor.clone()));
+    }
+    match import::value(obj, parse_device(near)?) {
+        Ok(found) => found.map(|found| PyTensor::create(py, found.into_tensor())).transpose(),
+        Err(error) if Kind::DType.is(py, &error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Describe an array as `describe` does, without access to its elements: they may be out of date.
+#[pyfunction]
+#[pyo3(name = "_look")]
+fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
+    freelist::create(obj.py(), |description: &mut PyDescriptor| {
+        let mut imported = Imported::default();
+        import::describe(obj, &Request::default(), &mut imported, description.descriptor_mut())?;
+        description.set(import::kept(obj), imported.owner, imported.protocol);
+        Ok(())
+    })
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(source, module)?)?;
+    module.add_function(wrap_pyfunction!(look, module)?)
+}

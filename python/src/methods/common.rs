@@ -1,0 +1,42 @@
+//! Python attributes that tensors and descriptors have in common.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+use smallvec::SmallVec;
+
+use dlfield::descriptor::Descriptor;
+use dlfield::dims::{Dim, Dims};
+use dlfield::layout::Layout;
+
+/// Labels as a tuple of strings.
+pub(crate) fn labels<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
+    let label = |dim| match dim {
+        Dim::I => intern!(py, "I").clone(),
+        Dim::J => intern!(py, "J").clone(),
+        Dim::K => intern!(py, "K").clone(),
+        other => PyString::new(py, &other.to_string()),
+    };
+    PyTuple::new(py, dims.iter().map(label).collect::<SmallVec<[_; 6]>>())
+}
+
+/// Strides in bytes.
+pub(crate) fn strides<'py>(py: Python<'py>, descriptor: &Descriptor) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, descriptor.byte_strides().collect::<SmallVec<[i64; 6]>>())
+}
+
+/// Ranks of the strides.
+pub(crate) fn layout<'py>(py: Python<'py>, layout: &Layout) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, layout.iter().collect::<SmallVec<[u8; 8]>>())
+}
+
+/// Whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either.
+pub(crate) fn contiguous(descriptor: &Descriptor, order: &str) -> PyResult<bool> {
+    match order {
+        "C" => Ok(descriptor.is_c_contiguous()),
+        "F" => Ok(descriptor.is_f_contiguous()),
+        "A" => Ok(descriptor.is_c_contiguous() || descriptor.is_f_contiguous()),
+        _ => Err(PyValueError::new_err(format!("order: {order:?}; allowed is 'C', 'F' or 'A' for either"))),
+    }
+}

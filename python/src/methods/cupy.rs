@@ -1,0 +1,60 @@
+//! CuPy, which computes on a device as NumPy does on the host.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule};
+
+use crate::classes::tensor::PyTensor;
+use dlfield::cuda::{Stream, current_stream};
+use dlfield::device::Device;
+use dlfield::native::with_kept_stream;
+
+/// The CuPy array on the memory of a tensor.
+pub(crate) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "copy"), false)?;
+    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
+    frameworks.call_method(intern!(py, "as_cupy"), (tensor,), Some(&keywords))
+}
+
+/// Runs `work` with the CuPy array on the memory of a tensor, on its device and in order with our work.
+pub(crate) fn with<'py, T>(
+    tensor: &Bound<'py, PyTensor>,
+    work: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<T> {
+    // The error of the import says what is missing.
+    let array = array(tensor)?;
+    let module = tensor.py().import(intern!(tensor.py(), "cupy"))?;
+    let device = tensor.get().0.descriptor().device();
+    on(&module, device, std::slice::from_ref(tensor), || work(array))
+}
+
+/// Runs `work` with a device as CuPy's current one. Our later work on the used tensors waits for CuPy's stream.
+pub(crate) fn on<'py, T>(
+    cupy: &Bound<'py, PyModule>,
+    device: Device,
+    used: &[Bound<'py, PyTensor>],
+    work: impl FnOnce() -> PyResult<T>,
+) -> PyResult<T> {
+    let py = cupy.py();
+    let cuda = cupy.getattr(intern!(py, "cuda"))?;
+    let current = cuda.call_method1(intern!(py, "Device"), (device.id(),))?;
+    current.call_method0(intern!(py, "__enter__"))?;
+    let done = work().and_then(|found| {
+        let theirs: u64 =
+            cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
+        let ours = current_stream(device);
+        // In CUDA, handle 0 is the legacy default stream.
+        let theirs = Stream::new(device, theirs.max(1))?;
+        if theirs == ours {
+            return Ok(found);
+        }
+        with_kept_stream(device, theirs, None, || {
+            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(ours)?))
+        })?;
+        Ok(found)
+    });
+    current.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
+    done
+}

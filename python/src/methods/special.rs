@@ -1,0 +1,126 @@
+//! Special methods of Python: indexing, numbers, copies, text.
+
+#![allow(unsafe_code, reason = "an iterator is made through the interpreter's C API")]
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
+use pyo3::{ffi, intern};
+
+use crate::classes::tensor::PyTensor;
+use crate::export;
+use crate::methods::{index, pickle};
+use dlfield::native::args;
+
+#[pymethods]
+impl PyTensor {
+    fn __len__(&self) -> PyResult<usize> {
+        let extent = self.descriptor().shape().first();
+        let extent = extent.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dimensions"))?;
+        Ok(usize::try_from(*extent).unwrap_or(usize::MAX))
+    }
+
+    /// Iterates over the views along the first dimension.
+    fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
+        slf.get().__len__()?;
+        // SAFETY: the call takes any object with `__getitem__` and returns a new iterator or sets an error.
+        let iterator = unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr()))? };
+        Ok(iterator.cast_into::<PyIterator>()?)
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        index::get(slf, key)
+    }
+
+    fn __setitem__(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        index::set(slf, key, value)
+    }
+
+    fn __bool__(slf: &Bound<'_, PyTensor>) -> PyResult<bool> {
+        export::numpy::view_of(slf)?.is_truthy()
+    }
+
+    fn __index__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        scalar(slf, "__index__")
+    }
+
+    fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        scalar(slf, "__int__")
+    }
+
+    fn __float__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        scalar(slf, "__float__")
+    }
+
+    fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        scalar(slf, "__complex__")
+    }
+
+    /// Formats the number of a tensor without dimensions; without a format, any tensor as `str`.
+    fn __format__<'py>(slf: &Bound<'py, PyTensor>, format_spec: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        if format_spec.is_empty()? {
+            return Ok(slf.str()?.into_any());
+        }
+        let descriptor = slf.get().descriptor();
+        if descriptor.ndim() == 0 && descriptor.device().is_host_readable() {
+            let number = export::numpy::view_of(slf)?.get_item(PyTuple::empty(slf.py()))?;
+            return number.call_method1(intern!(slf.py(), "__format__"), (format_spec,));
+        }
+        let fix = "allowed is a tensor on the host without dimensions, or no format";
+        let what = format!("format: {} for {}; {fix}", args::shown(format_spec), args::shown(slf));
+        Err(PyTypeError::new_err(what))
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyDict>) -> PyResult<PyTensor> {
+        // A tensor holds no objects to copy deeply, and the `copy` module itself remembers what this returns.
+        let _ = memo;
+        self.copy(py)
+    }
+
+    fn __reduce_ex__<'py>(&self, py: Python<'py>, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
+        pickle::reduce(py, &self.0, protocol)
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let module = py.import(intern!(py, "dlfield._repr"))?;
+        module.call_method1(intern!(py, "repr_text"), (slf, slf.get().attributes_text(py)?))
+    }
+
+    fn __str__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "dlfield._repr"))?;
+        module.call_method1(intern!(slf.py(), "str_text"), (slf,))
+    }
+
+    /// A drawing of the memory layout for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "dlfield._repr_html"))?;
+        module.call_method1(intern!(slf.py(), "repr_html"), (slf,))
+    }
+}
+
+impl PyTensor {
+    /// The attributes that are shown beside the values.
+    pub(crate) fn attributes_text(&self, py: Python<'_>) -> PyResult<String> {
+        let descriptor = self.descriptor();
+        Ok(format!(
+            "shape={}, dtype={}, dims={}, layout={}, device='{}', alignment_size={}{}",
+            self.shape(py)?.repr()?,
+            descriptor.dtype(),
+            self.dims(py)?.repr()?,
+            self.layout(py)?.repr()?,
+            descriptor.device(),
+            self.0.alignment_size(),
+            if descriptor.is_readonly() { ", readonly" } else { "" },
+        ))
+    }
+}
+
+/// Converts the NumPy array on the memory to a number.
+fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    export::numpy::view_of(slf)?.call_method0(name)
+}

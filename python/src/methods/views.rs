@@ -1,0 +1,135 @@
+//! Views of the same memory, copies, and arrays of other libraries.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+use crate::classes::device::parse_device;
+use crate::classes::tensor::PyTensor;
+use crate::export;
+use crate::methods::{copies, cupy, index};
+use dlfield::device::Device;
+use dlfield::native::errors::Kind;
+use dlfield::native::{stream, sync};
+
+#[pymethods]
+impl PyTensor {
+    /// The field with its dimensions, and their labels, in reverse order, on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3)).T.dims
+    /// ('J', 'I')
+    #[getter]
+    #[pyo3(name = "T")]
+    fn reversed(&self) -> PyResult<PyTensor> {
+        let axes: SmallVec<[usize; 6]> = (0..self.descriptor().ndim()).rev().collect();
+        Ok(PyTensor(self.0.transpose(&axes)?))
+    }
+
+    /// The field without its halo, on the same memory.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((6, 6), halo=(1, (2, 0))).domain_view.shape
+    /// (4, 4)
+    #[getter]
+    fn domain_view(&self) -> PyTensor {
+        PyTensor(self.0.domain_view())
+    }
+
+    /// Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
+    /// fails.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
+    /// >>> field.copy().readonly, field.copy().dims
+    /// (False, ('K', 'I'))
+    pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        Ok(PyTensor(copies::like(py, &self.0)?))
+    }
+
+    /// Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without
+    /// arguments.
+    ///
+    /// Raises `DimsError` unless each dimension is named once.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros((2, 3, 4)).transpose("K", "I", "J").shape
+    /// (4, 2, 3)
+    #[pyo3(signature = (*axes))]
+    fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        Ok(PyTensor(self.0.transpose(&index::axes(&self.0, axes)?)?))
+    }
+
+    /// Returns the field on the same memory, read-only for the new tensor and everything made from it.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
+    /// False
+    fn as_readonly(&self) -> PyTensor {
+        PyTensor(self.0.clone().into_readonly())
+    }
+
+    /// Returns the field on another device, with the same layout and labels; itself if it is there already.
+    ///
+    /// Pinned and managed memory becomes memory of the host or of a CUDA device without a copy. Other memory is copied, in
+    /// the given stream or else the current one of this thread; a copy on the host is complete when this returns. Raises
+    /// `DeviceError` if the device is not available, `MemoryError` if the allocation fails.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros(3)
+    /// >>> field.to_device("cpu") is field
+    /// True
+    #[pyo3(signature = (device, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, PyTensor>,
+        device: &Bound<'py, PyAny>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let (wanted, found) = (parse_device(device)?, slf.get().descriptor().device());
+        let works = if found == Device::CPU { wanted } else { found };
+        stream::within(stream, works, || {
+            if wanted == found {
+                return Ok(slf.clone());
+            }
+            PyTensor::create(slf.py(), sync::to(slf.py(), &slf.get().0, wanted, None)?)
+        })
+    }
+
+    /// Returns a NumPy array on the same memory. Raises `NoSuchBufferError` if the host cannot read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((2, 3), backend="F")
+    /// >>> field.to_numpy().strides == field.strides
+    /// True
+    fn to_numpy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        export::numpy::view_of(slf)
+    }
+
+    /// Returns a CuPy array on the same memory. Raises `NoSuchBufferError` if no GPU can read it.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.zeros(3).to_cupy()
+    /// Traceback (most recent call last):
+    ///     ...
+    /// dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
+    fn to_cupy<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let device = slf.get().descriptor().device();
+        if !device.is_cuda() && device != Device::CUDA_MANAGED {
+            let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
+            return Err(Kind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
+        }
+        cupy::array(slf)
+    }
+
+    /// Returns the array of the device's library, on the same memory: NumPy on the host, CuPy on a GPU.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> dl.ones(2).to_ndarray()
+    /// array([1., 1.])
+    fn to_ndarray<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().descriptor().device().is_cuda() {
+            return cupy::array(slf);
+        }
+        export::numpy::view_of(slf)
+    }
+}

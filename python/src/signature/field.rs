@@ -1,0 +1,198 @@
+//! One field of a call: the memory that the kernel gets, its hooks, and its write-back copy.
+
+#![allow(unsafe_code, reason = "copies reach memory by its address")]
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::classes::descriptor::PyDescriptor;
+use crate::classes::freelist;
+use crate::classes::tensor::PyTensor;
+use crate::methods::index::DETACHED_FROM;
+use crate::signature::PySignature;
+use crate::signature::argument::argument;
+use dlfield::descriptor::Descriptor;
+use dlfield::device::Device;
+use dlfield::native::import::Hooks;
+use dlfield::native::{Writeback, errors, import};
+use dlfield::signature::{FieldSpec, SignatureError};
+use dlfield::tensor::{Owner, Tensor};
+
+/// An argument that was described and checked.
+pub(crate) struct Field {
+    /// The caller's memory.
+    original: Py<PyDescriptor>,
+    /// Parts that few fields have.
+    more: Option<Box<More>>,
+}
+
+#[derive(Default)]
+struct More {
+    hooks: Option<Hooks>,
+    copy: Option<Copy>,
+    /// The text of the warning: why the field is slow, or why it is copied.
+    warning: Option<String>,
+}
+
+/// A temporary copy of the caller's memory.
+struct Copy {
+    described: Py<PyDescriptor>,
+    writeback: Writeback,
+}
+
+impl Field {
+    /// Describes and checks an argument. Allocates a temporary copy if one is needed and `signature` allows it. Sets
+    /// `ran_code` if foreign code may have run, which may have changed arguments that were described before.
+    #[inline]
+    pub(crate) fn bind(
+        value: &Bound<'_, PyAny>,
+        signature: &PySignature,
+        place: usize,
+        ran_code: &mut bool,
+    ) -> PyResult<Field> {
+        let py = value.py();
+        let (name, spec) = signature.spec(place);
+        let device = signature.signature.device();
+        let mut hooks = None;
+        let described = freelist::create(py, |description: &mut PyDescriptor| {
+            let writes = spec.stated_access().writes();
+            let found = argument(value, device, writes, description);
+            let found = found.map_err(|error| errors::about(py, name, error))?;
+            *ran_code |= found.ran_code;
+            hooks = found.hooks;
+            let fits = spec.orient(description.descriptor_mut());
+            Ok(fits.map_err(|error| dlfield::Error::from(SignatureError::of(name, error)))?)
+        })?;
+        let found = described.get().descriptor();
+        let named = |error| PyErr::from(dlfield::Error::from(SignatureError::of(name, error)));
+        let copies = signature.copies && spec.is_copyable(found, device);
+        let reason = match spec.check_memory(found, device) {
+            Ok(()) if spec.is_slow(found) => Some(slow(spec, found)),
+            Ok(()) => None,
+            Err(error) if copies => Some(error.to_string()),
+            Err(error) if signature.copies => return Err(named(spec.uncopyable(found).unwrap_or(error))),
+            Err(error) => return Err(named(error)),
+        };
+        let copy = match &reason {
+            Some(_) if copies => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
+            _ => None,
+        };
+        let more = (hooks.is_some() || reason.is_some()).then(|| Box::new(More { hooks, copy, warning: reason }));
+        Ok(Field { original: described.unbind(), more })
+    }
+
+    /// The caller's memory.
+    pub(crate) fn original(&self) -> &Descriptor {
+        self.original.get().descriptor()
+    }
+
+    /// The description that the kernel gets.
+    pub(crate) fn described<'py>(&self, py: Python<'py>) -> Bound<'py, PyDescriptor> {
+        self.copy().map_or(&self.original, |copy| &copy.described).bind(py).clone()
+    }
+
+    pub(crate) fn hooks(&self) -> Option<&Hooks> {
+        self.more.as_ref()?.hooks.as_ref()
+    }
+
+    fn copy(&self) -> Option<&Copy> {
+        self.more.as_ref()?.copy.as_ref()
+    }
+
+    /// Whether the kernel gets a temporary copy.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.copy().is_some()
+    }
+
+    /// Warns of a slow field at each call, and of a copied field once for each field of a signature.
+    pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature, place: usize) -> PyResult<()> {
+        let Some(reason) = self.more.as_ref().and_then(|more| more.warning.as_ref()) else { return Ok(()) };
+        let (name, _) = signature.spec(place);
+        if !self.is_copied() {
+            return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
+        }
+        signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
+    }
+
+    /// Rejects memory that the caller's object has moved since it was described.
+    pub(crate) fn check_unmoved(&self, py: Python<'_>) -> PyResult<()> {
+        import::check_described(&self.original.get().parts(py))
+    }
+
+    /// Fills the temporary copy.
+    pub(crate) fn copy_in(&self, py: Python<'_>) -> PyResult<()> {
+        // SAFETY: races with other threads on the elements are the program's responsibility, as with NumPy.
+        self.copying(py, |writeback| unsafe { writeback.fill() })
+    }
+
+    /// Copies the elements of a written field back into the caller's memory.
+    pub(crate) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
+        // SAFETY: as above; `bind` has rejected read-only memory for written fields.
+        self.copying(py, |writeback| unsafe { writeback.copy_back() })
+    }
+
+    /// Copies all elements; releases the GIL if there are many, or if a device may have to be waited for.
+    fn copying(&self, py: Python<'_>, copy: impl Fn(&Writeback) -> dlfield::Result<()> + Sync) -> PyResult<()> {
+        let Some(Copy { writeback, .. }) = self.copy() else { return Ok(()) };
+        // Pins the memory: an error if the body has moved it, and other threads cannot move it meanwhile.
+        let _pinned = import::pin_described(&self.original.get().parts(py))?;
+        let devices = [writeback.tensor().descriptor().device(), self.original().device()];
+        let little = writeback.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
+        Ok(if little { copy(writeback) } else { py.detach(|| copy(writeback)) }?)
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.original)?;
+        let Some(more) = &self.more else { return Ok(()) };
+        if let Some(hooks) = &more.hooks {
+            visit.call(&hooks.acquire)?;
+            visit.call(&hooks.touch)?;
+            visit.call(&hooks.release)?;
+        }
+        more.copy.as_ref().map_or(Ok(()), |copy| visit.call(&copy.described))
+    }
+
+    /// Releases all references at once: this thread is attached, which PyO3 need not know.
+    pub(crate) fn release(self, py: Python<'_>) {
+        drop(self.original.into_bound(py));
+        let Some(more) = self.more else { return };
+        let More { hooks, copy, .. } = *more;
+        if let Some(Hooks { acquire, touch, release }) = hooks {
+            for hook in [acquire, touch, release].into_iter().flatten() {
+                drop(hook.into_bound(py));
+            }
+        }
+        if let Some(copy) = copy {
+            drop(copy.described.into_bound(py));
+        }
+    }
+}
+
+impl Copy {
+    fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: dlfield::Device) -> dlfield::Result<Writeback> {
+        let theirs = original.get().descriptor().clone();
+        // SAFETY: the field keeps the description, which keeps the memory, longer than this tensor lives. The garbage
+        // collector would not see a second reference here. The signature has checked that written memory is writable.
+        Writeback::of(spec, unsafe { Tensor::from_parts(theirs, Owner::NOBODY) }, device)
+    }
+
+    /// Adds the description that the kernel gets.
+    fn described(py: Python<'_>, writeback: Writeback) -> PyResult<Copy> {
+        let tensor = writeback.tensor();
+        let owner = PyTensor::create(py, tensor.clone())?;
+        let described = freelist::create(py, |description: &mut PyDescriptor| {
+            *description.descriptor_mut() = tensor.descriptor().clone();
+            description.set(owner.into_any(), None, "dlfield");
+            Ok(())
+        })?;
+        Ok(Copy { described: described.unbind(), writeback })
+    }
+}
+
+/// Why a field is slow.
+#[cold]
+fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
+    let ranks = |layout: &dlfield::Layout| format!("{:?}", layout.to_vec());
+    let wanted = spec.stated_layout().map(ranks).unwrap_or_default();
+    format!("layout: {} for dims ({}); wanted is {wanted}", ranks(&found.layout()), spec.dims())
+}

@@ -1,0 +1,190 @@
+//! `dlfield.FieldSpec`.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::methods::common;
+use dlfield::layout::{Layout, LayoutError};
+use dlfield::native::errors::Kind;
+use dlfield::native::{args, dtype};
+use dlfield::signature::{Access, FieldSpec};
+
+/// The specification of one field of a stencil.
+///
+/// Parameters
+/// ----------
+/// dtype
+///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+/// dims
+///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
+///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0".
+/// access
+///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
+///     their values.
+/// layout
+///     The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
+///     the largest. None: any.
+/// alignment_size
+///     Alignment in bytes of the first compute point, the element at the origin.
+/// shape
+///     Fixed extents, in the order of `dims`, with None for a free one; None if all are free.
+/// optional
+///     Whether the field may be left out, or be None.
+///
+/// Raises
+/// ------
+/// DTypeError, DimsError, LayoutError
+///     An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1.
+/// ValueError
+///     Another value of `access`.
+///
+/// Example
+/// -------
+/// >>> import dlfield as dl
+/// >>> dl.FieldSpec("float32", "IJK", access="w", layout=(2, 1, 0)).dims
+/// ('I', 'J', 'K')
+#[pyclass(name = "FieldSpec", module = "dlfield", frozen)]
+pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
+
+#[pymethods]
+impl PyFieldSpec {
+    #[new]
+    #[pyo3(
+        signature = (dtype, dims, *, access=None, layout=None, alignment_size=None, shape=None, optional=None),
+        text_signature = "(dtype, dims, *, access='r', layout=None, alignment_size=None, shape=None, optional=False)"
+    )]
+    fn new(
+        dtype: &Bound<'_, PyAny>,
+        dims: &Bound<'_, PyAny>,
+        access: Option<&Bound<'_, PyAny>>,
+        layout: Option<&Bound<'_, PyAny>>,
+        alignment_size: Option<&Bound<'_, PyAny>>,
+        shape: Option<&Bound<'_, PyAny>>,
+        optional: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyFieldSpec> {
+        let (element, components) = dtype::parse(dtype)?;
+        if !components.is_empty() {
+            let got = args::shown(dtype);
+            let message =
+                format!("dtype: {got} has components; allowed is one number: give them labels in dims, as \"0\"");
+            return Err(Kind::DType.error(message));
+        }
+        let dims = args::dims(dims)?;
+        let ndim = dims.len();
+        let access = access.map_or(Ok(0), |given| args::choice("access", given, &["r", "w", "rw"]))?;
+        let access = [Access::Read, Access::Write, Access::ReadWrite][access];
+        let mut spec = FieldSpec::new(element, dims).access(access);
+        if let Some(layout) = layout {
+            let ranks = args::ints("layout", layout)?;
+            spec = spec.layout(Layout::new(&ranks, ndim)?);
+        }
+        if let Some(bytes) = alignment_size {
+            spec = spec.alignment_size(args::int("alignment_size", bytes)?);
+        }
+        if let Some(shape) = shape {
+            spec = spec.shape(&extents(shape)?);
+        }
+        let spec = spec.optional(optional.map_or(Ok(false), |flag| args::flag("optional", flag))?);
+        spec.check()?;
+        Ok(PyFieldSpec(spec))
+    }
+
+    /// Element type, as `numpy.dtype`.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(dtype::to_numpy(py, self.0.dtype())?.clone().into_any())
+    }
+
+    /// Labels, in the order in which the kernel indexes the field.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        common::labels(py, self.0.dims())
+    }
+
+    /// "r", "w" or "rw".
+    #[getter]
+    fn access(&self) -> &'static str {
+        match self.0.stated_access() {
+            Access::Read => "r",
+            Access::Write => "w",
+            Access::ReadWrite => "rw",
+        }
+    }
+
+    /// Ranks of the fast strides, in the order of `dims`; None for any.
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.0.stated_layout().map(|layout| common::layout(py, layout)).transpose()
+    }
+
+    /// Alignment in bytes of the first compute point.
+    #[getter]
+    fn alignment_size(&self) -> i64 {
+        self.0.stated_alignment_size()
+    }
+
+    /// Fixed extents, with None for a free one; None if all are free.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.0.stated_shape().map(|shape| PyTuple::new(py, shape)).transpose()
+    }
+
+    /// Whether the field may be left out.
+    #[getter]
+    fn optional(&self) -> bool {
+        self.0.is_optional()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.text(py)
+    }
+}
+
+impl PyFieldSpec {
+    /// The specification given for the field of that name.
+    pub(crate) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
+        let wrong = || {
+            let hint = "which device and on_mismatch are not";
+            PyTypeError::new_err(format!(
+                "{name}: {}; allowed is a FieldSpec for each field, {hint}",
+                args::shown(spec)
+            ))
+        };
+        Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())
+    }
+
+    pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let mut text = format!("FieldSpec('{}', {}", self.0.dtype(), self.dims(py)?.repr()?);
+        if self.0.stated_access() != Access::Read {
+            text += &format!(", access='{}'", self.access());
+        }
+        if let Some(layout) = self.layout(py)? {
+            text += &format!(", layout={}", layout.repr()?);
+        }
+        if self.alignment_size() != 1 {
+            text += &format!(", alignment_size={}", self.alignment_size());
+        }
+        if let Some(shape) = self.shape(py)? {
+            text += &format!(", shape={}", shape.repr()?);
+        }
+        if self.0.is_optional() {
+            text += ", optional=True";
+        }
+        Ok(text + ")")
+    }
+}
+
+/// Converts extents; None for a free one.
+fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Option<i64>>> {
+    let wrong = || PyTypeError::new_err(format!("shape: {} is not a sequence of integers or None", args::shown(shape)));
+    let mut extents = Vec::new();
+    for item in shape.try_iter().map_err(|_| wrong())? {
+        let item = item?;
+        if extents.len() == dlfield::layout::MAX_NDIM {
+            return Err(LayoutError::TooManyDims { got: extents.len() + 1 }.into());
+        }
+        extents.push(if item.is_none() { None } else { Some(args::int("shape", &item)?) });
+    }
+    Ok(extents)
+}

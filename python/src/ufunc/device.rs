@@ -1,0 +1,252 @@
+//! The library that computes: NumPy on the host, CuPy on a device.
+
+use numpy::PyUntypedArray;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::classes::tensor::PyTensor;
+use crate::export;
+use crate::methods::cupy;
+use crate::ufunc::name;
+use crate::ufunc::operands::{Array, Labels, Operand, Operands};
+use crate::ufunc::outputs::Outputs;
+use dlfield::arithmetic::Labelled;
+use dlfield::device::Device;
+use dlfield::layout::Spec;
+use dlfield::native::errors::Kind;
+use dlfield::native::getattr::Keyword;
+use dlfield::native::{getattr, sync};
+use dlfield::tensor::Tensor;
+
+/// CuPy's functions for reductions, as most of its ufuncs have no `reduce`.
+const REDUCTIONS: [(&str, &str); 6] = [
+    ("add", "sum"),
+    ("multiply", "prod"),
+    ("logical_and", "all"),
+    ("logical_or", "any"),
+    ("maximum", "max"),
+    ("minimum", "min"),
+];
+
+/// The library that computes.
+pub(super) enum Library<'py> {
+    NumPy,
+    CuPy {
+        module: Bound<'py, PyModule>,
+        /// A CUDA device, or managed memory, which is used on the first device.
+        device: Device,
+    },
+}
+
+impl<'py> Library<'py> {
+    /// Chooses by the devices of the arrays: all on the host, or all tensors on one device.
+    #[inline]
+    pub(super) fn choose(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Library<'py>> {
+        let on_host = |array: &Array<'py>| array.tensor().descriptor().device() == Device::CPU;
+        if operands.arrays().all(on_host) && outputs.given().all(on_host) {
+            return Ok(Library::NumPy);
+        }
+        Library::choose_device(operands, outputs)
+    }
+
+    #[cold]
+    fn choose_device(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Library<'py>> {
+        let (mut wanted, mut host, mut any_host, mut py) = (None, None, false, None);
+        let inputs = operands.arrays().map(|array| (array, array.labels == Labels::Ours));
+        // Arrays of other libraries can be copied to a device first, but not outputs.
+        for (array, stays) in inputs.chain(outputs.given().map(|array| (array, true))) {
+            py = Some(array.tensor.py());
+            let device = array.tensor().descriptor().device();
+            if device.is_cuda() {
+                match wanted {
+                    Some(other) if other != device => return Err(apart(other, device)),
+                    _ => wanted = Some(device),
+                }
+            } else if device != Device::CUDA_MANAGED {
+                any_host = true;
+                host = host.or(Some(device).filter(|_| stays));
+            }
+        }
+        if let (Some(device), Some(host)) = (wanted, host) {
+            return Err(apart(host, device));
+        }
+        let device = wanted.unwrap_or(Device::CUDA_MANAGED);
+        match py {
+            Some(py) if wanted.is_some() || !any_host => {
+                Ok(Library::CuPy { module: py.import(intern!(py, "cupy"))?, device })
+            }
+            _ => Ok(Library::NumPy),
+        }
+    }
+
+    /// Sets the device of a new result to the one that computes.
+    pub(super) fn spec(&self, spec: Spec) -> Spec {
+        match self {
+            Library::CuPy { device, .. } => spec.with_device(*device),
+            Library::NumPy => spec,
+        }
+    }
+
+    /// Converts an operand to an array of the library, with the labels and sizes to compute in.
+    #[inline]
+    pub(super) fn operand(&self, operand: &Operand<'py>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
+        match (operand, self) {
+            (Operand::Array(array), _) => self.input(&array.tensor, space),
+            // CuPy takes NumPy's numbers, but not its arrays.
+            (Operand::Number(number), Library::CuPy { .. }) if number.cast::<PyUntypedArray>().is_ok() => {
+                number.get_item(PyTuple::empty(number.py()))
+            }
+            (Operand::Number(number), _) => Ok(number.clone()),
+        }
+    }
+
+    /// Converts a tensor that is read.
+    #[inline]
+    pub(super) fn input(&self, tensor: &Bound<'py, PyTensor>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
+        let (py, found) = (tensor.py(), &tensor.get().0);
+        let is_so = is(found, space);
+        match self {
+            // NumPy itself repeats an array without dimensions.
+            Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
+            Library::NumPy => {
+                let wide = found.broadcast_to(space.dims(), space.shape())?;
+                export::numpy::view_of(&PyTensor::create(py, wide)?)
+            }
+            Library::CuPy { device, .. } => {
+                let there =
+                    sync::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
+                let wide = if is_so { there } else { there.arranged(space.dims(), space.shape())? };
+                cupy::array(&PyTensor::create(py, wide.into_readable())?)
+            }
+        }
+    }
+
+    /// Converts a tensor that is written, whose dimensions at most have another order.
+    #[inline]
+    pub(super) fn output(&self, tensor: &Bound<'py, PyTensor>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
+        let found = &tensor.get().0;
+        let turned = if is(found, space) {
+            tensor.clone()
+        } else {
+            PyTensor::create(tensor.py(), found.arranged(space.dims(), space.shape())?)?
+        };
+        match self {
+            Library::NumPy => export::numpy::view_of(&turned),
+            Library::CuPy { .. } => cupy::array(&turned),
+        }
+    }
+
+    /// Calls the library's ufunc with arrays for the results.
+    #[inline]
+    pub(super) fn call(
+        &self,
+        ufunc: &Bound<'py, PyAny>,
+        inputs: &[Bound<'py, PyAny>],
+        outputs: &[Bound<'py, PyAny>],
+        keywords: Option<&Bound<'py, PyDict>>,
+        written: &[Bound<'py, PyTensor>],
+    ) -> PyResult<()> {
+        static OUT: Keyword = Keyword::new("out");
+        let py = ufunc.py();
+        let Library::CuPy { module, device } = self else {
+            let several;
+            let out = match outputs {
+                [out] => out,
+                _ => {
+                    several = PyTuple::new(py, outputs)?.into_any();
+                    &several
+                }
+            };
+            let Some(keywords) = keywords else {
+                let arguments: SmallVec<[_; 4]> = inputs.iter().chain([out]).collect();
+                return getattr::call_function(ufunc, &arguments, OUT.get(py)?).map(drop);
+            };
+            keywords.set_item(intern!(py, "out"), out)?;
+            return ufunc.call(PyTuple::new(py, inputs)?, Some(keywords)).map(drop);
+        };
+        let function = function(module, &name(ufunc)?)?;
+        if let Some(keywords) = keywords
+            && let Some(mask) = keywords.get_item("where")?
+        {
+            // CuPy's name for `where`.
+            keywords.set_item("_where", mask)?;
+            keywords.del_item("where")?;
+        }
+        // Older versions take several results by position only.
+        let arguments = PyTuple::new(py, inputs.iter().chain(outputs).collect::<SmallVec<[_; 4]>>())?;
+        cupy::on(module, *device, written, || function.call(arguments, keywords).map(drop))
+    }
+
+    /// Copies an array to all of a tensor, both as arrays of the library.
+    pub(super) fn assign(
+        &self,
+        to: &Bound<'py, PyAny>,
+        from: &Bound<'py, PyAny>,
+        written: &Bound<'py, PyTensor>,
+    ) -> PyResult<()> {
+        let assign = || to.set_item(to.py().Ellipsis(), from);
+        match self {
+            Library::NumPy => assign(),
+            Library::CuPy { module, device } => cupy::on(module, *device, std::slice::from_ref(written), assign),
+        }
+    }
+
+    /// Reduces an array with the given keywords.
+    pub(super) fn reduce(
+        &self,
+        ufunc: &Bound<'py, PyAny>,
+        array: &Bound<'py, PyAny>,
+        keywords: &Bound<'py, PyDict>,
+        written: &[Bound<'py, PyTensor>],
+    ) -> PyResult<()> {
+        let py = ufunc.py();
+        let Library::CuPy { module, device } = self else {
+            return ufunc.call_method(intern!(py, "reduce"), (array,), Some(keywords)).map(drop);
+        };
+        for keyword in ["initial", "where"] {
+            if keywords.contains(keyword)? {
+                let what = format!("{keyword}: CuPy's reductions have none; copy the tensor with to_device('cpu')");
+                return Err(PyTypeError::new_err(what));
+            }
+        }
+        let name = name(ufunc)?;
+        let reduction = match REDUCTIONS.iter().find(|(known, _)| *known == name) {
+            Some((_, reduction)) => module.getattr(*reduction)?,
+            None => {
+                let what = format!("{name}.reduce: CuPy has none; copy the tensor with to_device('cpu')");
+                return Err(PyTypeError::new_err(what));
+            }
+        };
+        if takes_no_dtype(&name) && keywords.contains("dtype")? {
+            keywords.del_item("dtype")?;
+        }
+        cupy::on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
+    }
+}
+
+/// Whether CuPy's function has no `dtype`: it uses the element type of `out`, which is the wanted one.
+fn takes_no_dtype(name: &str) -> bool {
+    matches!(name, "logical_and" | "logical_or" | "maximum" | "minimum")
+}
+
+/// Whether a tensor has these labels in this order, with these sizes.
+#[inline]
+fn is(tensor: &Tensor, space: &Labelled) -> bool {
+    tensor.descriptor().shape() == space.shape() && tensor.dims() == *space.dims()
+}
+
+fn apart(one: Device, other: Device) -> PyErr {
+    Kind::Device.error(format!(
+        "device: tensors on {one} and on {other}; allowed is one device: bring one to the other with to_device('{other}')"
+    ))
+}
+
+/// CuPy's function of this name.
+fn function<'py>(module: &Bound<'py, PyModule>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    module.getattr_opt(name)?.ok_or_else(|| {
+        PyTypeError::new_err(format!("{name}: CuPy has no such ufunc; copy the tensors with to_device('cpu')"))
+    })
+}

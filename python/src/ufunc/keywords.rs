@@ -1,0 +1,91 @@
+//! The keywords of ufuncs: each is obeyed or rejected.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::ufunc::{Method, name};
+use dlfield::native::args;
+
+/// The keywords of a call or reduction.
+#[derive(Default)]
+pub(super) struct Keywords<'py> {
+    /// The destination of each result; empty without `out`.
+    pub(super) out: SmallVec<[Option<Bound<'py, PyAny>>; 2]>,
+    /// `where`, unless it is True.
+    pub(super) mask: Option<Bound<'py, PyAny>>,
+    /// Passed on to the library as they are: `dtype`, `casting`, `signature`, `initial`.
+    pub(super) passed: Option<Bound<'py, PyDict>>,
+    /// `axis`, if it was given.
+    pub(super) axis: Option<Bound<'py, PyAny>>,
+    pub(super) keepdims: bool,
+}
+
+impl<'py> Keywords<'py> {
+    pub(super) fn read(
+        ufunc: &Bound<'py, PyAny>,
+        method: Method,
+        given: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Keywords<'py>> {
+        let mut keywords = Keywords::default();
+        for (keyword, value) in given.into_iter().flatten() {
+            let keyword = keyword.cast_into::<PyString>()?;
+            match (&*keyword.to_cow()?, method) {
+                ("out", _) => keywords.out = places(&value),
+                ("where", _) => keywords.mask = Some(value).filter(|mask| !is_true(mask)),
+                ("dtype", _) if value.is_none() => {}
+                ("dtype", _) | ("casting" | "signature" | "sig", Method::Call) | ("initial", Method::Reduce) => {
+                    keywords.pass(&keyword, &value)?;
+                }
+                ("order", Method::Call) => only_kept(&value)?,
+                ("subok", Method::Call) => drop(args::flag("subok", &value)?),
+                ("axis", Method::Reduce) => keywords.axis = Some(value),
+                ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
+                (other, _) => {
+                    let ufunc = name(ufunc)?;
+                    let message = format!("{ufunc}() of tensors got an unexpected keyword argument '{other}'");
+                    return Err(PyTypeError::new_err(message));
+                }
+            }
+        }
+        Ok(keywords)
+    }
+
+    fn pass(&mut self, keyword: &Bound<'py, PyString>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        self.passed.get_or_insert_with(|| PyDict::new(value.py())).set_item(keyword, value)
+    }
+
+    /// Returns the keywords for the library, with the mask if there is one, in a new dictionary.
+    pub(super) fn with_mask(&self, mask: Option<Bound<'py, PyAny>>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let passed = self.passed.as_ref().map(|passed| passed.copy()).transpose()?;
+        let Some(mask) = mask else { return Ok(passed) };
+        let all = passed.unwrap_or_else(|| PyDict::new(mask.py()));
+        all.set_item("where", mask)?;
+        Ok(Some(all))
+    }
+}
+
+/// Parses `out`: an array, or a tuple with an array or None for each result.
+fn places<'py>(value: &Bound<'py, PyAny>) -> SmallVec<[Option<Bound<'py, PyAny>>; 2]> {
+    let given = |value: Bound<'py, PyAny>| Some(value).filter(|value| !value.is_none());
+    let places: SmallVec<[Option<Bound<'py, PyAny>>; 2]> = match value.cast::<PyTuple>() {
+        Ok(places) => places.iter().map(given).collect(),
+        Err(_) => SmallVec::from_iter([given(value.clone())]),
+    };
+    if places.iter().all(Option::is_none) { SmallVec::new() } else { places }
+}
+
+fn is_true(value: &Bound<'_, PyAny>) -> bool {
+    value.cast_exact::<PyBool>().is_ok_and(|value| value.is_true())
+}
+
+/// Rejects any `order` but NumPy's default, which leaves the layout to the operands.
+fn only_kept(value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if value.cast::<PyString>().is_ok_and(|order| order.to_string_lossy() == "K") {
+        return Ok(());
+    }
+    let what = args::shown(value);
+    let fix = "the first tensor's layout counts: give out= a tensor of another one";
+    Err(PyValueError::new_err(format!("order: {what}; allowed is 'K': {fix}")))
+}

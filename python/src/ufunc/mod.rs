@@ -1,0 +1,68 @@
+//! Arithmetic on tensors: `__array_ufunc__` and the operators. Dimensions are matched by label; `crate::arithmetic` plans
+//! the result, and NumPy's ufunc, or CuPy's on a device, computes the elements on the same memory.
+
+mod call;
+mod device;
+mod dtypes;
+mod keywords;
+mod operands;
+mod operators;
+mod outputs;
+mod reduce;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use self::keywords::Keywords;
+pub(super) use self::operators::install;
+use dlfield::native::args;
+
+/// The method of a ufunc that is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Call,
+    Reduce,
+}
+
+/// `Tensor.__array_ufunc__`.
+pub(super) fn array_ufunc<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyString>,
+    inputs: &Bound<'py, PyTuple>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = ufunc.py();
+    let method = match &*method.to_cow()? {
+        "__call__" => Method::Call,
+        "reduce" => Method::Reduce,
+        other => {
+            let fix = "call it on arrays instead: to_numpy(), to_cupy()";
+            let what = format!("{}.{other}: has no labelled form; allowed are calls and reduce: {fix}", name(ufunc)?);
+            return Err(PyTypeError::new_err(what));
+        }
+    };
+    if !ufunc.getattr(intern!(py, "signature"))?.is_none() {
+        return Err(generalized(&name(ufunc)?));
+    }
+    let inputs: operands::Inputs<'py> = inputs.iter().collect();
+    let keywords = Keywords::read(ufunc, method, keywords)?;
+    let result = match method {
+        Method::Call => call::call(ufunc, &inputs, &keywords)?,
+        Method::Reduce => reduce::reduce(ufunc, &inputs, &keywords)?,
+    };
+    Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+}
+
+/// The error for a generalized ufunc, which works on more than single elements.
+fn generalized(name: &str) -> PyErr {
+    let what = "works on whole dimensions, which labels do not tell apart; allowed are ufuncs of single elements";
+    PyTypeError::new_err(format!("{name}: {what}: call it on arrays instead: to_numpy(), to_cupy()"))
+}
+
+/// A ufunc's name.
+fn name(ufunc: &Bound<'_, PyAny>) -> PyResult<String> {
+    let name = ufunc.getattr(intern!(ufunc.py(), "__name__"))?;
+    Ok(name.cast::<PyString>().map_or_else(|_| args::shown(&name), |name| name.to_string_lossy().into_owned()))
+}

@@ -1,0 +1,295 @@
+//! The operands of arithmetic: numbers, labelled arrays, and arrays by position.
+
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use smallvec::SmallVec;
+
+use crate::classes::tensor::PyTensor;
+use dlfield::arithmetic::Labelled;
+use dlfield::device::Device;
+use dlfield::dims::{Dim, Dims};
+use dlfield::layout::LayoutError;
+use dlfield::native::errors::Kind;
+use dlfield::native::import::Value;
+use dlfield::native::{getattr, import};
+use dlfield::tensor::{Index, Tensor};
+
+/// The inputs of a ufunc.
+pub(super) type Inputs<'py> = SmallVec<[Bound<'py, PyAny>; 3]>;
+
+/// Where the labels of an array come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// From one of our tensors.
+    Ours,
+    /// From the object, or derived from the other operands.
+    Stated,
+    /// Not known yet.
+    Unknown,
+}
+
+/// An array as a tensor on its memory.
+pub(super) struct Array<'py> {
+    pub(super) tensor: Bound<'py, PyTensor>,
+    pub(super) labels: Labels,
+    /// The imported value, to be released after its memory was read.
+    acquired: Option<Box<Value<'py>>>,
+}
+
+impl<'py> Array<'py> {
+    /// Wraps one of our tensors.
+    pub(super) fn ours(tensor: &Bound<'py, PyTensor>) -> Array<'py> {
+        Array { tensor: tensor.clone(), labels: Labels::Ours, acquired: None }
+    }
+
+    pub(super) fn tensor(&self) -> &Tensor {
+        &self.tensor.get().0
+    }
+}
+
+/// An operand.
+pub(super) enum Operand<'py> {
+    /// A number or an array without dimensions: NumPy's or CuPy's rules for its type apply.
+    Number(Bound<'py, PyAny>),
+    Array(Array<'py>),
+}
+
+impl<'py> Operand<'py> {
+    /// Reads an operand; `beside` are all operands of the call. Returns `None` for an object that is no array or number, or
+    /// that defines its own `__array_ufunc__`.
+    #[inline]
+    pub(super) fn read(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
+        if let Ok(tensor) = value.cast_exact::<PyTensor>() {
+            return Ok(Some(Operand::Array(Array::ours(tensor))));
+        }
+        if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+            return Ok(Some(Operand::Number(value.clone())));
+        }
+        Operand::other(value, beside)
+    }
+
+    fn other(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
+        if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
+            return Ok(None);
+        }
+        // Numbers may define one as well: a subclass of float.
+        if has_other_rules(value)? {
+            return Ok(None);
+        }
+        if is_number(value)? {
+            return Ok(Some(Operand::Number(value.clone())));
+        }
+        if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
+            return Ok(Some(Operand::Number(value.clone())));
+        }
+        // Of an object with memory on several devices, the memory on the first tensor's device.
+        let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
+        let near = tensor.map_or(Device::CPU, |tensor| tensor.get().0.descriptor().device());
+        if let Some(array) = Array::read(value, near)? {
+            return Ok(Some(Operand::Array(array)));
+        }
+        if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+            return Ok(None);
+        }
+        let py = value.py();
+        let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
+        Ok(Array::read(&array, Device::CPU)?.map(Operand::Array))
+    }
+
+    pub(super) fn array(&self) -> Option<&Array<'py>> {
+        if let Operand::Array(array) = self { Some(array) } else { None }
+    }
+}
+
+impl<'py> Array<'py> {
+    /// Imports another library's array for reading; `None` for an object without a protocol.
+    pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
+        let Some(found) = import::value(value, near)? else { return Ok(None) };
+        let tensor = Tensor::clone(&found);
+        let labels = if tensor.descriptor().dims().is_some() { Labels::Stated } else { Labels::Unknown };
+        Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
+    }
+
+    /// Sets the labels, and drops the dimensions at `dropped`, which have one point.
+    pub(super) fn state(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
+        let mut tensor = self.tensor().clone();
+        tensor.relabel(Some(dims.clone()), None, None)?;
+        if !dropped.is_empty() {
+            let at = |axis| if dropped.contains(&axis) { Index::At(0) } else { Index::All };
+            let index: SmallVec<[Index; 6]> = (0..dims.len()).map(at).collect();
+            tensor = tensor.view(&index)?;
+        }
+        self.tensor = PyTensor::create(self.tensor.py(), tensor)?;
+        self.labels = Labels::Stated;
+        Ok(())
+    }
+
+    /// Derives the labels of an array that states none: those of an input of the same shape; those of the result, if it has
+    /// as many dimensions, with the same sizes or 1; or I, J, K if the result has no other labels.
+    fn label(&mut self, inputs: &[Labelled], result: &Labelled) -> PyResult<()> {
+        let shape = self.tensor().descriptor().shape();
+        if shape.is_empty() {
+            return self.state(&Dims::standard(0), &[]);
+        }
+        let mut same = inputs.iter().filter(|input| input.shape() == shape);
+        if let Some(found) = same.next() {
+            return match same.find(|other| other.dims() != found.dims()) {
+                None => self.state(found.dims(), &[]),
+                Some(other) => Err(self.unclear(&format!(
+                    "inputs of the same shape have dims ({}) and dims ({})",
+                    found.dims(),
+                    other.dims()
+                ))),
+            };
+        }
+        if fits(shape, result.shape()) {
+            return self.state(result.dims(), &[]);
+        }
+        let standard = result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K));
+        if shape.len() == 3 && standard {
+            let dropped: SmallVec<[usize; 3]> = (0..3).filter(|axis| shape[*axis] == 1).collect();
+            return self.state(&Dims::standard(3), &dropped);
+        }
+        let labels = format!("the result has dims ({}) and shape {:?}", result.dims(), result.shape());
+        Err(self.unclear(&labels))
+    }
+
+    fn unclear(&self, what: &str) -> PyErr {
+        let shape = self.tensor().descriptor().shape();
+        Kind::Dims.error(format!(
+            "dims: an array of shape {shape:?} states none, and {what}; allowed are the shape of an input, that of the result \
+             with sizes of 1, or three dimensions I, J, K: say what they are with dl.from_dlpack(array, dims=...)"
+        ))
+    }
+}
+
+/// Whether a shape equals another one, except for sizes of 1.
+fn fits(shape: &[i64], result: &[i64]) -> bool {
+    shape.len() == result.len() && shape.iter().zip(result).all(|(got, wanted)| got == wanted || *got == 1)
+}
+
+/// The operands of a call, and its mask.
+pub(super) struct Operands<'py> {
+    pub(super) inputs: SmallVec<[Operand<'py>; 3]>,
+    pub(super) mask: Option<Operand<'py>>,
+}
+
+impl<'py> Operands<'py> {
+    /// Reads the operands; `None` if any of them cannot be computed with here.
+    #[inline]
+    pub(super) fn read(inputs: &[Bound<'py, PyAny>], mask: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Self>> {
+        let mut read = Operands { inputs: SmallVec::new(), mask: None };
+        for input in inputs {
+            let Some(operand) = Operand::read(input, inputs)? else { return Ok(None) };
+            read.inputs.push(operand);
+        }
+        if let Some(mask) = mask {
+            let Some(operand) = Operand::read(mask, inputs)? else { return Ok(None) };
+            read.mask = Some(operand);
+        }
+        Ok(Some(read))
+    }
+
+    pub(super) fn arrays(&self) -> impl Iterator<Item = &Array<'py>> {
+        self.inputs.iter().chain(&self.mask).filter_map(Operand::array)
+    }
+
+    /// Releases the operands; returns the outcome of the computation, or else the first error of an operand's `release`.
+    #[inline]
+    pub(super) fn done<R>(self, py: Python<'py>, mut outcome: PyResult<R>) -> PyResult<R> {
+        for operand in self.inputs.into_iter().chain(self.mask) {
+            if let Operand::Array(Array { acquired: Some(value), .. }) = operand {
+                outcome = value.done(py, outcome);
+            }
+        }
+        outcome
+    }
+
+    /// Derives the labels of arrays that state none, also from the outputs.
+    pub(super) fn label(&mut self, outputs: &[Labelled]) -> PyResult<()> {
+        if self.arrays().all(|array| array.labels != Labels::Unknown) {
+            return Ok(());
+        }
+        let known = self.arrays().filter(|array| array.labels != Labels::Unknown);
+        let known: SmallVec<[Labelled; 3]> = known.map(|array| Labelled::of(array.tensor())).collect();
+        // The result in the order of the outputs, which have all labels.
+        let all: SmallVec<[Labelled; 5]> = outputs.iter().chain(&known).cloned().collect();
+        let result = Labelled::broadcast(&all).map_err(|error| {
+            let known = self.names(|array| array.labels != Labels::Unknown);
+            apart(error, &outputs.iter().map(|_| "out".to_owned()).chain(known).collect::<Vec<_>>())
+        })?;
+        for operand in self.inputs.iter_mut().chain(&mut self.mask) {
+            if let Operand::Array(array) = operand
+                && array.labels == Labels::Unknown
+            {
+                array.label(&known, &result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The labels and sizes of all operands together.
+    #[inline]
+    pub(super) fn joined(&self) -> PyResult<Labelled> {
+        let all: SmallVec<[Labelled; 3]> = self.arrays().map(|array| Labelled::of(array.tensor())).collect();
+        Labelled::broadcast(&all).map_err(|error| apart(error, &self.names(|_| true)))
+    }
+
+    /// The names of the arrays in error messages, of those that `counts` selects.
+    #[cold]
+    pub(super) fn names(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<String> {
+        let inputs = (0..).zip(&self.inputs).map(|(place, input): (usize, _)| (format!("operand {place}"), input));
+        let all = inputs.chain(self.mask.iter().map(|mask| ("where".to_owned(), mask)));
+        all.filter(|(_, operand)| operand.array().is_some_and(&counts)).map(|(name, _)| name).collect()
+    }
+}
+
+/// The error for sizes that do not fit together, with the names of the operands.
+#[cold]
+fn apart(error: LayoutError, names: &[String]) -> PyErr {
+    let LayoutError::Operands { label, first, second } = error else { return error.into() };
+    Kind::Layout.error(format!(
+        "shape: dimension {label:?} has {} points in {} and {} in {}; allowed are equal sizes, or 1",
+        first.1, names[first.0], second.1, names[second.0]
+    ))
+}
+
+/// Whether the object is a number of Python or NumPy.
+fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static SCALAR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyBool>()
+        || value.is_instance_of::<PyComplex>()
+    {
+        return Ok(true);
+    }
+    value.is_instance(SCALAR.import(value.py(), "numpy", "generic")?)
+}
+
+/// Whether an object defines its own `__array_ufunc__`, and is not an array that we can import completely.
+pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static DEFAULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let (py, ty) = (value.py(), value.get_type());
+    let Some(rules) = getattr::on_type(&ty, intern!(py, "__array_ufunc__")) else { return Ok(false) };
+    let array = || Ok::<_, PyErr>(py.get_type::<PyUntypedArray>().getattr(intern!(py, "__array_ufunc__"))?.unbind());
+    if rules.is(DEFAULT.get_or_try_init(py, array)?) {
+        return Ok(false);
+    }
+    if rules.is_none() {
+        return Ok(true);
+    }
+    let module = getattr::on_type(&ty, intern!(py, "__module__"));
+    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+    let of_cupy = module.is_some_and(|module| module.to_string_lossy().split('.').next() == Some("cupy"));
+    Ok(!of_cupy && import::inner_of(value)?.is_none())
+}
+
+/// Whether NumPy calls the `__array_ufunc__` of such an object: not if it is None.
+pub(super) fn is_asked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let rules = getattr::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
+    Ok(rules.is_some_and(|rules| !rules.is_none()) && has_other_rules(value)?)
+}

@@ -1,0 +1,173 @@
+//! `out`: the arrays for results.
+
+use numpy::PyUntypedArray;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use crate::classes::freelist;
+use crate::classes::tensor::PyTensor;
+use crate::ufunc::operands::{Array, Labels, Operand, Operands, has_other_rules};
+use dlfield::arithmetic::Labelled;
+use dlfield::device::Device;
+use dlfield::dims::{Dim, Dims};
+use dlfield::dtype::DType;
+use dlfield::layout::Spec;
+use dlfield::native::errors::Kind;
+use dlfield::native::{args, check_named_halos};
+use dlfield::protocol::ExchangeError;
+use dlfield::tensor::Tensor;
+
+/// The destination of one result.
+pub(super) enum Output<'py> {
+    /// An array that was given.
+    Given { object: Bound<'py, PyAny>, array: Array<'py> },
+    /// A new tensor.
+    New,
+}
+
+/// The destinations of the results; empty without `out`.
+pub(super) struct Outputs<'py>(pub(super) SmallVec<[Output<'py>; 2]>);
+
+impl<'py> Outputs<'py> {
+    /// Reads `out`; `None` if one of the objects defines its own `__array_ufunc__`.
+    pub(super) fn read(places: &[Option<Bound<'py, PyAny>>]) -> PyResult<Option<Outputs<'py>>> {
+        let mut read = SmallVec::new();
+        for place in places {
+            let Some(object) = place else {
+                read.push(Output::New);
+                continue;
+            };
+            if object.cast_exact::<PyTensor>().is_err() && has_other_rules(object)? {
+                return Ok(None);
+            }
+            let array = array(object)?;
+            if array.tensor().descriptor().is_readonly() {
+                return Err(ExchangeError::ReadOnly { field: "out", fix: "write to a copy() of it" }.into());
+            }
+            read.push(Output::Given { object: object.clone(), array });
+        }
+        Ok(Some(Outputs(read)))
+    }
+
+    /// Checks that the halos of all operands and given outputs agree.
+    #[inline]
+    pub(super) fn check_halos(&self, operands: &Operands<'py>) -> PyResult<()> {
+        let all: SmallVec<[&Tensor; 4]> = operands.arrays().chain(self.given()).map(Array::tensor).collect();
+        let name = |place| operands.names(|_| true).into_iter().nth(place).unwrap_or_else(|| "out".to_owned());
+        Ok(check_named_halos(&all, name)?)
+    }
+
+    /// The arrays that were given.
+    pub(super) fn given(&self) -> impl Iterator<Item = &Array<'py>> {
+        self.0.iter().filter_map(|output| if let Output::Given { array, .. } = output { Some(array) } else { None })
+    }
+
+    /// Labels and sizes of the tensors that were given.
+    pub(super) fn labelled(&self) -> SmallVec<[Labelled; 2]> {
+        let ours = self.given().filter(|array| array.labels == Labels::Ours);
+        ours.map(|array| Labelled::of(array.tensor())).collect()
+    }
+
+    /// Checks that the given outputs can hold a result, and returns the dimension order to compute in: that of the first
+    /// given output. `result` has the labels and sizes of all inputs together.
+    pub(super) fn space(&mut self, result: &Labelled) -> PyResult<Labelled> {
+        let mut first: Option<Labelled> = None;
+        for output in &mut self.0 {
+            let Output::Given { array, .. } = output else { continue };
+            if array.labels == Labels::Unknown {
+                let dims = by_position(array.tensor().descriptor().shape(), first.as_ref().unwrap_or(result))?;
+                array.state(&dims, &[])?;
+            }
+            let found = Labelled::of(array.tensor());
+            match &first {
+                None => {
+                    check(&found, result)?;
+                    first = Some(found);
+                }
+                Some(first) => {
+                    check(&found, first)?;
+                    check(first, &found)?;
+                }
+            }
+        }
+        Ok(first.unwrap_or_else(|| result.clone()))
+    }
+}
+
+/// Converts a given output: one of our tensors, or an array of NumPy or CuPy.
+fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
+    if let Ok(tensor) = object.cast_exact::<PyTensor>() {
+        return Ok(Array::ours(tensor));
+    }
+    let found = if object.cast::<PyUntypedArray>().is_ok() || object.hasattr("__cuda_array_interface__")? {
+        Array::read(object, Device::CPU)?
+    } else {
+        None
+    };
+    found.filter(|array| array.labels == Labels::Unknown).ok_or_else(|| {
+        let what = args::shown(object);
+        PyTypeError::new_err(format!("out: {what}; allowed are tensors, and arrays of NumPy and CuPy"))
+    })
+}
+
+/// Checks that an output has all labels of a result, with its sizes.
+fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
+    for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
+        let Some(at) = output.dims().iter().position(|known| known == label) else {
+            return Err(Kind::Dims.error(format!(
+                "out: dims ({}) lack {label}, which the result has; allowed are all of ({}), and more",
+                output.dims(),
+                result.dims()
+            )));
+        };
+        let got = output.shape()[at];
+        if got != wanted && wanted != 1 {
+            return Err(Kind::Layout.error(format!(
+                "out: {got} points in dimension \"{label}\", where the result has {wanted}; allowed is {wanted}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The dims of an output that states none: the result's if it has the result's shape, else I, J, K.
+fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
+    if shape == result.shape() {
+        return Ok(result.dims().clone());
+    }
+    if shape.len() == 3 && result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K)) {
+        return Ok(Dims::standard(3));
+    }
+    Err(Kind::Layout.error(format!(
+        "out: an array of shape {shape:?} for a result of dims ({}) and shape {:?}; allowed is that shape, or three dimensions \
+         I, J, K for labels among these",
+        result.dims(),
+        result.shape()
+    )))
+}
+
+/// The specification of a new result.
+pub(super) fn spec<'py>(
+    space: &Labelled,
+    dtype: DType,
+    operands: &Operands<'py>,
+    outputs: &Outputs<'py>,
+) -> PyResult<Spec> {
+    let ours = |array: &&Array<'_>| array.labels == Labels::Ours;
+    let inputs = operands.inputs.iter().filter_map(Operand::array).filter(ours);
+    let mut deciding: SmallVec<[&Tensor; 3]> = inputs.map(Array::tensor).collect();
+    if deciding.is_empty() {
+        // Without a tensor among the inputs, the tensors among mask and outputs decide; there is at least one.
+        deciding = operands.arrays().chain(outputs.given()).filter(ours).map(Array::tensor).collect();
+    }
+    Ok(space.spec(dtype, &deciding)?)
+}
+
+/// Allocates a result.
+pub(super) fn make<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyTensor>> {
+    freelist::create(py, |made: &mut PyTensor| {
+        made.0 = Tensor::empty(spec)?;
+        Ok(())
+    })
+}

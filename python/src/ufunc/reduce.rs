@@ -1,0 +1,140 @@
+//! `ufunc.reduce(a, ...)` by labels.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::classes::tensor::PyTensor;
+use crate::ufunc::device::Library;
+use crate::ufunc::keywords::Keywords;
+use crate::ufunc::operands::{Array, Operand, Operands};
+use crate::ufunc::outputs::{Output, Outputs};
+use crate::ufunc::{Method, dtypes, outputs};
+use dlfield::arithmetic::Labelled;
+use dlfield::device::Device;
+use dlfield::native::args;
+use dlfield::native::errors::Kind;
+use dlfield::tensor::{Index, Tensor};
+
+type Axes = SmallVec<[usize; 6]>;
+
+/// Reduces an array along some of its dimensions; `None` if an operand defines its own `__array_ufunc__`.
+pub(super) fn reduce<'py>(
+    ufunc: &Bound<'py, PyAny>,
+    inputs: &[Bound<'py, PyAny>],
+    keywords: &Keywords<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = ufunc.py();
+    let [input] = inputs else {
+        return Err(PyTypeError::new_err(format!("reduce: {} arrays; allowed is one", inputs.len())));
+    };
+    let Some(mut operands) = Operands::read(std::slice::from_ref(input), keywords.mask.as_ref())? else {
+        return Ok(None);
+    };
+    if let Operand::Number(number) = &operands.inputs[0] {
+        let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (number,))?;
+        let Some(array) = Array::read(&array, Device::CPU)? else { return Ok(None) };
+        operands.inputs[0] = Operand::Array(array);
+    }
+    let Some(mut outputs) = Outputs::read(&keywords.out)? else { return Ok(None) };
+    operands.label(&[])?;
+    let Operand::Array(array) = &operands.inputs[0] else { return Ok(None) };
+    let whole = Labelled::of(array.tensor());
+    let axes = axes(array.tensor(), keywords.axis.as_ref())?;
+    let result = whole.reduced(&axes, keywords.keepdims)?;
+    outputs.space(&result)?;
+    outputs.check_halos(&operands)?;
+    let library = Library::choose(&operands, &outputs)?;
+    let array = library.operand(&operands.inputs[0], &whole)?;
+    let mask = operands.mask.as_ref().map(|mask| library.operand(mask, &whole)).transpose()?;
+    let all = PyDict::new(py);
+    if let Some(passed) = keywords.with_mask(mask)? {
+        all.update(passed.as_mapping())?;
+    }
+    all.set_item(intern!(py, "axis"), PyTuple::new(py, &axes)?)?;
+    all.set_item(intern!(py, "keepdims"), keywords.keepdims)?;
+    let (target, object, repeated) = match outputs.0.first() {
+        Some(Output::Given { object, array }) => {
+            let target = PyTensor::create(py, first_of(array.tensor(), &result)?)?;
+            let repeated = (target.get().0.descriptor().size() != array.tensor().descriptor().size()).then_some(array);
+            (target, object.clone(), repeated)
+        }
+        _ => {
+            let dtype = dtypes::of_results(ufunc, Method::Reduce, &operands.inputs, keywords.passed.as_ref())?[0];
+            let spec = library.spec(outputs::spec(&result, dtype, &operands, &outputs)?);
+            let tensor = outputs::make(py, &spec)?;
+            (tensor.clone(), tensor.into_any(), None)
+        }
+    };
+    let out = library.output(&target, &result)?;
+    all.set_item(intern!(py, "out"), out)?;
+    library.reduce(ufunc, &array, &all, std::slice::from_ref(&target))?;
+    if let Some(array) = repeated {
+        repeat(&library, &target, array)?;
+    }
+    operands.done(py, Ok(Some(object)))
+}
+
+/// The part of an output that a result fills: the first position of each dimension along which the result is repeated. For
+/// an output without elements, a temporary that is thrown away.
+fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
+    if output.descriptor().size() == 0 && !result.shape().contains(&0) {
+        let spec = result.spec(output.descriptor().dtype(), &[])?;
+        return Ok(Tensor::empty(&spec.with_device(output.descriptor().device()))?);
+    }
+    let dims = output.dims();
+    let part = |(label, extent): (_, &i64)| match result.dims().iter().position(|known| known == label) {
+        None => Index::At(0),
+        Some(at) if result.shape()[at] != *extent => Index::Range { start: 0, len: 1, step: 1 },
+        Some(_) => Index::All,
+    };
+    let index: SmallVec<[Index; 6]> = dims.iter().zip(output.descriptor().shape()).map(part).collect();
+    let part = output.view(&index)?;
+    Ok(part.arranged(result.dims(), result.shape())?)
+}
+
+/// Repeats the filled part of an output in all of it.
+fn repeat<'py>(library: &Library<'py>, part: &Bound<'py, PyTensor>, array: &Array<'py>) -> PyResult<()> {
+    if array.tensor().descriptor().size() == 0 {
+        return Ok(());
+    }
+    let whole = Labelled::of(array.tensor());
+    let from = library.input(part, &whole)?;
+    library.assign(&library.output(&array.tensor, &whole)?, &from, &array.tensor)
+}
+
+/// The axes to reduce along: a number or a label, or a tuple of them; all for None, the first if not given.
+fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
+    let ndim = tensor.descriptor().ndim();
+    let found: Axes = match given {
+        None => (0..ndim.min(1)).collect(),
+        Some(all) if all.is_none() => (0..ndim).collect(),
+        Some(given) => match given.cast::<PyTuple>() {
+            Ok(several) => several.iter().map(|one| axis(tensor, &one)).collect::<PyResult<_>>()?,
+            // NumPy allows axis 0 or -1 for an array without dimensions.
+            Err(_) if ndim == 0 && given.extract::<i64>().is_ok_and(|axis| axis == 0 || axis == -1) => Axes::new(),
+            Err(_) => SmallVec::from_elem(axis(tensor, given)?, 1),
+        },
+    };
+    if let Some(twice) = (1..found.len()).find(|at| found[..*at].contains(&found[*at])) {
+        let what = format!("axis: {} stands twice in {}", found[twice], given.map_or_else(String::new, args::shown));
+        return Err(Kind::Dims.error(format!("{what}; allowed is each dimension once")));
+    }
+    Ok(found)
+}
+
+fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let ndim = tensor.descriptor().ndim();
+    let wrong = || {
+        let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());
+        Kind::Dims.error(format!("{what}; allowed is -{ndim} to {ndim} - 1, a label, or a tuple of these"))
+    };
+    if let Ok(label) = given.cast::<PyString>() {
+        return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);
+    }
+    let got: i64 = given.extract().map_err(|_| wrong())?;
+    let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };
+    usize::try_from(counted).ok().filter(|axis| *axis < ndim).ok_or_else(wrong)
+}

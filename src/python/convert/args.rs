@@ -1,0 +1,234 @@
+//! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
+
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::layout::{Extents, Halo, MAX_NDIM};
+use crate::protocol::ExchangeError;
+use crate::python::convert::errors::Kind;
+use crate::python::own_classes;
+
+/// Converts anything with `__index__` to an integer.
+pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    value.extract().map_err(|error: PyErr| {
+        let py = value.py();
+        if error.is_instance_of::<PyOverflowError>(py) {
+            return Kind::Layout.error(format!("{argument}: {} does not fit in 64 bits", shown(value)));
+        }
+        if error.is_instance_of::<PyTypeError>(py) {
+            return PyTypeError::new_err(format!("{argument}: {} is not an integer", shown(value)));
+        }
+        error
+    })
+}
+
+/// Converts True or False.
+pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
+/// Returns the position of a string among the allowed words.
+pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
+    let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
+    let found = word.and_then(|word| words.iter().position(|known| *known == word));
+    found.ok_or_else(|| {
+        let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let last = allowed.pop().unwrap_or_default();
+        PyValueError::new_err(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
+    })
+}
+
+/// Converts the argument `copy`: True copies always, False never, None if needed.
+pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+    let wrong = || PyTypeError::new_err(format!("copy: {}; allowed is None, True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
+/// Converts the entries of a sequence with one entry per dimension. Stops with an error after [`MAX_NDIM`] entries, as the
+/// sequence may be endless.
+fn entries<'py, T>(
+    argument: &'static str,
+    value: &Bound<'py, PyAny>,
+    wrong: impl Fn(&Bound<'py, PyAny>) -> PyErr,
+    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
+    let mut found = Vec::new();
+    for item in value.try_iter().map_err(|_| wrong(value))? {
+        if found.len() == MAX_NDIM {
+            let message = format!("{argument}: more than {MAX_NDIM} entries; allowed is one for each dimension");
+            return Err(if argument == "dims" { Kind::Dims.error(message) } else { Kind::Layout.error(message) });
+        }
+        found.push(read(&item?)?);
+    }
+    Ok(found)
+}
+
+/// Converts a sequence of integers.
+pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    if argument == "layout" && value.is_instance_of::<PyString>() {
+        let what = shown(value);
+        return Err(Kind::Layout.error(format!(
+            "layout: {what}; allowed is the rank of each dimension's stride; C and F order are presets, backend='C'"
+        )));
+    }
+    match value.cast_exact::<PyTuple>() {
+        Ok(tuple) if tuple.len() <= MAX_NDIM => tuple.iter_borrowed().map(|item| int(argument, &item)).collect(),
+        _ => {
+            let wrong = |value: &Bound<'_, PyAny>| {
+                PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value)))
+            };
+            Ok(Extents::from_vec(entries(argument, value, wrong, |item| int(argument, item))?))
+        }
+    }
+}
+
+/// Converts a shape: a sequence of integers, or one integer for one dimension.
+pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    // Arrays have `__index__` too, so a sequence is not tried as an integer.
+    if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
+        return ints("shape", value);
+    }
+    Ok(Extents::from_slice(&[int("shape", value)?]))
+}
+
+/// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
+pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
+    let wrong = |what: &Bound<'_, PyAny>| {
+        PyTypeError::new_err(format!(
+            "halo: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
+            shown(what)
+        ))
+    };
+    let width = |item: &Bound<'_, PyAny>| {
+        let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(item) } else { error };
+        if item.try_iter().is_err() {
+            let both = int("halo", item).map_err(named)?;
+            return Ok((both, both));
+        }
+        match ints("halo", item).map_err(named)?.as_slice() {
+            [lower, upper] => Ok((*lower, *upper)),
+            _ => Err(wrong(item)),
+        }
+    };
+    Ok(Halo::from_vec(entries("halo", value, |value| one_for_all(value, ndim), width)?))
+}
+
+/// The error for a halo that is not a sequence.
+#[cold]
+fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
+    let allowed = "allowed is one entry for each dimension, a width or a pair (lower, upper)";
+    let fix = match (value.extract::<i64>(), ndim) {
+        // A comma makes a tuple of one entry.
+        (Ok(width), Some(1)) => format!(": halo=({width},)"),
+        (Ok(width), Some(ndim)) => format!(": halo=({})", vec![width.to_string(); ndim].join(", ")),
+        _ => String::new(),
+    };
+    PyTypeError::new_err(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
+}
+
+/// Converts labels: a string of one-letter labels, or a sequence of labels.
+pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
+    let wrong = |what: &Bound<'_, PyAny>| {
+        Kind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
+    };
+    if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
+        return Err(Kind::Dims
+            .error(format!("dims: {} has no order; allowed is a string or a sequence of labels", shown(value))));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return letters(text);
+    }
+    let label = |item: &Bound<'_, PyAny>| label(item)?.ok_or_else(|| not_a_label("dims", item));
+    Ok(Dims::parse(entries("dims", value, wrong, label)?)?)
+}
+
+/// Converts the letters of a string to labels.
+fn letters(text: &Bound<'_, PyString>) -> PyResult<Dims> {
+    let letters = text.to_cow()?;
+    let wrong = |what: String| Kind::Dims.error(format!("{what}{}", longer_labels(&letters)));
+    if letters.chars().nth(MAX_NDIM).is_some() {
+        return Err(wrong(format!("dims: more than {MAX_NDIM} letters")));
+    }
+    if letters.contains(is_separator) {
+        return Err(wrong(format!("dims: {} has a comma or a space", shown(text.as_any()))));
+    }
+    Dims::parse(letters.chars().map(String::from)).map_err(|error| wrong(error.to_string()))
+}
+
+/// Whether a character separates labels instead of being one.
+fn is_separator(letter: char) -> bool {
+    letter == ',' || letter.is_whitespace()
+}
+
+/// The hint for labels of more than one letter.
+#[cold]
+pub fn longer_labels(text: &str) -> String {
+    let labels: Vec<String> = text.split(is_separator).filter(|label| !label.is_empty()).map(shown_label).collect();
+    let fix = match &labels[..] {
+        [] => return String::new(),
+        [one] => format!("({one},)"),
+        several if several.len() <= MAX_NDIM => format!("({})", several.join(", ")),
+        _ => return String::new(),
+    };
+    format!("; each letter of a string is a label: longer ones are a sequence, dims={fix}")
+}
+
+/// A label as Python would write it, cut off after 24 characters.
+fn shown_label(label: &str) -> String {
+    let start: String = label.chars().take(24).collect();
+    if start.len() < label.len() { format!("{start:?}…") } else { format!("{label:?}") }
+}
+
+/// The text of a label: a string, or an integer from 0 for a data dimension; `None` for anything else.
+pub fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(text.to_cow()?.into_owned()));
+    }
+    let number: Option<u32> = if is_bool(value)? { None } else { value.extract().ok() };
+    Ok(number.map(|number| number.to_string()))
+}
+
+/// Whether a value is a bool of Python or NumPy. Python treats its bools as integers, and so did NumPy before 2.3 with its
+/// own.
+pub fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(false);
+    }
+    let ty = value.get_type();
+    let of_numpy = || Ok::<_, PyErr>(matches!(&*ty.name()?.to_cow()?, "bool" | "bool_") && ty.module()? == "numpy");
+    Ok(value.is_instance_of::<PyBool>() || of_numpy()?)
+}
+
+/// The error for a value that is not a label.
+#[cold]
+pub fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let what = shown(value);
+    Kind::Dims.error(format!(
+        "{source}: {what} is not a label; allowed is a non-empty string, or an integer from 0 on for a data dimension"
+    ))
+}
+
+/// Rejects a stream for host memory.
+pub fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
+    match stream {
+        Some(stream) if !stream.is_none() && device == Device::CPU => {
+            let allowed = "None on the host, which has no streams";
+            Err(ExchangeError::Argument { argument: "stream", got: shown(stream), allowed }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An argument as an error message shows it, cut off after 80 characters.
+pub fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = own_classes::text(value).or_else(|| value.repr().ok().map(|text| text.to_string()));
+    let text = text.unwrap_or_else(|| format!("<{}>", value.get_type()));
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,203 @@
+//! Element types: NumPy's dtype objects, and the other forms that users pass.
+
+#![allow(unsafe_code, reason = "dtype objects are read as the C structs they are")]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use numpy::npyffi::PyArray_Descr;
+use numpy::npyffi::types::NPY_TYPES;
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+
+use crate::dtype::DType;
+use crate::layout::Extents;
+use crate::python::convert::args::shown;
+use crate::python::convert::errors::Kind;
+use crate::python::convert::nearest::did_you_mean;
+use crate::python::ffi::numpy_api;
+
+/// The first type number that NumPy gives to types of other packages.
+const FIRST_USER_TYPE: i32 = 256;
+
+/// For each added type number, the index of the element type plus 1; 0 while unknown. NumPy assigns the numbers once per
+/// process.
+static USER_TYPES: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
+
+/// NumPy's dtype object of each element type, made on first use.
+static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
+
+/// Parses a `dtype` argument: an element type, and the trailing dimensions of a sub-array type.
+pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
+    let py = value.py();
+    if let Ok(text) = value.cast::<PyString>()
+        && let Some(dtype) = text.to_cow().ok().and_then(|text| DType::from_name(&text))
+    {
+        return Ok((dtype, Extents::new()));
+    }
+    if let Some(dtype) = of_torch(value)? {
+        return Ok((dtype, Extents::new()));
+    }
+    if value.is_none() {
+        return Err(
+            Kind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
+        );
+    }
+    numpy_api::require(py)?;
+    let descriptor = PyArrayDescr::new(py, value).map_err(|error| unknown(value, error))?;
+    if let Some((base, _)) = subarray(&descriptor)? {
+        let shape = crate::python::convert::args::ints("dtype", &descriptor.getattr("shape")?)?;
+        return Ok((of_descriptor(&base)?, shape));
+    }
+    Ok((of_descriptor(&descriptor)?, Extents::new()))
+}
+
+/// The error for a value that NumPy cannot convert to a dtype.
+#[cold]
+fn unknown(value: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
+    let py = value.py();
+    let hint = value.cast::<PyString>().map_or_else(
+        |_| String::new(),
+        |text| {
+            let names = DType::all().map(DType::name).chain(["float", "int", "complex"]);
+            did_you_mean(py, &text.to_string_lossy(), names)
+        },
+    );
+    wrapped(py, cause, &format!("dtype: {} is not an element type{hint}", shown(value)))
+}
+
+fn subarray<'py>(
+    descriptor: &Bound<'py, PyArrayDescr>,
+) -> PyResult<Option<(Bound<'py, PyArrayDescr>, Bound<'py, PyAny>)>> {
+    if descriptor.num() != NPY_TYPES::NPY_VOID as i32 {
+        return Ok(None);
+    }
+    descriptor.getattr("subdtype")?.extract()
+}
+
+/// The element type of a PyTorch dtype, whose text is its name, e.g. `torch.float32`; `None` for any other object.
+fn of_torch(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let ty = value.get_type();
+    if ty.name()?.to_cow()? != "dtype" || ty.module()?.to_cow()? != "torch" {
+        return Ok(None);
+    }
+    let text = value.str()?;
+    let name = text.to_cow()?;
+    let found = DType::from_name(name.strip_prefix("torch.").unwrap_or(&name));
+    found.map(Some).ok_or_else(|| Kind::DType.error(format!("dtype: {name} has no NumPy type of one element per item")))
+}
+
+/// The element type of a NumPy dtype object.
+pub fn of_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
+    // SAFETY: a bound dtype object is a live struct of this type.
+    let known = unsafe { of_native(descriptor.as_dtype_ptr()) };
+    known.map_or_else(|| of_unusual(descriptor, descriptor.num()), Ok)
+}
+
+/// The element type of a dtype struct, if it is native and already known; otherwise callers use [`of_descriptor`].
+///
+/// # Safety
+/// - `descriptor` points to a live dtype object.
+pub unsafe fn of_native(descriptor: *const PyArray_Descr) -> Option<DType> {
+    // SAFETY: passed on from the caller.
+    let fields = unsafe { &(*descriptor).fields };
+    if fields.byteorder == foreign_order() { None } else { of_type_number(fields.type_num) }
+}
+
+/// The element type of one of NumPy's own type numbers, or of a known added one.
+pub fn of_type_number(number: i32) -> Option<DType> {
+    const BUILT_IN: [Option<DType>; 24] = {
+        let mut table = [None; 24];
+        table[0] = Some(DType::BOOL);
+        table[1] = Some(DType::I8);
+        table[2] = Some(DType::U8);
+        table[3] = Some(DType::I16);
+        table[4] = Some(DType::U16);
+        table[5] = Some(DType::I32);
+        table[6] = Some(DType::U32);
+        // C's long.
+        table[7] = Some(if size_of::<std::ffi::c_long>() == 8 { DType::I64 } else { DType::I32 });
+        table[8] = Some(if size_of::<std::ffi::c_long>() == 8 { DType::U64 } else { DType::U32 });
+        table[9] = Some(DType::I64);
+        table[10] = Some(DType::U64);
+        table[11] = Some(DType::F32);
+        table[12] = Some(DType::F64);
+        table[14] = Some(DType::C64);
+        table[15] = Some(DType::C128);
+        table[23] = Some(DType::F16);
+        table
+    };
+    let index = usize::try_from(number).ok()?;
+    if let Some(entry) = BUILT_IN.get(index) {
+        return *entry;
+    }
+    let known = USER_TYPES.get(usize::try_from(number - FIRST_USER_TYPE).ok()?)?.load(Ordering::Relaxed);
+    DType::all().nth(usize::from(known.checked_sub(1)?))
+}
+
+/// The byte order character in dtypes that are not native.
+#[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
+fn foreign_order() -> std::ffi::c_char {
+    (if cfg!(target_endian = "little") { b'>' } else { b'<' }) as std::ffi::c_char
+}
+
+#[cold]
+fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DType> {
+    let name = descriptor.getattr("name")?.to_string();
+    let refuse = |why: &str| Err(Kind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
+    if number < FIRST_USER_TYPE {
+        return match descriptor.kind() {
+            b'O' => refuse("holds Python objects, which cannot be shared as memory; allowed are numbers and bool"),
+            b'V' => refuse("is structured; allowed are numbers and bool: take one field of it at a time"),
+            b'M' | b'm' => refuse("is a date or time span; allowed are numbers and bool: view it as int64"),
+            b'S' | b'U' | b'T' => refuse("holds text; allowed are numbers and bool"),
+            _ if of_type_number(number).is_some() => refuse(
+                "is not in native byte order; allowed is the machine's own: convert with .astype(dtype.newbyteorder('='))",
+            ),
+            _ => refuse("has no width that other libraries know; allowed are up to float64 and complex128"),
+        };
+    }
+    let Some(dtype) = DType::from_name(&name) else {
+        return refuse("is not a type that other libraries know; allowed are NumPy's and ml_dtypes' numbers and bool");
+    };
+    if let Some(slot) = usize::try_from(number - FIRST_USER_TYPE).ok().and_then(|slot| USER_TYPES.get(slot)) {
+        slot.store(u8::try_from(dtype.index() + 1).unwrap_or(0), Ordering::Relaxed);
+    }
+    Ok(dtype)
+}
+
+/// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.
+pub fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
+    let descriptor = DESCRIPTORS[dtype.index()].get_or_try_init(py, || {
+        numpy_api::require(py)?;
+        let added = dtype.is_sub_byte() || dtype.code().0 > 6 || dtype == DType::BF16;
+        let source = if added {
+            let package = py.import("ml_dtypes").map_err(|error| {
+                let fix = format!("dtype: {dtype} needs the package ml_dtypes; install it with pip install ml_dtypes");
+                wrapped(py, error, &fix)
+            })?;
+            package.getattr(dtype.name()).map_err(|error| {
+                wrapped(py, error, &format!("dtype: the installed ml_dtypes has no {dtype}; install a newer one"))
+            })?
+        } else {
+            PyString::new(py, dtype.name()).into_any()
+        };
+        PyArrayDescr::new(py, &source).map(Bound::unbind)
+    })?;
+    Ok(descriptor.bind(py))
+}
+
+/// Adds the argument's name to another library's error, which keeps its type.
+pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
+    let error = PyErr::from_type(cause.get_type(py), format!("{argument}: {}", cause.value(py)));
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// A `DTypeError` with another library's error as its cause.
+pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
+    let error = Kind::DType.error(format!("{message} ({})", cause.value(py)));
+    error.set_cause(py, Some(cause));
+    error
+}

@@ -1,0 +1,224 @@
+//! The mapping of this crate's errors to Python exceptions.
+
+use pyo3::exceptions::{
+    PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
+    PyTypeError, PyUserWarning, PyValueError,
+};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+use crate::error::Error;
+use crate::protocol::ExchangeError;
+use crate::signature::SignatureError;
+
+/// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Layout,
+    DType,
+    Dims,
+    Device,
+    Exchange,
+    NoSuchBuffer,
+    NotAnArray,
+}
+
+impl Kind {
+    /// Every kind, in the order of the enumeration.
+    const ALL: [Kind; 7] =
+        [Kind::Layout, Kind::DType, Kind::Dims, Kind::Device, Kind::Exchange, Kind::NoSuchBuffer, Kind::NotAnArray];
+
+    /// Name, docstring and builtin bases.
+    fn definition(self, py: Python<'_>) -> (&'static str, &'static str, Vec<Bound<'_, PyType>>) {
+        let (value, ty) = (py.get_type::<PyValueError>(), py.get_type::<PyTypeError>());
+        match self {
+            Kind::Layout => ("LayoutError", "An invalid shape, layout, padding, alignment or preset.", vec![value]),
+            Kind::DType => ("DTypeError", "An element type that cannot be shared, or does not fit.", vec![ty]),
+            Kind::Dims => ("DimsError", "Labels that are invalid, or contradict each other.", vec![value]),
+            Kind::Device => {
+                let runtime = py.get_type::<PyRuntimeError>();
+                ("DeviceError", "A device that does not exist, or is not the one wanted.", vec![runtime])
+            }
+            Kind::Exchange => {
+                let doc = "Memory or a request of another library that the protocol does not allow.";
+                ("ExchangeError", doc, vec![py.get_type::<PyBufferError>(), value])
+            }
+            Kind::NoSuchBuffer => {
+                let lookup = py.get_type::<PyLookupError>();
+                ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup])
+            }
+            Kind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
+        }
+    }
+}
+
+static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
+
+/// The exception classes of the module. Another extension that this crate is built into imports those of the module, so
+/// that their names catch its errors; it makes classes of its own if the module, or NumPy, which the module needs, is not
+/// installed.
+fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
+    TYPES.get_or_try_init(py, || match imported(py) {
+        Err(error) if is_absence(py, &error)? => made(py),
+        other => other,
+    })
+}
+
+/// Whether importing the module failed because it or NumPy is not installed, and not because of an error inside it.
+fn is_absence(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    if !error.is_instance_of::<PyModuleNotFoundError>(py) {
+        return Ok(false);
+    }
+    let name = error.value(py).getattr(intern!(py, "name"))?;
+    Ok(name.eq(intern!(py, "dlfield"))? || name.eq(intern!(py, "numpy"))?)
+}
+
+fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
+    let module = py.import(intern!(py, "dlfield"))?;
+    let class = |name: &str| Ok::<_, PyErr>(module.getattr(name)?.cast_into::<PyType>()?.unbind());
+    let all = Kind::ALL.iter().map(|kind| class(kind.definition(py).0)).collect::<PyResult<_>>()?;
+    Ok((class("Error")?, all))
+}
+
+fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
+    let exception = py.get_type::<PyException>();
+    let root = subclass("Error", "The base class of all errors of dlfield.", vec![exception])?;
+    let mut all = Vec::with_capacity(Kind::ALL.len());
+    for kind in Kind::ALL {
+        let (name, doc, builtin) = kind.definition(py);
+        all.push(subclass(name, doc, std::iter::once(root.bind(py).clone()).chain(builtin).collect())?);
+    }
+    Ok((root, all))
+}
+
+/// Makes an exception type by calling `type`, which allows several builtin bases.
+fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
+    let py = bases[0].py();
+    let body = PyDict::new(py);
+    body.set_item("__module__", "dlfield")?;
+    body.set_item("__doc__", doc)?;
+    let made = py.get_type::<PyType>().call1((name, PyTuple::new(py, bases)?, body))?;
+    Ok(made.cast_into::<PyType>()?.unbind())
+}
+
+impl Kind {
+    /// Makes an exception of this kind. If the module is installed but its import fails, returns that failure with a note
+    /// that has the message.
+    pub fn error(self, message: impl Into<String>) -> PyErr {
+        let message = message.into();
+        Python::attach(|py| match types(py) {
+            Ok((_, all)) => PyErr::from_type(all[self as usize].bind(py).clone(), message),
+            Err(error) => noted(py, &format!("while raising dlfield.{}: {message}", self.definition(py).0), error),
+        })
+    }
+
+    /// Whether an exception is of any of these kinds.
+    pub fn is_any(py: Python<'_>, error: &PyErr) -> bool {
+        types(py).is_ok_and(|(_, all)| all.iter().any(|kind| error.get_type(py).is(kind)))
+    }
+
+    /// Whether an exception is of this kind.
+    pub fn is(self, py: Python<'_>, error: &PyErr) -> bool {
+        types(py).is_ok_and(|(_, all)| error.is_instance(py, all[self as usize].bind(py)))
+    }
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let message = error.to_string();
+        raised(error, message)
+    }
+}
+
+/// The exception for an error, with a message that may differ from the error's own.
+fn raised(error: Error, message: String) -> PyErr {
+    match error {
+        Error::Signature(SignatureError::Field { source, .. }) => raised(*source, message),
+        Error::Signature(SignatureError::Overlap { .. }) => Kind::Layout.error(message),
+        Error::Signature(_) => PyTypeError::new_err(message),
+        Error::Layout(_) | Error::Preset(_) => Kind::Layout.error(message),
+        Error::DType(_) => Kind::DType.error(message),
+        Error::Dims(_) => Kind::Dims.error(message),
+        Error::Device(_) => Kind::Device.error(message),
+        Error::Exchange(_) => Kind::Exchange.error(message),
+        Error::Index(_) => PyIndexError::new_err(message),
+        Error::Memory(_) => PyMemoryError::new_err(message),
+    }
+}
+
+macro_rules! through_error {
+    ($($part:ty),+) => {
+        $(impl From<$part> for PyErr {
+            fn from(error: $part) -> PyErr {
+                Error::from(error).into()
+            }
+        })+
+    };
+}
+
+through_error!(
+    crate::LayoutError,
+    crate::PresetError,
+    crate::DTypeError,
+    crate::DimsError,
+    crate::DeviceError,
+    crate::IndexError,
+    ExchangeError
+);
+
+/// The exception that a failed C function of another library has set, or else one that names the function.
+#[cold]
+pub fn set_by(function: &'static str, object: &Bound<'_, PyAny>) -> PyErr {
+    PyErr::take(object.py()).unwrap_or_else(|| silent(function, object.get_type()))
+}
+
+/// The error for a C function that failed without setting an exception.
+pub fn silent(function: &'static str, producer: impl ToString) -> PyErr {
+    ExchangeError::Silent { function, producer: producer.to_string() }.into()
+}
+
+/// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
+pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
+    if Kind::is_any(py, &error) {
+        let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
+        named.set_cause(py, error.cause(py));
+        named.set_traceback(py, error.traceback(py));
+        return named;
+    }
+    noted(py, &format!("field {field:?}"), error)
+}
+
+/// Adds a note to an error.
+pub fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
+    // Adding the note fails only if memory is exhausted; the error itself matters more.
+    let _ = error.value(py).call_method1(intern!(py, "add_note"), (note,));
+    error
+}
+
+static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    let make = || {
+        let doc =
+            "A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied.";
+        subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
+    };
+    Ok(WARNING.get_or_try_init(py, make)?.bind(py))
+}
+
+/// Issues a `LayoutWarning` at the user's line that called dlfield, outside the package's own Python files.
+#[cold]
+pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    py.import(intern!(py, "dlfield._warn"))?.call_method1(intern!(py, "warn"), (message,)).map(drop)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let (root, all) = TYPES.get_or_try_init(py, || made(py))?;
+    for ty in std::iter::once(root).chain(all) {
+        module.add(ty.bind(py).name()?, ty)?;
+    }
+    module.add("LayoutWarning", warning(py)?)
+}

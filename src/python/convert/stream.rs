@@ -1,0 +1,89 @@
+//! Stream arguments: numbers by the rules of the array API standard, and objects with `__cuda_stream__`.
+//!
+//! Source: the array API standard on `__dlpack__`, and the CUDA stream protocol of cuda.core.
+
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
+
+use crate::cuda::Stream;
+use crate::device::Device;
+use crate::memory::cuda::stream::{StreamOwner, with_kept_stream};
+use crate::protocol::ExchangeError;
+use crate::python::convert::args;
+use crate::python::ffi::getattr;
+use crate::python::py_owner::PyOwner;
+
+const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
+                       __cuda_stream__";
+const ALLOWED_WITHOUT_ORDER: &str = "None, -1 for no order, 1 (legacy default), 2 (per-thread default), the handle of a \
+                                     stream, or an object with __cuda_stream__";
+const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
+
+/// A consumer's `stream` argument.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// None was passed.
+    Nothing,
+    /// -1: the consumer orders the work itself.
+    NoOrder,
+    /// The stream that the consumer will use.
+    Stream(Stream),
+}
+
+/// The number of a stream: an integer, or the handle in an object's `__cuda_stream__`; `None` for any other value.
+pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let Some(found) = getattr::getattr_opt(value, intern!(value.py(), "__cuda_stream__"))? else {
+        return Ok(value.extract().ok());
+    };
+    let pair = if found.is_callable() { found.call0()? } else { found };
+    match pair.extract::<(i64, i64)>() {
+        // In the driver's functions, handle 0 is the legacy default stream. The array API standard, in which 0 is no
+        // stream, does not apply to the handles of objects.
+        Ok((0, 0)) => Ok(Some(1)),
+        Ok((0, handle)) => Ok(Some(handle)),
+        _ => {
+            let got = args::shown(&pair);
+            Err(ExchangeError::Argument { argument: "__cuda_stream__", got, allowed: OF_OBJECTS }.into())
+        }
+    }
+}
+
+/// What keeps a stream alive: the object that it was passed as; `None` for a number.
+pub fn kept(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
+    (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
+}
+
+/// Converts an argument to a stream of a CUDA device.
+pub fn of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
+    handle(value, number(value)?, device, ALLOWED)
+}
+
+fn handle(value: &Bound<'_, PyAny>, number: Option<i64>, device: Device, allowed: &'static str) -> PyResult<Stream> {
+    let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number != 0);
+    let number =
+        number.ok_or_else(|| ExchangeError::Argument { argument: "stream", got: args::shown(value), allowed })?;
+    Ok(Stream::new(device, number)?)
+}
+
+/// Parses a consumer's `stream` argument for memory of a CUDA device.
+pub fn asked(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<Asked> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Asked::Nothing) };
+    match number(value)? {
+        Some(-1) => Ok(Asked::NoOrder),
+        number => handle(value, number, device, ALLOWED_WITHOUT_ORDER).map(Asked::Stream),
+    }
+}
+
+/// Runs `work` for a device in the given stream, or in the current one without it. The host has no streams.
+pub fn within<R>(value: Option<&Bound<'_, PyAny>>, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return work() };
+    args::check_stream(Some(value), device)?;
+    if !device.is_of_cuda() {
+        return work();
+    }
+    let stream = of(value, device)?;
+    with_kept_stream(device, stream, kept(value), work)
+}

@@ -1,0 +1,238 @@
+//! Functions with CPython's own calling convention, for calls that take less time than PyO3's generated argument handling
+//! (DESIGN.md has the times).
+
+#![allow(unsafe_code, reason = "arguments come as raw pointers")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::python::convert::nearest::did_you_mean;
+
+/// The definition of a function or method that the interpreter calls from C.
+pub struct Definition(ffi::PyMethodDef);
+
+// SAFETY: its pointers are to constants, and it never changes.
+unsafe impl Sync for Definition {}
+
+impl Definition {
+    /// `doc` begins with the signature, as in `describe(obj, *, dims=None)\n--\n\n`.
+    pub const fn new(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunctionFastWithKeywords,
+    ) -> Definition {
+        Definition(ffi::PyMethodDef {
+            ml_name: name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: doc.as_ptr(),
+        })
+    }
+
+    /// A method of one positional argument.
+    pub const fn of_one(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunction,
+    ) -> Definition {
+        Definition::plain(name, doc, function, ffi::METH_O)
+    }
+
+    /// A method without arguments.
+    pub const fn of_none(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunction,
+    ) -> Definition {
+        Definition::plain(name, doc, function, ffi::METH_NOARGS)
+    }
+
+    const fn plain(
+        name: &'static std::ffi::CStr,
+        doc: &'static std::ffi::CStr,
+        function: ffi::PyCFunction,
+        flags: std::ffi::c_int,
+    ) -> Definition {
+        let ml_meth = ffi::PyMethodDefPointer { PyCFunction: function };
+        Definition(ffi::PyMethodDef { ml_name: name.as_ptr(), ml_meth, ml_flags: flags, ml_doc: doc.as_ptr() })
+    }
+
+    /// Adds the function to a module.
+    pub fn add_to(&'static self, module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let name = module.name()?;
+        // SAFETY: the definition is static, and its flags fit the function.
+        let function = unsafe {
+            let definition = (&raw const self.0).cast_mut();
+            let made = ffi::PyCFunction_NewEx(definition, module.as_ptr(), name.as_ptr());
+            Bound::from_owned_ptr_or_err(module.py(), made)?
+        };
+        module.add(function.getattr("__name__")?.cast_into::<PyString>()?, function)
+    }
+
+    /// Adds the method to a type.
+    pub fn set_on(&'static self, ty: &Bound<'_, pyo3::types::PyType>) -> PyResult<()> {
+        // SAFETY: as above.
+        let method = unsafe {
+            let definition = (&raw const self.0).cast_mut();
+            Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), definition))?
+        };
+        ty.setattr(method.getattr("__name__")?.cast_into::<PyString>()?, method)
+    }
+}
+
+/// An argument of the current call, if it was given.
+pub type Argument<'a, 'py> = Option<Borrowed<'a, 'py, PyAny>>;
+
+/// The argument, unless it is absent or None.
+pub fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, PyAny>> {
+    argument.as_deref().filter(|value| !value.is_none())
+}
+
+/// The parameters of a function: some can be given by position, all by name.
+pub struct Parameters<const N: usize> {
+    function: &'static str,
+    positional: usize,
+    names: [&'static str; N],
+    interned: PyOnceLock<[Py<PyString>; N]>,
+}
+
+impl<const N: usize> Parameters<N> {
+    /// The first `positional` of `names` can be given by position.
+    pub const fn new(function: &'static str, names: [&'static str; N], positional: usize) -> Parameters<N> {
+        Parameters { function, positional, names, interned: PyOnceLock::new() }
+    }
+
+    /// Puts the arguments of a call into `sorted`, in the order of the names.
+    ///
+    /// # Safety
+    /// - `args`, `nargs` and `keywords` are those that the interpreter has called the function with.
+    #[inline]
+    unsafe fn sort<'a, 'py>(
+        &self,
+        py: Python<'py>,
+        args: *const *mut ffi::PyObject,
+        nargs: ffi::Py_ssize_t,
+        keywords: *mut ffi::PyObject,
+        sorted: &mut [Argument<'a, 'py>; N],
+    ) -> PyResult<()> {
+        let given = usize::try_from(nargs).unwrap_or(0);
+        if given > self.positional {
+            return Err(self.too_many(given));
+        }
+        for (place, slot) in sorted[..given].iter_mut().enumerate() {
+            // SAFETY: passed on from the caller.
+            *slot = Some(unsafe { Borrowed::from_ptr(py, *args.add(place)) });
+        }
+        if !keywords.is_null() {
+            // SAFETY: `keywords` is a tuple of strings, and as many values follow the positional arguments.
+            let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
+            for (position, name) in keywords.iter_borrowed().enumerate() {
+                let place = self.place(&name)?;
+                // SAFETY: as above.
+                let value = unsafe { Borrowed::from_ptr(py, *args.add(given + position)) };
+                if sorted[place].replace(value).is_some() {
+                    return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The position of the parameter with this name.
+    fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = name.py();
+        let interned = self.interned.get_or_init(py, || self.names.map(|name| PyString::intern(py, name).unbind()));
+        // Names in calls are interned, so comparing addresses finds them; others are compared as text.
+        if let Some(place) = interned.iter().position(|known| name.is(known)) {
+            return Ok(place);
+        }
+        let text = name.str()?.to_string();
+        let place = self.names.iter().position(|known| *known == text);
+        place.ok_or_else(|| {
+            let hint = did_you_mean(py, &text, self.names);
+            self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
+        })
+    }
+
+    #[cold]
+    fn too_many(&self, given: usize) -> PyErr {
+        self.error(&match self.positional {
+            0 => format!("takes keyword arguments only, {given} were given"),
+            1 => format!("takes 1 positional argument but {given} were given"),
+            most => format!("takes {most} positional arguments but {given} were given"),
+        })
+    }
+
+    /// Returns a required argument.
+    pub fn required<'a, 'b, 'py>(
+        &self,
+        sorted: &'b [Argument<'a, 'py>; N],
+        place: usize,
+    ) -> PyResult<&'b Bound<'py, PyAny>> {
+        sorted[place]
+            .as_deref()
+            .ok_or_else(|| self.error(&format!("missing 1 required positional argument: '{}'", self.names[place])))
+    }
+
+    fn error(&self, what: &str) -> PyErr {
+        PyTypeError::new_err(format!("{}() {what}", self.function))
+    }
+}
+
+/// Sorts the arguments of a call, and runs the body of the function or method with `slf` and the sorted arguments.
+///
+/// # Safety
+/// - The interpreter has called the function with these, attached.
+#[inline(always)]
+pub unsafe fn call<const N: usize>(
+    parameters: &Parameters<N>,
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+    body: impl for<'py> FnOnce(&Bound<'py, PyAny>, &[Argument<'_, 'py>; N]) -> PyResult<Bound<'py, PyAny>>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on from the caller; `slf` is the module of a function, or the instance of a method.
+    let (py, slf) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, slf))
+    };
+    run(py, || {
+        let mut arguments = [None; N];
+        // SAFETY: passed on from the caller.
+        unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }?;
+        body(&slf, &arguments)
+    })
+}
+
+/// Runs the body of such a function. An error becomes the Python exception, and so does a panic, which must not unwind into
+/// C.
+#[inline]
+pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAny>>) -> *mut ffi::PyObject {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value.into_ptr(),
+        Ok(Err(error)) => error,
+        Err(_) => PyRuntimeError::new_err("dlfield: internal error"),
+    };
+    let mut error = Some(error);
+    Python::try_attach(|py| error.take().map(|error| error.restore(py)));
+    // While the interpreter ends, attaching fails.
+    if let Some(error) = error {
+        error.restore(py);
+    }
+    null_mut()
+}
+
+/// Attaches this thread in PyO3's view too, so that PyO3 drops the references that it has deferred. The functions here do
+/// not attach otherwise, because that takes longer than the shortest of them; so PyO3 defers the drop of its own
+/// references, such as those of a discarded error. A function that discards one and succeeds has to call this, or memory
+/// grows with each call.
+pub fn drop_deferred_references() {
+    Python::try_attach(|_| ());
+}

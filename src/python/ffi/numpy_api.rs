@@ -1,0 +1,68 @@
+//! NumPy's array type, without importing NumPy.
+
+#![allow(unsafe_code, reason = "types and array structs are read as the C structs they are")]
+
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use numpy::get_array_module;
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NpyTypes, PyArrayObject, get_type_object};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use pyo3::{ffi, intern};
+
+use crate::python::ffi::getattr::loaded;
+
+/// NumPy's array type; NULL until NumPy is known to be imported.
+static ARRAY: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(null_mut());
+
+/// NumPy's array type, or NULL if NumPy is not imported: then no arrays exist, so it is not imported for this.
+#[inline]
+fn array_type(py: Python<'_>) -> *mut ffi::PyTypeObject {
+    let known = ARRAY.load(Ordering::Relaxed);
+    if known.is_null() { find(py).unwrap_or(null_mut()) } else { known }
+}
+
+#[cold]
+fn find(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
+    if loaded(py, "numpy")?.is_none() {
+        return Ok(null_mut());
+    }
+    require(py)?;
+    Ok(ARRAY.load(Ordering::Relaxed))
+}
+
+/// Imports NumPy before its C API is used, which would panic otherwise.
+pub fn require(py: Python<'_>) -> PyResult<()> {
+    if ARRAY.load(Ordering::Relaxed).is_null() {
+        get_array_module(py)?.getattr(intern!(py, "_ARRAY_API"))?.cast_into::<PyCapsule>()?;
+        // SAFETY: attached, and NumPy's C API is there; the call returns NumPy's type object.
+        ARRAY.store(unsafe { get_type_object(py, NpyTypes::PyArray_Type) }, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Whether the object is a `numpy.ndarray`, and not of a subclass.
+#[inline]
+pub fn is_exact(object: &Bound<'_, PyAny>) -> bool {
+    object.get_type_ptr() == array_type(object.py())
+}
+
+/// Whether the object is a `numpy.ndarray`.
+pub fn is_array(object: &Bound<'_, PyAny>) -> bool {
+    let array = array_type(object.py());
+    // SAFETY: two live types.
+    !array.is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), array) != 0 }
+}
+
+/// The object that an array borrows its memory from; `None` if the array owns it.
+#[inline]
+pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: the callers have checked the type; the base is NULL or an object that the array keeps alive.
+    unsafe {
+        let fields = &(*array.as_ptr().cast::<PyArrayObject>()).fields;
+        // A write-back copy owns its memory and has a base too.
+        let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
+        if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
+    }
+}

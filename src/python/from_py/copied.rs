@@ -1,0 +1,123 @@
+//! Arrays that are copied if they do not match the type.
+
+#![allow(unsafe_code, reason = "memory that is borrowed is copied")]
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use ndarray::Dimension;
+use pyo3::prelude::*;
+
+use crate::copy::can_cast;
+use crate::descriptor::Descriptor;
+use crate::dtype::{DType, DTypeError};
+use crate::error::Result;
+use crate::layout::{Layout, Spec};
+use crate::python::from_py::In;
+use crate::python::from_py::borrows::{Access, CheckValues, Loan};
+use crate::python::from_py::kinds::{AnyOrder, Elements, Host, Order, Place};
+use crate::python::from_py::open::{check, open, refusal};
+use crate::python::import::BorrowSource;
+use crate::tensor::{Element, Owner, Tensor, ndarray as views};
+
+/// An array to read: an [`In`], or a copy if its elements have another type or order.
+///
+/// Elements are cast by the rule of [`can_cast`](crate::can_cast), NumPy's `same_kind`. The number of dimensions must be
+/// the wanted one, and the host must reach the memory. An array that is copied is borrowed only during the copy, so it can
+/// also be an [`Out`](crate::python::from_py::Out) of the same call if that comes later, but not if it comes first.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{COrder, OrCopy};
+/// use pyo3::prelude::*;
+///
+/// /// Takes any numbers but complex ones.
+/// #[pyfunction]
+/// fn norm(numbers: OrCopy<'_, f64, Ix1, COrder>) -> f64 {
+///     numbers.array().iter().map(|number| number * number).sum::<f64>().sqrt()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct OrCopy<'py, T, D, O = AnyOrder> {
+    array: In<'py, T, D, O>,
+    copied: bool,
+}
+
+impl<T, D, O> OrCopy<'_, T, D, O> {
+    /// Returns whether the elements are those of a copy.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::OrCopy;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn was_cast(numbers: OrCopy<'_, f64, Ix1>) -> bool {
+    ///     numbers.is_copy()
+    /// }
+    /// ```
+    pub fn is_copy(&self) -> bool {
+        self.copied
+    }
+}
+
+impl<'py, T, D, O> Deref for OrCopy<'py, T, D, O> {
+    type Target = In<'py, T, D, O>;
+
+    fn deref(&self) -> &In<'py, T, D, O> {
+        &self.array
+    }
+}
+
+impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'py, T, D, O> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // The array is borrowed for reading during the copy too.
+        let mut loan = open(&object, Access::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
+            views::check_shape(field, None, D::NDIM)?;
+            Host::check(field)?;
+            if can_cast(field.dtype(), T::DTYPE) {
+                return Ok(());
+            }
+            Err(DTypeError::Cast { from: field.dtype().name(), to: T::DTYPE.name() }.into())
+        })?;
+        let found = loan.descriptor();
+        let copied = check::<T, D, Host>(found).and_then(|()| O::check(found)).is_err();
+        if copied {
+            let (descriptor, owner) = copy::<T, O>(found).map_err(refusal)?.into_parts();
+            loan = Loan::open(&object, |of_copy| {
+                *of_copy = descriptor;
+                Ok((Some(owner), BorrowSource::None))
+            })?;
+            // The memory of the copy, which no other argument has.
+            loan.borrow(Access::Read).map_err(refusal)?;
+            check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
+            // Dropping the loan of the original may have run any code.
+            loan.check_undisturbed().map_err(refusal)?;
+            loan.check_values(T::values()).map_err(refusal)?;
+        }
+        Ok(OrCopy { array: In { loan, wanted: PhantomData }, copied })
+    }
+}
+
+/// Checks the elements if they are bools; others are checked after the cast.
+///
+/// # Safety
+/// - Elements that the host can reach are readable.
+unsafe fn check_bools(field: &Descriptor) -> Result<()> {
+    // SAFETY: passed on from the caller.
+    if field.dtype() == DType::BOOL { unsafe { views::check_memory::<bool>(field) } } else { Ok(()) }
+}
+
+/// Copies a field to the wanted element type and order, without labels.
+fn copy<T: Element, O: Order>(found: &Descriptor) -> Result<Tensor> {
+    let ndim = i64::try_from(found.ndim()).unwrap_or(i64::MAX);
+    let layout: Vec<i64> = if O::IS_F { (0..ndim).rev().collect() } else { (0..ndim).collect() };
+    let spec = Spec::new(found.shape(), T::DTYPE).layout(Layout::new(&layout, found.ndim())?);
+    // SAFETY: the loan keeps the memory longer than this tensor lives, and the ledger rejects writers meanwhile.
+    let source = unsafe { Tensor::from_parts(found.clone(), Owner::NOBODY) };
+    Tensor::copy_of(&spec, &source)
+}

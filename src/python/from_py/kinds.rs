@@ -1,0 +1,296 @@
+//! The type parameters of array arguments: elements, order, device.
+
+#![allow(unsafe_code, reason = "bools are looked at where they lie")]
+
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::LayoutError;
+use crate::python::from_py::borrows::CheckValues;
+use crate::tensor::{Element, ndarray as views};
+
+mod sealed {
+    /// Implemented by this crate's types only.
+    pub trait Sealed {}
+}
+
+/// The elements that an argument needs: a type that implements [`Element`], or [`Any`].
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::IxDyn;
+/// use dlfield::python::{Elements, In};
+///
+/// /// Bytes of any array with such elements that the host can reach.
+/// fn nbytes<T: Elements>(x: &In<'_, T, IxDyn>) -> i64 {
+///     x.descriptor().nbytes()
+/// }
+/// assert_eq!(<f32 as Elements>::DTYPE, Some(dlfield::DType::F32));
+/// ```
+pub trait Elements: sealed::Sealed + 'static {
+    /// The element type; `None` for any.
+    const DTYPE: Option<DType>;
+
+    /// Rejects memory that cannot be viewed with such elements, without reading it.
+    #[doc(hidden)]
+    fn check_place(field: &Descriptor) -> Result<()>;
+
+    /// The check of the elements, if not every bit pattern is valid.
+    #[doc(hidden)]
+    fn values() -> Option<CheckValues>;
+}
+
+/// Elements of any type.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{Any, Elements, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn element(matrix: In<'_, Any, Ix2>) -> &'static str {
+///     matrix.descriptor().dtype().name()
+/// }
+/// assert_eq!(Any::DTYPE, None);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Any {}
+
+impl sealed::Sealed for Any {}
+impl Elements for Any {
+    const DTYPE: Option<DType> = None;
+
+    fn check_place(_: &Descriptor) -> Result<()> {
+        Ok(())
+    }
+
+    fn values() -> Option<CheckValues> {
+        None
+    }
+}
+impl<T: Element> sealed::Sealed for T {}
+impl<T: Element> Elements for T {
+    const DTYPE: Option<DType> = Some(T::DTYPE);
+
+    #[inline]
+    fn check_place(field: &Descriptor) -> Result<()> {
+        if T::DTYPE == DType::BOOL {
+            // A byte is aligned at any address.
+            return Ok(());
+        }
+        // SAFETY: the check reads elements of type bool only.
+        unsafe { views::check_memory::<T>(field) }
+    }
+
+    #[inline]
+    fn values() -> Option<CheckValues> {
+        if T::DTYPE == DType::BOOL { Some(views::check_memory::<T>) } else { None }
+    }
+}
+
+/// The order of elements in memory that an argument needs: [`AnyOrder`], [`COrder`] or [`FOrder`].
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::{ArrayView2, Ix2};
+/// use dlfield::python::{In, Order};
+///
+/// /// For functions that only pass the order on.
+/// fn view<'a, O: Order>(matrix: &'a In<'_, f64, Ix2, O>) -> ArrayView2<'a, f64> {
+///     matrix.array()
+/// }
+/// ```
+pub trait Order: sealed::Sealed + 'static {
+    /// Rejects a field whose elements are in another order.
+    #[doc(hidden)]
+    fn check(field: &Descriptor) -> Result<()>;
+
+    /// Whether a copy is made in Fortran order.
+    #[doc(hidden)]
+    const IS_F: bool = false;
+}
+
+/// Any strides, also negative ones and gaps.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{AnyOrder, Cuda, In};
+/// use pyo3::prelude::*;
+///
+/// /// The order is the default; it is named where the place is.
+/// #[pyfunction]
+/// fn address(numbers: In<'_, f32, Ix1, AnyOrder, Cuda>) -> usize {
+///     numbers.descriptor().ptr().addr()
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum AnyOrder {}
+
+/// Contiguous elements, last index fastest.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{COrder, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn first(matrix: In<'_, f64, Ix2, COrder>) -> Option<f64> {
+///     matrix.array().as_slice()?.first().copied()
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum COrder {}
+
+/// Contiguous elements, first index fastest.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{FOrder, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn first(matrix: In<'_, f64, Ix2, FOrder>) -> Option<f64> {
+///     matrix.array().reversed_axes().as_slice()?.first().copied()
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum FOrder {}
+
+impl sealed::Sealed for AnyOrder {}
+impl Order for AnyOrder {
+    #[inline]
+    fn check(_: &Descriptor) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl sealed::Sealed for COrder {}
+impl Order for COrder {
+    #[inline]
+    fn check(field: &Descriptor) -> Result<()> {
+        if field.is_c_contiguous() { Ok(()) } else { Err(unordered(field, "C order")) }
+    }
+}
+
+impl sealed::Sealed for FOrder {}
+impl Order for FOrder {
+    #[inline]
+    fn check(field: &Descriptor) -> Result<()> {
+        if field.is_f_contiguous() { Ok(()) } else { Err(unordered(field, "F order")) }
+    }
+
+    const IS_F: bool = true;
+}
+
+#[cold]
+fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
+    let (shape, strides) = (field.shape().to_vec(), field.strides().to_vec());
+    LayoutError::Order { shape, strides, wanted }.into()
+}
+
+/// The place of the memory that an argument needs: [`Host`], [`Cuda`] or [`Anywhere`].
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::IxDyn;
+/// use dlfield::python::{AnyOrder, In, Place};
+///
+/// fn device<M: Place>(x: &In<'_, f64, IxDyn, AnyOrder, M>) -> String {
+///     x.descriptor().device().to_string()
+/// }
+/// ```
+pub trait Place: sealed::Sealed + 'static {
+    /// Rejects memory elsewhere.
+    #[doc(hidden)]
+    fn check(field: &Descriptor) -> Result<()>;
+
+    /// Whether the host can reach the memory.
+    #[doc(hidden)]
+    const IS_HOST: bool = false;
+}
+
+/// Memory that the host can reach: its own, and CUDA's or ROCm's pinned and managed memory.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{AnyOrder, Host, Out};
+/// use pyo3::prelude::*;
+///
+/// /// The place is the default.
+/// #[pyfunction]
+/// fn clear(mut numbers: Out<'_, f64, Ix1, AnyOrder, Host>) {
+///     numbers.array_mut().fill(0.0);
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Host {}
+
+/// Memory of any CUDA device, and managed memory.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::{COrder, Cuda, Out};
+/// use pyo3::prelude::*;
+///
+/// /// What a kernel wants: an address and a length.
+/// #[pyfunction]
+/// fn target(out: Out<'_, f32, Ix1, COrder, Cuda>) -> (usize, i64) {
+///     (out.descriptor().ptr().addr(), out.descriptor().size())
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Cuda {}
+
+/// Memory in any place.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix3;
+/// use dlfield::python::{AnyOrder, Anywhere, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn device(field: In<'_, f64, Ix3, AnyOrder, Anywhere>) -> String {
+///     field.descriptor().device().to_string()
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Anywhere {}
+
+impl sealed::Sealed for Host {}
+impl Place for Host {
+    #[inline]
+    fn check(field: &Descriptor) -> Result<()> {
+        if field.device().is_host_readable() {
+            return Ok(());
+        }
+        Err(DeviceError::NotHostReadable { found: field.device() }.into())
+    }
+
+    const IS_HOST: bool = true;
+}
+
+impl sealed::Sealed for Cuda {}
+impl Place for Cuda {
+    fn check(field: &Descriptor) -> Result<()> {
+        if matches!(field.device().kind(), "cuda" | "cuda_managed") {
+            return Ok(());
+        }
+        Err(DeviceError::Mismatch { found: field.device(), wanted: Device::cuda(0) }.into())
+    }
+}
+
+impl sealed::Sealed for Anywhere {}
+impl Place for Anywhere {
+    #[inline]
+    fn check(_: &Descriptor) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! Argument types for Python arrays: the type says what a Rust function needs of the array.
+
+#![allow(unsafe_code, reason = "views are made of memory that the ledger keeps others from")]
+
+mod borrows;
+mod copied;
+mod kinds;
+mod open;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+pub use copied::OrCopy;
+pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
+use pyo3::prelude::*;
+
+use self::borrows::{Access, Loan};
+use self::open::{check, open, values};
+use crate::descriptor::Descriptor;
+use crate::error::Result;
+use crate::python::import;
+use crate::tensor::{Element, ndarray as views};
+
+/// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
+///
+/// `T` is an [`Element`] or [`Any`], `D` one of `ndarray`'s `Ix0` to `Ix6` or `IxDyn` for any, `O` one of [`AnyOrder`] (the
+/// default), [`COrder`], [`FOrder`], `M` one of [`Host`] (the default), [`Cuda`], [`Anywhere`].
+///
+/// It extracts from everything that `dlfield.describe` describes, never copies, and keeps the object alive. An array that
+/// does not match the type raises a `TypeError` with what was found and what is wanted, to which PyO3 adds the argument's
+/// name. A rejected DLPack capsule is not consumed.
+///
+/// While it lives, [`Out`] rejects memory that overlaps it. Python, and code that does not go through this crate, can still
+/// write to the memory while other threads run or Python is called: as in rust-numpy, the caller has to prevent that.
+/// rust-numpy does not know of this borrow either: in one function, take all arrays by the types of this crate ([what is
+/// checked](crate::python#what-is-checked-and-what-cannot-be)).
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix2;
+/// use dlfield::python::{COrder, In};
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn trace(matrix: In<'_, f64, Ix2>) -> f64 {
+///     matrix.array().diag().sum()
+/// }
+///
+/// #[pyfunction]
+/// fn first(numbers: In<'_, f32, Ix2, COrder>) -> Option<f32> {
+///     numbers.array().as_slice()?.first().copied()
+/// }
+/// ```
+pub struct In<'py, T, D, O = AnyOrder, M = Host> {
+    loan: Loan<'py>,
+    wanted: Wanted<T, D, O, M>,
+}
+
+/// An array of any elements, dimensions, order and device: [`In::descriptor`] describes it, and [`In::view`] returns a
+/// view if element type and number of dimensions match.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix1;
+/// use dlfield::python::AnyIn;
+/// use pyo3::prelude::*;
+///
+/// #[pyfunction]
+/// fn total(numbers: AnyIn<'_>) -> PyResult<f64> {
+///     if let Ok(numbers) = numbers.view::<f64, Ix1>() {
+///         return Ok(numbers.sum());
+///     }
+///     Ok(numbers.view::<i64, Ix1>()?.iter().map(|number| *number as f64).sum())
+/// }
+/// ```
+pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
+
+/// An array to read and write: as [`In`], and its memory is writable, has no overlapping elements, and overlaps no other
+/// live [`In`] or [`Out`]. It does not know the borrows of rust-numpy's `PyReadonlyArray` and `PyReadwriteArray`: one of
+/// those beside an `Out` of the same memory would be a second reference, so do not mix them in one function.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::Ix3;
+/// use dlfield::python::{In, Out};
+/// use pyo3::prelude::*;
+///
+/// /// Arguments that overlap are refused before this is called.
+/// #[pyfunction]
+/// fn double(inp: In<'_, f64, Ix3>, mut out: Out<'_, f64, Ix3>) {
+///     out.array_mut().zip_mut_with(&inp.array(), |out, inp| *out = 2.0 * inp);
+/// }
+/// ```
+pub struct Out<'py, T, D, O = AnyOrder, M = Host> {
+    loan: Loan<'py>,
+    wanted: Wanted<T, D, O, M>,
+}
+
+/// The type parameters of an argument; no value of them is needed.
+type Wanted<T, D, O, M> = PhantomData<fn() -> (T, D, O, M)>;
+
+impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for In<'py, T, D, O, M> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let loan = open(&object, Access::Read, values::<T, M>(), |field| {
+            check::<T, D, M>(field)?;
+            O::check(field)
+        })?;
+        Ok(In { loan, wanted: PhantomData })
+    }
+}
+
+impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> for Out<'py, T, D, O, M> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let loan = open(&object, Access::Write, values::<T, M>(), |field| {
+            check::<T, D, M>(field)?;
+            O::check(field)?;
+            field.check_writable("readonly")
+        })?;
+        Ok(Out { loan, wanted: PhantomData })
+    }
+}
+
+macro_rules! described {
+    ($argument:ident) => {
+        impl<'py, T, D, O, M> $argument<'py, T, D, O, M> {
+            /// Returns the address, device, element type, shape and strides; without dims, origin and halo.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::{In, Out};
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn strides(x: In<'_, f64, Ix2>, out: Out<'_, f64, Ix2>) -> (Vec<i64>, Vec<i64>) {
+            ///     (x.descriptor().strides().to_vec(), out.descriptor().strides().to_vec())
+            /// }
+            /// ```
+            #[inline]
+            pub fn descriptor(&self) -> &Descriptor {
+                self.loan.descriptor()
+            }
+
+            /// Returns the descriptor with the dims, origin and halo that the object states; those that it does not state
+            /// are absent.
+            ///
+            /// # Errors
+            /// The exceptions of the object, and `dlfield.Error` for metadata that contradicts itself or does not fit.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::python::AnyIn;
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn has_dim(field: AnyIn<'_>, wanted: &str) -> PyResult<bool> {
+            ///     let field = field.labelled()?;
+            ///     Ok(field.dims().is_some_and(|dims| dims.iter().any(|dim| dim.to_string() == wanted)))
+            /// }
+            /// ```
+            pub fn labelled(&self) -> PyResult<Descriptor> {
+                let mut descriptor = self.descriptor().clone();
+                import::stated(self.object())?.describe(&mut descriptor)?;
+                Ok(descriptor)
+            }
+
+            /// Returns the object that was passed.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix1;
+            /// use dlfield::python::Out;
+            /// use pyo3::prelude::*;
+            ///
+            /// /// The array that was passed, so that calls can be chained.
+            /// #[pyfunction]
+            /// fn doubled<'py>(mut out: Out<'py, f64, Ix1>) -> Bound<'py, PyAny> {
+            ///     out.array_mut().mapv_inplace(|number| 2.0 * number);
+            ///     out.object().clone()
+            /// }
+            /// ```
+            pub fn object(&self) -> &Bound<'py, PyAny> {
+                self.loan.object()
+            }
+        }
+
+        impl<T, D, O, M> fmt::Debug for $argument<'_, T, D, O, M> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($argument)).field(self.descriptor()).finish()
+            }
+        }
+
+        impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
+            /// Returns a view of the elements, with any strides.
+            ///
+            /// # Example
+            /// ```
+            /// use dlfield::ndarray::Ix2;
+            /// use dlfield::python::In;
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            /// fn largest(matrix: In<'_, i64, Ix2>) -> Option<i64> {
+            ///     matrix.array().iter().copied().max()
+            /// }
+            /// ```
+            #[inline]
+            pub fn array(&self) -> ArrayView<'_, T, D> {
+                // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, the
+                // ledger rejects other writers, and an `Out` is written through `&mut` only.
+                unsafe { views::view(self.loan.viewed()) }
+            }
+        }
+    };
+}
+
+described!(In);
+described!(Out);
+
+impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
+    /// Returns a writable view of the elements, with any strides.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::Ix1;
+    /// use dlfield::python::Out;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn count_up(mut out: Out<'_, u32, Ix1>) {
+    ///     out.array_mut().iter_mut().zip(0..).for_each(|(element, number)| *element = number);
+    /// }
+    /// ```
+    #[inline]
+    pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+        // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, and the ledger
+        // rejects every other reference.
+        unsafe { views::view_mut(self.loan.viewed()) }
+    }
+}
+
+impl<D, O, M> In<'_, Any, D, O, M> {
+    /// Returns a view of the elements, if they have this type and number of dimensions.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error) with what was found and what is wanted, also for memory that the host cannot reach.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::ndarray::IxDyn;
+    /// use dlfield::python::AnyIn;
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn count_true(flags: AnyIn<'_>) -> PyResult<usize> {
+    ///     Ok(flags.view::<bool, IxDyn>()?.iter().filter(|flag| **flag).count())
+    /// }
+    /// ```
+    pub fn view<T: Element, E: Dimension>(&self) -> Result<ArrayView<'_, T, E>> {
+        // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects other writers.
+        unsafe {
+            views::check::<T, E>(self.descriptor())?;
+            Ok(views::view(self.loan.viewed()))
+        }
+    }
+}

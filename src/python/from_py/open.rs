@@ -1,0 +1,147 @@
+//! Opens a loan on an object: describes it, checks it against the type, borrows its memory, checks its elements.
+
+use ndarray::Dimension;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::descriptor::Descriptor;
+use crate::error::{Error, Result};
+use crate::protocol::ExchangeError;
+use crate::python::convert::errors::Kind;
+use crate::python::ffi::getattr;
+use crate::python::from_py::borrows::{Access, CheckValues, Loan};
+use crate::python::from_py::kinds::{Elements, Place};
+use crate::python::import;
+use crate::python::import::{BorrowSource, Borrowed};
+use crate::tensor::ndarray as views;
+
+/// Describes an object, checks it against the type, and borrows its memory; only then checks its elements.
+#[inline]
+pub(super) fn open<'py>(
+    object: &Bound<'py, PyAny>,
+    access: Access,
+    values: Option<CheckValues>,
+    check: impl Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Loan<'py>> {
+    if object.is_exact_instance_of::<PyCapsule>()
+        && let Some(loan) = open_capsule(object, access, values, &check)?
+    {
+        return Ok(loan);
+    }
+    let mut ran_no_code = false;
+    let mut loan = Loan::open(object, |descriptor| {
+        let borrowed = describe(object, access == Access::Write, descriptor)?;
+        ran_no_code = borrowed.ran_no_code;
+        check(descriptor).map_err(refusal)?;
+        Ok((borrowed.owner, borrowed.source))
+    })?;
+    loan.borrow(access).map_err(refusal)?;
+    if !ran_no_code {
+        loan.check_undisturbed().map_err(refusal)?;
+    }
+    loan.check_values(values).map_err(refusal)?;
+    Ok(loan)
+}
+
+/// As [`open`], for a capsule that is not consumed yet; `None` for any other. It can be consumed only once, so that is done
+/// last, when nothing can be rejected any more. Capsules of earlier arguments are consumed by then: PyO3 extracts one after
+/// the other.
+#[cold]
+fn open_capsule<'py>(
+    object: &Bound<'py, PyAny>,
+    access: Access,
+    values: Option<CheckValues>,
+    check: &dyn Fn(&Descriptor) -> Result<()>,
+) -> PyResult<Option<Loan<'py>>> {
+    let mut fresh = false;
+    let mut loan = Loan::open(object, |descriptor| {
+        fresh = import::inspect_capsule(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
+        if fresh {
+            check(descriptor).map_err(refusal)?;
+        }
+        Ok((None, BorrowSource::None))
+    })?;
+    if !fresh {
+        return Ok(None);
+    }
+    loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
+    // The capsule has the same description as when it was inspected: no code has run since.
+    let mut taken = Descriptor::BLANK;
+    loan.keep(import::borrow(object, access == Access::Write, &mut taken)?.owner);
+    Ok(Some(loan))
+}
+
+/// Rejects another element type, number of dimensions or place than the wanted one.
+#[inline]
+pub(super) fn check<T: Elements, D: Dimension, M: Place>(field: &Descriptor) -> Result<()> {
+    views::check_shape(field, T::DTYPE, D::NDIM)?;
+    M::check(field)?;
+    if M::IS_HOST { T::check_place(field) } else { Ok(()) }
+}
+
+/// The check of the elements, if the host can reach them.
+#[inline]
+pub(super) fn values<T: Elements, M: Place>() -> Option<CheckValues> {
+    if M::IS_HOST { T::values() } else { None }
+}
+
+/// The error for an array that does not match the type.
+#[cold]
+pub(super) fn refusal(error: Error) -> PyErr {
+    match error {
+        // Another array would fail too.
+        Error::Memory(_) => error.into(),
+        error => PyTypeError::new_err(error.to_string()),
+    }
+}
+
+/// As [`refusal`], for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
+#[cold]
+fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
+    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
+}
+
+/// Describes any object; for a `dlfield.Descriptor`, the object that it describes. That class belongs to the module, and
+/// another extension that this crate is built into does not know it.
+#[inline]
+fn describe(object: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
+    match import::borrow(object, writes, descriptor) {
+        Ok(borrowed) => Ok(borrowed),
+        Err(error) => describe_described(object, writes, descriptor, error),
+    }
+}
+
+/// Describes the object of a `dlfield.Descriptor`; for other objects returns the error.
+#[cold]
+fn describe_described(
+    object: &Bound<'_, PyAny>,
+    writes: bool,
+    descriptor: &mut Descriptor,
+    error: PyErr,
+) -> PyResult<Borrowed> {
+    let py = object.py();
+    let class = match getattr::loaded(py, "dlfield._native")? {
+        Some(module) => module.getattr_opt(intern!(py, "Descriptor"))?,
+        None => None,
+    };
+    if !class.is_some_and(|class| object.get_type().is(&class)) {
+        return as_refusal(py, error);
+    }
+    let described = object.getattr(intern!(py, "owner"))?;
+    if described.is_exact_instance_of::<PyCapsule>() {
+        let got = "a dlfield.Descriptor of a DLPack capsule, which was taken over to describe it".to_owned();
+        let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
+        return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
+    }
+    let mut borrowed = import::borrow(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;
+    if borrowed.readonly_unknown && !object.getattr(intern!(py, "readonly"))?.is_truthy()? {
+        // The user passed `writable=True`.
+        descriptor.set_readonly(false);
+    }
+    if let BorrowSource::Argument = borrowed.source {
+        borrowed.source = BorrowSource::Inside(described.unbind());
+    }
+    Ok(borrowed)
+}

@@ -1,0 +1,56 @@
+//! Imports NumPy's `__array_interface__`: host memory that a dictionary describes.
+//!
+//! Source: NumPy's page on the array interface, version 3.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict};
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::array_interface::HOST;
+use crate::python::ffi::refcount::references;
+use crate::python::import::dictionary::Key;
+use crate::python::import::imported::Imported;
+use crate::python::import::names::Name;
+use crate::python::import::numpy_scalar::numpy_scalar;
+use crate::python::import::request::{Ownership, Request, refused_copy};
+use crate::python::import::{dictionary, type_info};
+use crate::python::py_owner::PyOwner;
+use crate::tensor::Owner;
+
+pub(super) fn import(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    if numpy_scalar(object)?.is_some() {
+        // The interface of a scalar points to a temporary.
+        return Ok(false);
+    }
+    let Some(value) = type_info::attribute(object, Name::ArrayInterface)? else { return Ok(false) };
+    let dict = dictionary::of(HOST.name, &value)?;
+    drop(value);
+    check_copied(&dict, request)?;
+    let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
+    *descriptor = found.read(&HOST, Device::CPU)?;
+    // Producers tie the memory to the dictionary too; a description keeps the object itself.
+    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+    Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held))))
+}
+
+/// Rejects a copy if the object's own memory is requested: bytes that only a fresh dictionary refers to were made for this
+/// call, as Pillow does.
+fn check_copied(dict: &Bound<'_, PyDict>, request: &Request<'_, '_>) -> PyResult<()> {
+    if references(dict.as_any()) > 1 || !request.rejects_copy() {
+        return Ok(());
+    }
+    let Some(data) = dictionary::entry(dict, Key::Data)? else { return Ok(()) };
+    let owns = data.is_exact_instance_of::<PyBytes>() || data.is_exact_instance_of::<PyByteArray>();
+    // One reference is the dictionary's, the other is `data`.
+    if owns && references(&data) <= 2 {
+        let reason = "the producer has copied its elements into \"data\" for this call";
+        return Err(refused_copy(request.ownership, reason).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Imports dlfield's own types: `Tensor`, and the memory behind a `Descriptor`.
+
+use pyo3::prelude::*;
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::python::import::imported::Imported;
+use crate::python::import::request::{Ownership, Request, check_exported};
+use crate::python::import::type_info::is_torch;
+use crate::python::import::{host_device, owners, pinned, torch};
+use crate::python::own_classes::{self, Description};
+use crate::python::sync;
+
+pub(super) fn import(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    if let Some(tensor) = own_classes::tensor(object) {
+        *descriptor = tensor.descriptor().clone();
+        if request.ownership == Ownership::Share {
+            return Ok(imported.owned(tensor.owner().clone()));
+        }
+        if descriptor.device() == Device::CPU {
+            // Users of a description may read the host memory at its address.
+            sync::synchronize_host(object.py(), tensor)?;
+        }
+        // A description also has the tensor's default metadata.
+        descriptor.set_dims(tensor.dims())?;
+        descriptor.set_halo(tensor.halo().as_slice().into())?;
+        descriptor.set_origin(tensor.origin().as_slice().into())?;
+        return Ok(imported.borrowed());
+    }
+    let Some(Description { descriptor: described, object, owner }) = own_classes::description(object) else {
+        return Ok(false);
+    };
+    *descriptor = described.clone();
+    check_exported(request, descriptor.device())?;
+    host_device::used_again(&object, descriptor.device(), request.access)?;
+    if request.ownership == Ownership::Borrow
+        && descriptor.device() == Device::CPU
+        && let Some(tensor) = own_classes::tensor(&object)
+    {
+        sync::synchronize_host(object.py(), tensor)?;
+    }
+    let owner = match (owner, request.ownership) {
+        (Some(owner), Ownership::Borrow) => owner.clone(),
+        (Some(owner), Ownership::Share) => owners::with(owner.clone(), &object),
+        (None, Ownership::Borrow) => {
+            pinned::check_unmoved(&object, descriptor)?;
+            return Ok(imported.borrowed());
+        }
+        (None, Ownership::Share) => {
+            if request.writes_or_keeps() && is_torch(&object)? {
+                torch::refuse_grad(&object)?;
+            }
+            pinned::pinned(&object, descriptor)?
+        }
+    };
+    Ok(imported.owned(owner))
+}

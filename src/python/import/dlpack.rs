@@ -1,0 +1,240 @@
+//! Imports the capsule that `__dlpack__` returns, by the rules of the array API standard; consumes and inspects capsules.
+
+#![allow(unsafe_code, reason = "capsules hold raw pointers")]
+
+use std::ffi::c_void;
+
+use dlpark::ffi::DLManagedTensorVersioned;
+use dlpark::{DlpackFlags, Managed};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyTuple};
+use pyo3::{ffi, intern};
+
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::protocol::array_interface::{CUDA, HIP};
+use crate::protocol::{ExchangeError, dlpack};
+use crate::python::convert::args;
+use crate::python::convert::device::{DlpackPair, dlpack_device};
+use crate::python::ffi::getattr::Keyword;
+use crate::python::import::imported::Imported;
+use crate::python::import::names::Name;
+use crate::python::import::request::{Ownership, Request, refused_copy};
+use crate::python::import::type_info::{Framework, TypeInfo};
+use crate::python::import::{cuda_array_interface, stream_sync, torch, type_info};
+use crate::tensor::consume_managed;
+
+static MAX_VERSION: Keyword = Keyword::new("max_version");
+
+pub(super) fn import(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let py = object.py();
+    let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(false) };
+    if TypeInfo::of(object)?.framework == Framework::Torch && request.writes_or_keeps() {
+        torch::refuse_grad(object)?;
+    }
+    let found = match type_info::method(object, Name::DlpackDevice)? {
+        Some(ask) => Some(device_of(&ask.call(py, [], None)?)?),
+        None => None,
+    };
+    let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
+    let device = request.device.or(found);
+    if let Some(device) = device {
+        // Checked before the producer exports anything.
+        if request.ownership == Ownership::Share && !device.is_ownable() {
+            return Err(match found {
+                Some(found) if found == device => DeviceError::NotOwned { device },
+                _ => DeviceError::NotSupported { device },
+            }
+            .into());
+        }
+        check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
+    }
+    let stream = if device == Some(Device::CPU) { None } else { stream_sync::to_tell(request, found)? };
+    let stream = stream.map(|number| PyInt::new(py, number));
+    // A description of memory that the producer has moved would not be of the object's memory.
+    let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
+    let version = max_version(py)?;
+    let asked = if elsewhere.is_none() && stream.is_none() && !in_place {
+        method.call(py, [version], Some(MAX_VERSION.get(py)?))
+    } else {
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "max_version"), version)?;
+        if let Some(wanted) = elsewhere {
+            let DlpackPair(code, id) = DlpackPair::of(wanted);
+            keywords.set_item(intern!(py, "dl_device"), (code, id))?;
+        }
+        if in_place {
+            keywords.set_item(intern!(py, "copy"), false)?;
+        }
+        if let Some(stream) = &stream {
+            keywords.set_item(intern!(py, "stream"), stream)?;
+        }
+        object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
+    };
+    let capsule = match asked {
+        // Producers of the old protocol take at most `stream`. The struct says which device the memory is on, but not
+        // whether it is a copy, so there is no retry without `copy=False`.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
+            Some(stream) => {
+                let old = PyDict::new(py);
+                old.set_item(intern!(py, "stream"), stream)?;
+                object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
+            }
+            None => method.call(py, [], None)?,
+        },
+        other => other?,
+    };
+    if !consume(&capsule, request, imported, descriptor)? {
+        let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
+        return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
+    }
+    match TypeInfo::of(object)?.framework {
+        // A JAX array is immutable, also if the caller passes `writable=True`.
+        Framework::Jax => imported.readonly_unknown = false,
+        Framework::Torch if !imported.readonly_unknown => {
+            let owner =
+                imported.owner.take().map(|owner| torch::with_storage(object, owner, descriptor)).transpose()?;
+            imported.owner = owner;
+        }
+        _ => {}
+    }
+    Ok(true)
+}
+
+/// Rejects a value that is not a stream of the device: the host has none, and CUDA and ROCm each reject some numbers.
+fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<()> {
+    match device.kind() {
+        "cuda" | "cuda_managed" => cuda_array_interface::check_order(&CUDA, stream, None),
+        "rocm" => cuda_array_interface::check_order(&HIP, stream, None),
+        _ => args::check_stream(stream, device),
+    }
+}
+
+/// Returns the newest supported version of DLPack, for `max_version`.
+fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VERSION: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+    let version = VERSION
+        .get_or_try_init(py, || (dlpack::VERSION.major, dlpack::VERSION.minor).into_pyobject(py).map(Bound::unbind))?;
+    Ok(version.bind(py).as_any())
+}
+
+/// Consumes a capsule: fills in the descriptor and the owner. The capsule's name decides on the ABI, not the request. `false`
+/// for an object that is not a DLPack capsule. Rejects a consumed capsule, and a copy if the request forbids copies.
+pub(super) fn consume(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let raw = object.as_ptr();
+    let named = |name: &std::ffi::CStr| {
+        // SAFETY: the call takes any object and a C string.
+        unsafe { ffi::PyCapsule_IsValid(raw, name.as_ptr()) != 0 }
+    };
+    if named(c"dltensor_versioned") {
+        // SAFETY: the capsule has this name, so it holds a struct of this kind; renaming it has transferred ownership to us.
+        let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
+        check_copied(managed.flags(), request)?;
+        // SAFETY: as above; the struct's contents are the producer's promise.
+        return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
+    }
+    if named(c"dltensor") {
+        let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
+        // SAFETY: as above, for the legacy struct.
+        let managed = unsafe { Managed::<dlpark::ffi::DLManagedTensor>::from_raw(held) };
+        let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
+        imported.readonly_unknown = true;
+        // SAFETY: as above.
+        return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
+    }
+    if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
+        let got = "it was consumed already".to_owned();
+        let allowed = "a fresh capsule: a capsule can be taken over once";
+        return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
+    }
+    Ok(false)
+}
+
+/// Describes the managed tensor of an unconsumed capsule without consuming it. `false` for other objects. Rejects what
+/// [`consume`] rejects for a description; the capsule keeps its managed tensor then, too.
+pub fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
+    // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, and the version
+    // is its first field in every version.
+    unsafe {
+        let versioned = c"dltensor_versioned".as_ptr();
+        if ffi::PyCapsule_IsValid(object.as_ptr(), versioned) != 0 {
+            let held = ffi::PyCapsule_GetPointer(object.as_ptr(), versioned).cast::<DLManagedTensorVersioned>();
+            let version = (*held).version;
+            if version.major != dlpack::VERSION.major {
+                return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
+            }
+            check_copied((*held).flags, &Request::default())?;
+            dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
+            return Ok(true);
+        }
+        let legacy = c"dltensor".as_ptr();
+        if ffi::PyCapsule_IsValid(object.as_ptr(), legacy) == 0 {
+            return Ok(false);
+        }
+        let held = ffi::PyCapsule_GetPointer(object.as_ptr(), legacy).cast::<dlpark::ffi::DLManagedTensor>();
+        dlpack::read_into(descriptor, &(*held).dl_tensor, None, DlpackFlags::empty())?;
+    }
+    descriptor.set_readonly(true);
+    Ok(true)
+}
+
+/// Rejects a producer's copy if the object's own memory is requested: a description of a copy is not of the object's memory.
+pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Result<(), ExchangeError> {
+    if flags.contains(DlpackFlags::IS_COPIED) && request.rejects_copy() {
+        return Err(refused_copy(request.ownership, "the producer has made a copy (flag IS_COPIED)"));
+    }
+    Ok(())
+}
+
+/// Converts the return value of `__dlpack_device__`.
+fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
+    let pair: (i64, i64) = pair.extract().map_err(|_| ExchangeError::Argument {
+        argument: "__dlpack_device__",
+        got: args::shown(pair),
+        allowed: "a pair of integers",
+    })?;
+    dlpack_device(pair)
+}
+
+/// Marks a capsule as consumed and returns its pointer.
+fn rename(
+    object: &Bound<'_, PyAny>,
+    from: &'static std::ffi::CStr,
+    to: &'static std::ffi::CStr,
+) -> PyResult<*mut c_void> {
+    // SAFETY: the calls take any object and a C string; both names live for the rest of the process.
+    unsafe {
+        let pointer = ffi::PyCapsule_GetPointer(object.as_ptr(), from.as_ptr());
+        if pointer.is_null() || ffi::PyCapsule_SetName(object.as_ptr(), to.as_ptr()) != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        Ok(pointer)
+    }
+}
+
+/// Takes ownership of a versioned managed tensor. Releases and rejects one of an unsupported major version.
+///
+/// # Safety
+/// - `raw` is NULL or a live managed tensor that the caller owns.
+pub unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLManagedTensorVersioned>> {
+    if raw.is_null() {
+        return Err(ExchangeError::NullPointer { field: "managed tensor" }.into());
+    }
+    // SAFETY: not NULL, and the version is the first field in every major version.
+    let version = unsafe { (*raw).version };
+    // SAFETY: passed on from the caller. The call only releases a managed tensor of an unsupported major version.
+    let managed = unsafe { Managed::from_raw(raw) };
+    Ok(managed.map_err(|_| ExchangeError::Version { major: version.major, minor: version.minor })?)
+}

@@ -1,0 +1,138 @@
+//! Imports objects through DLPack's C exchange API, a table of C functions on the object's type.
+
+#![allow(unsafe_code, reason = "a table of C functions")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use dlpark::ffi::DLPackExchangeAPI;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::ExchangeError;
+use crate::python::ffi::dlpack_c::EXPORT;
+use crate::python::ffi::fastcall;
+use crate::python::import::exchange_errors::failed;
+use crate::python::import::imported::Imported;
+use crate::python::import::names::Name;
+use crate::python::import::request::{Ownership, Request, check_exported};
+use crate::python::import::type_info::{Framework, TypeInfo};
+use crate::python::import::{dlpack, stream_sync, torch, type_info};
+use crate::tensor::consume_managed;
+
+#[inline(never)]
+pub(super) fn import(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let (info, looked_up) = TypeInfo::remembered_or_found(object)?;
+    let Some(table) = info.table else { return Ok(false) };
+    if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
+        return Ok(false);
+    }
+    let found = match info.torch_lends() {
+        Some(borrow) => torch::import(object, table, borrow, request, imported, descriptor)?,
+        None => import_managed(object, table, request, imported, descriptor)?,
+    };
+    if !found {
+        return Ok(false);
+    }
+    // The attributes that may state metadata include those that may have hooks.
+    imported.has_all_metadata = !info.may_be_labelled(object);
+    imported.ran_no_code &= !looked_up;
+    // Most calls end here; the rest is kept out of this function.
+    if descriptor.device() == Device::CPU
+        && request.stream.is_none()
+        && request.device.is_none_or(|wanted| wanted == Device::CPU)
+    {
+        return Ok(true);
+    }
+    is_as_requested(object, table, request, imported, descriptor)
+}
+
+/// Whether the table may be used with the caller's stream: if it names the producer's stream, for which the caller's stream
+/// then waits, or if the object has no `__dlpack__`. Otherwise `__dlpack__` is called, as the table takes no stream. A library
+/// that names its own stream is not told the caller's: it would forget that stream, and reuse the memory in its own while the
+/// caller's work still runs.
+#[cold]
+fn is_ordered_by_table(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+) -> PyResult<bool> {
+    let Some(stated) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
+    Ok(stream_sync::is_said(table, stated)? || type_info::method(object, Name::Dlpack)?.is_none())
+}
+
+/// Imports the managed tensor that the table exports for the object; `false` if another protocol has to be tried.
+#[inline(always)]
+fn import_managed(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let Some(export) = table.managed_tensor_from_py_object_no_sync else {
+        return Err(ExchangeError::NullPointer { field: EXPORT }.into());
+    };
+    let mut managed = null_mut();
+    // SAFETY: the table is that of the object's type; on success we own the struct.
+    let code = unsafe { export(object.as_ptr().cast::<c_void>(), &raw mut managed) };
+    if code != 0 {
+        return refused(object).map(|()| false);
+    }
+    // SAFETY: as above.
+    let managed = unsafe { dlpack::take(managed) }?;
+    dlpack::check_copied(managed.flags(), request)?;
+    // SAFETY: as above; the struct's contents are the producer's promise.
+    let owner = unsafe { consume_managed(managed, descriptor) }?;
+    let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.framework == Framework::Torch;
+    Ok(imported.owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner }))
+}
+
+/// Returns the error of a failed export by the table. Drops a `BufferError` if the object has `__dlpack__`, which can say
+/// more: the table of `dlfield.Tensor` exports no read-only memory, as some consumers of tables drop the flag.
+#[cold]
+fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let error = PyErr::take(object.py());
+    let unsaid = error.as_ref().is_some_and(|error| error.is_instance_of::<PyBufferError>(object.py()));
+    if unsaid
+        && TypeInfo::of(object)?.framework == Framework::Other
+        && type_info::method(object, Name::Dlpack)?.is_some()
+    {
+        drop(error);
+        fastcall::drop_deferred_references();
+        return Ok(());
+    }
+    Err(failed(object, EXPORT, error))
+}
+
+/// Checks the import against the requested device and stream. `false` if `__dlpack__` has to be called instead, because the
+/// object has it and the table did not meet the request. Sets the producer's stream for CUDA memory.
+#[cold]
+fn is_as_requested(
+    object: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &Descriptor,
+) -> PyResult<bool> {
+    let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
+    let stated = request.stream.is_some_and(|stream| !stream.is_none());
+    let asked = elsewhere || (stated && !descriptor.device().is_of_cuda());
+    if asked && type_info::method(object, Name::Dlpack)?.is_some() {
+        return Ok(false);
+    }
+    if descriptor.device().is_of_cuda() {
+        imported.producer_stream = stream_sync::of_table(object, table, descriptor.device())?;
+    }
+    if imported.producer_stream.is_none() {
+        check_exported(request, descriptor.device())?;
+    }
+    Ok(true)
+}

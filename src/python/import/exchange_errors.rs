@@ -1,0 +1,70 @@
+//! Makes the errors of failed exchange table functions. Explains why PyTorch cannot export a tensor: its own message is a
+//! trace of C++ functions.
+
+use pyo3::exceptions::{PyBufferError, PyRuntimeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::protocol::ExchangeError;
+use crate::python::convert::errors;
+use crate::python::import::type_info::{Framework, TypeInfo};
+
+/// Returns the error for a tensor that PyTorch failed to export, with PyTorch's own error as its cause. Exceptions of types
+/// that PyTorch's functions do not raise are returned unchanged.
+pub(super) fn explained(tensor: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = tensor.py();
+    let of_torch = error.is_instance_of::<PyRuntimeError>(py) || error.is_instance_of::<PyBufferError>(py);
+    if !of_torch {
+        return error;
+    }
+    let message = error.value(py).to_string();
+    let (got, allowed) = match (obstacle(tensor), message.split_once('\n')) {
+        (Ok(Some(known)), _) => known,
+        // The first line says what is wrong, the later ones where in PyTorch.
+        (_, Some((first, _))) => {
+            (format!("PyTorch cannot export it: {first}"), "a dense tensor of a type and on a device that DLPack knows")
+        }
+        _ => return error,
+    };
+    let explained = PyErr::from(ExchangeError::Argument { argument: "obj", got, allowed });
+    explained.set_cause(py, Some(error));
+    explained
+}
+
+/// Returns why a tensor has no strided memory with its elements, and what to pass instead; `None` for no known reason.
+fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)>> {
+    let py = tensor.py();
+    if tensor.getattr(intern!(py, "is_nested"))?.is_truthy()? {
+        let allowed = "one tensor of one shape: pass .to_padded_tensor(0.0), or the parts that .unbind() gives";
+        return Ok(Some(("a nested PyTorch tensor, whose parts differ in shape".to_owned(), allowed)));
+    }
+    let layout = tensor.getattr(intern!(py, "layout"))?.to_string();
+    if layout != "torch.strided" {
+        let got = format!("a PyTorch tensor with layout {layout}, which has no strides");
+        return Ok(Some((got, "layout torch.strided: pass .to_dense()")));
+    }
+    if tensor.getattr(intern!(py, "is_quantized"))?.is_truthy()? {
+        let dtype = tensor.getattr(intern!(py, "dtype"))?;
+        let got = format!("a quantized PyTorch tensor ({dtype}), whose memory holds other numbers than it has");
+        return Ok(Some((got, "numbers: pass .dequantize(), or .int_repr() for what the memory holds")));
+    }
+    let device = tensor.getattr(intern!(py, "device"))?;
+    if device.getattr(intern!(py, "type"))?.eq(intern!(py, "meta"))? {
+        let got = "a PyTorch tensor on the device meta, which has no memory".to_owned();
+        return Ok(Some((
+            got,
+            "a tensor on a real device: make it there, as torch.empty_like(obj, device='cpu') does",
+        )));
+    }
+    Ok(None)
+}
+
+/// Returns the error of a function of the table that failed, made from the exception that it has set.
+#[cold]
+pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
+    let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
+    match TypeInfo::of(object) {
+        Ok(info) if info.framework == Framework::Torch => explained(object, error),
+        _ => error,
+    }
+}

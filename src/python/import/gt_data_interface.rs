@@ -1,0 +1,43 @@
+//! Imports the selected buffer of `__gt_data_interface__`, or of its older spelling `__gt_interface__`.
+//!
+//! Source: GDP 3.
+
+use pyo3::prelude::*;
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::array_interface::{GT_GPU, HOST};
+use crate::python::import::data_interface::Interface;
+use crate::python::import::imported::Imported;
+use crate::python::import::request::{Ownership, Request};
+use crate::python::import::{cuda_array_interface, dictionary};
+use crate::python::py_owner::PyOwner;
+use crate::tensor::Owner;
+
+pub(super) fn import<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let interface = imported.interface.insert(Interface::of(object, request.device.or(request.near))?);
+    let Some(source) = interface.sources().first() else { return Ok(false) };
+    let buffer = source.chosen(request.device)?;
+    let dict = buffer.dict(source.name)?;
+    let held = if buffer.device == Device::CPU {
+        let judge = HOST.named(source.name);
+        let (found, held) = dictionary::on_host(object, dict, &judge)?;
+        *descriptor = found.read(&judge, buffer.device)?;
+        held
+    } else {
+        let judge = GT_GPU.named(source.name);
+        let found = dictionary::on_device(object, dict, &judge)?;
+        cuda_array_interface::check_order(&judge, request.stream, found.stream)?;
+        *descriptor = found.read(&judge, request.device.unwrap_or(buffer.device))?;
+        imported.producer_stream = found.stream;
+        None
+    };
+    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
+    let owner = Owner::foreign((object, PyOwner::new(dict.as_any()), held));
+    Ok(imported.owned(owner))
+}

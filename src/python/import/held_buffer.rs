@@ -1,0 +1,143 @@
+//! Holds a buffer that its producer has exported by the buffer protocol, and releases it on drop.
+
+#![allow(unsafe_code, reason = "a C struct is filled in by the producer")]
+
+use std::ffi::{CStr, c_void};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::slice::from_raw_parts;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::descriptor::Descriptor;
+use crate::dtype::DTypeError;
+use crate::protocol::{ExchangeError, buffer};
+use crate::python::convert::errors;
+use crate::tensor::Owner;
+
+/// Whether the object has the buffer protocol.
+pub(super) fn is_exporter(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the call takes any object.
+    unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) != 0 }
+}
+
+/// An exported buffer: it keeps its address and size until this is dropped, on any thread. After the interpreter has ended
+/// it is not released.
+pub(super) struct Held(Box<ffi::Py_buffer>);
+
+// SAFETY: the struct is only read, and released with the interpreter attached; its memory is what the protocol shares.
+unsafe impl Send for Held {}
+// SAFETY: as above.
+unsafe impl Sync for Held {}
+
+impl Held {
+    /// Requests the buffer with all its fields, writable or read-only. The producer's exception reaches the caller.
+    pub(super) fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
+        // The struct may hold pointers to itself, so it is filled where it stays.
+        let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
+        // SAFETY: the call takes any object and a struct to fill.
+        let code = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), ffi::PyBUF_FULL_RO) };
+        if code != 0 {
+            return Err(errors::set_by("the buffer protocol", object));
+        }
+        // SAFETY: filled on success, and all zeros is a valid struct, too.
+        Ok(Held(unsafe { view.assume_init() }))
+    }
+
+    /// Returns an owner that holds the buffer.
+    pub(super) fn into_owner(self) -> Owner {
+        let mut held = ManuallyDrop::new(self);
+        // SAFETY: the buffer is moved out of a value that is not used or dropped afterwards, and `release` takes it back.
+        unsafe {
+            let view = Box::into_raw(std::ptr::read(&raw mut held.0));
+            Owner::object(view.cast(), release)
+        }
+    }
+
+    /// Returns the address of the first byte, the number of bytes, and whether the buffer is read-only, as the producer says.
+    pub(super) fn bytes(&self) -> (*mut u8, isize, bool) {
+        (self.0.buf.cast(), self.0.len, self.0.readonly != 0)
+    }
+
+    /// Whether the buffer is contiguous in C order.
+    pub(super) fn is_contiguous(&self) -> bool {
+        #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
+        let order = b'C' as std::ffi::c_char;
+        // SAFETY: the struct was filled by its producer and is still held.
+        unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.0, order) != 0 }
+    }
+
+    /// Returns the descriptor of the elements, checked.
+    pub(super) fn describe(&self) -> PyResult<Descriptor> {
+        let view = &*self.0;
+        let ndim = usize::try_from(view.ndim).map_err(|_| ExchangeError::NegativeNdim { got: view.ndim.into() })?;
+        // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
+        // `ndim` entries.
+        let (format, shape, byte_strides, suboffsets) = unsafe {
+            (
+                (!view.format.is_null()).then(|| CStr::from_ptr(view.format)),
+                numbers(view.shape, ndim),
+                numbers(view.strides, ndim),
+                numbers(view.suboffsets, ndim),
+            )
+        };
+        if shape.is_none() && ndim > 1 {
+            return Err(ExchangeError::NullShape { ndim }.into());
+        }
+        let format = format.map(text).transpose()?;
+        let found = buffer::Buffer {
+            address: view.buf.addr(),
+            len: size(view.len),
+            itemsize: size(view.itemsize),
+            readonly: view.readonly != 0,
+            format,
+            shape,
+            byte_strides,
+            suboffsets,
+        };
+        Ok(found.read()?)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: filled in by the producer, released only here, with the interpreter attached.
+        Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+    }
+}
+
+/// Releases the buffer of an owner.
+///
+/// # Safety
+/// - `view` is the address of a [`Held`]'s boxed buffer, whose ownership the caller passes on.
+unsafe fn release(view: *mut c_void) {
+    // SAFETY: passed on from the caller.
+    drop(Held(unsafe { Box::from_raw(view.cast()) }));
+}
+
+/// Returns the `ndim` numbers at `start`; `None` for NULL unless `ndim` is 0.
+///
+/// # Safety
+/// - `start` is NULL or points to `ndim` numbers that stay readable for the lifetime.
+unsafe fn numbers<'a>(start: *const isize, ndim: usize) -> Option<&'a [i64]> {
+    match (start.is_null(), ndim) {
+        (_, 0) => Some(&[]),
+        (true, _) => None,
+        // SAFETY: not NULL, so readable as the caller promises; `isize` and `i64` agree on 64-bit machines, the only targets.
+        (false, _) => Some(unsafe { from_raw_parts(start.cast(), ndim) }),
+    }
+}
+
+/// Converts a format to text.
+fn text(format: &CStr) -> Result<&str, DTypeError> {
+    format.to_str().map_err(|_| DTypeError::Unreadable {
+        field: "format",
+        got: format.to_string_lossy().into_owned(),
+        allowed: "a letter of the struct module such as 'd'",
+    })
+}
+
+/// Converts a number of bytes, which is negative only if the producer is wrong.
+fn size(bytes: isize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

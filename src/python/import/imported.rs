@@ -1,0 +1,76 @@
+//! The struct that an import fills in beside the descriptor: protocol, owner, producer's stream, data interface, hooks.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+
+use crate::device::Device;
+use crate::python::import::data_interface::{Hooks, Interface};
+use crate::python::py_owner::ReleaseHook;
+use crate::tensor::Owner;
+
+/// The result of an import beside the descriptor. Importers fill in both in place, as moving them would take time.
+#[derive(Default)]
+pub struct Imported<'py> {
+    /// The name of the protocol; for a wrapper, that of the array inside.
+    pub protocol: &'static str,
+    /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for [`Ownership::Borrow`].
+    ///
+    /// [`Ownership::Borrow`]: crate::python::import::request::Ownership::Borrow
+    pub owner: Option<Owner>,
+    /// Whether the memory counts as read-only because its struct has no read-only flag.
+    pub readonly_unknown: bool,
+    /// The producer's stream, on which work on the memory may still run, if the producer names it.
+    pub(super) producer_stream: Option<i64>,
+    /// Whether the descriptor has all metadata that the object states, and the object has no hooks.
+    pub(super) has_all_metadata: bool,
+    /// Whether no foreign code ran during the import, so that no other array can have changed.
+    pub ran_no_code: bool,
+    /// The object's data interface, if it was looked up.
+    pub interface: Option<Interface<'py>>,
+    /// The array inside the object, if the object is a wrapper.
+    pub(super) inner: Option<Box<Inner<'py>>>,
+    /// The `release` hook, to be called when the memory is released.
+    pub(super) release: Option<Arc<ReleaseHook>>,
+}
+
+/// An array inside a wrapper, with the data interface that was looked up for it.
+pub struct Inner<'py> {
+    pub(super) array: Bound<'py, PyAny>,
+    pub(super) interface: Option<Interface<'py>>,
+    /// The array inside this one, if this one is a wrapper, too.
+    pub(super) inner: Option<Box<Inner<'py>>>,
+}
+
+impl Imported<'_> {
+    /// Sets the owner of the memory. Returns `true`, as importers do if the object has their protocol.
+    pub(super) fn owned(&mut self, owner: Owner) -> bool {
+        self.owner = Some(owner);
+        true
+    }
+
+    /// Sets no owner: the memory belongs to the object. Returns `true`, as importers do if the object has their protocol.
+    pub(super) fn borrowed(&mut self) -> bool {
+        self.owner = None;
+        true
+    }
+
+    /// Returns the hooks of the object, or else those of the array inside it, for memory on `device`.
+    pub fn hooks(&self, device: Device) -> PyResult<Option<Hooks>> {
+        let (mut interface, mut inner) = (&self.interface, &self.inner);
+        loop {
+            let found = interface.as_ref().map_or(Ok(None), |interface| Hooks::of_interface(interface, device))?;
+            match (found, inner) {
+                (None, Some(next)) => (interface, inner) = (&next.interface, &next.inner),
+                (found, _) => return Ok(found),
+            }
+        }
+    }
+
+    /// Calls the `release` hook after the memory was copied, so that its error reaches the caller. For memory that a device may
+    /// still be reading, the owner calls the hook.
+    pub fn release(&self, py: Python<'_>, device: Device) -> PyResult<()> {
+        let release = self.release.as_ref().filter(|_| device.is_host_readable());
+        release.map_or(Ok(()), |release| release.now(py))
+    }
+}

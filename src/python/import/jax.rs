@@ -1,0 +1,40 @@
+//! Imports JAX arrays on the host by the buffer protocol: the same description as by their `__dlpack__`, in a quarter of the
+//! time.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::ExchangeError;
+use crate::python::ffi::fastcall;
+use crate::python::import::buffer;
+use crate::python::import::imported::Imported;
+use crate::python::import::request::Request;
+use crate::python::import::type_info::{Framework, TypeInfo};
+
+pub(super) fn import<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let elsewhere = request.device.is_some_and(|device| device != Device::CPU);
+    let ordered = request.stream.is_some_and(|stream| !stream.is_none());
+    if elsewhere || ordered || TypeInfo::of(object)?.framework != Framework::Jax {
+        return Ok(false);
+    }
+    if buffer::hold(object, imported, descriptor).is_ok() {
+        return Ok(true);
+    }
+    fastcall::drop_deferred_references();
+    // For a deleted array the error of `__dlpack_device__` would only say that None has no length.
+    if object.call_method0(intern!(object.py(), "is_deleted"))?.is_truthy()? {
+        let got = "a JAX array that was deleted, or donated to a computation".to_owned();
+        let allowed = "one that still has memory: use the computation's result";
+        return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+    }
+    // An array on a device, in several pieces, or of a type without a format letter has no buffer: `__dlpack__` imports it, or
+    // its error says why not.
+    Ok(false)
+}

@@ -1,0 +1,283 @@
+//! Finds the metadata that objects state, dims, origin and halo, for any protocol of their memory, and attaches it.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::layout::{Extents, Halo, MAX_NDIM};
+use crate::python::convert::args;
+use crate::python::convert::errors::Kind;
+use crate::python::ffi::getattr;
+use crate::python::import::data_interface::Interface;
+use crate::python::import::dictionary::Key;
+use crate::python::import::host_device::is_pair;
+use crate::python::import::imported::{Imported, Inner};
+use crate::python::import::names::Name;
+use crate::python::import::type_info;
+use crate::python::import::unwrap::{field_origin, is_field};
+use crate::python::own_classes;
+use crate::tensor::Tensor;
+
+fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(type_info::attribute(object, name)?.filter(|value| !value.is_none()))
+}
+
+/// Returns the value of an attribute that may also be a method, which is called then; `None` if it is absent or None.
+fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match attribute(object, name)? {
+        Some(value) if value.is_callable() => {
+            value.call0().map(|value| if value.is_none() { None } else { Some(value) })
+        }
+        other => Ok(other),
+    }
+}
+
+/// The common value of all sources that state one.
+struct Answer<T> {
+    kind: Kind,
+    shown: fn(&T) -> String,
+    first: Option<(&'static str, T)>,
+}
+
+impl<T: PartialEq> Answer<T> {
+    fn of(kind: Kind, shown: fn(&T) -> String) -> Answer<T> {
+        Answer { kind, shown, first: None }
+    }
+
+    /// Adds the value of a source, if it states one. Rejects a value that differs from that of another source.
+    fn hear(&mut self, source: &'static str, value: Option<T>) -> PyResult<()> {
+        let Some(value) = value else { return Ok(()) };
+        match &self.first {
+            None => self.first = Some((source, value)),
+            Some((other, known)) if *known != value => {
+                return Err(self.kind.error(format!(
+                    "{source} says {}, but {other} says {}; allowed is one answer from all",
+                    (self.shown)(&value),
+                    (self.shown)(known)
+                )));
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn given(self) -> Option<T> {
+        self.first.map(|(_, value)| value)
+    }
+}
+
+/// Returns the dims that an object states in `__gt_dims__`, its data interface or `dims`. Rejects different ones.
+pub fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
+    let read = |source, value: Option<Bound<'_, PyAny>>| value.map(|value| strings(source, &value)).transpose();
+    let mut answer = Answer::of(Kind::Dims, |dims: &Dims| format!("({dims})"));
+    answer.hear("__gt_dims__", read("__gt_dims__", value_or_call(object, Name::GtDims)?)?)?;
+    for source in interface.sources() {
+        answer.hear(source.name, read(source.name, source.get(Key::Dims)?)?)?;
+    }
+    // Other libraries use `dims` for other things; only tuples and lists of strings are labels.
+    let plain = attribute(object, Name::Dims)?
+        .filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>())
+        .filter(|value| {
+            value
+                .try_iter()
+                .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
+        });
+    answer.hear("dims", read("dims", plain)?)?;
+    Ok(answer.given())
+}
+
+/// Returns the halo that an object's data interface states.
+fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
+    let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
+    for source in interface.sources() {
+        let Some(halo) = source.get(Key::Halo)? else { continue };
+        let name = format!("{}[\"halo\"]", source.name);
+        answer.hear(source.name, Some(args::halo(&halo, None).map_err(|error| misstated(halo.py(), &name, error))?))?;
+    }
+    Ok(answer.given())
+}
+
+/// Returns the origin that an object states in `__gt_origin__` or `default_origin`, in index order. Rejects different ones.
+/// `dims` are the object's labels.
+fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
+    if is_field(object)? {
+        return field_origin(object);
+    }
+    let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
+    for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
+        if let Some(value) = value_or_call(object, name)? {
+            // Both are in GT4Py's order of dimensions.
+            let origin = args::ints(source, &value).map_err(|error| misstated(value.py(), source, error))?;
+            answer.hear(source, Some(in_index_order(origin, dims)))?;
+        }
+    }
+    Ok(answer.given())
+}
+
+/// Converts an origin from GT4Py's order of dimensions to that of the labels.
+fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
+    let Some(dims) = dims.filter(|dims| dims.len() == origin.len()) else { return origin };
+    let mut sorted = origin.clone();
+    for (position, axis) in dims.gt4py_order().into_iter().enumerate() {
+        sorted[axis] = origin[position];
+    }
+    sorted
+}
+
+/// Turns a `TypeError` for a stated value into a `LayoutError` that names its source, as no argument has the wrong type.
+pub fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let message = error.value(py).to_string();
+    let what = message.split_once(": ").map_or(&*message, |(_argument, what)| what);
+    let named = Kind::Layout.error(format!("{source}: {what}"));
+    named.set_cause(py, Some(error));
+    named
+}
+
+/// Converts labels that an object states: a string or a sequence, also of objects whose text is the label (GTScript's axes).
+fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
+    if value.is_instance_of::<PyString>() {
+        return args::dims(value);
+    }
+    let what = "is not a sequence of labels; allowed is one string for each dimension";
+    let wrong = || Kind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
+    // Stops after one label too many, as the iterable may be endless.
+    let items = value.try_iter().map_err(|_| wrong())?.take(MAX_NDIM + 1);
+    let labels: Vec<String> = items.map(|item| text_of_label(source, &item?)).collect::<PyResult<_>>()?;
+    if labels.len() > MAX_NDIM {
+        let message = format!("{source}: more than {MAX_NDIM} labels; allowed is one string for each dimension");
+        return Err(Kind::Dims.error(message));
+    }
+    Ok(Dims::parse(labels)?)
+}
+
+/// Returns the text of a label that an object states. Of numbers, only integers from 0 are labels.
+fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Some(text) = args::label(item)? {
+        return Ok(text);
+    }
+    let py = item.py();
+    let is_number = [intern!(py, "__float__"), intern!(py, "__complex__"), intern!(py, "__index__")]
+        .into_iter()
+        .any(|name| getattr::on_type(&item.get_type(), name).is_some());
+    if is_number || item.is_none() || item.is_instance_of::<PyBytes>() {
+        return Err(args::not_a_label(source, item));
+    }
+    Ok(item.str()?.to_string())
+}
+
+/// Dims, origin and halo of an imported object: the caller's, else those that the object states.
+pub struct Metadata {
+    dims: Option<Dims>,
+    pub origin: Option<Extents>,
+    pub halo: Option<Halo>,
+}
+
+impl Metadata {
+    /// Returns only what the caller gave.
+    pub fn given(dims: Option<Dims>, origin: Option<Extents>) -> Metadata {
+        Metadata { dims, origin, halo: None }
+    }
+
+    /// Finds the metadata that the caller did not give: first on the object, then on the array inside it. `device` selects a
+    /// buffer of a data interface.
+    pub fn find<'py>(
+        object: &Bound<'py, PyAny>,
+        device: Option<Device>,
+        imported: &mut Imported<'py>,
+        dims: Option<Dims>,
+        origin: Option<Extents>,
+    ) -> PyResult<Metadata> {
+        let Imported { interface, inner, .. } = imported;
+        Metadata::find_in(object, device, interface, inner.as_deref_mut(), dims, origin)
+    }
+
+    fn find_in<'py>(
+        object: &Bound<'py, PyAny>,
+        device: Option<Device>,
+        interface: &mut Option<Interface<'py>>,
+        mut inner: Option<&mut Inner<'py>>,
+        dims: Option<Dims>,
+        origin: Option<Extents>,
+    ) -> PyResult<Metadata> {
+        if let Some(own) = Metadata::ours(object) {
+            return Ok(Metadata { dims: dims.or(own.dims), origin: origin.or(own.origin), halo: own.halo });
+        }
+        let inside = |inner: &mut Inner<'py>, dims, origin| {
+            let Inner { array, interface, inner } = inner;
+            Metadata::find_in(array, None, interface, inner.as_deref_mut(), dims, origin)
+        };
+        if let Some(inner) = inner.as_deref_mut()
+            && is_pair(object)?
+        {
+            // A pair has the metadata of its buffers, so only the buffer is asked.
+            return inside(inner, dims, origin);
+        }
+        let interface = match interface {
+            Some(known) => &*known,
+            none => &*none.insert(Interface::of(object, device)?),
+        };
+        let (dims_given, origin_given) = (dims.is_some(), origin.is_some());
+        let dims = if dims_given { dims } else { stated_dims(object, interface)? };
+        let origin = if origin_given { origin } else { stated_origin(object, dims.as_ref())? };
+        let found = Metadata { dims, origin, halo: stated_halo(interface)? };
+        let Some(inner) = inner else { return Ok(found) };
+        // The caller's dims also replace those of the array inside.
+        let given = found.dims.clone().filter(|_| dims_given);
+        found.over(inside(inner, given, None)?)
+    }
+
+    /// Returns what a `Tensor` or `Descriptor` states, without a tensor's default metadata; `None` for other objects.
+    fn ours(object: &Bound<'_, PyAny>) -> Option<Metadata> {
+        let stated = |descriptor: &Descriptor| Metadata {
+            dims: descriptor.dims().cloned(),
+            origin: descriptor.origin().map(Extents::from_slice),
+            halo: descriptor.halo().map(Halo::from_slice),
+        };
+        if let Some(tensor) = own_classes::tensor(object) {
+            return Some(stated(tensor.descriptor()));
+        }
+        own_classes::description(object).map(|described| stated(described.descriptor))
+    }
+
+    /// Returns this metadata, filled up with that of the array inside. `DimsError` if both have dims and they differ.
+    fn over(self, inside: Metadata) -> PyResult<Metadata> {
+        let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
+        dims.hear("the object", self.dims)?;
+        dims.hear("the array inside it", inside.dims)?;
+        Ok(Metadata { dims: dims.given(), origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
+    }
+
+    /// Sets the metadata on a descriptor.
+    pub fn describe(self, descriptor: &mut Descriptor) -> PyResult<()> {
+        if let Some(dims) = self.dims {
+            descriptor.set_dims(dims)?;
+        }
+        // The default of the origin is the lower halo.
+        let lower = self.halo.as_ref().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
+        // The halo first: the error for one that is too wide then names the halo, not the origin.
+        if let Some(halo) = self.halo {
+            descriptor.set_halo(halo.as_slice().into())?;
+        }
+        if let Some(origin) = self.origin.or(lower) {
+            descriptor.set_origin(origin.as_slice().into())?;
+        }
+        Ok(())
+    }
+
+    /// Sets the metadata on a tensor.
+    pub fn attach(self, tensor: &mut Tensor) -> PyResult<()> {
+        Ok(tensor.relabel(self.dims, self.origin, self.halo)?)
+    }
+}
+
+/// Returns the metadata that an object states, without the result of an import.
+pub fn stated(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
+    Metadata::find(object, None, &mut Imported::default(), None, None)
+}

@@ -1,0 +1,58 @@
+//! Finds the owner of memory that came from a `Tensor`: it is shared, not wrapped, so that no chain of owners grows.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
+
+use crate::python::ffi::fastcall;
+use crate::python::ffi::numpy_api::{base, is_exact};
+use crate::python::own_classes;
+use crate::python::py_owner::PyOwner;
+use crate::tensor::Owner;
+
+/// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
+/// description keeps its object separately.
+pub(super) fn with(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
+    Owner::foreign((owner, PyOwner::new(object)))
+}
+
+/// Returns the object to keep: for a `Descriptor` the object that it describes, as descriptors of descriptors would be a chain.
+#[inline]
+pub fn kept<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    own_classes::description(object).map_or_else(|| object.clone(), |described| described.object)
+}
+
+/// Returns the owner of a `Tensor`, or of the `Tensor` that a `Descriptor` describes.
+pub(super) fn owner(object: &Bound<'_, PyAny>) -> Option<Owner> {
+    Some(own_classes::tensor(&kept(object))?.owner().clone())
+}
+
+/// Returns the owner of the `Tensor` whose memory an array's base, or a memoryview, exports.
+///
+/// Owning the array instead would make a chain that grows with every round trip: `numpy.asarray` makes an array on a
+/// memoryview of the tensor, and a view of that array is one link more.
+pub(super) fn behind(object: &Bound<'_, PyAny>) -> Option<Owner> {
+    let mut object = object.clone();
+    // NumPy makes a view's base the array that has the memory, so there are few steps to the tensor.
+    for _ in 0..4 {
+        if let Some(tensor) = own_classes::tensor(&object) {
+            return Some(tensor.owner().clone());
+        }
+        object = if is_exact(&object) {
+            base(&object)?
+        } else if object.is_exact_instance_of::<PyMemoryView>() {
+            // A released memoryview raises.
+            match object.getattr(intern!(object.py(), "obj")) {
+                Ok(exporter) => exporter,
+                Err(error) => {
+                    drop(error);
+                    fastcall::drop_deferred_references();
+                    return None;
+                }
+            }
+        } else {
+            return None;
+        };
+    }
+    None
+}

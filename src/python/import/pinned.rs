@@ -1,0 +1,98 @@
+//! Guards memory that its object may move: checks it again after foreign code has run, and pins it if it outlives the call.
+
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use crate::descriptor::Descriptor;
+use crate::protocol::ExchangeError;
+use crate::python::convert::args;
+use crate::python::ffi::numpy_api::is_array;
+use crate::python::import::imported::Imported;
+use crate::python::import::request::not_an_array;
+use crate::python::import::type_info::TypeInfo;
+use crate::python::import::{numpy, torch};
+use crate::python::own_classes::{self, Description};
+use crate::python::py_owner;
+use crate::tensor::Owner;
+
+/// Describes the current memory of a source, without running foreign code.
+pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    if is_array(source) {
+        return numpy::describe(source, descriptor).map(drop);
+    }
+    let info = TypeInfo::of(source)?;
+    match (info.table, info.torch_lends()) {
+        (Some(table), Some(borrow)) => torch::describe(source, table, borrow, descriptor),
+        _ => Err(not_an_array(source)),
+    }
+}
+
+/// Rejects memory if the object has changed its address, element type, shape or strides since it was described. The
+/// dimensions of `found` may be in another order.
+pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
+    if own_classes::tensor(object).is_some() {
+        return Ok(());
+    }
+    let mut now = Descriptor::BLANK;
+    let state = match reborrow(object, &mut now) {
+        Ok(()) if is_same_memory(found, &now) => return Ok(()),
+        Ok(()) => summary(&now),
+        Err(error) => error.to_string(),
+    };
+    let object = args::shown(object.get_type().as_any());
+    Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())
+}
+
+/// Whether two descriptors have the same elements, ignoring the order of dimensions.
+fn is_same_memory(found: &Descriptor, now: &Descriptor) -> bool {
+    let parts = |field: &Descriptor| (field.ptr().addr(), field.device(), field.dtype(), field.ndim());
+    let axes = |field: &Descriptor| {
+        let mut axes: SmallVec<[(i64, i64); 6]> =
+            std::iter::zip(field.shape(), field.strides()).map(|(e, s)| (*e, *s)).collect();
+        axes.sort_unstable();
+        axes
+    };
+    parts(found) == parts(now) && (found.is_readonly() || !now.is_readonly()) && axes(found) == axes(now)
+}
+
+/// Returns a descriptor as error messages show it.
+pub fn summary(field: &Descriptor) -> String {
+    let (shape, strides, address) = (field.shape(), field.strides(), field.ptr().addr());
+    let readonly = if field.is_readonly() { "read-only " } else { "" };
+    format!("{readonly}{} of shape {shape:?} with strides {strides:?} at {address:#x}", field.dtype().name())
+}
+
+/// Returns an owner of borrowed memory that was described: it keeps the memory in place, even if the object is given other
+/// memory. Rejects memory that the object has already moved.
+pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<Owner> {
+    if let Some(tensor) = own_classes::tensor(object) {
+        return Ok(tensor.owner().clone());
+    }
+    if TypeInfo::of(object)?.torch_lends().is_some() {
+        let storage = torch::Storage::of(object)?;
+        storage.pin(found.device())?;
+        check_unmoved(object, found)?;
+        storage.check_contains(found)?;
+        return Ok(storage.into_owner());
+    }
+    let owner = if is_array(object) { numpy::pinned(object)? } else { py_owner::owner(object) };
+    check_unmoved(object, found)?;
+    Ok(owner)
+}
+
+impl Imported<'_> {
+    /// Takes the owner of the memory out; if the memory belongs to the object, makes an owner that keeps it in place.
+    pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
+        self.owner.take().map_or_else(|| pinned(object, descriptor), Ok)
+    }
+}
+
+/// Returns an owner that keeps described memory in place; `None` if the description has one from the producer.
+pub fn pin_described(description: &Description<'_, '_>) -> PyResult<Option<Owner>> {
+    if description.owner.is_some() { Ok(None) } else { pinned(&description.object, description.descriptor).map(Some) }
+}
+
+/// Rejects described memory that belongs to the object if the object has moved or reshaped it since.
+pub fn check_described(description: &Description<'_, '_>) -> PyResult<()> {
+    if description.owner.is_some() { Ok(()) } else { check_unmoved(&description.object, description.descriptor) }
+}

@@ -1,0 +1,106 @@
+//! The input of an import: device, access, ownership, copy and stream; and the errors of requests that cannot be met.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
+
+use crate::device::{Device, DeviceError};
+use crate::protocol::ExchangeError;
+use crate::python::convert::args;
+use crate::python::convert::errors::Kind;
+
+/// What the caller does with the elements. Host/device pairs bring a buffer up to date for it.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Reads no elements, or not yet: they may be out of date.
+    #[default]
+    Look,
+    /// As `Look`; a stencil call runs the hooks of the data interface later.
+    Stencil,
+    Read,
+    Write,
+}
+
+/// What the caller asks for. Plain input: importers only read it.
+#[derive(Clone, Copy, Default)]
+pub struct Request<'a, 'py> {
+    pub device: Option<Device>,
+    /// The device that uses the memory: of several buffers, the one nearest to it is imported.
+    pub near: Option<Device>,
+    pub access: Access,
+    pub ownership: Ownership,
+    pub copy: Option<bool>,
+    pub stream: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl Request<'_, '_> {
+    /// Whether the object's own memory is requested, so that a copy is an error.
+    pub fn rejects_copy(&self) -> bool {
+        self.ownership == Ownership::Borrow || self.copy == Some(false)
+    }
+
+    /// Whether elements are written, or are read from memory that outlives the call.
+    pub fn writes_or_keeps(&self) -> bool {
+        self.access == Access::Write || (self.access == Access::Read && self.ownership == Ownership::Share)
+    }
+}
+
+/// Whether the memory has to outlive the call.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ownership {
+    /// No: for a description.
+    #[default]
+    Borrow,
+    /// Yes: the import returns an owner.
+    Share,
+}
+
+impl Access {
+    /// Whether elements are read or written right after the import.
+    pub fn is_now(self) -> bool {
+        matches!(self, Access::Read | Access::Write)
+    }
+}
+
+/// Returns the error for a copy if the object's own memory is requested.
+pub fn refused_copy(ownership: Ownership, reason: impl Into<String>) -> ExchangeError {
+    let reason = reason.into();
+    match ownership {
+        Ownership::Borrow => ExchangeError::OnlyCopy { reason },
+        Ownership::Share => ExchangeError::NeedsCopy { reason },
+    }
+}
+
+/// Rejects a stream other than None and -1 for device memory that was exported without stream information.
+pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> {
+    let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(()) };
+    if found == Device::CPU || stream.extract().is_ok_and(|number: i64| number == -1) {
+        return Ok(());
+    }
+    let allowed = "None, or -1 where the caller sees to the order: obj is exported without a word about streams";
+    Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
+}
+
+pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
+    match wanted {
+        Some(wanted) if wanted != found => Err(DeviceError::Mismatch { found, wanted }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the error for an object without any protocol.
+#[cold]
+pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    // These have elements, but no memory to share.
+    let is_copied = object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>()
+        || object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>();
+    let fix = if is_copied { "; dl.from_array(...) copies it into a field" } else { "" };
+    Kind::NotAnArray.error(format!(
+        "obj: {} has no protocol of an array{fix}; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
+         __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
+         protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
+        object.get_type()
+    ))
+}

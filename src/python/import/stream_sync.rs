@@ -1,0 +1,151 @@
+//! Orders streams for imported CUDA memory: the producer's work comes first, then the consumer's, then the release.
+
+#![allow(unsafe_code, reason = "a table of C functions")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use dlpark::ffi::DLPackExchangeAPI;
+use pyo3::prelude::*;
+
+use crate::cuda;
+use crate::cuda::{Stream, current_stream};
+use crate::descriptor::Descriptor;
+use crate::device::{Device, DeviceError};
+use crate::error::Error;
+use crate::memory::cuda::{StreamUses, device_of_pointer};
+use crate::protocol::ExchangeError;
+use crate::python::convert::errors::Kind;
+use crate::python::convert::stream::Asked;
+use crate::python::convert::{args, errors, stream};
+use crate::python::import::imported::Imported;
+use crate::python::import::owners;
+use crate::python::import::request::{Ownership, Request};
+use crate::tensor::Owner;
+
+/// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
+/// the memory. `None` for a device without CUDA streams, or an unknown device.
+pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
+    if let Some(stated) = request.stream.filter(|stream| !stream.is_none()) {
+        return stream::number(stated);
+    }
+    let found = found.filter(|found| found.is_cuda() || *found == Device::CUDA_MANAGED);
+    Ok(found.map(|found| i64::try_from(current_stream(found).handle()).unwrap_or(1)))
+}
+
+/// Makes the consumer's stream, the caller's or else the current one, wait for the producer's work, and makes the owner wait
+/// for both before it releases the memory. `imported.producer_stream` is the stream on which the producer's work may still
+/// run; without it, the producer was told the consumer's stream, if its protocol has a way to say it.
+///
+/// Without CUDA no work is pending. Memory is still described then, and owned if the host can read it.
+#[cold]
+pub(super) fn order(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    device: Device,
+) -> PyResult<()> {
+    if !cuda::is_available() && (request.ownership == Ownership::Borrow || device.is_host_readable()) {
+        return Ok(());
+    }
+    let py = object.py();
+    let asked = stream::asked(request.stream, device)?;
+    let current = current_stream(device);
+    let stated = request.stream.filter(|stream| !stream.is_none()).and_then(stream::kept);
+    let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
+    let kept = if imported.owner.is_none() { owners::owner(object) } else { None };
+    if let Some(known) = imported.owner.as_ref().or(kept.as_ref()).and_then(Owner::stream_uses) {
+        match asked {
+            Asked::NoOrder => {}
+            Asked::Nothing => py.detach(|| known.record_stream(device, current))?,
+            Asked::Stream(stream) => py.detach(|| {
+                known.make_stream_wait(device, current, stream)?;
+                stated.map_or(Ok(()), |stated| known.record_kept_stream(device, stream, stated))
+            })?,
+        }
+        return Ok(());
+    }
+    let producer = imported.producer_stream.take().and_then(|number| u64::try_from(number).ok());
+    let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
+    let mut uses = StreamUses::of_import(device, producer.unwrap_or(consumer))?;
+    // A producer that does not name its stream frees and reuses the memory in a stream that does not wait for our uses, unless
+    // they are in the legacy default stream, which waits for blocking streams, and they for it.
+    if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
+        uses.set_freed_by_host();
+    }
+    if asked != Asked::NoOrder {
+        let ordered = py.detach(|| match stated {
+            Some(stated) => uses.record_kept_stream(device, consumer, stated),
+            None => uses.record_stream(device, consumer),
+        });
+        ordered.map_err(with_way_out)?;
+    }
+    imported.owner = imported.owner.take().map(|owner| owner.freed_after(uses));
+    Ok(())
+}
+
+/// Adds to the error of a stream during graph capture what the caller can do.
+#[cold]
+fn with_way_out(error: Error) -> PyErr {
+    match error {
+        Error::Device(DeviceError::Capturing { .. }) => Kind::Device.error(format!(
+            "{error}; work in that stream too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
+             stream=-1 and see to the order yourself"
+        )),
+        error => error.into(),
+    }
+}
+
+/// Whether the table names its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
+/// synchronizes the streams then.
+#[cold]
+pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
+}
+
+/// Returns the number of the stream that a table's library works on, if the table names it.
+#[cold]
+pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
+    let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };
+    let (mut stream, device) = (null_mut::<c_void>(), device.to_dlpack());
+    // SAFETY: a function of the table, with a valid pointer for its result.
+    if unsafe { ask(device.device_type, device.device_id, &raw mut stream) } != 0 {
+        let function = "__dlpack_c_exchange_api__.current_work_stream";
+        return Err(errors::set_by(function, object));
+    }
+    // The driver's NULL is the legacy default stream.
+    let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
+    Ok(i64::try_from(handle).ok())
+}
+
+/// Rejects memory that, according to the driver, is on another device than the wanted one.
+#[cold]
+pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
+    if descriptor.size() == 0 || !cuda::is_available() {
+        return Ok(());
+    }
+    let address = descriptor.ptr().addr();
+    match device_of_pointer(address)? {
+        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
+        // Every device can use pinned and managed memory.
+        Some(found) if found == wanted || (wanted.is_cuda() && found.is_host_readable()) => Ok(()),
+        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
+    }
+}
+
+/// Returns the device that the driver knows for an address; for protocols that do not name the device.
+pub(super) fn device_at(address: u64) -> PyResult<Option<Device>> {
+    match usize::try_from(address) {
+        Ok(address) if address != 0 && cuda::is_available() => Ok(device_of_pointer(address)?),
+        _ => Ok(None),
+    }
+}
+
+/// Rejects a consumer's stream that differs from the producer's, if no driver can synchronize them.
+pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i64>) -> Result<(), ExchangeError> {
+    if found.is_none_or(|found| found == stream) {
+        return Ok(());
+    }
+    let allowed = "the producer's own stream, or -1 for no waiting: there is no CUDA driver here to order streams";
+    Err(ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed })
+}

@@ -1,0 +1,272 @@
+//! Imports an object: peels wrappers in a loop, tries the protocols in order, then runs hooks and orders streams.
+//!
+//! Each importer returns `false` if the object lacks its protocol, and the next one is tried. The first protocol that the
+//! object has is final: its errors, and the producer's, reach the caller.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
+use smallvec::SmallVec;
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::layout::Extents;
+use crate::python::ffi::fastcall;
+use crate::python::import::imported::{Imported, Inner};
+use crate::python::import::metadata::Metadata;
+use crate::python::import::request::{Access, Ownership, Request, not_an_array};
+use crate::python::import::type_info::TypeInfo;
+use crate::python::import::unwrap::Peeled;
+use crate::python::import::{
+    array, array_interface, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
+    gt_data_interface, hooks, host_device, jax, numpy, owners, stream_sync, unwrap,
+};
+use crate::python::own_classes;
+use crate::tensor::Tensor;
+
+/// Imports an object by one protocol: fills in the descriptor and the rest of the result. `false` if the object lacks it.
+type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'py>, &mut Descriptor) -> PyResult<bool>;
+
+/// One protocol.
+struct Protocol {
+    name: &'static str,
+    import: Import,
+    /// Whether the import puts all metadata that the object states on the descriptor.
+    has_metadata: bool,
+}
+
+/// The protocols that the object's type alone decides, tried first.
+static BY_TYPE: [Protocol; 5] = [
+    Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
+    Protocol { name: "numpy", import: numpy::import, has_metadata: true },
+    Protocol { name: "dlpack-c", import: dlpack_c_exchange::import, has_metadata: false },
+    Protocol { name: "jax", import: jax::import, has_metadata: false },
+    Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true },
+];
+
+/// The protocols that are attributes of the object, tried after wrappers are peeled.
+static BY_ATTRIBUTE: [Protocol; 9] = [
+    Protocol { name: "numpy", import: numpy::import_subclass, has_metadata: false },
+    Protocol { name: "dlpack", import: dlpack::import, has_metadata: false },
+    Protocol { name: "dlpack", import: capsule::import, has_metadata: true },
+    Protocol { name: "gt", import: gt_data_interface::import, has_metadata: false },
+    Protocol { name: "cuda-array-interface", import: cuda_array_interface::import_cuda, has_metadata: false },
+    Protocol { name: "hip-array-interface", import: cuda_array_interface::import_hip, has_metadata: false },
+    Protocol { name: "array-interface", import: array_interface::import, has_metadata: false },
+    Protocol { name: "buffer", import: buffer::import, has_metadata: false },
+    Protocol { name: "array", import: array::import, has_metadata: false },
+];
+
+/// Stencils import a host/device pair by its data interface, which has its hooks.
+static PAIR_FOR_STENCIL: [Protocol; 1] =
+    [Protocol { name: "dlfield", import: gt_data_interface::import, has_metadata: false }];
+
+/// Imports an object: fills in the descriptor and the rest of the result. `false` if the object has no protocol.
+///
+/// Wrappers are peeled until an object with memory is left. That object is imported, and the import is finished: hooks, then
+/// stream order. Then, from the inside out, the owner is made to keep the array of each wrapper, and streams are ordered for
+/// the wrapper.
+#[inline]
+pub(super) fn import<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    if first_of(&BY_TYPE, object, request, imported, descriptor)? {
+        finish(object, request, imported, descriptor)?;
+        return Ok(true);
+    }
+    import_wrapped(object, request, imported, descriptor)
+}
+
+/// As [`import`], for an object that [`BY_TYPE`] does not import.
+fn import_wrapped<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let mut wrappers = SmallVec::<[Wrapper<'_, 'py>; 2]>::new();
+    let (mut current, mut within) = (object.clone(), *request);
+    loop {
+        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &within, imported, descriptor)? {
+            break;
+        }
+        if is_no_array(&current) {
+            return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
+        }
+        let inner = if host_device::is_pair(&current)? {
+            if within.access == Access::Stencil && first_of(&PAIR_FOR_STENCIL, &current, &within, imported, descriptor)?
+            {
+                break;
+            }
+            let buffer = host_device::buffer(&current, within.device.or(within.near), within.access)?;
+            // The pair has brought the buffer up to date, so it is imported without access.
+            (Peeled::from(buffer), Request { near: None, access: Access::Look, ..within })
+        } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &within)? } else { None } {
+            // A wrapper inside another is not peeled: it could contain itself.
+            (peeled, within)
+        } else {
+            if !first_of(&BY_ATTRIBUTE, &current, &within, imported, descriptor)? {
+                fastcall::drop_deferred_references();
+                return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
+            }
+            break;
+        };
+        let array = inner.0.array.clone();
+        wrappers.push(Wrapper { object: current, request: within, peeled: inner.0 });
+        (current, within) = (array, inner.1);
+    }
+    finish(&current, &within, imported, descriptor)?;
+    while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
+        // A wrapper's array may be replaced at any time, so the owner keeps this array.
+        let owner = match imported.owner.take() {
+            Some(owner) if request.ownership == Ownership::Borrow => owners::with(owner, &peeled.array),
+            Some(owner) => owner,
+            None => imported.take_owner(&peeled.array, descriptor)?,
+        };
+        imported.owner = Some(owner);
+        peeled.check(descriptor.shape())?;
+        let (interface, inner) = (imported.interface.take(), imported.inner.take());
+        imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
+        order(&object, &request, imported, descriptor)?;
+    }
+    // A retry may have discarded the error of the producer's first call.
+    fastcall::drop_deferred_references();
+    Ok(true)
+}
+
+/// A wrapper that was peeled: the object, the request to it, and the array inside.
+struct Wrapper<'a, 'py> {
+    object: Bound<'py, PyAny>,
+    request: Request<'a, 'py>,
+    peeled: Peeled<'py>,
+}
+
+/// Imports an object by the first protocol in a table that it has.
+#[inline(always)]
+fn first_of<'py>(
+    table: &'static [Protocol],
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    for protocol in table {
+        if (protocol.import)(object, request, imported, descriptor)? {
+            imported.protocol = protocol.name;
+            imported.has_all_metadata |= protocol.has_metadata;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Finishes an import: runs `acquire`, then orders streams. `acquire` comes first, as it may move elements on a device. Both
+/// may run foreign code.
+#[inline(always)]
+fn finish<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &Descriptor,
+) -> PyResult<()> {
+    hooks::run_acquire(object, request, imported, descriptor)?;
+    imported.ran_no_code &= imported.has_all_metadata && descriptor.device() == Device::CPU;
+    order(object, request, imported, descriptor)
+}
+
+/// Orders streams if the memory is CUDA's.
+#[inline(always)]
+fn order(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &Descriptor,
+) -> PyResult<()> {
+    let device = descriptor.device();
+    if device != Device::CPU && device.is_of_cuda() {
+        stream_sync::order(object, request, imported, device)?;
+    }
+    Ok(())
+}
+
+/// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
+/// lists and tuples are often assigned to fields, so they are sorted out early.
+fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
+}
+
+/// Describes an object: fills in the descriptor and the rest of the result. An object without any protocol is an error.
+#[inline]
+pub fn describe<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    descriptor: &mut Descriptor,
+) -> PyResult<()> {
+    if import(object, request, imported, descriptor)? { Ok(()) } else { Err(not_an_array(object)) }
+}
+
+impl Imported<'_> {
+    /// Whether the object may state metadata that the descriptor does not have.
+    pub fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.inner.is_some() || !self.has_all_metadata && TypeInfo::of(object)?.may_be_labelled(object))
+    }
+}
+
+/// Returns the metadata of an imported object: the caller's dims and origin, else what the object states.
+pub fn metadata<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    imported: &mut Imported<'py>,
+    dims: Option<Dims>,
+    origin: Option<Extents>,
+) -> PyResult<Metadata> {
+    if imported.may_lack_metadata(object)? {
+        let found = Metadata::find(object, device, imported, dims, origin);
+        fastcall::drop_deferred_references();
+        found
+    } else {
+        Ok(Metadata::given(dims, origin))
+    }
+}
+
+/// Imports an object as a tensor that owns its memory; `false` if the object has no protocol.
+pub fn share<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'py>,
+    tensor: &mut Tensor,
+) -> PyResult<bool> {
+    let request = &Request { ownership: Ownership::Share, ..*request };
+    if let Some(ours) = own_classes::tensor(object) {
+        // A clone keeps layout, padding and alignment, which a descriptor lacks.
+        *tensor = ours.clone();
+        (imported.protocol, imported.has_all_metadata) = ("dlfield", true);
+        if tensor.descriptor().device() != Device::CPU {
+            imported.owner = Some(tensor.owner().clone());
+            order(object, request, imported, tensor.descriptor())?;
+        }
+        return Ok(true);
+    }
+    #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
+    // SAFETY: by its protocol the producer promises that the memory is valid as long as the owner lives, which is set below.
+    let (descriptor, owner) = unsafe { tensor.parts_mut() };
+    if !import(object, request, imported, descriptor)? {
+        return Ok(false);
+    }
+    *owner = imported.take_owner(object, descriptor)?;
+    if let Some(inner) = &imported.inner
+        && let Some(ours) = own_classes::tensor(&inner.array)
+    {
+        tensor.promised(ours.promise());
+    }
+    Ok(true)
+}

@@ -1,0 +1,280 @@
+//! Imports PyTorch tensors by the struct that PyTorch's exchange table lends, and owns their memory by keeping the storage.
+//!
+//! `x.data = y` and `x.set_()` give a tensor another storage, and `x.resize_()` gives the storage other memory. A managed
+//! tensor keeps only the tensor (PyTorch 2.5 to 2.15). So an owner keeps the storage, and makes it non-resizable as
+//! `torch.Tensor.numpy` does.
+
+#![allow(unsafe_code, reason = "PyTorch's table of C functions is called")]
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use dlpark::DlpackFlags;
+use dlpark::ffi::{DLDataTypeCode, DLPackExchangeAPI, DLTensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{ffi, intern};
+
+use crate::descriptor::Descriptor;
+use crate::device::Device;
+use crate::protocol::{ExchangeError, dlpack};
+use crate::python::ffi::dlpack_c::{BORROW, Borrow};
+use crate::python::import::exchange_errors::failed;
+use crate::python::import::imported::Imported;
+use crate::python::import::request::{Ownership, Request};
+use crate::python::import::storages;
+use crate::python::py_owner;
+use crate::python::py_owner::PyOwner;
+use crate::tensor::Owner;
+
+/// Attributes of PyTorch's classes, looked up once. Methods are those of the base class, even if a subclass overrides them.
+struct Api {
+    tensor: Py<PyAny>,
+    storage: Py<PyType>,
+    /// The class of contexts in which `__torch_function__` of subclasses is not called.
+    disable_subclasses: Py<PyAny>,
+    /// A method of a tensor.
+    untyped_storage: Py<PyAny>,
+    /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
+    requires_grad: Py<PyAny>,
+    get: ffi::descrgetfunc,
+    /// Methods of a storage.
+    data_ptr: Py<PyAny>,
+    nbytes: Py<PyAny>,
+    resizable: Py<PyAny>,
+}
+
+impl Api {
+    fn get(py: Python<'_>) -> PyResult<&'static Api> {
+        static API: PyOnceLock<Api> = PyOnceLock::new();
+        API.get_or_try_init(py, || {
+            let torch = py.import(intern!(py, "torch"))?;
+            let tensor = torch.getattr(intern!(py, "Tensor"))?;
+            let storage = torch.getattr(intern!(py, "UntypedStorage"))?.cast_into::<PyType>()?;
+            let requires_grad = tensor.getattr(intern!(py, "requires_grad"))?;
+            // SAFETY: the class of a live object.
+            let get = unsafe { (*requires_grad.get_type_ptr()).tp_descr_get };
+            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: no descriptor");
+            let internals = torch.getattr(intern!(py, "_C"))?;
+            Ok(Api {
+                disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
+                untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
+                get: get.ok_or_else(no_descriptor)?,
+                requires_grad: requires_grad.unbind(),
+                tensor: tensor.unbind(),
+                data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
+                nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
+                resizable: storage.getattr(intern!(py, "resizable"))?.unbind(),
+                storage: storage.unbind(),
+            })
+        })
+    }
+}
+
+/// Calls a method of a class with an object as its only argument.
+fn call<'py>(method: &Py<PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: both are live objects; the result is a new reference, or NULL with an error set.
+    unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyObject_CallOneArg(method.as_ptr(), object.as_ptr())) }
+}
+
+/// Runs `ask` without the `__torch_function__` of a subclass: that of PyTorch's own `ReadOnlyTensorWrapper` rejects every call.
+fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, ask: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let py = tensor.py();
+    let api = Api::get(py)?;
+    if tensor.get_type_ptr() == api.tensor.as_ptr().cast() {
+        return ask();
+    }
+    let context = api.disable_subclasses.bind(py).call0()?;
+    context.call_method0(intern!(py, "__enter__"))?;
+    let answer = ask();
+    context.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
+    answer
+}
+
+/// The current storage of a tensor.
+pub(super) struct Storage<'py>(Bound<'py, PyAny>);
+
+impl<'py> Storage<'py> {
+    /// Returns the storage of a tensor. An active mode of PyTorch may run foreign code here.
+    pub(super) fn of(tensor: &Bound<'py, PyAny>) -> PyResult<Storage<'py>> {
+        let py = tensor.py();
+        let api = Api::get(py)?;
+        let storage = without_subclass(tensor, || call(&api.untyped_storage, tensor))?;
+        if storage.get_type_ptr() == api.storage.as_ptr().cast() {
+            return Ok(Storage(storage));
+        }
+        let (got, allowed) = (storage.get_type().to_string(), "a torch.UntypedStorage");
+        Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
+    }
+
+    /// Whether all elements of a field are in the storage's memory. Runs no foreign code.
+    fn contains(&self, field: &Descriptor) -> PyResult<bool> {
+        let (low, high) = field.reach();
+        let memory = self.memory()?;
+        Ok(field.size() == 0 || memory.start <= low && high <= memory.end)
+    }
+
+    /// Returns the addresses of the storage's memory.
+    fn memory(&self) -> PyResult<Range<usize>> {
+        let api = Api::get(self.0.py())?;
+        let start: usize = call(&api.data_ptr, &self.0)?.extract()?;
+        let len: usize = call(&api.nbytes, &self.0)?.extract()?;
+        Ok(start..start.saturating_add(len))
+    }
+
+    pub(super) fn check_contains(&self, field: &Descriptor) -> PyResult<()> {
+        if self.contains(field)? {
+            return Ok(());
+        }
+        let (got, allowed) =
+            ("one that the tensor's memory is not in".to_owned(), "the storage of the tensor's memory");
+        Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
+    }
+
+    /// Makes the storage non-resizable, as `torch.Tensor.numpy` does, but for every dtype. A storage on a device has no such
+    /// switch.
+    pub(super) fn pin(&self, device: Device) -> PyResult<()> {
+        let py = self.0.py();
+        if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {
+            return Ok(());
+        }
+        let torch = py.import(intern!(py, "torch"))?;
+        let keywords = PyDict::new(py);
+        keywords.set_item(intern!(py, "dtype"), torch.getattr(intern!(py, "uint8"))?)?;
+        keywords.set_item(intern!(py, "device"), intern!(py, "cpu"))?;
+        let bytes = torch.call_method(intern!(py, "empty"), PyTuple::new(py, [0])?, Some(&keywords))?;
+        bytes.call_method1(intern!(py, "set_"), (&self.0,))?.call_method0(intern!(py, "numpy"))?;
+        Ok(())
+    }
+
+    /// Returns an owner of the storage.
+    pub(super) fn into_owner(self) -> Owner {
+        py_owner::owner(&self.0)
+    }
+
+    /// Caches the storage, which is pinned, as the one with the field's memory.
+    fn remember(&self, field: &Descriptor) -> PyResult<()> {
+        if field.device() != Device::CPU {
+            return Ok(());
+        }
+        storages::remember(&self.0, field, self.memory()?)
+    }
+}
+
+/// Imports a tensor by the struct that PyTorch lends. A borrowed import has no owner; a shared one owns the storage.
+pub(super) fn import(
+    tensor: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    borrow: Borrow,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_>,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let rejects_grad = request.writes_or_keeps();
+    if rejects_grad {
+        // Before the memory is described: a subclass may run foreign code here.
+        refuse_grad(tensor)?;
+    }
+    describe(tensor, table, borrow, descriptor)?;
+    let asked = check_lazy(tensor, descriptor)?;
+    if asked {
+        describe(tensor, table, borrow, descriptor)?;
+    }
+    if request.ownership == Ownership::Borrow {
+        imported.ran_no_code = !rejects_grad && !asked;
+        return Ok(imported.borrowed());
+    }
+    if let Some(storage) = storages::holder(tensor.py(), descriptor) {
+        return Ok(imported.owned(py_owner::owner(&storage)));
+    }
+    let storage = Storage::of(tensor)?;
+    storage.pin(descriptor.device())?;
+    // Described again, now that nothing moves the memory: the calls above may have run foreign code.
+    describe(tensor, table, borrow, descriptor)?;
+    storage.check_contains(descriptor)?;
+    storage.remember(descriptor)?;
+    Ok(imported.owned(storage.into_owner()))
+}
+
+/// Returns an owner that keeps `owner`, that of a tensor's managed tensor, and the storage with the memory. A copy is in no
+/// storage of the tensor: its owner is returned as it is.
+pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: &Descriptor) -> PyResult<Owner> {
+    let storage = Storage::of(tensor)?;
+    if !storage.contains(descriptor)? {
+        return Ok(owner);
+    }
+    storage.pin(descriptor.device())?;
+    Ok(Owner::foreign((owner, PyOwner::new(&storage.0))))
+}
+
+/// Describes a tensor by the struct that PyTorch lends.
+#[inline]
+pub(super) fn describe(
+    tensor: &Bound<'_, PyAny>,
+    table: &DLPackExchangeAPI,
+    borrow: Borrow,
+    descriptor: &mut Descriptor,
+) -> PyResult<()> {
+    let mut lent = MaybeUninit::<DLTensor>::uninit();
+    // SAFETY: the table is that of the object's type; on success the struct is filled, and its shape and strides live until
+    // control returns to the producer. They are copied here.
+    unsafe {
+        if borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
+            return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
+        }
+        let version = Some(table.header.version);
+        dlpack::read_into(descriptor, lent.assume_init_ref(), version, DlpackFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Rejects a tensor that requires grad, as autograd does not see what others do to its memory. Descriptions, and stencil
+/// arguments that are only read, accept such tensors.
+pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    let api = Api::get(tensor.py())?;
+    // SAFETY: the getter is that of the attribute's class; both are live objects, and the result is a new reference, or NULL
+    // with an error set.
+    let required = without_subclass(tensor, || unsafe {
+        let found = (api.get)(api.requires_grad.as_ptr(), tensor.as_ptr(), tensor.get_type_ptr().cast());
+        Bound::from_owned_ptr_or_err(tensor.py(), found)
+    })?;
+    if required.is_truthy()? { Err(ExchangeError::RequiresGrad.into()) } else { Ok(()) }
+}
+
+/// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. `true` if methods of the tensor
+/// were called: foreign code may have run then and moved the memory.
+#[inline]
+fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
+    let asked = may_be_lazy(descriptor);
+    if asked && is_lazy(tensor)? {
+        return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
+    }
+    Ok(asked)
+}
+
+/// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
+/// numbers, so the strides of such a view are even. Only `torch.as_strided` on such a view, and the private
+/// `torch._neg_view`, make others. Calling `is_neg` for every tensor would double the time of its import.
+fn may_be_lazy(descriptor: &Descriptor) -> bool {
+    match descriptor.dtype().code() {
+        DLDataTypeCode::COMPLEX => true,
+        DLDataTypeCode::FLOAT => {
+            let mut steps = descriptor.shape().iter().zip(descriptor.strides());
+            steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
+        }
+        _ => false,
+    }
+}
+
+/// Whether PyTorch conjugates or negates the tensor lazily. The table checks neither, and `__dlpack__` does not check
+/// negation.
+fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    without_subclass(tensor, || {
+        Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
+            || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
+    })
+}

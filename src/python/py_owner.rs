@@ -1,0 +1,111 @@
+//! Python objects as owners of memory.
+
+#![allow(unsafe_code, reason = "a reference travels as an address")]
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::python::ffi::saved_error::SavedError;
+use crate::tensor::Owner;
+
+/// An owner that keeps one Python object alive, as [`PyOwner`] does.
+pub fn owner(object: &Bound<'_, PyAny>) -> Owner {
+    // SAFETY: `release` gives back the reference that is taken here.
+    unsafe { Owner::object(object.clone().into_ptr().cast(), release) }
+}
+
+/// As [`owner`], with a weak reference: while one exists, some objects reject operations that move their memory.
+pub fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    // SAFETY: a live object. Python makes one shared weak reference without a callback for each object. Its address is not
+    // stored, as `release_pinned` gets the same one again.
+    let weak = unsafe { ffi::PyWeakref_NewRef(object.as_ptr(), null_mut()) };
+    if weak.is_null() {
+        return Err(PyErr::fetch(object.py()));
+    }
+    // SAFETY: `release_pinned` gives back both references that are taken here.
+    Ok(unsafe { Owner::object(object.clone().into_ptr().cast(), release_pinned) })
+}
+
+/// # Safety
+/// - `address` is a reference that the caller owns and gives up, together with one to the object's weak reference.
+unsafe fn release_pinned(address: *mut c_void) {
+    Python::try_attach(|py| {
+        // SAFETY: passed on from the caller. The weak reference of this object is alive, so this call returns the same one.
+        unsafe {
+            let object = Bound::from_owned_ptr(py, address.cast());
+            let weak = ffi::PyWeakref_NewRef(object.as_ptr(), null_mut());
+            if weak.is_null() {
+                // The call makes no new object, so it cannot fail.
+                drop(PyErr::fetch(py));
+                return;
+            }
+            ffi::Py_DECREF(weak);
+            ffi::Py_DECREF(weak);
+        }
+    });
+}
+
+/// # Safety
+/// - `address` is a reference that the caller owns and gives up.
+unsafe fn release(address: *mut c_void) {
+    // SAFETY: passed on from the caller. After the interpreter has ended, the object is gone too.
+    Python::try_attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
+}
+
+/// Keeps a Python object alive while the memory it owns is in use. May be dropped on any thread, and after the interpreter
+/// has ended (the object is gone then).
+pub struct PyOwner(Option<Py<PyAny>>);
+
+impl PyOwner {
+    pub fn new(object: &Bound<'_, PyAny>) -> PyOwner {
+        PyOwner(Some(object.clone().unbind()))
+    }
+}
+
+impl Drop for PyOwner {
+    fn drop(&mut self) {
+        let mut object = self.0.take();
+        // Attaching first releases the object at once; otherwise PyO3 would wait for the next call into this module.
+        Python::try_attach(|_| drop(object.take()));
+        std::mem::forget(object);
+    }
+}
+
+/// A function that is called once: by [`ReleaseHook::now`], or else when this is dropped, on any thread; not after the
+/// interpreter has ended.
+pub struct ReleaseHook(Mutex<Option<Py<PyAny>>>);
+
+impl ReleaseHook {
+    pub fn new(function: Py<PyAny>) -> ReleaseHook {
+        ReleaseHook(Mutex::new(Some(function)))
+    }
+
+    /// Calls it, unless it was called before.
+    pub fn now(&self, py: Python<'_>) -> PyResult<()> {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        function.map_or(Ok(()), |function| function.into_bound(py).call0().map(drop))
+    }
+}
+
+impl Drop for ReleaseHook {
+    fn drop(&mut self) {
+        let mut function = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if function.is_none() {
+            return;
+        }
+        Python::try_attach(|py| {
+            let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
+            let _not_of_the_call = SavedError::take(py);
+            if let Err(error) = function.call0() {
+                // There is no caller to raise in.
+                error.write_unraisable(py, Some(&function));
+            }
+            drop(function);
+        });
+        std::mem::forget(function);
+    }
+}
