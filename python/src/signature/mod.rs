@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyString};
 use spec::PyFieldSpec;
 
 use crate::classes::device::{PyDevice, parse_device};
+use crate::classes::freelist;
 use dlfield::device::Device;
 use dlfield::native::args;
 use dlfield::signature::{FieldSpec, Signature, SignatureError};
@@ -170,5 +171,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFieldSpec>()?;
     module.add_class::<PySignature>()?;
     module.add_class::<PyBound>()?;
+    freelist::install::<PyBound>(module.py())?;
     bind::install(module.py())
 }
