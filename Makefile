@@ -21,7 +21,7 @@ SECONDS ?= 600
 
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
-SOURCES := Cargo.toml $(wildcard Cargo.lock) pyproject.toml $(shell find src -name '*.rs' -o -name '*.ptx')
+SOURCES := Cargo.toml $(wildcard Cargo.lock) python/Cargo.toml pyproject.toml $(shell find src python/src -name '*.rs' -o -name '*.ptx')
 EXAMPLE := examples/rust_extension
 EXAMPLE_SOURCES := $(EXAMPLE)/Cargo.toml $(EXAMPLE)/pyproject.toml $(wildcard $(EXAMPLE)/src/*.rs)
 PYTEST := "$(BIN)/python" -m pytest --durations=10
@@ -86,7 +86,7 @@ kernels: $(BIN)/uv
 check: lint test exhaustive
 
 lint: $(VENV)/.check $(VENV)/.build features
-	cargo fmt --check
+	cargo fmt --all --check
 	cd $(EXAMPLE) && cargo fmt --check
 	cd tests/cuda_sim && cargo fmt --check
 	CARGO_TARGET_DIR="$(SIM)" cargo clippy --manifest-path tests/cuda_sim/Cargo.toml --all-targets -- -D warnings
@@ -95,19 +95,20 @@ lint: $(VENV)/.check $(VENV)/.build features
 	cd $(EXAMPLE) && cargo clippy --all-features -- -D warnings
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
-	"$(BIN)/python" tests/import_circles.py
+	"$(BIN)/python" tests/import_order.py
 	"$(BIN)/mypy"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
-# No features, each feature alone, all features. Without `python` the dependency tree has no PyO3.
+# No features, each feature alone, all features, the Python module. Without `python` the dependency tree has no PyO3.
 features: $(BIN)/uv
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features ndarray -- -D warnings
 	cargo clippy --all-targets --features cuda -- -D warnings
 	cargo clippy --all-targets --features python -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
+	cargo clippy --package dlfield-python -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
 # Tests that `make test` leaves out: pure Rust alone, documentation of the feature `python`, most cases of the properties,

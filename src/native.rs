@@ -2,13 +2,16 @@
 //! in any release.
 
 pub use crate::python::convert::metadata_state::MetadataState;
-pub use crate::python::convert::{args, device, dtype, errors, nearest, stream};
+pub use crate::python::convert::{args, device, dtype, errors, stream};
 pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, saved_error};
+pub use crate::python::nearest::did_you_mean;
 pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
 
 /// Waiting for devices.
 pub mod sync {
-    pub use crate::python::sync::{await_work, is_of_others, synchronize_host, to};
+    pub use crate::python::sync::{
+        DETACHED_FROM, await_work, copy_into, copy_like, copy_zero_padded, is_of_others, synchronize_host, to,
+    };
 }
 
 /// The way in.

@@ -67,6 +67,7 @@ mod from_py;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod import;
 mod into_py;
+pub(crate) mod nearest;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod own_classes;
 mod py_owner;

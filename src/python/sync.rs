@@ -1,4 +1,4 @@
-//! Waiting for devices and copies between them, with the GIL released.
+//! Copies of tensors and waiting for devices, with the GIL released.
 
 #![allow(unsafe_code, reason = "memory that others have is copied")]
 
@@ -7,13 +7,35 @@ use pyo3::prelude::*;
 use crate::copy::Executor;
 use crate::device::Device;
 use crate::error::Result;
+use crate::layout::Spec;
 use crate::tensor::Tensor;
+
+/// Copies of at least this many bytes release the GIL.
+pub const DETACHED_FROM: i64 = 1 << 15;
 
 /// Returns the tensor on another device: the same memory if that device reaches it, else a copy; `copy` as in
 /// [`Tensor::to_device`].
 pub fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<bool>) -> Result<Tensor> {
-    // SAFETY: as for the copies in `copies`.
+    // SAFETY: as for `copy_into`.
     py.detach(|| unsafe { tensor.to_device_shared(wanted, copy) })
+}
+
+/// Copies a tensor with the same layout and metadata.
+pub fn copy_like(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
+    copy_into(py, &tensor.spec(), tensor)
+}
+
+/// Copies a tensor into the layout of `spec`.
+pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor> {
+    // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
+    // responsibility as with every array library, the copy has old or new elements.
+    py.detach(|| unsafe { Tensor::copy_of_shared(spec, tensor) })
+}
+
+/// Copies a tensor with the same layout and metadata and zeros for padding.
+pub fn copy_zero_padded(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
+    // SAFETY: as above.
+    py.detach(|| unsafe { tensor.copy_zero_padded() })
 }
 
 /// Whether the memory is not ordinary host memory: it is on a device, or it is pinned or managed memory that counts as the

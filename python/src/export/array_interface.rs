@@ -6,7 +6,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::methods::common;
+use crate::classes::attribute_values;
 use dlfield::descriptor::Descriptor;
 use dlfield::native::sync;
 use dlfield::protocol::typestr;
@@ -42,6 +42,6 @@ pub(crate) fn dictionary<'py>(
     dict.set_item("shape", PyTuple::new(py, descriptor.shape())?)?;
     dict.set_item("typestr", typestr)?;
     dict.set_item("data", (descriptor.ptr().addr(), descriptor.is_readonly()))?;
-    dict.set_item("strides", common::strides(py, descriptor)?)?;
+    dict.set_item("strides", attribute_values::strides(py, descriptor)?)?;
     Ok(dict)
 }

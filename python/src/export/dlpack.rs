@@ -11,7 +11,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
-use crate::methods::copies;
 use dlfield::cuda::{Stream, current_stream};
 use dlfield::error::Error;
 use dlfield::native::device::{DlpackPair, exact_device};
@@ -99,7 +98,7 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
         Some(ordered(py, tensor, request, elsewhere)?)
     } else {
         args::check_stream(request.stream, found)?;
-        if request.copy == Some(true) { Some(copies::like(py, tensor)?) } else { None }
+        if request.copy == Some(true) { Some(sync::copy_like(py, tensor)?) } else { None }
     };
     let there = made.as_ref().unwrap_or(tensor);
     let copied = request.copy == Some(true) || there.descriptor().ptr() != tensor.descriptor().ptr();

@@ -5,8 +5,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::classes::attribute_values;
 use crate::export::{array_interface, cuda_array_interface};
-use crate::methods::common;
 use dlfield::device::Device;
 use dlfield::tensor::Tensor;
 
@@ -15,7 +15,7 @@ pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<
     let device = tensor.descriptor().device();
     let devices = PyDict::new(py);
     let labelled = |buffer: Bound<'py, PyDict>| -> PyResult<Bound<'py, PyDict>> {
-        buffer.set_item("dims", common::labels(py, &tensor.dims())?)?;
+        buffer.set_item("dims", attribute_values::labels(py, &tensor.dims())?)?;
         buffer.set_item("halo", PyTuple::new(py, tensor.halo())?)?;
         Ok(buffer)
     };

@@ -3,6 +3,7 @@
 pub(crate) mod array_interface;
 pub(crate) mod buffer;
 pub(crate) mod cuda_array_interface;
+pub(crate) mod cupy;
 pub(crate) mod dlpack;
 pub(crate) mod dlpack_c_exchange;
 pub(crate) mod gt_data_interface;

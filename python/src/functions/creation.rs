@@ -7,7 +7,6 @@ use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::functions::keywords::{Given, Keywords, Others, sizes};
-use crate::methods::copies;
 use dlfield::can_cast;
 use dlfield::device::Device;
 use dlfield::dtype::{DType, DTypeError};
@@ -139,19 +138,19 @@ fn filled(py: Python<'_>, spec: &Spec, value: &Bound<'_, PyAny>) -> PyResult<Ten
 fn copied(py: Python<'_>, spec: &Spec, data: &Tensor) -> PyResult<Tensor> {
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
-        match copies::of(py, spec, data) {
+        match sync::copy_into(py, spec, data) {
             Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
             copied => return Ok(copied?),
         }
     }
     let data = sync::to(py, data, Device::CPU, None)?;
     if known {
-        return Ok(copies::of(py, spec, &data)?);
+        return Ok(sync::copy_into(py, spec, &data)?);
     }
     // NumPy can cast more element types.
     let tensor = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
     export::numpy::assign(&export::numpy::view(py, &tensor)?, export::numpy::view(py, &data)?.as_any())?;
-    if spec.device() == Device::CPU { Ok(tensor) } else { Ok(copies::of(py, spec, &tensor)?) }
+    if spec.device() == Device::CPU { Ok(tensor) } else { Ok(sync::copy_into(py, spec, &tensor)?) }
 }
 
 fn one(py: Python<'_>) -> Bound<'_, PyAny> {

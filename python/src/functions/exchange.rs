@@ -10,7 +10,6 @@ use crate::classes::device::parse_device;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use crate::methods::copies;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
@@ -127,7 +126,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         if let Some(wanted) = elsewhere {
             *tensor = moved(py, tensor, wanted, &request)?;
         } else if copy == Some(true) {
-            let copied = copies::like(py, tensor)?;
+            let copied = sync::copy_like(py, tensor)?;
             imported.release(py, found)?;
             *tensor = copied;
         }
@@ -331,7 +330,7 @@ fn as_numpy<'py>(
         return export::numpy::view(py, &import::tensor(obj, copy)?);
     }
     let value = import::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
-    let copied = copies::like(py, &value)?;
+    let copied = sync::copy_like(py, &value)?;
     export::numpy::view(py, &value.done(py, Ok(copied))?)
 }
 

@@ -8,8 +8,8 @@ use crate::classes::device::parse_device;
 use dlfield::device::Device;
 use dlfield::dims::{Dims, DimsError};
 use dlfield::layout::{Extents, Layout, Spec};
+use dlfield::native::did_you_mean;
 use dlfield::native::errors::Kind;
-use dlfield::native::nearest::did_you_mean;
 use dlfield::native::{args, check_len, errors, stream};
 use dlfield::preset::Preset;
 

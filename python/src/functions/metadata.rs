@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
-use crate::methods::common;
 use dlfield::native::import::{Imported, Interface, Metadata, inner_of, stated_dims};
 use dlfield::native::{MetadataState, args};
 
@@ -43,13 +43,13 @@ fn get_dims<'py>(
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let py = obj.py();
     if let Ok(tensor) = obj.cast::<PyTensor>() {
-        return common::labels(py, &tensor.get().0.dims()).map(Some);
+        return attribute_values::labels(py, &tensor.get().0.dims()).map(Some);
     }
     let dims = match stated_anywhere(obj, |object| stated_dims(object, &Interface::of(object, None)?))? {
         Some(dims) => Some(dims),
         None => annotation.map(args::dims).transpose()?,
     };
-    dims.map(|dims| common::labels(py, &dims)).transpose()
+    dims.map(|dims| attribute_values::labels(py, &dims)).transpose()
 }
 
 /// Return the index of the first compute point that an object states, in index order.

@@ -4,9 +4,9 @@ use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::classes::attribute_values;
 use crate::classes::device::PyDevice;
 use crate::classes::tensor::PyTensor;
-use crate::methods::common;
 use dlfield::native::{args, dtype, import};
 
 #[pymethods]
@@ -20,7 +20,7 @@ impl PyTensor {
     /// Bytes from one element to the next, in index order.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        common::strides(py, self.descriptor())
+        attribute_values::strides(py, self.descriptor())
     }
 
     /// Number of dimensions.
@@ -62,7 +62,7 @@ impl PyTensor {
     /// Labels of the dimensions, in index order.
     #[getter]
     pub(crate) fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        common::labels(py, &self.0.dims())
+        attribute_values::labels(py, &self.0.dims())
     }
 
     /// Index of the first compute point.
@@ -96,7 +96,7 @@ impl PyTensor {
     /// Rank of each dimension's stride; 0 is the largest.
     #[getter]
     pub(crate) fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        common::layout(py, &self.0.layout())
+        attribute_values::layout(py, &self.0.layout())
     }
 
     /// Alignment in bytes of the element at `aligned_index`.
@@ -141,6 +141,6 @@ impl PyTensor {
     /// (False, True)
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
-        common::contiguous(self.descriptor(), order)
+        attribute_values::contiguous(self.descriptor(), order)
     }
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use crate::methods::cupy;
+use crate::export::cupy;
 use dlfield::can_cast;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
@@ -248,9 +248,6 @@ fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(staged)
 }
 
-/// Copies of at least this many bytes release the GIL.
-pub(crate) const DETACHED_FROM: i64 = 1 << 15;
-
 /// Copies an array; releases the GIL for a large one. Returns `false` without any effect for arrays that NumPy has to
 /// handle: it knows more element types, and its errors name the cause.
 #[allow(unsafe_code, reason = "the memory is the interpreter's word")]
@@ -259,7 +256,7 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // responsibility, as with NumPy.
     let assign = || unsafe { to.assign(from) };
     // Releasing the GIL takes longer than a small copy, but not longer than waiting for a device.
-    let little = to.descriptor().nbytes() < DETACHED_FROM && !sync::is_of_others(to) && !sync::is_of_others(from);
+    let little = to.descriptor().nbytes() < sync::DETACHED_FROM && !sync::is_of_others(to) && !sync::is_of_others(from);
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),

@@ -1,9 +1,7 @@
 //! The methods and attributes of `Tensor` and `Descriptor`.
 
 mod attributes;
-pub(crate) mod common;
-pub(crate) mod copies;
-pub(crate) mod cupy;
+mod descriptor;
 pub(crate) mod index;
 mod pickle;
 mod protocols;

@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::classes::tensor::PyTensor;
-use crate::methods::copies;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
 use dlfield::dims::Dims;
@@ -43,7 +42,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     let host = if device == Device::CPU { None } else { Some(sync::to(py, tensor, Device::CPU, None)?) };
     let tensor = host.as_ref().unwrap_or(tensor);
     // Padding may hold elements of other arrays, or whatever was in the memory: it is pickled as zeros.
-    let packed = if is_packed(tensor) { tensor.clone() } else { copies::zero_padded(py, tensor)? };
+    let packed = if is_packed(tensor) { tensor.clone() } else { sync::copy_zero_padded(py, tensor)? };
     let bytes = PyTensor::create(py, bytes_of(&packed)?)?;
     let data = if protocol >= 5 {
         py.import(intern!(py, "pickle"))?.getattr(intern!(py, "PickleBuffer"))?.call1((bytes,))?

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use crate::classes::tensor::PyTensor;
-use crate::methods::cupy;
+use crate::export::cupy;
 use dlfield::device::Device;
 
 #[pymethods]

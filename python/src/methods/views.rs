@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use crate::methods::{copies, cupy, index};
+use crate::export::cupy;
+use crate::methods::index;
 use dlfield::device::Device;
 use dlfield::native::errors::Kind;
 use dlfield::native::{stream, sync};
@@ -44,7 +45,7 @@ impl PyTensor {
     /// >>> field.copy().readonly, field.copy().dims
     /// (False, ('K', 'I'))
     pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        Ok(PyTensor(copies::like(py, &self.0)?))
+        Ok(PyTensor(sync::copy_like(py, &self.0)?))
     }
 
     /// Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without

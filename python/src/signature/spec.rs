@@ -4,7 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::methods::common;
+use crate::classes::attribute_values;
 use dlfield::layout::{Layout, LayoutError};
 use dlfield::native::errors::Kind;
 use dlfield::native::{args, dtype};
@@ -99,7 +99,7 @@ impl PyFieldSpec {
     /// Labels, in the order in which the kernel indexes the field.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        common::labels(py, self.0.dims())
+        attribute_values::labels(py, self.0.dims())
     }
 
     /// "r", "w" or "rw".
@@ -115,7 +115,7 @@ impl PyFieldSpec {
     /// Ranks of the fast strides, in the order of `dims`; None for any.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.0.stated_layout().map(|layout| common::layout(py, layout)).transpose()
+        self.0.stated_layout().map(|layout| attribute_values::layout(py, layout)).transpose()
     }
 
     /// Alignment in bytes of the first compute point.

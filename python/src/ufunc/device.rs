@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use crate::methods::cupy;
+use crate::export::cupy;
 use crate::ufunc::name;
 use crate::ufunc::operands::{Array, Labels, Operand, Operands};
 use crate::ufunc::outputs::Outputs;

@@ -15,8 +15,8 @@ use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::python::convert::args::shown;
 use crate::python::convert::errors::Kind;
-use crate::python::convert::nearest::did_you_mean;
 use crate::python::ffi::numpy_api;
+use crate::python::nearest::did_you_mean;
 
 /// The first type number that NumPy gives to types of other packages.
 const FIRST_USER_TYPE: i32 = 256;

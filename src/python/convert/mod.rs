@@ -5,5 +5,4 @@ pub mod device;
 pub mod dtype;
 pub mod errors;
 pub mod metadata_state;
-pub mod nearest;
 pub mod stream;

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::python::convert::nearest::did_you_mean;
+use crate::python::nearest::did_you_mean;
 
 /// The definition of a function or method that the interpreter calls from C.
 pub struct Definition(ffi::PyMethodDef);

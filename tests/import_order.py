@@ -1,4 +1,4 @@
-"""Print the circles of Rust files that import each other, and fail if there is one: `make lint`.
+"""Print the imports between Rust files that point up, and circles of files that import each other: `make lint`.
 
 A file that declares another as its module may import it, and may pass on what it imports; whoever imports that from the
 first file depends on the second one.
@@ -9,15 +9,47 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-SRC = Path(__file__).parent.parent / "src"
+ROOT = Path(__file__).parent.parent
+
+# The source folders of the two crates, and their layers, upward. A module may import from its own entry and from earlier
+# lines; a longer name counts before a shorter one. Entries of one line do not import each other.
+LAYERS = {
+    "src": [
+        "device",
+        "dtype",
+        "dims",
+        "preset",
+        "layout::extents",
+        # What each module finds wrong, and the error that holds any of these.
+        "layout::error memory::error protocol::error tensor::index",
+        "error",
+        "layout",
+        "descriptor",
+        "protocol",
+        "memory",
+        "copy",
+        "tensor",
+        "arithmetic signature preflight",
+        "python::nearest",
+        "python::ffi",
+        "python::py_owner",
+        "python::own_classes",
+        "python::convert",
+        "python::sync",
+        "python::import",
+        "python::from_py python::into_py",
+        "python native",
+    ],
+    "python/src": ["classes", "export", "ufunc", "methods", "signature", "functions"],
+}
 
 # The path of a module as a tuple of names.
 Module = tuple[str, ...]
 
 
-def module_of(file: Path) -> Module:
+def module_of(file: Path, src: Path) -> Module:
     """Return the module that a file is."""
-    parts = file.relative_to(SRC).with_suffix("").parts
+    parts = file.relative_to(src).with_suffix("").parts
     return parts[:-1] if parts[-1] in {"mod", "lib"} else parts
 
 
@@ -55,8 +87,8 @@ def paths(tree: str, prefix: Module = ()) -> Iterator[Module]:
 class Tree:
     """The modules of a crate, and what each imports."""
 
-    def __init__(self) -> None:
-        self.code = {module_of(file): code_of(file) for file in sorted(SRC.rglob("*.rs"))}
+    def __init__(self, src: Path) -> None:
+        self.code = {module_of(file, src): code_of(file) for file in sorted(src.rglob("*.rs"))}
         self.passed_on = {module: dict(self.uses(module, public=True)) for module in self.code}
 
     def uses(self, module: Module, *, public: bool = False) -> Iterator[tuple[str, Module]]:
@@ -114,17 +146,39 @@ def circles(imports: dict[Module, set[Module]]) -> Iterator[list[Module]]:
         rest = [module for module in rest if module not in circle]
 
 
+def layer_of(module: Module, layers: list[str]) -> tuple[int, Module]:
+    """Return the number of a module's layer, and the entry of that layer which the module belongs to."""
+    entries = [(number, tuple(name.split("::"))) for number, names in enumerate(layers) for name in names.split()]
+    return max((entry for entry in entries if module[: len(entry[1])] == entry[1]), key=lambda entry: len(entry[1]))
+
+
+def upward(imports: dict[Module, set[Module]], layers: list[str]) -> Iterator[tuple[Module, Module]]:
+    """Yield the imports from a higher layer, or from another entry of the same layer."""
+    for module, others in imports.items():
+        number, entry = layer_of(module, layers)
+        for other in sorted(others):
+            other_number, other_entry = layer_of(other, layers)
+            if other_number > number or (other_number == number and other_entry != entry):
+                yield module, other
+
+
 def main() -> int:
     """Print what is found."""
-    tree = Tree()
-    imports = {module: tree.imports(module) for module in tree.code}
-    found = list(circles(imports))
-    for circle in found:
-        print(f"{len(circle)} files import each other:")
-        for module in circle:
-            others = ", ".join("::".join(other) for other in sorted(imports[module]) if other in circle)
-            print(f"  {'::'.join(module)} -> {others}")
-    return 1 if found else 0
+    failed = False
+    for folder, layers in LAYERS.items():
+        tree = Tree(ROOT / folder)
+        # The root of a crate may import everything.
+        imports = {module: tree.imports(module) for module in tree.code if module}
+        for module, other in upward(imports, layers):
+            failed = True
+            print(f"{folder}: {'::'.join(module)} imports {'::'.join(other)}, which is in a higher layer")
+        for circle in circles(imports):
+            failed = True
+            print(f"{folder}: {len(circle)} files import each other:")
+            for module in circle:
+                others = ", ".join("::".join(other) for other in sorted(imports[module]) if other in circle)
+                print(f"  {'::'.join(module)} -> {others}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,271 @@
+//! The error of layouts.
+
+use std::fmt;
+
+use super::extents::MAX_NDIM;
+
+/// An invalid shape, layout, alignment, halo or origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// More than [`MAX_NDIM`] dimensions.
+    #[error("shape: {got} dimensions; allowed are at most {MAX_NDIM}")]
+    TooManyDims {
+        /// Dimensions asked for.
+        got: usize,
+    },
+    /// A negative extent.
+    #[error("shape: extent {got} at axis {axis}; allowed is 0 or more")]
+    NegativeExtent {
+        /// The dimension.
+        axis: usize,
+        /// The extent.
+        got: i64,
+    },
+    /// A field of 2**63 bytes or more.
+    #[error(
+        "shape: {shape:?} with {itemsize}-byte elements, layout and padding needs more bytes than 64-bit sizes can \
+         count; allowed are less than 2**63"
+    )]
+    Overflow {
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// An argument whose length differs from the number of dimensions.
+    #[error("{argument}: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
+    Length {
+        /// The argument.
+        argument: &'static str,
+        /// Entries given.
+        got: usize,
+        /// Dimensions of the field.
+        ndim: usize,
+    },
+    /// A layout that is not a permutation.
+    #[error("layout: {got:?} for {ndim} dimensions; allowed is a permutation of 0..{ndim}, 0 for the largest stride")]
+    NotPermutation {
+        /// The layout given.
+        got: Vec<i64>,
+        /// Dimensions of the field.
+        ndim: usize,
+    },
+    /// An alignment below one byte.
+    #[error("alignment_size: {got} bytes; allowed is 1 or more")]
+    AlignmentSize {
+        /// Bytes asked for.
+        got: i64,
+    },
+    /// An alignment whose common multiple with the element size or the block alignment overflows.
+    #[error("alignment_size: {got} bytes is too large to align {itemsize}-byte elements to")]
+    AlignmentOverflow {
+        /// Bytes asked for.
+        got: i64,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// Alignments of two operands whose common multiple overflows.
+    #[error(
+        "alignment_size: {left} and {right} bytes have no common multiple below 2**63: copy one to another alignment"
+    )]
+    AlignmentMultiple {
+        /// Bytes of one operand, or of several together.
+        left: i64,
+        /// Bytes of the next.
+        right: i64,
+    },
+    /// An aligned index outside the field.
+    #[error("aligned_index: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
+    AlignedIndex {
+        /// The dimension.
+        axis: usize,
+        /// The index.
+        got: i64,
+        /// Extent of the dimension.
+        extent: i64,
+    },
+    /// An aligned index whose distance from index 0 overflows 64 bits of bytes.
+    #[error("aligned_index: {got:?} is more bytes away from index 0 than 64-bit sizes can count")]
+    AlignedIndexOverflow {
+        /// The index.
+        got: Vec<i64>,
+    },
+    /// Halo widths that are negative, or together wider than the field.
+    #[error(
+        "halo: ({lower}, {upper}) at axis {axis} of extent {extent}; allowed is 0 or more each, together at most the extent"
+    )]
+    Halo {
+        /// The dimension.
+        axis: usize,
+        /// Lower width.
+        lower: i64,
+        /// Upper width.
+        upper: i64,
+        /// Extent of the dimension.
+        extent: i64,
+    },
+    /// An origin outside the field.
+    #[error("origin: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
+    Origin {
+        /// The dimension.
+        axis: usize,
+        /// The index.
+        got: i64,
+        /// Extent of the dimension.
+        extent: i64,
+    },
+    /// Two fields whose shapes must be equal and are not.
+    #[error("shape: {got:?}; wanted is {wanted:?}")]
+    Shapes {
+        /// The shape wanted.
+        wanted: Vec<i64>,
+        /// The shape found.
+        got: Vec<i64>,
+    },
+    /// Operands with different extents along one label.
+    #[error(
+        "shape: dimension {label:?} has {} points in operand {} and {} in operand {}; allowed are equal sizes, or 1",
+        first.1, first.0, second.1, second.0
+    )]
+    Operands {
+        /// The dimension.
+        label: String,
+        /// Position and extent of one operand.
+        first: (usize, i64),
+        /// Position and extent of the other.
+        second: (usize, i64),
+    },
+    /// Operands whose halos or origins differ along one label.
+    #[error(
+        "halo: {first}, and {second}, so that their domains would not meet along {label:?}; allowed are equal ones: take the \
+         domain_view of both, or give both the same halo"
+    )]
+    Halos {
+        /// The dimension.
+        label: String,
+        /// One operand.
+        first: Box<Ghosts>,
+        /// The other.
+        second: Box<Ghosts>,
+    },
+    /// An extent that cannot be repeated to the extent wanted.
+    #[error(
+        "shape: {got} points in dimension {label:?} cannot become {wanted}; allowed are {wanted}, or 1 to repeat it"
+    )]
+    Stretch {
+        /// The dimension.
+        label: String,
+        /// Its extent.
+        got: i64,
+        /// The extent wanted.
+        wanted: i64,
+    },
+    /// An extent that differs from the one a stencil has fixed.
+    #[error("shape: {got} points in dimension {label:?}; wanted are {wanted}")]
+    Extent {
+        /// The dimension.
+        label: String,
+        /// Its extent.
+        got: i64,
+        /// The extent that is fixed.
+        wanted: i64,
+    },
+    /// An origin whose address is not aligned as a stencil needs.
+    #[error(
+        "alignment_size: the first compute point is at {address:#x}; wanted is a multiple of {wanted} bytes: allocate the \
+         field with alignment_size={wanted} and its origin as aligned_index"
+    )]
+    Alignment {
+        /// The address of the element at the origin.
+        address: usize,
+        /// Bytes that it must be a multiple of.
+        wanted: i64,
+    },
+    /// A field with gaps, or one that does not cover its whole allocation.
+    #[error(
+        "strides: {strides:?} elements for shape {shape:?} leave gaps, or the elements are not all there is of the \
+         allocation; allowed is a compact field with its whole memory: take a view, or a compact copy"
+    )]
+    Gaps {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides, in elements.
+        strides: Vec<i64>,
+    },
+    /// A field to write whose elements share memory with each other.
+    #[error(
+        "strides: {strides:?} elements for shape {shape:?} put several elements into the same memory, and the field is \
+         written; allowed are strides that each reach past the elements of all smaller ones: pass a copy"
+    )]
+    SharedElements {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides, in elements.
+        strides: Vec<i64>,
+    },
+    /// A number of dimensions other than the one wanted.
+    #[error("ndim: {got} dimensions of shape {shape:?}; wanted are {wanted}")]
+    Rank {
+        /// Number of dimensions.
+        got: usize,
+        /// The number wanted.
+        wanted: usize,
+        /// Extents.
+        shape: Vec<i64>,
+    },
+    /// Elements in an order other than the one wanted.
+    #[error(
+        "strides: {strides:?} elements for shape {shape:?} are not {wanted}; wanted are elements that follow each other \
+         without gaps in that order: pass a copy"
+    )]
+    Order {
+        /// Extents.
+        shape: Vec<i64>,
+        /// Strides in elements.
+        strides: Vec<i64>,
+        /// The order wanted, for example `"C order"`.
+        wanted: &'static str,
+    },
+    /// Elements that are not aligned for their type.
+    #[error("data: the elements are at {address:#x}, off the multiples of {wanted} bytes that they need: pass a copy")]
+    Unaligned {
+        /// Address of an element.
+        address: usize,
+        /// Bytes that it must be a multiple of.
+        wanted: usize,
+    },
+    /// A sub-array element type whose shape is not the end of the data's shape.
+    #[error(
+        "dtype: sub-array of shape {wanted:?}, but the data has shape {shape:?}; allowed is data that ends with it"
+    )]
+    SubArray {
+        /// The data's shape.
+        shape: Vec<i64>,
+        /// The sub-array's shape.
+        wanted: Vec<i64>,
+    },
+    /// An unknown padding.
+    #[error("padding: {got:?}; allowed is 'none' or 'row'")]
+    Padding {
+        /// What was given.
+        got: String,
+    },
+}
+
+/// Halo and origin of an operand, for an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ghosts {
+    /// The operand's name.
+    pub operand: String,
+    /// Its `(lower, upper)` halo widths.
+    pub halo: Vec<(i64, i64)>,
+    /// Its origin.
+    pub origin: Vec<i64>,
+}
+
+impl fmt::Display for Ghosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has halo {:?} and origin {:?}", self.operand, self.halo, self.origin)
+    }
+}

@@ -1,0 +1,275 @@
+//! The error of exchange with other libraries.
+
+use crate::layout::MAX_NDIM;
+
+/// An error in what another library exported, or requested.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExchangeError {
+    /// More dimensions than any library takes.
+    #[error("ndim: {got} dimensions; allowed are at most {MAX_NDIM}")]
+    TooManyDims {
+        /// Dimensions found.
+        got: usize,
+    },
+    /// A negative number of dimensions.
+    #[error("ndim: {got}; allowed is 0 to {MAX_NDIM}")]
+    NegativeNdim {
+        /// Dimensions found.
+        got: i64,
+    },
+    /// A shape pointer that is NULL.
+    #[error("shape: NULL with ndim {ndim}; allowed is NULL only for ndim 0")]
+    NullShape {
+        /// Number of dimensions.
+        ndim: usize,
+    },
+    /// Strides that are NULL in a version that requires them.
+    #[error("strides: NULL with ndim {ndim} in DLPack {major}.{minor}; allowed is NULL only below version 1.2")]
+    NullStrides {
+        /// Number of dimensions.
+        ndim: usize,
+        /// Declared version.
+        major: u32,
+        /// Declared version.
+        minor: u32,
+    },
+    /// A dictionary without a required key.
+    #[error("{interface}[{key:?}]: missing; allowed is {allowed}")]
+    MissingKey {
+        /// The attribute with the dictionary.
+        interface: &'static str,
+        /// The key.
+        key: &'static str,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// An entry of a dictionary that violates the interface.
+    #[error("{interface}[{key:?}]: {got}; allowed is {allowed}")]
+    Entry {
+        /// The attribute with the dictionary.
+        interface: &'static str,
+        /// The key.
+        key: &'static str,
+        /// What was found.
+        got: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// Elements outside the buffer that holds them.
+    #[error(
+        "{field}: the elements lie in bytes {low} to {high} of a buffer of {len} bytes; allowed is 0 to {len}: check \
+         offset, shape and strides"
+    )]
+    OutsideBuffer {
+        /// The argument or field.
+        field: &'static str,
+        /// First byte of the elements, from the buffer's start.
+        low: i128,
+        /// The byte after the elements.
+        high: i128,
+        /// Bytes of the buffer.
+        len: usize,
+    },
+    /// A buffer whose length contradicts its shape.
+    #[error("len: a buffer of {got} bytes for shape {shape:?} of {itemsize}-byte elements; allowed is {wanted}")]
+    BufferLength {
+        /// Bytes according to the buffer.
+        got: i64,
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+        /// Bytes of all elements.
+        wanted: i64,
+    },
+    /// Rows that are reached through pointers.
+    #[error("suboffsets: {got} at axis {axis}; allowed is none: rows behind pointers have no strides, pass a copy")]
+    Suboffsets {
+        /// The dimension.
+        axis: usize,
+        /// The suboffset.
+        got: i64,
+    },
+    /// A number of strides that differs from the number of dimensions.
+    #[error("strides: {got} entries for {ndim} dimensions; allowed is one entry for each dimension")]
+    StridesLength {
+        /// Number of dimensions.
+        ndim: usize,
+        /// Entries found.
+        got: usize,
+    },
+    /// A byte stride that is not a multiple of the element size.
+    #[error("strides: {got} bytes at axis {axis}; allowed is a multiple of the element size {itemsize}")]
+    PartialStride {
+        /// The dimension.
+        axis: usize,
+        /// The stride in bytes.
+        got: i64,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// A negative extent.
+    #[error("shape: extent {got} at axis {axis}; allowed is 0 or more")]
+    NegativeExtent {
+        /// The dimension.
+        axis: usize,
+        /// The extent.
+        got: i64,
+    },
+    /// Elements outside the address space.
+    #[error("strides: shape {shape:?} with strides {strides:?} of {itemsize}-byte elements leaves the address space")]
+    Span {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides in elements.
+        strides: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// A size that overflows.
+    #[error("shape: {shape:?} of {itemsize}-byte elements overflows; allowed are less than 2**63 bytes")]
+    Size {
+        /// The shape.
+        shape: Vec<i64>,
+        /// Bytes of one element.
+        itemsize: usize,
+    },
+    /// A NULL address for a tensor with elements.
+    #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
+    NullData,
+    /// An offset that leaves the address space.
+    #[error("byte_offset: {got} leads out of the address space; allowed is less than 2**63, within the memory at data")]
+    ByteOffset {
+        /// The offset found.
+        got: u64,
+    },
+    /// A version with an unknown struct layout.
+    #[error("version: DLPack {major}.{minor}; allowed is major version 1")]
+    Version {
+        /// Declared version.
+        major: u32,
+        /// Declared version.
+        minor: u32,
+    },
+    /// A managed tensor that is NULL.
+    #[error("{field}: NULL pointer; allowed is the address of a DLPack struct")]
+    NullPointer {
+        /// The argument or field.
+        field: &'static str,
+    },
+    /// A function of another library that failed without an exception.
+    #[error(
+        "{function}: it failed for {producer} and set no exception; allowed is to fail with one that says why: report it to \
+         that library, and pass the array in another form"
+    )]
+    Silent {
+        /// The function, by its field in the protocol.
+        function: &'static str,
+        /// Type of the object, or the library.
+        producer: String,
+    },
+    /// Memory that is borrowed and may not be borrowed again.
+    #[error(
+        "overlap: another argument, or a call under way, {held} memory of this array, and it is to be {wanted} here; \
+         allowed are arrays that do not overlap where any is written: pass a copy"
+    )]
+    Borrowed {
+        /// What the existing borrow does: `"reads"` or `"writes"`.
+        held: &'static str,
+        /// What the new borrow was for: `"read"` or `"written"`.
+        wanted: &'static str,
+    },
+    /// Memory that changed while the other arguments of a call were imported.
+    #[error(
+        "moved: reading this argument ran code that changed another one, of {object}: it was {was}, now it is {found}; \
+         allowed is code that leaves the other arguments as they are: pass a copy of that one, or of this"
+    )]
+    Disturbed {
+        /// Type of the object that changed.
+        object: String,
+        /// Elements, shape, strides and address before the change.
+        was: String,
+        /// The same after the change, or what is wrong now.
+        found: String,
+    },
+    /// Memory that its object has moved or reshaped since the import.
+    #[error(
+        "moved: the memory of a {object} was {was}, now it is {found}; allowed is memory that stays where it was described: \
+         describe the object again"
+    )]
+    Moved {
+        /// Type of the object that owns the memory.
+        object: String,
+        /// Elements, shape, strides and address at the import.
+        was: String,
+        /// The same now, or what is wrong now.
+        found: String,
+    },
+    /// A PyTorch tensor that requires grad.
+    #[error(
+        "obj: a PyTorch tensor that requires grad, and autograd does not see what is done to its memory; pass obj.detach()"
+    )]
+    RequiresGrad,
+    /// Memory that has other owners.
+    #[error(
+        "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"
+    )]
+    Shared,
+    /// Memory that was exported to another library, which may write to it.
+    #[error(
+        "owner: another library was given the memory and may write to it; allowed is memory that only Rust has, so copy \
+         before it is given away, or in unsafe code"
+    )]
+    Exported,
+    /// Read-only memory that the format cannot express, or that was to be written.
+    #[error("{field}: the memory is read-only; {fix}")]
+    ReadOnly {
+        /// The argument or field.
+        field: &'static str,
+        /// How to fix it.
+        fix: &'static str,
+    },
+    /// An element type that the format cannot express.
+    #[error("dtype: {name} cannot be told through {protocol}; allowed is a type it knows, or another protocol")]
+    NotExpressible {
+        /// The element type.
+        name: &'static str,
+        /// The protocol.
+        protocol: &'static str,
+    },
+    /// Elements that are not contiguous as requested.
+    #[error("strides: the elements are not {wanted}-contiguous as the consumer asks; ask for strides, or copy")]
+    NotContiguous {
+        /// `"C"`, `"F"` or `"C or F"`.
+        wanted: &'static str,
+    },
+    /// A tensor that is conjugated or negated lazily, so that its memory holds other values.
+    #[error("obj: conjugated or negated in name only, the memory holds other values; {fix}")]
+    Lazy {
+        /// How to fix it.
+        fix: &'static str,
+    },
+    /// A copy that was forbidden but is needed.
+    #[error("copy: False, but {reason}")]
+    NeedsCopy {
+        /// The reason.
+        reason: String,
+    },
+    /// An object that exports only a copy of its memory.
+    #[error("obj: {reason}; allowed is memory of its own: take the copy with from_dlpack")]
+    OnlyCopy {
+        /// The reason.
+        reason: String,
+    },
+    /// An argument with a value that is not allowed.
+    #[error("{argument}: {got}; allowed is {allowed}")]
+    Argument {
+        /// The argument.
+        argument: &'static str,
+        /// What was found.
+        got: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}
