@@ -12,6 +12,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
+use dlfield::dims::Dims;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::import::{self, Access, Imported, Request, check_device, check_place, not_an_array};
 use dlfield::native::numpy_api::is_exact;
@@ -105,7 +106,8 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
     let copy = copy.map_or(Ok(None), args::copy)?;
     let access = if copy == Some(true) { Access::Read } else { Access::Write };
-    let request = Request { device: device.map(parse_device).transpose()?, access, copy, stream, ..Request::default() };
+    let mut request = Request::new(access);
+    (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
     let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
@@ -248,38 +250,63 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
     let py = module.py();
     let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
     let made = freelist::create(py, |description: &mut PyDescriptor| {
-        let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
-        let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
-        let dims = dims.map(args::dims).transpose()?;
-        let access = if writable { Access::Write } else { Access::Read };
-        let request = Request { device: device.map(parse_device).transpose()?, access, stream, ..Request::default() };
+        let has_options = arguments[1..].iter().any(Option::is_some);
+        let (given_request, dims);
+        let request = if has_options {
+            (given_request, dims) = describe_options(arguments)?;
+            &given_request
+        } else {
+            dims = None;
+            const { &Request::new(Access::Read) }
+        };
         let mut imported = Imported::default();
-        import::describe(obj, &request, &mut imported, description.descriptor_mut())?;
-        let readonly_unknown = imported.readonly_unknown;
+        import::describe(obj, request, &mut imported, description.descriptor_mut())?;
         description.set(import::kept(obj), imported.owner.take(), imported.protocol);
-        let descriptor = description.descriptor_mut();
-        check_device(request.device, descriptor.device())?;
-        args::check_stream(stream, descriptor.device())?;
-        if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
-            check_place(wanted, descriptor)?;
-        }
-        if dims.is_some() || imported.may_lack_metadata(obj)? {
-            import::metadata(obj, None, &mut imported, dims, None)?.describe(descriptor)?;
-        }
-        if !imported.ran_no_code {
-            import::check_described(&description.parts(py))?;
-        }
-        let descriptor = description.descriptor_mut();
-        if writable && readonly_unknown {
-            descriptor.set_readonly(false);
-        }
-        if writable && descriptor.is_readonly() {
-            let fix = "describe it without writable=True, or pass a copy";
-            return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
-        }
-        Ok(())
+        if imported.ran_no_code && !has_options { Ok(()) } else { complete(obj, request, dims, imported, description) }
     })?;
     Ok(made.into_any())
+}
+
+/// Parses the optional arguments of `describe`: a request, and the labels.
+#[cold]
+fn describe_options<'a, 'py>(arguments: &'a [Argument<'_, 'py>; 5]) -> PyResult<(Request<'a, 'py>, Option<Dims>)> {
+    let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
+    let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+    let dims = dims.map(args::dims).transpose()?;
+    let mut request = Request::new(if writable { Access::Write } else { Access::Read });
+    (request.device, request.stream) = (device.map(parse_device).transpose()?, stream);
+    Ok((request, dims))
+}
+
+/// Checks a description against the request and adds the metadata.
+fn complete<'py>(
+    obj: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    dims: Option<Dims>,
+    mut imported: Imported<'py>,
+    description: &mut PyDescriptor,
+) -> PyResult<()> {
+    let descriptor = description.descriptor_mut();
+    check_device(request.device, descriptor.device())?;
+    args::check_stream(request.stream, descriptor.device())?;
+    if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
+        check_place(wanted, descriptor)?;
+    }
+    if dims.is_some() || imported.may_lack_metadata(obj)? {
+        import::metadata(obj, None, &mut imported, dims, None)?.describe(descriptor)?;
+    }
+    if !imported.ran_no_code {
+        import::check_described(&description.parts(obj.py()))?;
+    }
+    let (descriptor, writable) = (description.descriptor_mut(), request.access == Access::Write);
+    if writable && imported.readonly_unknown {
+        descriptor.set_readonly(false);
+    }
+    if writable && descriptor.is_readonly() {
+        let fix = "describe it without writable=True, or pass a copy";
+        return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
+    }
+    Ok(())
 }
 
 /// Return the `numpy.ndarray` on the memory of any array that the host can read.

@@ -1,7 +1,7 @@
 //! Functions for the Python part of the package: arrays to read from, and descriptions without access to elements.
 
 use dlfield::native::errors::Kind;
-use dlfield::native::import::{self, Imported, Request};
+use dlfield::native::import::{self, Access, Imported, Request};
 use pyo3::prelude::*;
 
 use crate::classes::descriptor::PyDescriptor;
@@ -30,7 +30,7 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
 fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
         let mut imported = Imported::default();
-        import::describe(obj, &Request::default(), &mut imported, description.descriptor_mut())?;
+        import::describe(obj, &Request::new(Access::Look), &mut imported, description.descriptor_mut())?;
         description.set(import::kept(obj), imported.owner, imported.protocol);
         Ok(())
     })

@@ -25,10 +25,20 @@ pub(crate) fn argument<'py>(
 ) -> PyResult<Described> {
     // The host buffer is the default anyway, and producers may copy if a device is requested.
     let device = Some(device).filter(|device| *device != Device::CPU);
-    let request = Request { device, access: Access::Stencil, ..Request::default() };
+    let mut on_device;
+    let request = if device.is_some() {
+        on_device = Request::new(Access::Stencil);
+        on_device.device = device;
+        &on_device
+    } else {
+        const { &Request::new(Access::Stencil) }
+    };
     let mut imported = Imported::default();
-    import::describe(object, &request, &mut imported, description.descriptor_mut())?;
+    import::describe(object, request, &mut imported, description.descriptor_mut())?;
     description.set(import::kept(object), imported.owner.take(), imported.protocol);
+    if imported.ran_no_code && !(writes && imported.protocol != "numpy") {
+        return Ok(Described { hooks: None, ran_code: false });
+    }
     if imported.may_lack_metadata(object)? {
         import::metadata(object, device, &mut imported, None, None)?.describe(description.descriptor_mut())?;
     } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {

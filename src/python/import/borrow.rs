@@ -34,10 +34,10 @@ pub struct Borrowed {
 /// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing.
 #[inline]
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
-    let access = if writes { Access::Write } else { Access::Read };
-    let request = Request { access, ..Request::default() };
+    let (read, write) = const { (&Request::new(Access::Read), &Request::new(Access::Write)) };
+    let request = if writes { write } else { read };
     let mut imported = Imported::default();
-    table::describe(obj, &request, &mut imported, descriptor)?;
+    table::describe(obj, request, &mut imported, descriptor)?;
     let source = match imported.inner.take() {
         Some(mut inner) => {
             while let Some(next) = inner.inner.take() {

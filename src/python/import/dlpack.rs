@@ -21,7 +21,7 @@ use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::ffi::getattr::Keyword;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
-use crate::python::import::request::{Ownership, Request, refused_copy};
+use crate::python::import::request::{Access, Ownership, Request, refused_copy};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{cuda_array_interface, stream_sync, torch, type_info};
 use crate::tensor::consume_managed;
@@ -175,7 +175,7 @@ pub fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
             if version.major != dlpack::VERSION.major {
                 return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
             }
-            check_copied((*held).flags, &Request::default())?;
+            check_copied((*held).flags, &Request::new(Access::Look))?;
             dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
             return Ok(true);
         }

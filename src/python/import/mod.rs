@@ -63,7 +63,7 @@ use crate::tensor::{Owner, Tensor};
 /// without any protocol.
 pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
-    if !share(object, &Request::default(), &mut imported, &mut tensor)? {
+    if !share(object, &Request::new(Access::Look), &mut imported, &mut tensor)? {
         return Ok(None);
     }
     metadata(object, None, &mut imported, None, None)?.attach(&mut tensor)?;
@@ -73,7 +73,8 @@ pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 /// Imports an object as a tensor that owns its memory, for writing and without metadata. Passes `copy` on to the producer.
 pub fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
-    let request = Request { copy, access: Access::Write, ..Request::default() };
+    let mut request = Request::new(Access::Write);
+    request.copy = copy;
     let found = share(object, &request, &mut Imported::default(), &mut tensor)?;
     if found { Ok(tensor) } else { Err(not_an_array(object)) }
 }
@@ -94,6 +95,8 @@ pub fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
 /// to `near`.
 pub fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> PyResult<(Descriptor, Option<Owner>)> {
     let (mut descriptor, mut imported) = (Descriptor::BLANK, Imported::default());
-    describe(object, &Request { near, ..Request::default() }, &mut imported, &mut descriptor)?;
+    let mut request = Request::new(Access::Look);
+    request.near = near;
+    describe(object, &request, &mut imported, &mut descriptor)?;
     Ok((descriptor, imported.owner))
 }

@@ -9,10 +9,9 @@ use crate::python::convert::args;
 use crate::python::convert::errors::Kind;
 
 /// What the caller does with the elements. Host/device pairs bring a buffer up to date for it.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reads no elements, or not yet: they may be out of date.
-    #[default]
     Look,
     /// As `Look`; a stencil call runs the hooks of the data interface later.
     Stencil,
@@ -21,7 +20,7 @@ pub enum Access {
 }
 
 /// What the caller asks for. Plain input: importers only read it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Request<'a, 'py> {
     pub device: Option<Device>,
     /// The device that uses the memory: of several buffers, the one nearest to it is imported.
@@ -32,7 +31,14 @@ pub struct Request<'a, 'py> {
     pub stream: Option<&'a Bound<'py, PyAny>>,
 }
 
-impl Request<'_, '_> {
+impl<'a, 'py> Request<'a, 'py> {
+    /// A request for access to borrowed memory on any device. The most frequent requests are constants made by this: reading
+    /// a struct right after its fields were written one by one takes as long as the rest of an import.
+    #[inline(always)]
+    pub const fn new(access: Access) -> Request<'a, 'py> {
+        Request { device: None, near: None, access, ownership: Ownership::Borrow, copy: None, stream: None }
+    }
+
     /// Whether the object's own memory is requested, so that a copy is an error.
     pub fn rejects_copy(&self) -> bool {
         self.ownership == Ownership::Borrow || self.copy == Some(false)
@@ -45,10 +51,9 @@ impl Request<'_, '_> {
 }
 
 /// Whether the memory has to outlive the call.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// No: for a description.
-    #[default]
     Borrow,
     /// Yes: the import returns an owner.
     Share,

@@ -37,8 +37,8 @@ struct Protocol {
 
 /// The protocols that the object's type alone decides, tried first.
 static BY_TYPE: [Protocol; 5] = [
-    Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
     Protocol { name: "numpy", import: numpy::import, has_metadata: true },
+    Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
     Protocol { name: "dlpack-c", import: dlpack_c_exchange::import, has_metadata: false },
     Protocol { name: "jax", import: jax::import, has_metadata: false },
     Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true },
@@ -245,7 +245,9 @@ pub fn share<'py>(
     imported: &mut Imported<'py>,
     tensor: &mut Tensor,
 ) -> PyResult<bool> {
-    let request = &Request { ownership: Ownership::Share, ..*request };
+    let mut request = *request;
+    request.ownership = Ownership::Share;
+    let request = &request;
     if let Some(ours) = own_classes::tensor(object) {
         // A clone keeps layout, padding and alignment, which a descriptor lacks.
         *tensor = ours.clone();

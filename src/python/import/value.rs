@@ -47,7 +47,8 @@ impl Value<'_> {
 /// Imports an object for reading, up to date, with metadata; of several buffers, takes the one nearest to `near`. `None` for
 /// an object without any protocol.
 pub fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
-    let request = Request { access: Access::Read, near: Some(near), ..Request::default() };
+    let mut request = Request::new(Access::Read);
+    request.near = Some(near);
     let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
     if !share(object, &request, &mut imported, &mut tensor)? {
         return Ok(None);
