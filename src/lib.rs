@@ -1,12 +1,13 @@
 //! Fields with the memory layout that a stencil needs, shared with every array library without a copy.
 //!
-//! Every module belongs to one of these flows; the feature `python` adds the fourth:
+//! Every module belongs to one of these flows; the feature `python` adds the fourth. Exports to Python, `export`, are in the crate
+//! of the Python module, which builds on this one:
 //!
 //! ```text
-//! in:     object -> py/import -> protocol -> Descriptor (+ Owner) -> Tensor or view -> py/export -> object
+//! in:     object -> python/import -> protocol -> Descriptor (+ Owner) -> Tensor or view -> export -> object
 //! alloc:  Spec -> layout -> memory -> Tensor
-//! call:   arguments -> py/import -> signature -> Bound -> kernel
-//! rust:   arguments -> py/from_py -> ndarray views -> a Rust function -> Tensor -> py/into_py -> object
+//! call:   arguments -> python/import -> signature -> Bound -> kernel
+//! rust:   arguments -> python/from_py -> ndarray views -> a Rust function -> Tensor -> python/into_py -> object
 //! ```
 //!
 //! # Tour
@@ -74,7 +75,7 @@
 //! | none | everything else on this page | |
 //! | `ndarray` | [`Tensor`] from and to arrays and vectors, views | `ndarray`, `num-complex` |
 //! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc` |
-//! | `python` | the module `python`, and the Python module `dlfield._native` | `pyo3`, `numpy`, the feature `ndarray` |
+//! | `python` | the module `python`: arguments and return values of extensions | `pyo3`, `numpy`, the feature `ndarray` |
 //!
 //! Without the feature `python` nothing in this crate depends on Python.
 

@@ -130,7 +130,7 @@ class _Default(property):
     """An attribute that this module adds to DataArrays.
 
     xarray's own accessors are cached, and would be wrong once a DataArray is renamed or gets other data.
-    `src/py/import/type_info.rs` recognizes this class by its module.
+    `src/python/import/type_info.rs` recognizes this class by its module.
     """
 
 

@@ -1,7 +1,7 @@
 //! The arguments that a stencil takes, specified once and checked at every call.
 //!
 //! ```text
-//! call:   arguments -> (py/import) -> Signature::bind -> Bound -> kernel
+//! call:   arguments -> (python/import) -> Signature::bind -> Bound -> kernel
 //! ```
 //!
 //! A [`FieldSpec`] specifies one field, a [`Signature`] all fields of a stencil. [`Signature::bind`] turns the arguments of a

@@ -119,6 +119,8 @@ fn import_wrapped<'py>(
         (current, within) = (array, inner.1);
     }
     finish(&current, &within, imported, descriptor)?;
+    // Looking into the object, and for the protocols that are attributes, may have run code.
+    imported.ran_no_code = false;
     while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
         // A wrapper's array may be replaced at any time, so the owner keeps this array.
         let owner = match imported.owner.take() {
