@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# The source folders of the two crates, and their layers, upward. A module may import from its own entry and from earlier
-# lines; a longer name counts before a shorter one. Entries of one line do not import each other.
+# The source folders of the two crates, and their layers, upward. A module may import from its own entry and from
+# earlier lines; a longer name counts before a shorter one. Entries of one line do not import each other.
 LAYERS = {
     "src": [
         "device",

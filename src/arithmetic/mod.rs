@@ -9,7 +9,6 @@ mod order;
 mod spec;
 
 pub use halos::check_halos;
-#[cfg(feature = "python")]
 use smallvec::SmallVec;
 
 use crate::dims::{Dim, Dims, DimsError};

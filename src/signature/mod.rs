@@ -15,7 +15,6 @@ pub(crate) mod writeback;
 use std::sync::Arc;
 
 pub use self::bound::Bound;
-#[cfg(feature = "python")]
 use self::writeback::Writeback;
 use crate::descriptor::{Descriptor, Metadata};
 use crate::device::Device;

@@ -101,7 +101,8 @@ impl CudaMemory {
 
 /// No streams: there is no work.
 #[derive(Debug)]
-pub(crate) enum StreamUses {}
+#[doc(hidden)]
+pub enum StreamUses {}
 
 impl StreamUses {
     pub(crate) fn of_import(device: Device, _: Stream) -> Result<Box<StreamUses>> {

@@ -14,9 +14,7 @@ use crate::tensor::Owner;
 pub struct Imported<'py> {
     /// The name of the protocol; for a wrapper, that of the array inside.
     pub protocol: &'static str,
-    /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for [`Ownership::Borrow`].
-    ///
-    /// [`Ownership::Borrow`]: crate::python::import::request::Ownership::Borrow
+    /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for `Ownership::Borrow`.
     pub owner: Option<Owner>,
     /// Whether the memory counts as read-only because its struct has no read-only flag.
     pub readonly_unknown: bool,
