@@ -41,7 +41,7 @@ impl Descriptor {
         }
         // No halo override: a descriptor is filled in place only by its sole user, and is blank or was filled in place before.
         debug_assert!(self.halo_override.get().is_none(), "filled in place while others have it");
-        (self.ptr, self.device, self.dtype, self.readonly, self.labels) = (ptr, device, dtype, readonly, None);
+        (self.ptr, self.device, self.dtype, self.readonly, self.metadata) = (ptr, device, dtype, readonly, None);
         // An element has at most 16 bytes, so `reach * 16` bounds the distance of any element.
         let address = ptr.addr();
         let near = |bytes: usize| address > bytes && address < 1 << 62;

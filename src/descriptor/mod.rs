@@ -30,16 +30,16 @@ pub struct Descriptor {
     readonly: bool,
     numbers: Numbers,
     // Shared: most arrays of other libraries have none, and all arguments of one signature field have the same.
-    labels: Option<Arc<Metadata>>,
-    /// The metadata that was set later, through a shared reference; it replaces `labels`.
+    metadata: Option<Arc<Metadata>>,
+    /// The metadata that was set later, through a shared reference; it replaces `metadata`.
     halo_override: OnceLock<Box<HaloOverride>>,
 }
 
 impl Clone for Descriptor {
     fn clone(&self) -> Descriptor {
         let Descriptor { ptr, device, dtype, readonly, ref numbers, .. } = *self;
-        let (numbers, labels) = (numbers.clone(), self.stated().cloned());
-        Descriptor { ptr, device, dtype, readonly, numbers, labels, halo_override: OnceLock::new() }
+        let (numbers, metadata) = (numbers.clone(), self.share_metadata());
+        Descriptor { ptr, device, dtype, readonly, numbers, metadata, halo_override: OnceLock::new() }
     }
 }
 
@@ -60,7 +60,7 @@ impl Descriptor {
         dtype: DType::U8,
         readonly: true,
         numbers: Numbers::NONE,
-        labels: None,
+        metadata: None,
         halo_override: OnceLock::new(),
     };
 
@@ -158,7 +158,7 @@ impl Descriptor {
     pub fn clear(&mut self) {
         self.ptr = std::ptr::null_mut();
         self.numbers.room(1).0[0] = 0;
-        self.set_labels(None);
+        self.set_metadata(None);
     }
 
     /// Sets whether the memory is read-only.

@@ -66,29 +66,29 @@ impl Descriptor {
     /// As [`Descriptor::with_dims`], in place.
     pub(crate) fn set_dims(&mut self, dims: Dims) -> Result<(), crate::DimsError> {
         dims.check_len(self.ndim())?;
-        self.labels_mut().dims = Some(dims);
+        self.metadata_mut().dims = Some(dims);
         Ok(())
     }
 
     /// As [`Descriptor::with_origin`], in place.
     pub(crate) fn set_origin(&mut self, origin: Box<[i64]>) -> Result<(), LayoutError> {
         check_origin(&origin, self.shape())?;
-        self.labels_mut().origin = Some(origin);
+        self.metadata_mut().origin = Some(origin);
         Ok(())
     }
 
     /// As [`Descriptor::with_halo`], in place.
     pub(crate) fn set_halo(&mut self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
         check_halo(&halo, self.shape())?;
-        let labels = self.labels_mut();
-        (labels.halo, labels.halo_is_cut) = (Some(halo), false);
+        let metadata = self.metadata_mut();
+        (metadata.halo, metadata.halo_is_cut) = (Some(halo), false);
         Ok(())
     }
 
     /// Sets whether a slice has cut the halo; does nothing if there is no halo.
     pub(crate) fn set_halo_is_cut(&mut self, is_cut: bool) {
         if self.halo().is_some() && self.halo_is_cut() != is_cut {
-            self.labels_mut().halo_is_cut = is_cut;
+            self.metadata_mut().halo_is_cut = is_cut;
         }
     }
 
@@ -102,7 +102,7 @@ impl Descriptor {
     /// assert_eq!(field.dims(), None);
     /// ```
     pub fn dims(&self) -> Option<&Dims> {
-        self.stated()?.dims.as_ref()
+        self.metadata()?.dims.as_ref()
     }
 
     /// Returns the origin, or `None` if it was not set.
@@ -115,7 +115,7 @@ impl Descriptor {
     /// assert_eq!(field.origin(), None);
     /// ```
     pub fn origin(&self) -> Option<&[i64]> {
-        self.stated()?.origin.as_deref()
+        self.metadata()?.origin.as_deref()
     }
 
     /// Returns the halo as `(lower, upper)` widths, or `None` if it was not set.
@@ -127,7 +127,7 @@ impl Descriptor {
     /// assert_eq!(field.descriptor().halo(), Some(&[(1, 2), (0, 1)][..]));
     /// ```
     pub fn halo(&self) -> Option<&[(i64, i64)]> {
-        self.stated()?.halo.as_deref()
+        self.metadata()?.halo.as_deref()
     }
 
     /// Returns whether a slice has cut the halo that was set. A cut halo marks halo points, but does not say where the domain
@@ -143,64 +143,69 @@ impl Descriptor {
     /// assert!(!field.domain_view().descriptor().halo_is_cut());
     /// ```
     pub fn halo_is_cut(&self) -> bool {
-        self.stated().is_some_and(|labels| labels.halo_is_cut)
+        self.metadata().is_some_and(|metadata| metadata.halo_is_cut)
     }
 
     /// Sets the halo through a shared reference: the dims stay, and the origin becomes the lower widths.
     ///
     /// Slices of the earlier metadata stay valid and unchanged.
-    pub(crate) fn restate_halo(&self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
+    pub(crate) fn override_halo(&self, halo: Box<[(i64, i64)]>) -> Result<(), LayoutError> {
         check_halo(&halo, self.shape())?;
-        let labels = Metadata { dims: self.dims().cloned(), origin: None, halo: Some(halo), halo_is_cut: false };
-        let labels = Arc::new(labels);
-        match self.halo_override.get() {
-            Some(halo_override) => halo_override.set(labels),
-            // Two threads that get here at once both set their value.
-            None => self.halo_override.get_or_init(|| Box::new(HaloOverride::new(Arc::clone(&labels)))).set(labels),
-        }
+        let metadata = Metadata { dims: self.dims().cloned(), origin: None, halo: Some(halo), halo_is_cut: false };
+        // Two threads that get here at once both set their value.
+        self.halo_override.get_or_init(|| Box::new(HaloOverride::new(metadata.clone()))).set(metadata);
         Ok(())
     }
 
     /// Returns the metadata in effect.
     #[inline]
-    pub(super) fn stated(&self) -> Option<&Arc<Metadata>> {
+    pub(super) fn metadata(&self) -> Option<&Metadata> {
         match self.halo_override.get() {
-            None => self.labels.as_ref(),
+            None => self.metadata.as_deref(),
             Some(halo_override) => halo_override.current(),
+        }
+    }
+
+    /// Returns the metadata in effect, for another descriptor.
+    #[inline]
+    pub(super) fn share_metadata(&self) -> Option<Arc<Metadata>> {
+        match self.halo_override.get() {
+            None => self.metadata.clone(),
+            Some(halo_override) => halo_override.current().cloned().map(Arc::new),
         }
     }
 
     /// Replaces all metadata, an override included.
     #[inline(always)]
-    pub(super) fn set_labels(&mut self, labels: Option<Arc<Metadata>>) {
+    pub(super) fn set_metadata(&mut self, metadata: Option<Arc<Metadata>>) {
         if self.halo_override.get_mut().is_some() {
-            self.forget_restated();
+            self.remove_override();
         }
-        self.labels = labels;
+        self.metadata = metadata;
     }
 
-    /// Moves the metadata in effect into `labels` and removes the override.
+    /// Keeps the metadata in effect as the descriptor's own and removes the override.
     #[cold]
-    fn forget_restated(&mut self) {
-        self.labels = self.stated().cloned();
+    fn remove_override(&mut self) {
+        self.metadata = self.share_metadata();
         self.halo_override = OnceLock::new();
     }
 
     #[inline]
-    fn labels_mut(&mut self) -> &mut Metadata {
+    fn metadata_mut(&mut self) -> &mut Metadata {
         if self.halo_override.get_mut().is_some() {
-            self.forget_restated();
+            self.remove_override();
         }
-        Arc::make_mut(self.labels.get_or_insert_default())
+        Arc::make_mut(self.metadata.get_or_insert_default())
     }
 
     /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.
-    pub(crate) fn label_plain(&mut self, labels: &Arc<Metadata>) -> bool {
-        let free = self.stated().is_none();
-        if free {
-            self.set_labels(Some(Arc::clone(labels)));
+    pub(crate) fn set_default_metadata(&mut self, metadata: &Arc<Metadata>) -> bool {
+        let is_absent = self.metadata().is_none();
+        if is_absent {
+            self.set_metadata(Some(Arc::clone(metadata)));
         }
-        free
+        is_absent
     }
 
     /// Reorders dimensions and metadata; `axes` has each axis once.
@@ -212,11 +217,11 @@ impl Descriptor {
         let (new_shape, new_strides) = self.numbers.split_mut();
         new_shape.copy_from_slice(&shape);
         new_strides.copy_from_slice(&strides);
-        if self.stated().is_some() {
-            let labels = self.labels_mut();
-            labels.dims = labels.dims.as_ref().map(|dims| dims.select(axes));
-            labels.origin = labels.origin.as_deref().map(|origin| pick(axes, origin));
-            labels.halo = labels.halo.as_deref().map(|halo| pick(axes, halo));
+        if self.metadata().is_some() {
+            let metadata = self.metadata_mut();
+            metadata.dims = metadata.dims.as_ref().map(|dims| dims.select(axes));
+            metadata.origin = metadata.origin.as_deref().map(|origin| pick(axes, origin));
+            metadata.halo = metadata.halo.as_deref().map(|halo| pick(axes, halo));
         }
     }
 }

@@ -21,7 +21,7 @@ impl FieldSpec {
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
     #[doc(hidden)]
     pub fn orient(&self, field: &mut Descriptor) -> Result<()> {
-        if field.ndim() != self.dims.len() || !field.label_plain(&self.labels) {
+        if field.ndim() != self.dims.len() || !field.set_default_metadata(&self.default_metadata) {
             self.orient_labelled(field)?;
         }
         if let Some(wanted) = &self.shape {

@@ -61,15 +61,15 @@ pub struct FieldSpec {
     shape: Option<Box<[Option<i64>]>>,
     optional: bool,
     /// The metadata for a field without any.
-    labels: Arc<Metadata>,
+    default_metadata: Arc<Metadata>,
 }
 
 impl FieldSpec {
     /// Specifies a field that is read, of this element type; `dims` are in the order in which the kernel indexes it.
     pub fn new(dtype: DType, dims: Dims) -> FieldSpec {
-        let labels = Metadata::plain(dims.clone());
+        let default_metadata = Metadata::plain(dims.clone());
         let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
-        FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, labels }
+        FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, default_metadata }
     }
 
     /// Sets how the field is used.

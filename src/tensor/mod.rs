@@ -321,7 +321,7 @@ impl Tensor {
     /// assert_eq!(field.domain_view().descriptor().shape(), [1, 4]);
     /// ```
     pub fn set_halo(&self, halo: &[(i64, i64)]) -> crate::Result<()> {
-        Ok(self.descriptor.restate_halo(halo.into())?)
+        Ok(self.descriptor.override_halo(halo.into())?)
     }
 
     /// Returns the same memory as read-only, also for everything made from this tensor.
