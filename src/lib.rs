@@ -109,7 +109,7 @@ pub use dims::{Dim, Dims, DimsError};
 pub use dlpark;
 pub use dtype::{DType, DTypeError};
 pub use error::{Error, Result};
-pub use layout::{AllocationLayout, Layout, LayoutError, Padding, Spec};
+pub use layout::{AllocationLayout, Layout, LayoutError, Metadata, Padding, Spec};
 pub use memory::{OutOfMemory, cuda};
 #[cfg(feature = "ndarray")]
 pub use ndarray;

@@ -17,9 +17,9 @@ pub mod sync {
 /// The way in.
 pub mod import {
     pub use crate::python::import::{
-        Access, Hooks, Imported, Interface, Metadata, Request, Value, check_described, check_device, check_place,
-        describe, description, inner_of, is_pair, is_torch, kept, may_be_labelled, metadata, misstated, not_an_array,
-        own, pin_described, readable, refuse_grad, refuse_grad_of, share, stated_dims, take, tensor, value,
+        Access, Hooks, Imported, Interface, Request, Value, check_described, check_device, check_place, describe,
+        description, inner_of, is_pair, is_torch, kept, may_be_labelled, metadata, misstated, not_an_array, own,
+        pin_described, readable, refuse_grad, refuse_grad_of, share, stated, stated_dims, take, tensor, value,
     };
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use elsa::sync::FrozenVec;
 
-use super::metadata::Metadata;
+use crate::layout::Metadata;
 
 /// All metadata set so far, and which of it is in effect. Callers may hold slices of any entry, so none is removed. Equal
 /// metadata shares an entry, so the list is as long as there are different values.

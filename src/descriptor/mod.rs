@@ -5,16 +5,15 @@ mod halo_override;
 mod memory;
 mod metadata;
 mod numbers;
-mod stated_metadata;
 
 use std::sync::{Arc, OnceLock};
 
 use self::halo_override::HaloOverride;
-pub(crate) use self::metadata::Metadata;
 use self::numbers::Numbers;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::layout::Metadata;
 use crate::protocol::ExchangeError;
 
 /// Address, device, element type, shape, strides and metadata of a field.

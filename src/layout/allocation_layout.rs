@@ -1,7 +1,7 @@
 //! The offset of every element of a field to allocate.
 
 use super::strides::{compute, lcm};
-use super::{Extents, Layout, LayoutError, MAX_NDIM, Padding, Spec, check_halo, check_len, check_origin};
+use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Spec, check_len};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -27,14 +27,8 @@ pub struct AllocationLayout {
     pub layout: Layout,
     /// Padding between rows.
     pub padding: Padding,
-    /// Dims, if set; the standard ones otherwise.
-    pub dims: Option<Dims>,
-    /// Halo as `(lower, upper)` widths, if set; no halo otherwise.
-    pub halo: Option<Box<[(i64, i64)]>>,
-    /// Whether a slice has cut the halo: see [`crate::Descriptor::halo_is_cut`].
-    pub halo_is_cut: bool,
-    /// Origin, if set; the lower halo widths otherwise.
-    pub origin: Option<Box<[i64]>>,
+    /// Dims, origin and halo, as far as they were set.
+    pub metadata: Metadata,
     /// The address of the element at `aligned_index` is a multiple of this many bytes.
     pub alignment_size: i64,
     /// The aligned index; all zeros if absent.
@@ -73,15 +67,7 @@ impl Spec {
         if let Some(axis) = shape.iter().position(|extent| *extent < 0) {
             return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
         }
-        if let Some(dims) = &self.dims {
-            dims.check_len(ndim)?;
-        }
-        if let Some(halo) = &self.halo {
-            check_halo(halo, shape)?;
-        }
-        if let Some(origin) = &self.origin {
-            check_origin(origin, shape)?;
-        }
+        self.metadata.check(shape)?;
         let layout = self.checked_layout()?;
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
         let alignment_size = self.checked_alignment(itemsize)?;
@@ -117,10 +103,7 @@ impl Spec {
             strides: placed.strides,
             layout,
             padding,
-            dims: self.dims.clone(),
-            halo: self.halo.clone(),
-            halo_is_cut: self.halo_is_cut,
-            origin: self.origin.clone(),
+            metadata: self.metadata.clone(),
             alignment_size,
             aligned_index,
             device: self.device(),
@@ -139,7 +122,7 @@ impl Spec {
     fn checked_layout(&self) -> Result<Layout, LayoutError> {
         match (&self.layout, &self.preset) {
             (Some(layout), _) => check_len("layout", layout.len(), self.ndim()).map(|()| layout.clone()),
-            (None, Some(preset)) => Ok(match &self.dims {
+            (None, Some(preset)) => Ok(match &self.metadata.dims {
                 Some(dims) => Layout::by_rule(preset.layout(), dims),
                 None => Layout::by_rule(preset.layout(), &Dims::standard(self.ndim())),
             }),
@@ -161,7 +144,7 @@ impl Spec {
     fn checked_aligned_index(&self) -> Result<Option<Box<[i64]>>, LayoutError> {
         let Some(index) = &self.aligned_index else {
             // A preset with base alignment keeps index 0 aligned, not the first point inside the halo.
-            let halo = self.halo.as_ref().filter(|_| !self.aligns_base());
+            let halo = self.metadata.halo.as_ref().filter(|_| !self.aligns_base());
             return Ok(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect()));
         };
         check_len("aligned_index", index.len(), self.ndim())?;

@@ -1,6 +1,6 @@
 //! The description of a field to allocate.
 
-use super::{Extents, Layout, Padding};
+use super::{Extents, Layout, Metadata, Padding, Promise};
 use crate::device::Device;
 use crate::dims::{Dim, Dims};
 use crate::dtype::DType;
@@ -19,14 +19,11 @@ pub struct Spec {
     pub(super) shape: Extents,
     pub(super) dtype: DType,
     pub(super) preset: Option<Preset>,
-    pub(super) dims: Option<Dims>,
     pub(super) layout: Option<Layout>,
     pub(super) alignment_size: Option<i64>,
     pub(super) aligned_index: Option<Box<[i64]>>,
     pub(super) padding: Option<Padding>,
-    pub(super) halo: Option<Box<[(i64, i64)]>>,
-    pub(super) halo_is_cut: bool,
-    pub(super) origin: Option<Box<[i64]>>,
+    pub(super) metadata: Metadata,
     pub(super) device: Option<Device>,
 }
 
@@ -43,15 +40,26 @@ impl Spec {
             shape: Extents::from_slice(shape),
             dtype,
             preset: None,
-            dims: None,
             layout: None,
             alignment_size: None,
             aligned_index: None,
             padding: None,
-            halo: None,
-            halo_is_cut: false,
-            origin: None,
+            metadata: Metadata::default(),
             device: None,
+        }
+    }
+
+    /// Describes a field on the host with this metadata and everything that is promised.
+    pub(crate) fn like(shape: &[i64], dtype: DType, metadata: Metadata, promise: Promise) -> Spec {
+        // The aligned index is stated even if it is 0: beside a halo, the default is the lower halo.
+        let zeros = || metadata.halo.is_some().then(|| vec![0; shape.len()].into());
+        Spec {
+            layout: promise.layout,
+            alignment_size: Some(promise.alignment_size),
+            aligned_index: promise.aligned_index.or_else(zeros),
+            padding: Some(promise.padding),
+            metadata,
+            ..Spec::new(shape, dtype)
         }
     }
 
@@ -80,7 +88,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn dims(mut self, dims: Dims) -> Spec {
-        self.dims = Some(dims);
+        self.metadata.dims = Some(dims);
         self
     }
 
@@ -151,7 +159,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn halo(mut self, halo: &[(i64, i64)]) -> Spec {
-        (self.halo, self.halo_is_cut) = (Some(halo.into()), false);
+        (self.metadata.halo, self.metadata.halo_is_cut) = (Some(halo.into()), false);
         self
     }
 
@@ -159,7 +167,7 @@ impl Spec {
     #[must_use]
     #[doc(hidden)]
     pub fn halo_is_cut(mut self, is_cut: bool) -> Spec {
-        self.halo_is_cut = is_cut;
+        self.metadata.halo_is_cut = is_cut;
         self
     }
 
@@ -173,7 +181,7 @@ impl Spec {
     /// ```
     #[must_use]
     pub fn origin(mut self, origin: &[i64]) -> Spec {
-        self.origin = Some(origin.into());
+        self.metadata.origin = Some(origin.into());
         self
     }
 
@@ -237,7 +245,7 @@ impl Spec {
     /// assert!(spec.dims(Dims::parse(["K"]).unwrap()).has_dims());
     /// ```
     pub fn has_dims(&self) -> bool {
-        self.dims.is_some()
+        self.metadata.dims.is_some()
     }
 
     /// Returns the dims if the preset orders by label and knows none of them: several user labels, none of I, J and K, and no
@@ -255,7 +263,7 @@ impl Spec {
     /// assert!(labelled(["x", "0"]).unplaced_dims().is_none());
     /// ```
     pub fn unplaced_dims(&self) -> Option<&Dims> {
-        let (preset, dims) = (self.preset.as_ref()?, self.dims.as_ref()?);
+        let (preset, dims) = (self.preset.as_ref()?, self.metadata.dims.as_ref()?);
         let by_meaning = matches!(preset.layout(), LayoutRule::Grid(_)) && self.layout.is_none();
         let own = dims.iter().filter(|dim| matches!(dim, Dim::Label(_))).count();
         let known = dims.iter().any(|dim| matches!(dim, Dim::I | Dim::J | Dim::K));

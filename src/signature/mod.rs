@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 pub use self::bound::Bound;
 use self::writeback::Writeback;
-use crate::descriptor::{Descriptor, Metadata};
+use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
 pub use crate::error::SignatureError;
-use crate::layout::{Layout, LayoutError, check_len};
+use crate::layout::{Layout, LayoutError, Metadata, check_len};
 use crate::tensor::Tensor;
 
 /// How a stencil uses a field.
@@ -67,7 +67,8 @@ pub struct FieldSpec {
 impl FieldSpec {
     /// Specifies a field that is read, of this element type; `dims` are in the order in which the kernel indexes it.
     pub fn new(dtype: DType, dims: Dims) -> FieldSpec {
-        let default_metadata = Metadata::plain(dims.clone());
+        let origin = Some(vec![0; dims.len()].into());
+        let default_metadata = Arc::new(Metadata { dims: Some(dims.clone()), origin, ..Metadata::default() });
         let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
         FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, default_metadata }
     }

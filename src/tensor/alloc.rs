@@ -8,7 +8,7 @@ use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
-use crate::layout::Spec;
+use crate::layout::{Promise, Spec};
 use crate::memory::cuda::current_stream;
 use crate::memory::{Block, Contents};
 #[cfg(doc)]
@@ -228,24 +228,10 @@ impl Tensor {
     /// assert_eq!(like.halo(), field.halo());
     /// ```
     pub fn spec(&self) -> Spec {
-        let mut spec = Spec::new(self.descriptor.shape(), self.descriptor.dtype())
-            .layout(self.layout())
-            .alignment_size(self.alignment_size)
-            .padding(self.padding)
-            .with_device(self.descriptor.device());
-        if let Some(dims) = self.descriptor.dims() {
-            spec = spec.dims(dims.clone());
-        }
-        if let Some(halo) = self.descriptor.halo() {
-            // The aligned index is stated even if it is 0: beside a halo, the default is the lower halo.
-            spec = spec.halo(halo).halo_is_cut(self.descriptor.halo_is_cut()).aligned_index(&self.aligned_index());
-        } else if let Some(index) = &self.aligned_index {
-            spec = spec.aligned_index(index);
-        }
-        if let Some(origin) = self.descriptor.origin() {
-            spec = spec.origin(origin);
-        }
-        spec
+        let metadata = self.descriptor.metadata().cloned().unwrap_or_default();
+        let promise = Promise { layout: Some(self.layout()), ..self.promise.clone() };
+        Spec::like(self.descriptor.shape(), self.descriptor.dtype(), metadata, promise)
+            .with_device(self.descriptor.device())
     }
 
     fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
@@ -261,23 +247,13 @@ impl Tensor {
         // `Spec::place` has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(place.first_byte);
         let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, &place.shape, &place.strides)?;
-        if let Some(dims) = place.dims {
-            descriptor = descriptor.with_dims(dims)?;
-        }
-        if let Some(halo) = place.halo {
-            descriptor = descriptor.with_halo(halo)?;
-            descriptor.set_halo_is_cut(place.halo_is_cut);
-        }
-        if let Some(origin) = place.origin {
-            descriptor = descriptor.with_origin(origin)?;
-        }
-        Ok(Tensor {
-            descriptor,
-            owner: Owner::block(block, uses),
+        descriptor.relabel(place.metadata)?;
+        let promise = Promise {
             layout: Some(place.layout),
             padding: place.padding,
             alignment_size: place.alignment_size,
             aligned_index: place.aligned_index,
-        })
+        };
+        Ok(Tensor { descriptor, owner: Owner::block(block, uses), promise })
     }
 }

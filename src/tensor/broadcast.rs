@@ -4,7 +4,7 @@ use super::Tensor;
 use crate::descriptor::Descriptor;
 use crate::dims::{Dims, DimsError};
 use crate::error::Result;
-use crate::layout::{Extents, Halo, LayoutError};
+use crate::layout::{Extents, Halo, LayoutError, Metadata, Promise};
 
 impl Tensor {
     /// Returns a view with the given dimensions, in that order, on the same memory. Dimensions that the field lacks repeat it
@@ -53,23 +53,19 @@ impl Tensor {
         }
         let mut descriptor =
             Descriptor::new(from.ptr(), from.device(), from.dtype(), from.is_readonly(), shape, &strides)?;
-        descriptor.set_dims(dims.clone())?;
-        if from.halo().is_some() {
-            descriptor.set_halo(halo.as_slice().into())?;
-            descriptor.set_halo_is_cut(from.halo_is_cut());
-        }
-        if from.origin().is_some() {
-            descriptor.set_origin(origin.as_slice().into())?;
-        }
-        let alignment_size = self.remaining_alignment(&descriptor, &aligned_index);
-        Ok(Tensor {
-            descriptor,
-            owner: self.owner.clone(),
+        descriptor.relabel(Metadata {
+            dims: Some(dims.clone()),
+            origin: from.origin().map(|_| origin.as_slice().into()),
+            halo: from.halo().map(|_| halo.as_slice().into()),
+            halo_is_cut: from.halo_is_cut(),
+        })?;
+        let promise = Promise {
             layout: None,
-            padding: self.padding,
-            alignment_size,
+            padding: self.promise.padding,
+            alignment_size: self.remaining_alignment(&descriptor, &aligned_index),
             aligned_index: aligned_index.iter().any(|entry| *entry != 0).then(|| aligned_index.as_slice().into()),
-        })
+        };
+        Ok(Tensor { descriptor, owner: self.owner.clone(), promise })
     }
 
     /// Returns the same memory without the read-only mark, for a library that has no read-only arrays and only reads it.

@@ -25,7 +25,7 @@ pub use owner::Owner;
 
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
-use crate::layout::{Extents, Halo, Layout, Padding};
+use crate::layout::{Extents, Halo, Layout, Metadata, Padding, Promise};
 
 /// A field: the address of its elements, the meaning of its dimensions, and an owner of its memory.
 ///
@@ -43,21 +43,7 @@ use crate::layout::{Extents, Halo, Layout, Padding};
 pub struct Tensor {
     descriptor: Descriptor,
     owner: Owner,
-    /// `None` if it follows from the strides.
-    layout: Option<Layout>,
-    padding: Padding,
-    alignment_size: i64,
-    /// `None` for all zeros.
-    aligned_index: Option<Box<[i64]>>,
-}
-
-/// What an allocation promises about its memory beyond the descriptor.
-#[cfg(feature = "python")]
-pub(crate) struct Promise {
-    pub(crate) layout: Option<Layout>,
-    pub(crate) padding: Padding,
-    pub(crate) alignment_size: i64,
-    pub(crate) aligned_index: Option<Box<[i64]>>,
+    promise: Promise,
 }
 
 impl Tensor {
@@ -83,29 +69,21 @@ impl Tensor {
     /// ```
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub unsafe fn from_parts(descriptor: Descriptor, owner: Owner) -> Tensor {
-        Tensor { descriptor, owner, layout: None, padding: Padding::None, alignment_size: 1, aligned_index: None }
+        Tensor { descriptor, owner, promise: Promise::NONE }
     }
 
     /// No field, for a binding to fill in place.
     #[cfg(feature = "python")]
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
     #[doc(hidden)]
-    pub const BLANK: Tensor = Tensor {
-        descriptor: Descriptor::BLANK,
-        owner: Owner::NOBODY,
-        layout: None,
-        padding: Padding::None,
-        alignment_size: 1,
-        aligned_index: None,
-    };
+    pub const BLANK: Tensor = Tensor { descriptor: Descriptor::BLANK, owner: Owner::NOBODY, promise: Promise::NONE };
 
     /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
     #[cfg(feature = "python")]
     #[doc(hidden)]
     pub fn clear(&mut self) {
         self.owner = Owner::NOBODY;
-        (self.layout, self.aligned_index) = (None, None);
-        (self.padding, self.alignment_size) = (Padding::None, 1);
+        self.promise = Promise::NONE;
         self.descriptor.clear();
     }
 
@@ -121,9 +99,8 @@ impl Tensor {
 
     /// Returns what the allocation promised about the memory.
     #[cfg(feature = "python")]
-    pub(crate) fn promise(&self) -> Promise {
-        let (layout, aligned_index) = (self.layout.clone(), self.aligned_index.clone());
-        Promise { layout, padding: self.padding, alignment_size: self.alignment_size, aligned_index }
+    pub(crate) fn promise(&self) -> &Promise {
+        &self.promise
     }
 
     /// Takes over a promised layout and padding if the address has the promised alignment. Returns whether it has.
@@ -139,8 +116,7 @@ impl Tensor {
         let possible = promise.alignment_size > 0 && within;
         let fits = possible && (place % i128::from(promise.alignment_size) == 0 || self.descriptor.size() == 0);
         if fits {
-            (self.layout, self.padding) = (promise.layout, promise.padding);
-            (self.alignment_size, self.aligned_index) = (promise.alignment_size, promise.aligned_index);
+            self.promise = promise;
         }
         fits
     }
@@ -234,7 +210,7 @@ impl Tensor {
     /// assert_eq!(field.layout().to_vec(), [0, 1]);
     /// ```
     pub fn layout(&self) -> Layout {
-        self.layout.clone().unwrap_or_else(|| self.descriptor.layout())
+        self.promise.layout.clone().unwrap_or_else(|| self.descriptor.layout())
     }
 
     /// Returns the padding between rows.
@@ -246,7 +222,7 @@ impl Tensor {
     /// assert_eq!(field.padding(), dlfield::Padding::None);
     /// ```
     pub fn padding(&self) -> Padding {
-        self.padding
+        self.promise.padding
     }
 
     /// Returns the alignment in bytes of the element at [`Tensor::aligned_index`].
@@ -258,7 +234,7 @@ impl Tensor {
     /// assert_eq!(field.alignment_size(), 32);
     /// ```
     pub fn alignment_size(&self) -> i64 {
-        self.alignment_size
+        self.promise.alignment_size
     }
 
     /// Returns the index of the aligned element.
@@ -270,7 +246,7 @@ impl Tensor {
     /// assert_eq!(field.aligned_index().as_slice(), [1, 0]);
     /// ```
     pub fn aligned_index(&self) -> Extents {
-        match &self.aligned_index {
+        match &self.promise.aligned_index {
             Some(index) => Extents::from_slice(index),
             None => Extents::from_elem(0, self.descriptor.ndim()),
         }
@@ -278,32 +254,24 @@ impl Tensor {
 
     /// Returns whether the aligned index is not 0.
     pub(crate) fn aligns_elsewhere(&self) -> bool {
-        self.aligned_index.is_some()
+        self.promise.aligned_index.is_some()
     }
 
-    /// Replaces labels, origin and halo by those given.
+    /// Replaces dims, origin and halo by those given; the others stay.
     ///
     /// # Errors
     /// [`crate::DimsError`] or [`crate::LayoutError`] if a length or an entry does not fit the shape.
     ///
     /// # Example
     /// ```
-    /// use dlfield::{DType, Dims, Spec, Tensor};
+    /// use dlfield::{DType, Dims, Metadata, Spec, Tensor};
     /// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
-    /// field.relabel(Some(Dims::parse(["K", "I"]).unwrap()), None, None).unwrap();
+    /// let dims = Some(Dims::parse(["K", "I"]).unwrap());
+    /// field.relabel(Metadata { dims, ..Metadata::default() }).unwrap();
     /// assert_eq!(field.dims().to_string(), "K, I");
     /// ```
-    pub fn relabel(&mut self, dims: Option<Dims>, origin: Option<Extents>, halo: Option<Halo>) -> crate::Result<()> {
-        if let Some(dims) = dims {
-            self.descriptor.set_dims(dims)?;
-        }
-        if let Some(halo) = halo {
-            self.descriptor.set_halo(halo.as_slice().into())?;
-        }
-        if let Some(origin) = origin {
-            self.descriptor.set_origin(origin.as_slice().into())?;
-        }
-        Ok(())
+    pub fn relabel(&mut self, metadata: Metadata) -> crate::Result<()> {
+        self.descriptor.relabel(metadata)
     }
 
     /// Sets the halo, also of a tensor that others share. The dims stay, and the origin becomes the lower halo. Memory and

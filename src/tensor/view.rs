@@ -3,7 +3,7 @@
 use super::{Index, IndexError, Tensor};
 use crate::dims::DimsError;
 use crate::error::Result;
-use crate::layout::{Extents, Halo};
+use crate::layout::{Extents, Halo, Metadata, Promise};
 
 impl Tensor {
     /// Returns the part of the field that an index selects; dimensions that it does not mention stay whole.
@@ -169,31 +169,20 @@ impl Tensor {
         let from = &self.descriptor;
         let mut descriptor =
             crate::Descriptor::new(ptr, from.device(), from.dtype(), from.is_readonly(), &shape, &strides)?;
-        if let Some(dims) = from.dims() {
-            descriptor = descriptor.with_dims(dims.select(axes))?;
-        } else if !axes.iter().enumerate().all(|(new, old)| new == *old) {
-            descriptor = descriptor.with_dims(self.dims().select(axes))?;
-        }
-        if from.halo().is_some() {
-            descriptor = descriptor.with_halo(halo.as_slice().into())?;
-            descriptor.set_halo_is_cut(from.halo_is_cut());
-        }
-        if from.origin().is_some() {
-            descriptor = descriptor.with_origin(origin.as_slice().into())?;
-        }
-        let alignment_size = self.remaining_alignment(&descriptor, &aligned_index);
-        Ok(Tensor {
-            descriptor,
-            owner: self.owner.clone(),
-            layout: self.layout.as_ref().map(|layout| layout.select(axes)),
-            padding: self.padding,
-            alignment_size,
-            aligned_index: if aligned_index.iter().all(|entry| *entry == 0) {
-                None
-            } else {
-                Some(aligned_index.as_slice().into())
-            },
-        })
+        let is_reordered = axes.iter().enumerate().any(|(new, old)| new != *old);
+        descriptor.relabel(Metadata {
+            dims: (from.dims().is_some() || is_reordered).then(|| self.dims().select(axes)),
+            origin: from.origin().map(|_| origin.as_slice().into()),
+            halo: from.halo().map(|_| halo.as_slice().into()),
+            halo_is_cut: from.halo_is_cut(),
+        })?;
+        let promise = Promise {
+            layout: self.promise.layout.as_ref().map(|layout| layout.select(axes)),
+            padding: self.promise.padding,
+            alignment_size: self.remaining_alignment(&descriptor, &aligned_index),
+            aligned_index: aligned_index.iter().any(|entry| *entry != 0).then(|| aligned_index.as_slice().into()),
+        };
+        Ok(Tensor { descriptor, owner: self.owner.clone(), promise })
     }
 
     /// Returns the part of the promised alignment that holds at the view's aligned index: it divides both the promise and the
@@ -203,7 +192,10 @@ impl Tensor {
         let offset = crate::layout::offset(aligned_index, view.strides(), itemsize);
         let start = i64::try_from(view.ptr().addr()).ok();
         match offset.zip(start).and_then(|(offset, start)| start.checked_add(offset)) {
-            Some(address) => crate::layout::gcd(self.alignment_size, address.rem_euclid(self.alignment_size)),
+            Some(address) => {
+                let promised = self.promise.alignment_size;
+                crate::layout::gcd(promised, address.rem_euclid(promised))
+            }
             None => 1,
         }
     }

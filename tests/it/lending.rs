@@ -11,8 +11,8 @@ use dlfield::arithmetic::Labelled;
 use dlfield::cuda::Stream;
 use dlfield::ndarray::{Array1, Array2, Ix1, Ix2};
 use dlfield::{
-    Access, DType, Descriptor, Device, Dims, Error, ExchangeError, FieldSpec, Index, Layout, Owner, Result, Signature,
-    SignatureError, Spec, Support, Target, Tensor,
+    Access, DType, Descriptor, Device, Dims, Error, ExchangeError, FieldSpec, Index, Layout, Metadata, Owner, Result,
+    Signature, SignatureError, Spec, Support, Target, Tensor,
 };
 
 fn is_lent<T>(result: Result<T>) -> bool {
@@ -75,7 +75,9 @@ const SAFE_FUNCTIONS: [(&str, Does, Call); 34] = [
     ("transpose", Does::Nothing, |field| field.transpose(&[1, 0]).map(drop)),
     ("domain_view", Does::Nothing, |field| does(field.domain_view())),
     ("broadcast_to", Does::Nothing, |field| field.broadcast_to(&Dims::standard(3), &[3, 4, 5]).map(drop)),
-    ("relabel", Does::Nothing, |field| field.clone().relabel(Some(Dims::parse(["K", "x"])?), None, None)),
+    ("relabel", Does::Nothing, |field| {
+        field.clone().relabel(Metadata { dims: Some(Dims::parse(["K", "x"])?), ..Metadata::default() })
+    }),
     ("set_halo", Does::Nothing, |field| field.set_halo(&[(1, 1), (0, 0)])),
     ("clone", Does::Nothing, |field| does(field.clone())),
     ("into_readonly", Does::Nothing, |field| does(field.clone().into_readonly())),

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "views of memory that does not exist are made to see that they don't panic")]
 
 use dlfield::layout::{Extents, Halo};
-use dlfield::{DType, Descriptor, Device, Dims, Index, Owner, Spec, Tensor};
+use dlfield::{DType, Descriptor, Device, Dims, Index, Metadata, Owner, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -262,13 +262,15 @@ fn labels_and_halos_can_be_replaced() {
     let tensor = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
     let (dims, halo) = (Dims::parse(["K", "cell"]).unwrap(), Halo::from_slice(&[(1, 1), (0, 2)]));
     let mut other = tensor.clone();
-    other.relabel(Some(dims.clone()), None, Some(halo.clone())).unwrap();
+    other
+        .relabel(Metadata { dims: Some(dims.clone()), halo: Some(halo.as_slice().into()), ..Metadata::default() })
+        .unwrap();
     assert_eq!((other.dims(), other.halo(), other.origin().to_vec()), (dims, halo, vec![1, 0]));
     assert_eq!(other.domain_view().descriptor().shape(), [2, 3]);
     assert_eq!(other.domain_view().dims().to_string(), "K, cell");
-    assert!(tensor.clone().relabel(Some(Dims::standard(3)), None, None).is_err());
-    assert!(tensor.clone().relabel(None, Some(Extents::from_slice(&[5, 0])), None).is_err());
-    assert!(tensor.clone().relabel(None, None, Some(Halo::from_slice(&[(3, 2), (0, 0)]))).is_err());
+    assert!(tensor.clone().relabel(Metadata { dims: Some(Dims::standard(3)), ..Metadata::default() }).is_err());
+    assert!(tensor.clone().relabel(Metadata { origin: Some([5, 0].into()), ..Metadata::default() }).is_err());
+    assert!(tensor.clone().relabel(Metadata { halo: Some([(3, 2), (0, 0)].into()), ..Metadata::default() }).is_err());
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn a_halo_is_stated_again() {
     }
     // Labels that are set by the only owner start from this state.
     let mut field = field;
-    field.relabel(Some(Dims::parse(["I", "J"]).unwrap()), None, None).unwrap();
+    field.relabel(Metadata { dims: Some(Dims::parse(["I", "J"]).unwrap()), ..Metadata::default() }).unwrap();
     assert_eq!((field.dims().to_string(), field.halo().as_slice()), ("I, J".to_owned(), &[(3, 1), (0, 0)][..]));
 }
 

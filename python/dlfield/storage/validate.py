@@ -97,5 +97,5 @@ def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
         return buffer
     # "none", because the alignment of the other rows was not checked.
     return _native._with_metadata(
-        buffer, (None, None, None, list(buffer.layout), "none", like.alignment_size, list(place))
+        buffer, (None, None, None, False, list(buffer.layout), "none", like.alignment_size, list(place))
     )

@@ -13,7 +13,7 @@ use dlfield::dtype::{DType, DTypeError};
 use dlfield::error::Error;
 use dlfield::layout::{Extents, LayoutError, Spec};
 use dlfield::native::errors::Kind;
-use dlfield::native::import::{Imported, Metadata, Value};
+use dlfield::native::import::Value;
 use dlfield::native::{args, dtype, import, sync};
 use dlfield::tensor::Tensor;
 
@@ -111,7 +111,7 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let mut tensor = import::own(&array)?.ok_or_else(not_an_array)?;
     // NumPy's array lacks the labels of the object.
-    Metadata::find(data, None, &mut Imported::default(), None, None)?.attach(&mut tensor)?;
+    tensor.relabel(import::stated(data)?)?;
     Ok(tensor)
 }
 

@@ -13,6 +13,7 @@ use crate::export;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
 use dlfield::dims::Dims;
+use dlfield::layout::{Extents, Metadata};
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::import::{self, Access, Imported, Request, check_device, check_place, not_an_array};
 use dlfield::native::numpy_api::is_exact;
@@ -123,7 +124,8 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
             check_owned(&request, tensor.descriptor())?;
         }
         if dims.is_some() || origin.is_some() || imported.may_lack_metadata(obj)? {
-            import::metadata(obj, None, &mut imported, dims, origin)?.attach(tensor)?;
+            let given = Metadata { dims, origin: origin.map(Extents::into_boxed_slice), ..Metadata::default() };
+            tensor.relabel(import::metadata(obj, None, &mut imported, given)?)?;
         }
         if let Some(wanted) = elsewhere {
             *tensor = moved(py, tensor, wanted, &request)?;
@@ -293,7 +295,8 @@ fn complete<'py>(
         check_place(wanted, descriptor)?;
     }
     if dims.is_some() || imported.may_lack_metadata(obj)? {
-        import::metadata(obj, None, &mut imported, dims, None)?.describe(descriptor)?;
+        let given = Metadata { dims, ..Metadata::default() };
+        descriptor.relabel(import::metadata(obj, None, &mut imported, given)?.with_default_origin())?;
     }
     if !imported.ran_no_code {
         import::check_described(&description.parts(obj.py()))?;

@@ -5,7 +5,8 @@ use pyo3::types::PyTuple;
 
 use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::import::{Imported, Interface, Metadata, inner_of, stated_dims};
+use dlfield::layout::Extents;
+use dlfield::native::import::{Interface, inner_of, stated, stated_dims};
 use dlfield::native::{MetadataState, args};
 
 /// Return the labels that an object states for its dimensions, in index order.
@@ -91,13 +92,9 @@ fn get_origin<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return PyTuple::new(py, tensor.get().0.origin()).map(Some);
     }
-    let stated = |object: &Bound<'py, PyAny>| {
-        let Metadata { origin, halo, .. } = Metadata::find(object, None, &mut Imported::default(), None, None)?;
-        Ok(origin.or(halo.map(|halo| halo.iter().map(|(lower, _)| *lower).collect())))
-    };
-    let origin = match stated_anywhere(obj, stated)? {
+    let origin = match stated_anywhere(obj, |object| Ok(stated(object)?.with_default_origin().origin))? {
         Some(origin) => Some(origin),
-        None => default.map(|default| args::ints("default", default)).transpose()?,
+        None => default.map(|default| args::ints("default", default)).transpose()?.map(Extents::into_boxed_slice),
     };
     origin.map(|origin| PyTuple::new(py, origin)).transpose()
 }

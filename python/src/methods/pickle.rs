@@ -11,29 +11,15 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::classes::tensor::PyTensor;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
-use dlfield::dims::Dims;
 use dlfield::dtype::DType;
 use dlfield::error::Result;
-use dlfield::layout::{Layout, Spec, is_contiguous};
-use dlfield::native::sync;
+use dlfield::layout::is_contiguous;
+use dlfield::native::{MetadataState, sync};
 use dlfield::tensor::Tensor;
 
-/// Everything but the bytes: shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device,
-/// readonly. Values that were not stated are `None`, so that the defaults apply again. With the halo is a flag: whether a
-/// slice has cut it.
-type State = (
-    Vec<i64>,
-    String,
-    Option<Vec<String>>,
-    Vec<i64>,
-    i64,
-    Option<Vec<i64>>,
-    String,
-    Option<(Vec<(i64, i64)>, bool)>,
-    Option<Vec<i64>>,
-    String,
-    bool,
-);
+/// Everything but the bytes: shape, dtype, metadata, device, readonly. Metadata that was not stated is `None`, so that the
+/// defaults apply again.
+type State = (Vec<i64>, String, MetadataState, String, bool);
 
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
@@ -53,13 +39,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     let state: State = (
         descriptor.shape().to_vec(),
         descriptor.dtype().name().to_owned(),
-        descriptor.dims().map(|dims| dims.iter().map(|dim| dim.to_string()).collect()),
-        tensor.layout().iter().map(i64::from).collect(),
-        tensor.alignment_size(),
-        tensor.spec().stated_aligned_index().map(<[i64]>::to_vec),
-        tensor.padding().to_string(),
-        descriptor.halo().map(|halo| (halo.to_vec(), descriptor.halo_is_cut())),
-        descriptor.origin().map(<[i64]>::to_vec),
+        MetadataState::with_layout(tensor),
         device.to_string(),
         readonly,
     );
@@ -88,27 +68,10 @@ fn bytes_of(tensor: &Tensor) -> Result<Tensor> {
 #[pyfunction]
 #[pyo3(name = "_rebuild")]
 fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
-    let (shape, dtype, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, readonly) = state;
+    let (shape, dtype, metadata, device, readonly) = state;
     let wrong = |what: String| PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"));
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
-    let mut spec = Spec::new(&shape, dtype)
-        .layout(Layout::new(&layout, shape.len())?)
-        .alignment_size(alignment_size)
-        .padding(padding.parse()?)
-        .with_device(Device::CPU);
-    if let Some(dims) = dims {
-        spec = spec.dims(Dims::parse(dims)?);
-    }
-    if let Some(index) = aligned_index {
-        spec = spec.aligned_index(&index);
-    }
-    if let Some((halo, is_cut)) = halo {
-        spec = spec.halo(&halo).halo_is_cut(is_cut);
-    }
-    if let Some(origin) = origin {
-        spec = spec.origin(&origin);
-    }
-    let tensor = Tensor::zeros(&spec)?;
+    let tensor = Tensor::zeros(&metadata.spec(&shape, dtype)?)?;
     let bytes = PyBuffer::<u8>::get(data)?;
     let wanted = tensor.descriptor().byte_span().map_or(0, |(_, high)| high);
     if !bytes.is_c_contiguous() || i128::try_from(bytes.len_bytes()).ok() != Some(wanted) {

@@ -1,6 +1,7 @@
 //! Describes the arguments of a stencil call in place, with their metadata and hooks.
 
 use dlfield::device::Device;
+use dlfield::layout::Metadata;
 use dlfield::native::import::{self, Access, Hooks, Imported, Interface, Request};
 use pyo3::prelude::*;
 
@@ -40,7 +41,8 @@ pub(crate) fn argument<'py>(
         return Ok(Described { hooks: None, ran_code: false });
     }
     if imported.may_lack_metadata(object)? {
-        import::metadata(object, device, &mut imported, None, None)?.describe(description.descriptor_mut())?;
+        let found = import::metadata(object, device, &mut imported, Metadata::default())?;
+        description.descriptor_mut().relabel(found.with_default_origin())?;
     } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.
         let behind = described.get().object(object.py());

@@ -11,7 +11,7 @@ use crate::classes::tensor::PyTensor;
 use dlfield::arithmetic::Labelled;
 use dlfield::device::Device;
 use dlfield::dims::{Dim, Dims};
-use dlfield::layout::LayoutError;
+use dlfield::layout::{LayoutError, Metadata};
 use dlfield::native::errors::Kind;
 use dlfield::native::import::Value;
 use dlfield::native::{getattr, import};
@@ -116,7 +116,7 @@ impl<'py> Array<'py> {
     /// Sets the labels, and drops the dimensions at `dropped`, which have one point.
     pub(super) fn state(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
         let mut tensor = self.tensor().clone();
-        tensor.relabel(Some(dims.clone()), None, None)?;
+        tensor.relabel(Metadata { dims: Some(dims.clone()), ..Metadata::default() })?;
         if !dropped.is_empty() {
             let at = |axis| if dropped.contains(&axis) { Index::At(0) } else { Index::All };
             let index: SmallVec<[Index; 6]> = (0..dims.len()).map(at).collect();

@@ -167,7 +167,7 @@ macro_rules! described {
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
                 let mut descriptor = self.descriptor().clone();
-                import::stated(self.object())?.describe(&mut descriptor)?;
+                descriptor.relabel(import::stated(self.object())?.with_default_origin())?;
                 Ok(descriptor)
             }
 

@@ -1,4 +1,4 @@
-//! Finds the metadata that objects state, dims, origin and halo, for any protocol of their memory, and attaches it.
+//! Finds the metadata that objects state, dims, origin and halo, for any protocol of their memory.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dims::Dims;
-use crate::layout::{Extents, Halo, MAX_NDIM};
+use crate::layout::{Extents, Halo, MAX_NDIM, Metadata};
 use crate::python::convert::args;
 use crate::python::convert::errors::Kind;
 use crate::python::ffi::getattr;
@@ -20,7 +20,6 @@ use crate::python::import::names::Name;
 use crate::python::import::type_info;
 use crate::python::import::unwrap::{field_origin, is_field};
 use crate::python::own_classes;
-use crate::tensor::Tensor;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(type_info::attribute(object, name)?.filter(|value| !value.is_none()))
@@ -91,21 +90,21 @@ pub fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) 
 }
 
 /// Returns the halo that an object's data interface states.
-fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
+fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Box<[(i64, i64)]>>> {
     let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
         answer.hear(source.name, Some(args::halo(&halo, None).map_err(|error| misstated(halo.py(), &name, error))?))?;
     }
-    Ok(answer.given())
+    Ok(answer.given().map(Halo::into_boxed_slice))
 }
 
 /// Returns the origin that an object states in `__gt_origin__` or `default_origin`, in index order. Rejects different ones.
 /// `dims` are the object's labels.
-fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Extents>> {
+fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Box<[i64]>>> {
     if is_field(object)? {
-        return field_origin(object);
+        return Ok(field_origin(object)?.map(Extents::into_boxed_slice));
     }
     let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
     for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
@@ -115,7 +114,7 @@ fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Opt
             answer.hear(source, Some(in_index_order(origin, dims)))?;
         }
     }
-    Ok(answer.given())
+    Ok(answer.given().map(Extents::into_boxed_slice))
 }
 
 /// Converts an origin from GT4Py's order of dimensions to that of the labels.
@@ -172,112 +171,69 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(item.str()?.to_string())
 }
 
-/// Dims, origin and halo of an imported object: the caller's, else those that the object states.
-pub struct Metadata {
-    dims: Option<Dims>,
-    pub origin: Option<Extents>,
-    pub halo: Option<Halo>,
+/// Finds the metadata that is not in `given`: first on the object, then on the array inside it. `device` selects a buffer of a
+/// data interface.
+pub fn find<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    imported: &mut Imported<'py>,
+    given: Metadata,
+) -> PyResult<Metadata> {
+    let Imported { interface, inner, .. } = imported;
+    find_in(object, device, interface, inner.as_deref_mut(), given)
 }
 
-impl Metadata {
-    /// Returns only what the caller gave.
-    pub fn given(dims: Option<Dims>, origin: Option<Extents>) -> Metadata {
-        Metadata { dims, origin, halo: None }
+fn find_in<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<Device>,
+    interface: &mut Option<Interface<'py>>,
+    mut inner: Option<&mut Inner<'py>>,
+    given: Metadata,
+) -> PyResult<Metadata> {
+    if let Some(own) = own(object) {
+        return Ok(given.or(own));
     }
+    let inside = |inner: &mut Inner<'py>, given| {
+        let Inner { array, interface, inner } = inner;
+        find_in(array, None, interface, inner.as_deref_mut(), given)
+    };
+    if let Some(inner) = inner.as_deref_mut()
+        && is_pair(object)?
+    {
+        // A pair has the metadata of its buffers, so only the buffer is asked.
+        return inside(inner, given);
+    }
+    let interface = match interface {
+        Some(known) => &*known,
+        none => &*none.insert(Interface::of(object, device)?),
+    };
+    let of_caller = Metadata { dims: given.dims.clone(), ..Metadata::default() };
+    let dims = given.dims.map_or_else(|| stated_dims(object, interface), |dims| Ok(Some(dims)))?;
+    let origin = given.origin.map_or_else(|| stated_origin(object, dims.as_ref()), |origin| Ok(Some(origin)))?;
+    let found = Metadata { dims, origin, halo: stated_halo(interface)?, halo_is_cut: false };
+    let Some(inner) = inner else { return Ok(found) };
+    // The caller's dims also replace those of the array inside.
+    joined(found, inside(inner, of_caller)?)
+}
 
-    /// Finds the metadata that the caller did not give: first on the object, then on the array inside it. `device` selects a
-    /// buffer of a data interface.
-    pub fn find<'py>(
-        object: &Bound<'py, PyAny>,
-        device: Option<Device>,
-        imported: &mut Imported<'py>,
-        dims: Option<Dims>,
-        origin: Option<Extents>,
-    ) -> PyResult<Metadata> {
-        let Imported { interface, inner, .. } = imported;
-        Metadata::find_in(object, device, interface, inner.as_deref_mut(), dims, origin)
+/// Returns what a `Tensor` or `Descriptor` states, without a tensor's default metadata; `None` for other objects.
+fn own(object: &Bound<'_, PyAny>) -> Option<Metadata> {
+    let stated = |descriptor: &Descriptor| descriptor.metadata().cloned().unwrap_or_default();
+    if let Some(tensor) = own_classes::tensor(object) {
+        return Some(stated(tensor.descriptor()));
     }
+    own_classes::description(object).map(|described| stated(described.descriptor))
+}
 
-    fn find_in<'py>(
-        object: &Bound<'py, PyAny>,
-        device: Option<Device>,
-        interface: &mut Option<Interface<'py>>,
-        mut inner: Option<&mut Inner<'py>>,
-        dims: Option<Dims>,
-        origin: Option<Extents>,
-    ) -> PyResult<Metadata> {
-        if let Some(own) = Metadata::ours(object) {
-            return Ok(Metadata { dims: dims.or(own.dims), origin: origin.or(own.origin), halo: own.halo });
-        }
-        let inside = |inner: &mut Inner<'py>, dims, origin| {
-            let Inner { array, interface, inner } = inner;
-            Metadata::find_in(array, None, interface, inner.as_deref_mut(), dims, origin)
-        };
-        if let Some(inner) = inner.as_deref_mut()
-            && is_pair(object)?
-        {
-            // A pair has the metadata of its buffers, so only the buffer is asked.
-            return inside(inner, dims, origin);
-        }
-        let interface = match interface {
-            Some(known) => &*known,
-            none => &*none.insert(Interface::of(object, device)?),
-        };
-        let (dims_given, origin_given) = (dims.is_some(), origin.is_some());
-        let dims = if dims_given { dims } else { stated_dims(object, interface)? };
-        let origin = if origin_given { origin } else { stated_origin(object, dims.as_ref())? };
-        let found = Metadata { dims, origin, halo: stated_halo(interface)? };
-        let Some(inner) = inner else { return Ok(found) };
-        // The caller's dims also replace those of the array inside.
-        let given = found.dims.clone().filter(|_| dims_given);
-        found.over(inside(inner, given, None)?)
-    }
-
-    /// Returns what a `Tensor` or `Descriptor` states, without a tensor's default metadata; `None` for other objects.
-    fn ours(object: &Bound<'_, PyAny>) -> Option<Metadata> {
-        let stated = |descriptor: &Descriptor| Metadata {
-            dims: descriptor.dims().cloned(),
-            origin: descriptor.origin().map(Extents::from_slice),
-            halo: descriptor.halo().map(Halo::from_slice),
-        };
-        if let Some(tensor) = own_classes::tensor(object) {
-            return Some(stated(tensor.descriptor()));
-        }
-        own_classes::description(object).map(|described| stated(described.descriptor))
-    }
-
-    /// Returns this metadata, filled up with that of the array inside. `DimsError` if both have dims and they differ.
-    fn over(self, inside: Metadata) -> PyResult<Metadata> {
-        let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
-        dims.hear("the object", self.dims)?;
-        dims.hear("the array inside it", inside.dims)?;
-        Ok(Metadata { dims: dims.given(), origin: self.origin.or(inside.origin), halo: self.halo.or(inside.halo) })
-    }
-
-    /// Sets the metadata on a descriptor.
-    pub fn describe(self, descriptor: &mut Descriptor) -> PyResult<()> {
-        if let Some(dims) = self.dims {
-            descriptor.set_dims(dims)?;
-        }
-        // The default of the origin is the lower halo.
-        let lower = self.halo.as_ref().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
-        // The halo first: the error for one that is too wide then names the halo, not the origin.
-        if let Some(halo) = self.halo {
-            descriptor.set_halo(halo.as_slice().into())?;
-        }
-        if let Some(origin) = self.origin.or(lower) {
-            descriptor.set_origin(origin.as_slice().into())?;
-        }
-        Ok(())
-    }
-
-    /// Sets the metadata on a tensor.
-    pub fn attach(self, tensor: &mut Tensor) -> PyResult<()> {
-        Ok(tensor.relabel(self.dims, self.origin, self.halo)?)
-    }
+/// Returns the metadata of an object, filled up with that of the array inside. `DimsError` if both have dims and they differ.
+fn joined(mut outside: Metadata, mut inside: Metadata) -> PyResult<Metadata> {
+    let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
+    dims.hear("the object", outside.dims.take())?;
+    dims.hear("the array inside it", inside.dims.take())?;
+    Ok(Metadata { dims: dims.given(), ..outside.or(inside) })
 }
 
 /// Returns the metadata that an object states, without the result of an import.
 pub fn stated(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
-    Metadata::find(object, None, &mut Imported::default(), None, None)
+    find(object, None, &mut Imported::default(), Metadata::default())
 }

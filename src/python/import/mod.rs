@@ -42,7 +42,7 @@ pub use data_interface::{Hooks, Interface};
 pub use dlpack::{inspect_capsule, take};
 pub use host_device::is_pair;
 pub use imported::Imported;
-pub use metadata::{Metadata, misstated, stated, stated_dims};
+pub use metadata::{misstated, stated, stated_dims};
 pub use owners::kept;
 pub use pinned::{check_described, pin_described, reborrow, summary};
 use pyo3::prelude::*;
@@ -57,6 +57,7 @@ pub use value::{Value, value};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::layout::Metadata;
 use crate::tensor::{Owner, Tensor};
 
 /// Imports an object as a tensor that owns its memory, with metadata, without access to elements. `None` for an object
@@ -66,7 +67,7 @@ pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if !share(object, &Request::new(Access::Look), &mut imported, &mut tensor)? {
         return Ok(None);
     }
-    metadata(object, None, &mut imported, None, None)?.attach(&mut tensor)?;
+    tensor.relabel(metadata(object, None, &mut imported, Metadata::default())?)?;
     Ok(Some(tensor))
 }
 

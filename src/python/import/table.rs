@@ -9,11 +9,10 @@ use smallvec::SmallVec;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dims::Dims;
-use crate::layout::Extents;
+use crate::layout::Metadata;
 use crate::python::ffi::fastcall;
 use crate::python::import::imported::{Imported, Inner};
-use crate::python::import::metadata::Metadata;
+use crate::python::import::metadata::find;
 use crate::python::import::request::{Access, Ownership, Request, not_an_array};
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::unwrap::Peeled;
@@ -223,20 +222,19 @@ impl Imported<'_> {
     }
 }
 
-/// Returns the metadata of an imported object: the caller's dims and origin, else what the object states.
+/// Returns the metadata of an imported object: what the caller has given, else what the object states.
 pub fn metadata<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
     imported: &mut Imported<'py>,
-    dims: Option<Dims>,
-    origin: Option<Extents>,
+    given: Metadata,
 ) -> PyResult<Metadata> {
     if imported.may_lack_metadata(object)? {
-        let found = Metadata::find(object, device, imported, dims, origin);
+        let found = find(object, device, imported, given);
         fastcall::drop_deferred_references();
         found
     } else {
-        Ok(Metadata::given(dims, origin))
+        Ok(given)
     }
 }
 
@@ -270,7 +268,7 @@ pub fn share<'py>(
     if let Some(inner) = &imported.inner
         && let Some(ours) = own_classes::tensor(&inner.array)
     {
-        tensor.promised(ours.promise());
+        tensor.promised(ours.promise().clone());
     }
     Ok(true)
 }

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use pyo3::prelude::*;
 
 use crate::device::Device;
+use crate::layout::Metadata;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Access, Request};
 use crate::python::import::table::{metadata, share};
@@ -53,6 +54,6 @@ pub fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<V
     if !share(object, &request, &mut imported, &mut tensor)? {
         return Ok(None);
     }
-    metadata(object, None, &mut imported, None, None)?.attach(&mut tensor)?;
+    tensor.relabel(metadata(object, None, &mut imported, Metadata::default())?)?;
     Ok(Some(Value { tensor, imported }))
 }

@@ -1,0 +1,101 @@
+//! The metadata of a field: dims, origin and halo.
+
+use super::{LayoutError, check_len};
+use crate::dims::Dims;
+use crate::error::Result;
+
+/// Dims, origin and halo of a field, each `None` unless it was set; [`crate::Tensor`] supplies the defaults.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Dims, Metadata, Spec, Tensor};
+/// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
+/// let dims = Some(Dims::parse(["K", "I"]).unwrap());
+/// field.relabel(Metadata { dims, halo: Some([(0, 0), (1, 1)].into()), ..Metadata::default() }).unwrap();
+/// assert_eq!((field.dims().to_string(), field.origin().as_slice()), ("K, I".to_owned(), &[0, 1][..]));
+/// ```
+#[derive(Clone, Default, Debug, PartialEq)]
+pub struct Metadata {
+    /// The labels of the dimensions, in index order.
+    pub dims: Option<Dims>,
+    /// The index of the first compute point.
+    pub origin: Option<Box<[i64]>>,
+    /// The `(lower, upper)` widths of each dimension, in elements.
+    pub halo: Option<Box<[(i64, i64)]>>,
+    /// Whether a slice has cut the halo: it then marks halo points, but does not say where the domain begins.
+    pub halo_is_cut: bool,
+}
+
+impl Metadata {
+    /// Returns whether nothing was set.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dims.is_none() && self.origin.is_none() && self.halo.is_none()
+    }
+
+    /// Checks that dims, halo and origin fit a shape, in this order: the error for a halo that is too wide names the halo, not
+    /// the origin.
+    pub(crate) fn check(&self, shape: &[i64]) -> Result<()> {
+        if let Some(dims) = &self.dims {
+            dims.check_len(shape.len())?;
+        }
+        if let Some(halo) = &self.halo {
+            check_halo(halo, shape)?;
+        }
+        if let Some(origin) = &self.origin {
+            check_origin(origin, shape)?;
+        }
+        Ok(())
+    }
+
+    /// Returns this metadata, filled up with what `other` has in addition.
+    #[must_use]
+    pub(crate) fn or(self, other: Metadata) -> Metadata {
+        let (halo, halo_is_cut) = match self.halo {
+            Some(halo) => (Some(halo), self.halo_is_cut),
+            None => (other.halo, other.halo_is_cut),
+        };
+        Metadata { dims: self.dims.or(other.dims), origin: self.origin.or(other.origin), halo, halo_is_cut }
+    }
+
+    /// Returns this metadata with the default origin of a field with a halo, the lower widths, unless it has an origin.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn with_default_origin(self) -> Metadata {
+        let lower = |halo: &Box<[(i64, i64)]>| halo.iter().map(|(lower, _)| *lower).collect();
+        Metadata { origin: self.origin.or_else(|| self.halo.as_ref().map(lower)), ..self }
+    }
+
+    /// Reorders the dimensions; `axes` has each axis once.
+    pub(crate) fn permute(&mut self, axes: &[usize]) {
+        fn pick<T: Copy>(axes: &[usize], all: &[T]) -> Box<[T]> {
+            axes.iter().map(|axis| all[*axis]).collect()
+        }
+        self.dims = self.dims.as_ref().map(|dims| dims.select(axes));
+        self.origin = self.origin.as_deref().map(|origin| pick(axes, origin));
+        self.halo = self.halo.as_deref().map(|halo| pick(axes, halo));
+    }
+}
+
+/// Checks halo widths against the extents: 0 or more, together at most the extent.
+pub(crate) fn check_halo(halo: &[(i64, i64)], shape: &[i64]) -> Result<(), LayoutError> {
+    check_len("halo", halo.len(), shape.len())?;
+    for (axis, ((lower, upper), extent)) in halo.iter().copied().zip(shape.iter().copied()).enumerate() {
+        let fits = lower >= 0 && upper >= 0 && lower.checked_add(upper).is_some_and(|both| both <= extent);
+        if !fits {
+            return Err(LayoutError::Halo { axis, lower, upper, extent });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the origin is in the field or one past its end.
+pub(crate) fn check_origin(origin: &[i64], shape: &[i64]) -> Result<(), LayoutError> {
+    check_len("origin", origin.len(), shape.len())?;
+    for (axis, (got, extent)) in origin.iter().copied().zip(shape.iter().copied()).enumerate() {
+        if !(0..=extent).contains(&got) {
+            return Err(LayoutError::Origin { axis, got, extent });
+        }
+    }
+    Ok(())
+}
