@@ -16,22 +16,21 @@ use dlfield::preset::Preset;
 /// One keyword as given; absent and None are the same.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The names of the keywords.
-const NAMES: [&str; 10] =
-    ["backend", "dims", "layout", "alignment_size", "aligned_index", "padding", "halo", "origin", "device", "stream"];
+macro_rules! keywords {
+    ($($name:ident),* $(,)?) => {
+        /// The names of the keywords.
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-/// The keywords as given.
-pub(crate) struct Keywords<'a, 'py> {
-    pub(crate) backend: Given<'a, 'py>,
-    pub(crate) dims: Given<'a, 'py>,
-    pub(crate) layout: Given<'a, 'py>,
-    pub(crate) alignment_size: Given<'a, 'py>,
-    pub(crate) aligned_index: Given<'a, 'py>,
-    pub(crate) padding: Given<'a, 'py>,
-    pub(crate) halo: Given<'a, 'py>,
-    pub(crate) origin: Given<'a, 'py>,
-    pub(crate) device: Given<'a, 'py>,
-    pub(crate) stream: Given<'a, 'py>,
+        /// The keywords as given.
+        pub(crate) struct Keywords<'a, 'py> {
+            $(pub(crate) $name: Given<'a, 'py>,)*
+        }
+    };
+}
+
+// The one list: `tests/py/test_keywords.py` compares text signatures, stubs, `dlfield.storage` and `dlfield.gt4py` with it.
+keywords! {
+    backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
 }
 
 impl Keywords<'_, '_> {
@@ -182,7 +181,7 @@ impl<'py> Others<'_, 'py> {
             let (py, name) = (name.py(), name.str()?.to_string());
             let hint = match ELSEWHERE.iter().find(|(known, _)| *known == name) {
                 Some((_, hint)) => format!("; {hint}"),
-                None => did_you_mean(py, &name, names.iter().chain(&NAMES)),
+                None => did_you_mean(py, &name, names.iter().chain(NAMES)),
             };
             return Ok(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'{hint}")));
         }

@@ -1,0 +1,81 @@
+"""The keywords of allocation functions: one list in Rust, which signatures, stubs, `storage` and `gt4py` agree with."""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+from dlfield import gt4py, storage
+from dlfield.storage.parameters import Parameters, labels_of
+
+ROOT = Path(__file__).parent.parent.parent
+
+FUNCTIONS = ["empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "from_array"]
+
+# Keywords that other functions have under another name.
+STORAGE_NAMES = {"defaults": "backend"}
+GT4PY_NAMES = {"dimensions": "dims"}
+
+# What storages do not let the caller choose, and what they have in addition.
+NOT_OF_STORAGES = {"padding", "origin", "stream"}
+ONLY_OF_STORAGES = {"managed"}
+
+# What GT4Py's signatures, which `dlfield.gt4py` copies, do not have: the preset decides.
+NOT_OF_GT4PY = {"layout", "alignment_size", "padding", "halo", "origin", "device", "stream"}
+
+
+def listed() -> list[str]:
+    """Return the list in Rust."""
+    source = (ROOT / "python/src/functions/keywords.rs").read_text(encoding="utf8")
+    found = re.search(r"^keywords! \{([\w\s,]+)\}", source, re.MULTILINE)
+    assert found is not None
+    return re.findall(r"\w+", found[1])
+
+
+def keyword_only(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's keyword-only parameters."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_text_signatures_have_the_keywords(name: str) -> None:
+    assert keyword_only(getattr(dl, name)) == listed()
+
+
+def test_stubs_have_the_keywords() -> None:
+    stub = ast.parse((ROOT / "python/dlfield/_native.pyi").read_text(encoding="utf8"))
+    functions = {node.name: node.args for node in stub.body if isinstance(node, ast.FunctionDef)}
+    for name in FUNCTIONS:
+        assert [argument.arg for argument in functions[name].kwonlyargs] == listed(), name
+
+
+def test_the_docstring_explains_the_keywords() -> None:
+    text = dl.empty.__doc__ or ""
+    assert [name for name in listed() if f"`{name}`" not in text] == []
+
+
+def test_storages_have_the_keywords_or_decide_them() -> None:
+    names = [STORAGE_NAMES.get(name, name) for name in Parameters.__annotations__ if name not in ONLY_OF_STORAGES]
+    assert sorted([*names, *NOT_OF_STORAGES]) == sorted(listed())
+    # The device is passed on for each buffer.
+    assert labels_of({}).keys() | {"device"} == set(names)
+
+
+@pytest.mark.parametrize("function", [storage.empty, storage.storage])
+def test_the_docstrings_of_storages_explain_the_keywords(function: Callable[..., Any]) -> None:
+    text = (function.__doc__ or "").partition("Parameters\n")[2].partition("Returns\n")[0]
+    assert [
+        name for name in Parameters.__annotations__ if not re.search(rf"^ *(\w+, )*{name}\b", text, re.MULTILINE)
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "full", "from_array"])
+def test_gt4py_has_the_keywords_or_its_presets_decide_them(name: str) -> None:
+    names = [GT4PY_NAMES.get(name, name) for name in keyword_only(getattr(gt4py, name))]
+    assert sorted([*names, *NOT_OF_GT4PY]) == sorted(listed())
