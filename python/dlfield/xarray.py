@@ -190,7 +190,7 @@ def _labelled(value: Any, dims: tuple[str, ...], data: Any) -> Any:
         return value
     stated = value.get("dims")
     if stated is not None and _stated(stated) != dims:
-        raise DimsError(f"data_array: its dims are {dims}, but the data interface of the array inside says {stated!r}")
+        raise DimsError(f"data_array: its dims are {dims}, but the data interface of its array has {stated!r}")
     buffer = _Buffer(value, dims=dims)
     buffer.owner = (data, value)
     return buffer

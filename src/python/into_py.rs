@@ -89,7 +89,7 @@ impl Module {
         let missing = || {
             let found = py.import("dlfield._native").and_then(|native| native.getattr("__version__"));
             let found = found.map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
-            let wanted = "the version that the extension was built with takes labels and alignment of a tensor";
+            let wanted = "labels and alignment of a tensor need the version that the extension was built with";
             PyImportError::new_err(format!("dlfield: the module is version {found}; {wanted}: {VERSION}"))
         };
         self.with_metadata.as_ref().map(|with_metadata| with_metadata.bind(py)).ok_or_else(missing)

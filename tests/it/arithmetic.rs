@@ -184,7 +184,9 @@ fn sizes_and_labels_that_do_not_fit_are_named() {
     let error = Labelled::broadcast(&[Labelled::of(&field), Labelled::of(&other)]).unwrap_err();
     assert_eq!(error, LayoutError::Operands { label: "J".into(), first: (0, 3), second: (1, 4) });
     assert!(field.broadcast_to(&Dims::standard(2), &[2, 4]).unwrap_err().to_string().contains("\"J\""));
-    assert!(field.broadcast_to(&Dims::standard(1), &[2]).unwrap_err().to_string().contains("\"J\" is not among I"));
+    assert!(
+        field.broadcast_to(&Dims::standard(1), &[2]).unwrap_err().to_string().contains("label \"J\" is not one of (I)")
+    );
     assert!(field.broadcast_to(&Dims::standard(2), &[2]).is_err());
     assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, -1]).is_err());
     assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, i64::MAX]).is_err());
@@ -200,7 +202,7 @@ fn halos_that_differ_are_named() {
         (field([(1, 1); 2]), field([(1, 1), (2, 0)]), Tensor::zeros(&Spec::new(&[6, 6], DType::F64)).unwrap());
     let error = check_halos(&[&plain, &one, &one, &two]).unwrap_err();
     let expected = "halo: operand 1 has halo [(1, 1), (1, 1)] and origin [1, 1], and operand 3 has halo [(1, 1), (2, 0)] and \
-                    origin [1, 2], so that their domains would not meet along \"J\"; allowed are equal ones: take the \
+                    origin [1, 2], so that their domains differ along \"J\"; allowed are equal halos: take the \
                     domain_view of both, or give both the same halo";
     assert_eq!(error.to_string(), expected);
     assert!(check_halos(&[&one.domain_view(), &field([(0, 2); 2]).domain_view()]).is_ok());

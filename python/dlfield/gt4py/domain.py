@@ -49,8 +49,8 @@ def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], or
         for axis, room in _room(field_info[name], shape, origins[name]):
             if room < 0:
                 raise LayoutError(
-                    f'field "{name}": shape: {shape} has no room for the origin {origins[name]} and what the stencil '
-                    f"reads beyond the domain; pass a larger array or a smaller origin"
+                    f'field "{name}": shape: {shape} is too small for the origin {origins[name]} and the points that '
+                    f"the stencil reads beyond the domain; pass a larger array or a smaller origin"
                 )
             found = largest[axis]
             largest[axis] = room if found is None else min(found, room)
@@ -67,7 +67,7 @@ def given_domain(domain: Any) -> Ints:
     """
     sizes = _integers("domain", domain)
     if len(sizes) != 3 or min(sizes) < 0:
-        raise LayoutError(f"domain: {domain!r}; allowed are three sizes, for I, J and K")
+        raise LayoutError(f"domain: {domain!r}; allowed are three sizes of 0 or more, for I, J and K")
     return sizes
 
 
@@ -86,7 +86,7 @@ def check(
         The domain is empty, too large for a field or has too few levels, or an origin is too small.
     """
     if 0 in domain:
-        raise LayoutError(f"domain: {domain} is without points; allowed is 1 or more in each of I, J and K")
+        raise LayoutError(f"domain: {domain} is empty; allowed is 1 or more in each of I, J and K")
     if domain[2] < domain_info.min_sequential_axis_size:
         raise LayoutError(
             f"domain: {domain} has {domain[2]} levels, the stencil needs {domain_info.min_sequential_axis_size} or more"
@@ -96,7 +96,7 @@ def check(
         least = tuple(lower for _, (lower, _) in _boundaries(info))
         if any(found < lower for found, lower in zip(origin, least, strict=False)):
             raise LayoutError(
-                f'field "{name}": origin: {origin}; allowed is {least} or more, as far as the stencil reads below it'
+                f'field "{name}": origin: {origin}; allowed is {least} or more, because the stencil reads that far below it'
             )
         if any(origin[len(least) :]):
             raise LayoutError(f'field "{name}": origin: {origin}; allowed is 0 in data dimensions')

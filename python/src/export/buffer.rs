@@ -129,7 +129,7 @@ fn check(descriptor: &Descriptor, flags: c_int) -> PyResult<Option<&'static CStr
     }
     let format = format(descriptor.dtype(), flags)?;
     if asked(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {
-        return Err(ExchangeError::ReadOnly { field: "flags", fix: "ask without PyBUF_WRITABLE" }.into());
+        return Err(ExchangeError::ReadOnly { field: "flags", fix: "request it without PyBUF_WRITABLE" }.into());
     }
     let (c, f) = (descriptor.is_c_contiguous(), descriptor.is_f_contiguous());
     let refuse = |wanted| Err(ExchangeError::NotContiguous { wanted }.into());

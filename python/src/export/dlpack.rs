@@ -114,12 +114,12 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
 fn with_way_out(error: Error) -> Error {
     match error {
         Error::Exchange(ExchangeError::ReadOnly { .. }) => {
-            let fix = "a legacy capsule cannot say so: pass obj.copy(), or to JAX dlfield.as_jax(obj); a library that heeds \
-                       the read-only flag asks with max_version=(1, 0) or newer";
+            let fix = "a legacy capsule has no read-only flag: pass obj.copy(), or to JAX dlfield.as_jax(obj); a library that \
+                       supports the flag passes max_version=(1, 0) or newer";
             ExchangeError::ReadOnly { field: "max_version", fix }.into()
         }
         Error::Exchange(ExchangeError::NotExpressible { name, .. }) => {
-            let got = format!("None or older than (1, 0), and a legacy capsule has no word for {name}");
+            let got = format!("None or older than (1, 0), and a legacy capsule cannot express {name}");
             let allowed = "(1, 0) or newer; to JAX pass dlfield.as_jax(obj)";
             ExchangeError::Argument { argument: "max_version", got, allowed }.into()
         }
@@ -140,7 +140,7 @@ fn ordered<'py>(
     let refused = |error: PyErr| match elsewhere {
         Some((code, id)) if Kind::Device.is(py, &error) => {
             // Consumers expect a `BufferError`.
-            Kind::Exchange.error(format!("dl_device: ({code}, {id}) cannot be had: {}", error.value(py)))
+            Kind::Exchange.error(format!("dl_device: ({code}, {id}) is not available: {}", error.value(py)))
         }
         _ => error,
     };

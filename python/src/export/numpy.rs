@@ -81,7 +81,7 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>)
     match copied {
         Ok(_) => Ok(()),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            Err(dtype::wrapped(py, error, "value: its element type does not fit; cast it first"))
+            Err(dtype::wrapped(py, error, "value: its dtype cannot be cast by the rule 'same_kind'; cast it first"))
         }
         Err(error) => Err(dtype::named(py, error, "value")),
     }
@@ -118,7 +118,8 @@ pub(crate) fn array<'py>(
         (true, None | Some(false)) => Ok(array),
         (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
         (false, Some(false)) => {
-            let reason = format!("dtype {wanted} is wanted and the memory holds {}", base.get().0.descriptor().dtype());
+            let reason =
+                format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
             Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
         }
         (false, None | Some(true)) => array.call_method1(intern!(py, "astype"), (wanted,)),

@@ -127,8 +127,8 @@ fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
     errors::warn(
         backend.py(),
         &format!(
-            "backend: {name} orders strides by the dimensions I, J and K, and none of dims ({dims}) is one of them, so they \
-             are in C order; label the grid's dimensions 'I', 'J' and 'K', or give layout="
+            "backend: {name} orders strides by the dimensions I, J and K, and dims ({dims}) have none of them, so the strides \
+             are in C order; label the grid's dimensions 'I', 'J' and 'K', or pass layout="
         ),
     )
 }
@@ -142,7 +142,7 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("dimensions", "write dims"),
     ("defaults", "write backend"),
     ("preset", "write backend"),
-    ("shape", "it is that of the data; zeros(shape, ...) takes another one"),
+    ("shape", "the shape is that of the data; use zeros(shape, ...) for another one"),
 ];
 
 /// Arguments of a call beyond the parameters of an allocation function.

@@ -46,7 +46,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
     for key in &keys {
         if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
-                return Err(PyIndexError::new_err("index: Ellipsis stands twice; allowed is once"));
+                return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
             }
             ellipsis = true;
             index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
@@ -187,8 +187,8 @@ fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
     value.broadcast_to(&dims, to.descriptor().shape()).map(Some).map_err(|error| {
         let kind = if matches!(error, Error::Dims(_)) { Kind::Dims } else { Kind::Layout };
         kind.error(format!(
-            "value: {error}; dims ({own}) go to dims ({dims}) by label: label it otherwise with from_dlpack(value, dims=...), or \
-             assign value.to_numpy() by position"
+            "value: {error}; dims ({own}) are matched with dims ({dims}) by label: relabel it with from_dlpack(value, dims=...), \
+             or assign value.to_numpy() by position"
         ))
     })
 }

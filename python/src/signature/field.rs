@@ -111,7 +111,7 @@ impl Field {
         if !self.is_copied() {
             return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
         }
-        signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
+        signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a temporary copy is used")))
     }
 
     /// Rejects memory that the caller's object has moved since it was described.

@@ -66,8 +66,9 @@ impl PyFieldSpec {
         let (element, components) = dtype::parse(dtype)?;
         if !components.is_empty() {
             let got = args::shown(dtype);
-            let message =
-                format!("dtype: {got} has components; allowed is one number: give them labels in dims, as \"0\"");
+            let message = format!(
+                "dtype: {got} is a sub-array type; allowed is a scalar type: label its dimensions in dims, as \"0\""
+            );
             return Err(Kind::DType.error(message));
         }
         let dims = args::dims(dims)?;
@@ -145,11 +146,8 @@ impl PyFieldSpec {
     /// The specification given for the field of that name.
     pub(crate) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
         let wrong = || {
-            let hint = "which device and on_mismatch are not";
-            PyTypeError::new_err(format!(
-                "{name}: {}; allowed is a FieldSpec for each field, {hint}",
-                args::shown(spec)
-            ))
+            let allowed = "allowed is a FieldSpec for each keyword other than device and on_mismatch";
+            PyTypeError::new_err(format!("{name}: {}; {allowed}", args::shown(spec)))
         };
         Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())
     }

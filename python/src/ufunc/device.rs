@@ -208,7 +208,8 @@ impl<'py> Library<'py> {
         };
         for keyword in ["initial", "where"] {
             if keywords.contains(keyword)? {
-                let what = format!("{keyword}: CuPy's reductions have none; copy the tensor with to_device('cpu')");
+                let what =
+                    format!("{keyword}: CuPy's reductions lack this keyword; copy the tensor with to_device('cpu')");
                 return Err(PyTypeError::new_err(what));
             }
         }
@@ -216,7 +217,7 @@ impl<'py> Library<'py> {
         let reduction = match REDUCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, reduction)) => module.getattr(*reduction)?,
             None => {
-                let what = format!("{name}.reduce: CuPy has none; copy the tensor with to_device('cpu')");
+                let what = format!("{name}.reduce: CuPy has no such reduction; copy the tensor with to_device('cpu')");
                 return Err(PyTypeError::new_err(what));
             }
         };
@@ -240,7 +241,7 @@ fn is(tensor: &Tensor, space: &Labelled) -> bool {
 
 fn apart(one: Device, other: Device) -> PyErr {
     Kind::Device.error(format!(
-        "device: tensors on {one} and on {other}; allowed is one device: bring one to the other with to_device('{other}')"
+        "device: tensors on {one} and on {other}; allowed is one device: copy one with to_device('{other}')"
     ))
 }
 

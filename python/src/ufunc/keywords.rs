@@ -86,6 +86,6 @@ fn only_kept(value: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let what = args::shown(value);
-    let fix = "the first tensor's layout counts: give out= a tensor of another one";
+    let fix = "a result has the first tensor's layout; for another one pass a tensor as out=";
     Err(PyValueError::new_err(format!("order: {what}; allowed is 'K': {fix}")))
 }

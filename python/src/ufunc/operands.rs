@@ -160,8 +160,8 @@ impl<'py> Array<'py> {
     fn unclear(&self, what: &str) -> PyErr {
         let shape = self.tensor().descriptor().shape();
         Kind::Dims.error(format!(
-            "dims: an array of shape {shape:?} states none, and {what}; allowed are the shape of an input, that of the result \
-             with sizes of 1, or three dimensions I, J, K: say what they are with dl.from_dlpack(array, dims=...)"
+            "dims: an array of shape {shape:?} has no labels, and {what}; allowed without labels are the shape of an input, that \
+             of the result with sizes of 1, or three dimensions I, J, K: label it with dl.from_dlpack(array, dims=...)"
         ))
     }
 }

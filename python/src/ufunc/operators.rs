@@ -161,7 +161,7 @@ fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
     let ty = operand.get_type();
     let declines = getattr::on_type(&ty, intern!(operand.py(), "__array_ufunc__")).is_some_and(|rules| rules.is_none());
     let why = if declines {
-        "it has __array_ufunc__ = None, so only the operator that is not in place asks it"
+        "it sets __array_ufunc__ = None, so only operators that are not in place support it"
     } else {
         "allowed are tensors, arrays and numbers"
     };

@@ -116,7 +116,7 @@ fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
     for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
         let Some(at) = output.dims().iter().position(|known| known == label) else {
             return Err(Kind::Dims.error(format!(
-                "out: dims ({}) lack {label}, which the result has; allowed are all of ({}), and more",
+                "out: dims ({}) lack {label}, which the result has; allowed are dims with all of ({})",
                 output.dims(),
                 result.dims()
             )));

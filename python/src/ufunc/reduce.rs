@@ -119,7 +119,7 @@ fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
         },
     };
     if let Some(twice) = (1..found.len()).find(|at| found[..*at].contains(&found[*at])) {
-        let what = format!("axis: {} stands twice in {}", found[twice], given.map_or_else(String::new, args::shown));
+        let what = format!("axis: {} is repeated in {}", found[twice], given.map_or_else(String::new, args::shown));
         return Err(Kind::Dims.error(format!("{what}; allowed is each dimension once")));
     }
     Ok(found)

@@ -8,7 +8,7 @@ use super::Stream;
 #[cfg(feature = "python")]
 use super::stream::StreamOwner;
 
-const WHY_NOT: &str = "this build of dlfield is without the feature `cuda`";
+const WHY_NOT: &str = "dlfield was built without the feature `cuda`";
 
 fn no_cuda<T>(device: Device) -> Result<T> {
     Err(DeviceError::NoCuda { device, why: WHY_NOT.to_owned() }.into())

@@ -137,7 +137,7 @@ pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     };
     if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
         return Err(Kind::Dims
-            .error(format!("dims: {} has no order; allowed is a string or a sequence of labels", shown(value))));
+            .error(format!("dims: {} is unordered; allowed is a string or a sequence of labels", shown(value))));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return letters(text);
@@ -208,7 +208,7 @@ pub fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let what = shown(value);
     Kind::Dims.error(format!(
-        "{source}: {what} is not a label; allowed is a non-empty string, or an integer from 0 on for a data dimension"
+        "{source}: {what} is not a label; allowed is a non-empty string, or a non-negative integer for a data dimension"
     ))
 }
 

@@ -153,13 +153,15 @@ fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DTy
             b'M' | b'm' => refuse("is a date or time span; allowed are numbers and bool: view it as int64"),
             b'S' | b'U' | b'T' => refuse("holds text; allowed are numbers and bool"),
             _ if of_type_number(number).is_some() => refuse(
-                "is not in native byte order; allowed is the machine's own: convert with .astype(dtype.newbyteorder('='))",
+                "is not in native byte order; allowed is native byte order: convert with .astype(dtype.newbyteorder('='))",
             ),
-            _ => refuse("has no width that other libraries know; allowed are up to float64 and complex128"),
+            _ => refuse("has a width that other libraries do not support; allowed are up to float64 and complex128"),
         };
     }
     let Some(dtype) = DType::from_name(&name) else {
-        return refuse("is not a type that other libraries know; allowed are NumPy's and ml_dtypes' numbers and bool");
+        return refuse(
+            "is not a type that other libraries support; allowed are NumPy's and ml_dtypes' numbers and bool",
+        );
     };
     if let Some(slot) = usize::try_from(number - FIRST_USER_TYPE).ok().and_then(|slot| USER_TYPES.get(slot)) {
         slot.store(u8::try_from(dtype.index() + 1).unwrap_or(0), Ordering::Relaxed);

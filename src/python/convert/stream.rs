@@ -18,7 +18,7 @@ use crate::python::py_owner::PyOwner;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
                        __cuda_stream__";
-const ALLOWED_WITHOUT_ORDER: &str = "None, -1 for no order, 1 (legacy default), 2 (per-thread default), the handle of a \
+const ALLOWED_WITHOUT_ORDER: &str = "None, -1 for no synchronization, 1 (legacy default), 2 (per-thread default), the handle of a \
                                      stream, or an object with __cuda_stream__";
 const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
 

@@ -131,8 +131,9 @@ fn describe_described(
     }
     let described = object.getattr(intern!(py, "owner"))?;
     if described.is_exact_instance_of::<PyCapsule>() {
-        let got = "a dlfield.Descriptor of a DLPack capsule, which was taken over to describe it".to_owned();
-        let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
+        let got = "a dlfield.Descriptor of a DLPack capsule, which was consumed to describe it".to_owned();
+        let allowed =
+            "an object that can be described again, such as the tensor that dlfield.from_dlpack makes of a capsule";
         return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
     }
     let mut borrowed = import::borrow(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;

@@ -156,7 +156,7 @@ pub(super) fn consume(
     }
     if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();
-        let allowed = "a fresh capsule: a capsule can be taken over once";
+        let allowed = "a new capsule: each can be consumed only once";
         return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
     }
     Ok(false)

@@ -41,8 +41,8 @@ pub(super) fn import_subclass(
         return Ok(false);
     }
     if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
-        let got = "a masked array, whose mask no protocol can tell".to_owned();
-        let allowed = "an ordinary array: pass .data, or .filled() where masked elements matter";
+        let got = "a masked array, whose mask no protocol can express".to_owned();
+        let allowed = "an ordinary array: pass .data, or .filled() to replace masked elements";
         return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
     }
     let export = intern!(py, "__dlpack__");

@@ -81,7 +81,7 @@ pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> 
     if found == Device::CPU || stream.extract().is_ok_and(|number: i64| number == -1) {
         return Ok(());
     }
-    let allowed = "None, or -1 where the caller sees to the order: obj is exported without a word about streams";
+    let allowed = "None, or -1 if the caller synchronizes: the protocol of obj does not take a stream";
     Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
 }
 

@@ -89,8 +89,8 @@ pub(super) fn order(
 fn with_way_out(error: Error) -> PyErr {
     match error {
         Error::Device(DeviceError::Capturing { .. }) => Kind::Device.error(format!(
-            "{error}; work in that stream too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
-             stream=-1 and see to the order yourself"
+            "{error}; use that stream here too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
+             stream=-1 and synchronize yourself"
         )),
         error => error.into(),
     }
@@ -146,6 +146,7 @@ pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i
     if found.is_none_or(|found| found == stream) {
         return Ok(());
     }
-    let allowed = "the producer's own stream, or -1 for no waiting: there is no CUDA driver here to order streams";
+    let allowed =
+        "the producer's own stream, or -1 for no synchronization: there is no CUDA driver to synchronize streams";
     Err(ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed })
 }

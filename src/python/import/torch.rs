@@ -57,7 +57,7 @@ impl Api {
             let requires_grad = tensor.getattr(intern!(py, "requires_grad"))?;
             // SAFETY: the class of a live object.
             let get = unsafe { (*requires_grad.get_type_ptr()).tp_descr_get };
-            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: no descriptor");
+            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: not a Python descriptor");
             let internals = torch.getattr(intern!(py, "_C"))?;
             Ok(Api {
                 disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
@@ -129,8 +129,7 @@ impl<'py> Storage<'py> {
         if self.contains(field)? {
             return Ok(());
         }
-        let (got, allowed) =
-            ("one that the tensor's memory is not in".to_owned(), "the storage of the tensor's memory");
+        let (got, allowed) = ("a storage without the tensor's memory".to_owned(), "the storage of the tensor's memory");
         Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
     }
 

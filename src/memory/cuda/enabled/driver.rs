@@ -46,7 +46,7 @@ pub(super) fn driver() -> Result<&'static Driver, &'static str> {
 fn look() -> Result<Driver, String> {
     // SAFETY: loads the driver's library, as every CUDA program does.
     if !unsafe { sys::is_culib_present() } {
-        return Err("the driver's library was looked for as libcuda.so and libcuda.so.1, and not found".to_owned());
+        return Err("the driver's library was not found; looked for libcuda.so and libcuda.so.1".to_owned());
     }
     let (mut version, mut count) = (0, 0);
     // SAFETY: `cuInit` comes first, as the driver requires; the others write to live variables.
@@ -54,7 +54,11 @@ fn look() -> Result<Driver, String> {
         called("cuInit", sys::cuInit(0))?;
         called("cuDriverGetVersion", sys::cuDriverGetVersion(&raw mut version))?;
         if version < OLDEST {
-            return Err(format!("the driver is of CUDA {}.{}; 11.2 is needed", version / 1000, version % 1000 / 10));
+            return Err(format!(
+                "the driver supports CUDA {}.{}; 11.2 or newer is needed",
+                version / 1000,
+                version % 1000 / 10
+            ));
         }
         called("cuDeviceGetCount", sys::cuDeviceGetCount(&raw mut count))?;
     }
