@@ -35,7 +35,7 @@ const WORK_STREAM: &str = "dlfield.Tensor.__dlpack_c_exchange_api__.current_work
 /// The error of a failed function of the module's table.
 #[cold]
 fn failed(py: Python<'_>, function: &'static str) -> PyErr {
-    PyErr::take(py).unwrap_or_else(|| errors::silent(function, "a tensor of Rust"))
+    PyErr::take(py).unwrap_or_else(|| errors::no_exception_set(function, "a tensor of Rust"))
 }
 
 /// The functions of the module `dlfield` that make a tensor of its class.

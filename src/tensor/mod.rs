@@ -92,7 +92,7 @@ impl Tensor {
     #[doc(hidden)]
     pub const BLANK: Tensor = Tensor {
         descriptor: Descriptor::BLANK,
-        owner: Owner::NOBODY,
+        owner: Owner::NONE,
         layout: None,
         padding: Padding::None,
         alignment_size: 1,
@@ -103,7 +103,7 @@ impl Tensor {
     #[cfg(feature = "python")]
     #[doc(hidden)]
     pub fn clear(&mut self) {
-        self.owner = Owner::NOBODY;
+        self.owner = Owner::NONE;
         (self.layout, self.aligned_index) = (None, None);
         (self.padding, self.alignment_size) = (Padding::None, 1);
         self.descriptor.clear();

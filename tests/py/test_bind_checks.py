@@ -57,7 +57,7 @@ CHECKS = {
         spec(),
         Exposing(__array_interface__=interface_of(np.zeros((3, 4))), __gt_dims__="IJ", dims=("J", "I")),
         dl.DimsError,
-        r'^field "x": dims says \(J, I\), but __gt_dims__ says \(I, J\)',
+        r'^field "x": dims has \(J, I\), but __gt_dims__ has \(I, J\)',
     ),
     "extent": case(
         spec(shape=(None, 5)),

@@ -90,10 +90,10 @@ def _copied(
     host, device, state = _sources(data, device_data, sync_state)
     labels = labels_of(parameters)
     like = host if host is not None else device
-    sizes = _native._look(like).shape
+    sizes = _native._inspect(like).shape
     check_shape("the data", sizes, shape)
-    if device is not None and _native._look(device).shape != sizes:
-        raise LayoutError(f"device_data: its shape {_native._look(device).shape} must be that of data, {sizes}")
+    if device is not None and _native._inspect(device).shape != sizes:
+        raise LayoutError(f"device_data: its shape {_native._inspect(device).shape} must be that of data, {sizes}")
     both = where.is_pair and host is not None and device is not None and state == SyncState.SYNC_CLEAN
     on_host = host is not None and state != SyncState.SYNC_DEVICE_DIRTY
     # If both are up to date, copy from the buffer that is nearer to the destination.
@@ -211,7 +211,7 @@ def _array(data: Any) -> Any:
     if data is None:
         return data
     try:
-        _native._look(data)
+        _native._inspect(data)
     except NotAnArrayError:
         return np.asarray(data)
     return data
@@ -254,7 +254,7 @@ def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
     """Return a tensor on a buffer, with the given dims and halo."""
     name = "device_data" if on_device else "data"
     try:
-        found = _native._look(buffer).device
+        found = _native._inspect(buffer).device
     except NotAnArrayError:
         raise NotAnArrayError(f"{name}: {type(buffer)} has no array protocol; storage() copies values") from None
     side = found if on_device or isinstance(buffer, Tensor) else None

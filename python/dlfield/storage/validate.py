@@ -40,10 +40,10 @@ def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Param
             (0,) * buffer.ndim, buffer.dtype, backend=defaults, dims=buffer.dims, layout=layout, device="cpu"
         )
         if not _is_laid_out(buffer, like.layout):
-            said = (
+            found = (
                 f"layout: found {like.layout}" if layout is not None else f"defaults: {defaults!r} means {like.layout}"
             )
-            raise LayoutError(f"{said}, but {name} has {buffer.layout}; storage() copies into another layout")
+            raise LayoutError(f"{found}, but {name} has {buffer.layout}; storage() copies into another layout")
     return _aligned(name, buffer, parameters)
 
 

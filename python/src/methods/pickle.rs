@@ -56,7 +56,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
         descriptor.dims().map(|dims| dims.iter().map(|dim| dim.to_string()).collect()),
         tensor.layout().iter().map(i64::from).collect(),
         tensor.alignment_size(),
-        tensor.spec().stated_aligned_index().map(<[i64]>::to_vec),
+        tensor.spec().explicit_aligned_index().map(<[i64]>::to_vec),
         tensor.padding().to_string(),
         descriptor.halo().map(|halo| (halo.to_vec(), descriptor.halo_is_cut())),
         descriptor.origin().map(<[i64]>::to_vec),

@@ -191,11 +191,11 @@ impl PyBound {
             acquired += 1;
         }
         if ran_code && errors.is_empty() {
-            errors.hear(bound.check_unmoved(py, signature));
+            errors.add(bound.check_unmoved(py, signature));
         }
         if errors.is_empty() {
             let filled = bound.given().try_for_each(|(place, field)| named(py, signature, place, field.copy_in(py)));
-            errors.hear(filled);
+            errors.add(filled);
         }
         if errors.is_empty() {
             bound.stage.store(ENTERED, Ordering::Relaxed);
@@ -222,11 +222,11 @@ impl PyBound {
             return Err(PyRuntimeError::new_err("Bound: __exit__ without __enter__"));
         }
         let signature = self.signature()?;
-        let written = |place: usize| signature.spec(place).1.stated_access().writes();
+        let written = |place: usize| signature.spec(place).1.declared_access().writes();
         let mut errors = Errors::default();
         if exc_type.is_none() {
             for (place, field) in self.given().filter(|(place, _)| written(*place)) {
-                errors.hear(named(py, signature, place, field.copy_back(py)));
+                errors.add(named(py, signature, place, field.copy_back(py)));
             }
         }
         for (place, field) in self.given().filter(|(place, _)| written(*place)) {

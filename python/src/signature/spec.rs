@@ -6,7 +6,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::attribute_values;
 use dlfield::layout::{Layout, LayoutError};
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype};
 use dlfield::signature::{Access, FieldSpec};
 
@@ -69,7 +69,7 @@ impl PyFieldSpec {
             let message = format!(
                 "dtype: {got} is a sub-array type; allowed is a scalar type: label its dimensions in dims, as \"0\""
             );
-            return Err(Kind::DType.error(message));
+            return Err(ErrorKind::DType.error(message));
         }
         let dims = args::dims(dims)?;
         let ndim = dims.len();
@@ -106,7 +106,7 @@ impl PyFieldSpec {
     /// "r", "w" or "rw".
     #[getter]
     fn access(&self) -> &'static str {
-        match self.0.stated_access() {
+        match self.0.declared_access() {
             Access::Read => "r",
             Access::Write => "w",
             Access::ReadWrite => "rw",
@@ -116,19 +116,19 @@ impl PyFieldSpec {
     /// Ranks of the fast strides, in the order of `dims`; None for any.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.0.stated_layout().map(|layout| attribute_values::layout(py, layout)).transpose()
+        self.0.declared_layout().map(|layout| attribute_values::layout(py, layout)).transpose()
     }
 
     /// Alignment in bytes of the first compute point.
     #[getter]
     fn alignment_size(&self) -> i64 {
-        self.0.stated_alignment_size()
+        self.0.declared_alignment_size()
     }
 
     /// Fixed extents, with None for a free one; None if all are free.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.0.stated_shape().map(|shape| PyTuple::new(py, shape)).transpose()
+        self.0.declared_shape().map(|shape| PyTuple::new(py, shape)).transpose()
     }
 
     /// Whether the field may be left out.
@@ -154,7 +154,7 @@ impl PyFieldSpec {
 
     pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
         let mut text = format!("FieldSpec('{}', {}", self.0.dtype(), self.dims(py)?.repr()?);
-        if self.0.stated_access() != Access::Read {
+        if self.0.declared_access() != Access::Read {
             text += &format!(", access='{}'", self.access());
         }
         if let Some(layout) = self.layout(py)? {

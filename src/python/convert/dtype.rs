@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::python::convert::args::shown;
-use crate::python::convert::errors::Kind;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api;
 use crate::python::nearest::did_you_mean;
 
@@ -41,7 +41,7 @@ pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     }
     if value.is_none() {
         return Err(
-            Kind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
+            ErrorKind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
         );
     }
     numpy_api::require(py)?;
@@ -85,7 +85,9 @@ fn of_torch(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let text = value.str()?;
     let name = text.to_cow()?;
     let found = DType::from_name(name.strip_prefix("torch.").unwrap_or(&name));
-    found.map(Some).ok_or_else(|| Kind::DType.error(format!("dtype: {name} has no NumPy type of one element per item")))
+    found
+        .map(Some)
+        .ok_or_else(|| ErrorKind::DType.error(format!("dtype: {name} has no NumPy type of one element per item")))
 }
 
 /// The element type of a NumPy dtype object.
@@ -145,7 +147,7 @@ fn foreign_order() -> std::ffi::c_char {
 #[cold]
 fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DType> {
     let name = descriptor.getattr("name")?.to_string();
-    let refuse = |why: &str| Err(Kind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
+    let refuse = |why: &str| Err(ErrorKind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
     if number < FIRST_USER_TYPE {
         return match descriptor.kind() {
             b'O' => refuse("holds Python objects, which cannot be shared as memory; allowed are numbers and bool"),
@@ -199,7 +201,7 @@ pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
 
 /// A `DTypeError` with another library's error as its cause.
 pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
-    let error = Kind::DType.error(format!("{message} ({})", cause.value(py)));
+    let error = ErrorKind::DType.error(format!("{message} ({})", cause.value(py)));
     error.set_cause(py, Some(cause));
     error
 }

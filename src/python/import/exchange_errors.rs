@@ -62,7 +62,7 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
 /// Returns the error of a function of the table that failed, made from the exception that it has set.
 #[cold]
 pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
-    let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
+    let error = error.unwrap_or_else(|| errors::no_exception_set(function, object.get_type()));
     match TypeInfo::of(object) {
         Ok(info) if info.framework == Framework::Torch => explained(object, error),
         _ => error,

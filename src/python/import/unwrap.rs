@@ -121,7 +121,7 @@ pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
     let origin = getattr::getattr_opt(field, intern!(field.py(), "__gt_origin__"))?.filter(|origin| !origin.is_none());
     let Some(origin) = origin else { return Ok(None) };
     let origin = args::ints("__gt_origin__", &origin)?;
-    let within =
+    let is_inside =
         origin.len() == shape.len() && origin.iter().zip(&shape).all(|(at, extent)| (0..=*extent).contains(at));
-    Ok(within.then_some(origin))
+    Ok(is_inside.then_some(origin))
 }

@@ -13,7 +13,7 @@ use crate::device::{Device, DeviceError};
 const OLDEST: i32 = 11_020;
 
 /// The first version with stream ids.
-const NUMBERS_STREAMS: i32 = 12_000;
+const STREAM_IDS_SINCE: i32 = 12_000;
 
 /// A driver that works, with its devices.
 pub(super) struct Driver {
@@ -66,16 +66,16 @@ fn look() -> Result<Driver, String> {
         return Err("the driver finds no device".to_owned());
     }
     let contexts = (0..count).map(|_| OnceLock::new()).collect();
-    Ok(Driver { contexts, numbers_streams: version >= NUMBERS_STREAMS })
+    Ok(Driver { contexts, numbers_streams: version >= STREAM_IDS_SINCE })
 }
 
 // An error code that is newer than cudarc's bindings would be no value of `CUresult`; cudarc leaves that open.
 fn called(function: &str, result: CUresult) -> Result<(), String> {
-    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{function}: {}", words(result))) }
+    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{function}: {}", error_text(result))) }
 }
 
 /// Returns the driver's name and explanation of an error.
-fn words(result: CUresult) -> String {
+fn error_text(result: CUresult) -> String {
     let text = |ask: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
         let mut text = std::ptr::null();
         // SAFETY: the driver writes the address of a string of its own to a live variable.
@@ -104,5 +104,5 @@ impl DeviceError {
 
 #[cold]
 fn failed(device: Device, function: &'static str, result: CUresult) -> DeviceError {
-    DeviceError::Driver { device, function, code: result as u32, words: words(result) }
+    DeviceError::Driver { device, function, code: result as u32, words: error_text(result) }
 }
