@@ -89,8 +89,8 @@ pub enum DeviceError {
     },
     /// An address that CUDA's driver does not know, wanted on a CUDA device.
     #[error(
-        "device: the memory at {address:#x} is wanted on {wanted}, and CUDA's driver knows of none there; allowed is memory \
-         that CUDA allocated"
+        "device: {wanted} is requested, but according to the driver no CUDA memory is at {address:#x}; allowed is memory that \
+         CUDA allocated"
     )]
     NotOfCuda {
         /// The address.
@@ -120,8 +120,8 @@ pub enum DeviceError {
     },
     /// A number that is not a stream.
     #[error(
-        "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of streams \
-         that are alive"
+        "stream: {got} is not a CUDA stream; allowed are 1 (legacy default), 2 (per-thread default) and handles of live \
+         streams"
     )]
     Stream {
         /// The number given.
@@ -139,14 +139,14 @@ pub enum DeviceError {
     },
     /// A stream whose context is not the device's primary one.
     #[error(
-        "stream: its context is not the primary one of {device}; allowed are streams of that: make it by `CudaContext::new`"
+        "stream: its context is not the primary context of {device}; allowed are streams of that: use `CudaContext::new`"
     )]
     OtherContext {
         /// The device.
         device: Device,
     },
     /// A stream that nothing can wait for, as it is under graph capture.
-    #[error("stream: the work of stream {stream} of {device} is being recorded as a graph, so nothing can wait for it")]
+    #[error("stream: stream {stream} of {device} is capturing a graph, so its work cannot be waited for")]
     Capturing {
         /// The device.
         device: Device,

@@ -32,7 +32,7 @@ pub enum DimsError {
         axis: usize,
     },
     /// A label that occurs twice.
-    #[error("dims: label {label:?} stands at {first} and at {second}; allowed is each label once")]
+    #[error("dims: label {label:?} is repeated, at {first} and at {second}; allowed is each label once")]
     Duplicate {
         /// The label.
         label: String,
@@ -58,7 +58,7 @@ pub enum DimsError {
         wanted: String,
     },
     /// A label that the target field does not have.
-    #[error("dims: {label:?} is not among {allowed}; allowed are fields without other dimensions")]
+    #[error("dims: label {label:?} is not one of ({allowed}); allowed are fields with these labels only")]
     NotAmong {
         /// The label.
         label: String,

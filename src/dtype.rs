@@ -93,8 +93,8 @@ pub enum DTypeError {
     },
     /// Elements that a device would have to convert.
     #[error(
-        "dtype: {from} cannot become {to} on {device}: the host converts; allowed is the same element type: copy to 'cpu' \
-         first, or convert where the elements come from"
+        "dtype: {from} cannot be cast to {to} on {device}, as only the host casts; allowed is the same dtype: copy to 'cpu' \
+         first, or cast before the copy"
     )]
     CastOnDevice {
         /// The element type.
@@ -119,14 +119,14 @@ pub enum DTypeError {
         got: u8,
     },
     /// Elements packed into shared bytes, so that they have no address of their own.
-    #[error("dtype: {name} elements packed into shared bytes have no address each; allowed is one element per byte")]
+    #[error("dtype: several {name} elements are packed into each byte; allowed is one element per byte")]
     Packed {
         /// The element type.
         name: &'static str,
     },
     /// Elements in non-native byte order.
     #[error(
-        "{field}: {got:?} is not in native byte order; allowed is the machine's own: convert with \
+        "{field}: {got:?} is not in native byte order; allowed is native byte order: convert with \
          .astype(dtype.newbyteorder('='))"
     )]
     ForeignOrder {
@@ -171,7 +171,7 @@ pub enum DTypeError {
     },
     /// Element types without an allowed cast.
     #[error(
-        "dtype: {from} does not become {to}; allowed are casts by the rule \"same_kind\": to the same kind of number, or \
+        "dtype: {from} cannot be cast to {to}; allowed are casts by the rule \"same_kind\": to the same kind of number, or \
          to a later one of bool, uint, int, float, complex"
     )]
     Cast {

@@ -80,8 +80,8 @@ pub enum SignatureError {
     },
     /// A written field that shares memory with another field.
     #[error(
-        "field {field:?}: it is written, and shares memory with field {other:?}; allowed are fields that do not touch \
-         each other: pass a copy of one"
+        "field {field:?}: it is written, and shares memory with field {other:?}; allowed are written fields that \
+         overlap no other: pass a copy of one"
     )]
     Overlap {
         /// The written field.

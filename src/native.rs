@@ -10,22 +10,24 @@ pub use crate::python::own_classes::{Description, OwnClasses, register as regist
 /// Waiting for devices.
 pub mod sync {
     pub use crate::python::sync::{
-        DETACHED_FROM, await_work, copy_into, copy_like, copy_zero_padded, is_of_others, synchronize_host, to,
+        GIL_RELEASE_BYTES, copy_into, copy_like, copy_zero_padded, may_have_device_work, synchronize_host, to,
+        wait_for_device,
     };
 }
 
 /// The way in.
 pub mod import {
     pub use crate::python::import::{
-        Access, Hooks, Imported, Interface, Request, Value, check_described, check_device, check_place, describe,
-        description, inner_of, is_pair, is_torch, kept, may_be_labelled, metadata, misstated, not_an_array, own,
-        pin_described, readable, refuse_grad, refuse_grad_of, share, stated, stated_dims, take, tensor, value,
+        Hooks, Imported, Interface, Request, RequestAccess, Value, check_described, check_device, check_place,
+        describe, description, find_dims, inner_of, is_pair, is_torch, may_be_labelled, metadata, metadata_of,
+        not_an_array, object_to_keep, own, pin_described, readable, refuse_grad, refuse_grad_of, share, take, tensor,
+        value, with_source,
     };
 }
 
 pub use crate::arithmetic::halos::check_named_halos;
 pub use crate::layout::check_len;
-pub use crate::memory::cuda::stream::{pop_stream, state, with_kept_stream};
+pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
 pub use crate::preflight::torch_shares;
 pub use crate::signature::bound::{check_overlap, common_domain};
 pub use crate::signature::writeback::Writeback;

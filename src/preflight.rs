@@ -241,10 +241,10 @@ fn unreachable(device: Device, target: Target) -> Obstacle {
         Target::NumPy => ("which the host cannot read", "copy it to the host with the library it comes from"),
         Target::CuPy => ("which CuPy cannot read", "copy it to the host with the library it comes from"),
         Target::Torch => {
-            ("and dlfield hands PyTorch memory on cpu and CUDA only", "pass obj to torch.from_dlpack itself")
+            ("and dlfield exports only memory on cpu and CUDA to PyTorch", "pass obj to torch.from_dlpack itself")
         }
         Target::Jax => {
-            ("and dlfield hands JAX memory on cpu and CUDA only", "pass obj to jax.numpy.from_dlpack itself")
+            ("and dlfield exports only memory on cpu and CUDA to JAX", "pass obj to jax.numpy.from_dlpack itself")
         }
     };
     Some((format!("the memory is on {device}, {reason}"), fix))
@@ -284,7 +284,10 @@ fn jax_obstacle(field: &Descriptor) -> Obstacle {
     }
     if is_cuda(field.device()) && field.is_readonly() {
         // On the host, a read-only NumPy array passes this on.
-        return Some(("the memory is read-only, which nothing can tell JAX of a GPU's memory".to_owned(), TAKE_A_COPY));
+        return Some((
+            "the memory is read-only, and JAX takes GPU memory without a read-only flag".to_owned(),
+            TAKE_A_COPY,
+        ));
     }
     if field.alignment() < JAX_ALIGNMENT && field.device().is_host_readable() {
         let found = field.ptr().addr();

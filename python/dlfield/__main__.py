@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _info()
         return 0
     if not options.output.absolute().parent.is_dir():
-        demo.error(f"--output: found {options.output}, its folder must exist")
+        demo.error(f"--output: found {options.output}, whose folder does not exist")
     return _demo.run(options.output)
 
 

@@ -191,7 +191,7 @@ def stream(stream: Any, device: SupportsIndex | str | Device | None = None) -> I
     ...     with dl.cuda.stream(2):
     ...         field = dl.zeros((4, 3), device="cuda:0")
     """
-    number, ordinal, handle = _native._cuda_state(stream, device)
+    number, ordinal, handle = _native._cuda_push_stream(stream, device)
     try:
         yield Stream(handle, ordinal)
     finally:

@@ -126,7 +126,7 @@ def from_xarray(data_array: xarray.DataArray, *, origin: Sequence[SupportsIndex]
     return from_dlpack(data_array, copy=False, origin=origin)
 
 
-class _Default(property):
+class _Attribute(property):
     """An attribute that this module adds to DataArrays.
 
     xarray's own accessors are cached, and would be wrong once a DataArray is renamed or gets other data.
@@ -144,7 +144,7 @@ def _register(name: str, find: Callable[[xarray.DataArray], Any]) -> None:
     """Add an attribute to DataArrays; keep an existing one, unless an earlier import of this module added it."""
     present = inspect.getattr_static(xarray.DataArray, name, None)
     if present is None or type(present).__module__ == __name__:
-        setattr(xarray.DataArray, name, _Default(find))
+        setattr(xarray.DataArray, name, _Attribute(find))
 
 
 def _labels(data_array: xarray.DataArray) -> tuple[str, ...]:
@@ -188,9 +188,9 @@ def _labelled(value: Any, dims: tuple[str, ...], data: Any) -> Any:
     if not isinstance(value, Mapping):
         # Its key may be no device; the consumer checks the entries that it uses.
         return value
-    stated = value.get("dims")
-    if stated is not None and _stated(stated) != dims:
-        raise DimsError(f"data_array: its dims are {dims}, but the data interface of the array inside says {stated!r}")
+    inner_dims = value.get("dims")
+    if inner_dims is not None and _as_labels(inner_dims) != dims:
+        raise DimsError(f"data_array: its dims are {dims}, but the data interface of its array has {inner_dims!r}")
     buffer = _Buffer(value, dims=dims)
     buffer.owner = (data, value)
     return buffer
@@ -200,7 +200,7 @@ def _called(function: Callable[[], Any], dims: tuple[str, ...], data: Any) -> An
     return _labelled(function(), dims, data)
 
 
-def _stated(dims: Any) -> tuple[str, ...] | None:
+def _as_labels(dims: Any) -> tuple[str, ...] | None:
     """Return the dims of a data interface as strings, None if they are not a sequence."""
     return tuple(str(label) for label in dims) if isinstance(dims, (str, Sequence)) else None
 

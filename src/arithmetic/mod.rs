@@ -1,7 +1,7 @@
 //! Operations on labelled fields: computes dims, shape, layout and alignment of the result.
 //!
-//! Array libraries compute the elements; nothing here touches memory. A [`Labelled`] holds dims and shape of an operand,
-//! [`Labelled::broadcast`] joins those of all operands, and [`Labelled::spec`] returns what to allocate for the result.
+//! Array libraries compute the elements; nothing here touches memory. A [`LabelledShape`] holds dims and shape of an operand,
+//! [`LabelledShape::broadcast`] joins those of all operands, and [`LabelledShape::spec`] returns what to allocate for the result.
 //! [`Tensor::broadcast_to`] makes the matching views of the operands.
 
 pub(crate) mod halos;
@@ -20,24 +20,24 @@ use crate::tensor::Tensor;
 ///
 /// # Example
 /// ```
-/// use dlfield::arithmetic::Labelled;
+/// use dlfield::arithmetic::LabelledShape;
 /// use dlfield::{DType, Dims, Spec, Tensor};
 /// let plane = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
 /// let column = Tensor::zeros(&Spec::new(&[4], DType::F64).dims(Dims::parse(["K"]).unwrap())).unwrap();
-/// let result = Labelled::broadcast(&[Labelled::of(&column), Labelled::of(&plane)]).unwrap();
+/// let result = LabelledShape::broadcast(&[LabelledShape::of(&column), LabelledShape::of(&plane)]).unwrap();
 /// assert_eq!((result.dims().to_string(), result.shape()), ("I, J, K".to_owned(), &[2, 3, 4][..]));
 /// let sum = Tensor::empty(&result.spec(DType::F64, &[&column, &plane]).unwrap()).unwrap();
 /// assert_eq!(sum.descriptor().strides(), [12, 4, 1]);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Labelled {
+pub struct LabelledShape {
     dims: Dims,
     shape: Extents,
     /// Axes that a reduction has kept with extent 1.
     collapsed: SmallVec<[usize; 6]>,
 }
 
-impl Labelled {
+impl LabelledShape {
     /// Combines dims with a shape, one extent per label.
     ///
     /// # Errors
@@ -46,26 +46,26 @@ impl Labelled {
     /// # Example
     /// ```
     /// use dlfield::Dims;
-    /// use dlfield::arithmetic::Labelled;
-    /// assert!(Labelled::new(Dims::standard(3), &[2, 3]).is_err());
+    /// use dlfield::arithmetic::LabelledShape;
+    /// assert!(LabelledShape::new(Dims::standard(3), &[2, 3]).is_err());
     /// ```
-    pub fn new(dims: Dims, shape: &[i64]) -> Result<Labelled, DimsError> {
+    pub fn new(dims: Dims, shape: &[i64]) -> Result<LabelledShape, DimsError> {
         dims.check_len(shape.len())?;
-        Ok(Labelled { dims, shape: Extents::from_slice(shape), collapsed: SmallVec::new() })
+        Ok(LabelledShape { dims, shape: Extents::from_slice(shape), collapsed: SmallVec::new() })
     }
 
     /// Returns dims and shape of a field.
     ///
     /// # Example
     /// ```
-    /// use dlfield::arithmetic::Labelled;
+    /// use dlfield::arithmetic::LabelledShape;
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
-    /// assert_eq!(Labelled::of(&field).dims().to_string(), "I, J");
+    /// assert_eq!(LabelledShape::of(&field).dims().to_string(), "I, J");
     /// ```
-    pub fn of(tensor: &Tensor) -> Labelled {
+    pub fn of(tensor: &Tensor) -> LabelledShape {
         let shape = Extents::from_slice(tensor.descriptor().shape());
-        Labelled { dims: tensor.dims(), shape, collapsed: SmallVec::new() }
+        LabelledShape { dims: tensor.dims(), shape, collapsed: SmallVec::new() }
     }
 
     /// Returns the dims, in index order.
@@ -73,8 +73,8 @@ impl Labelled {
     /// # Example
     /// ```
     /// use dlfield::Dims;
-    /// use dlfield::arithmetic::Labelled;
-    /// assert_eq!(Labelled::new(Dims::standard(2), &[2, 3]).unwrap().dims(), &Dims::standard(2));
+    /// use dlfield::arithmetic::LabelledShape;
+    /// assert_eq!(LabelledShape::new(Dims::standard(2), &[2, 3]).unwrap().dims(), &Dims::standard(2));
     /// ```
     pub fn dims(&self) -> &Dims {
         &self.dims
@@ -85,8 +85,8 @@ impl Labelled {
     /// # Example
     /// ```
     /// use dlfield::Dims;
-    /// use dlfield::arithmetic::Labelled;
-    /// assert_eq!(Labelled::new(Dims::standard(2), &[2, 3]).unwrap().shape(), [2, 3]);
+    /// use dlfield::arithmetic::LabelledShape;
+    /// assert_eq!(LabelledShape::new(Dims::standard(2), &[2, 3]).unwrap().shape(), [2, 3]);
     /// ```
     pub fn shape(&self) -> &[i64] {
         &self.shape
@@ -100,12 +100,12 @@ impl Labelled {
     /// # Example
     /// ```
     /// use dlfield::Dims;
-    /// use dlfield::arithmetic::Labelled;
-    /// let field = Labelled::new(Dims::standard(3), &[2, 3, 4]).unwrap();
+    /// use dlfield::arithmetic::LabelledShape;
+    /// let field = LabelledShape::new(Dims::standard(3), &[2, 3, 4]).unwrap();
     /// assert_eq!(field.reduced(&[1], false).unwrap().dims().to_string(), "I, K");
     /// assert_eq!(field.reduced(&[1], true).unwrap().shape(), [2, 1, 4]);
     /// ```
-    pub fn reduced(&self, axes: &[usize], keep: bool) -> Result<Labelled, DimsError> {
+    pub fn reduced(&self, axes: &[usize], keep: bool) -> Result<LabelledShape, DimsError> {
         let ndim = self.shape.len();
         if axes.iter().any(|axis| *axis >= ndim) {
             return Err(DimsError::Axes { got: axes.to_vec(), ndim });
@@ -113,11 +113,11 @@ impl Labelled {
         if keep {
             let size = |axis| if axes.contains(&axis) { 1 } else { self.shape[axis] };
             let shape = (0..ndim).map(size).collect();
-            return Ok(Labelled { dims: self.dims.clone(), shape, collapsed: SmallVec::from_slice(axes) });
+            return Ok(LabelledShape { dims: self.dims.clone(), shape, collapsed: SmallVec::from_slice(axes) });
         }
         let left: SmallVec<[usize; 6]> = (0..ndim).filter(|axis| !axes.contains(axis)).collect();
         let shape = left.iter().map(|axis| self.shape[*axis]).collect();
-        Ok(Labelled { dims: self.dims.select(&left), shape, collapsed: SmallVec::new() })
+        Ok(LabelledShape { dims: self.dims.select(&left), shape, collapsed: SmallVec::new() })
     }
 
     /// Joins the dims of all operands, with one extent per label.
@@ -132,21 +132,21 @@ impl Labelled {
     /// # Example
     /// ```
     /// use dlfield::Dims;
-    /// use dlfield::arithmetic::Labelled;
+    /// use dlfield::arithmetic::LabelledShape;
     /// let labelled = |labels: &str, shape: &[i64]| {
     ///     let labels: Vec<String> = labels.chars().map(String::from).collect();
-    ///     Labelled::new(Dims::parse(labels).unwrap(), shape).unwrap()
+    ///     LabelledShape::new(Dims::parse(labels).unwrap(), shape).unwrap()
     /// };
     /// let all = [labelled("KI", &[4, 2]), labelled("J", &[3]), labelled("K0", &[1, 5])];
-    /// let joined = Labelled::broadcast(&all).unwrap();
+    /// let joined = LabelledShape::broadcast(&all).unwrap();
     /// assert_eq!((joined.dims().to_string(), joined.shape()), ("J, K, I, 0".to_owned(), &[3, 4, 2, 5][..]));
-    /// assert!(Labelled::broadcast(&[labelled("I", &[2]), labelled("I", &[3])]).is_err());
+    /// assert!(LabelledShape::broadcast(&[labelled("I", &[2]), labelled("I", &[3])]).is_err());
     /// ```
-    pub fn broadcast(operands: &[Labelled]) -> Result<Labelled, LayoutError> {
+    pub fn broadcast(operands: &[LabelledShape]) -> Result<LabelledShape, LayoutError> {
         let Some((first, others)) = operands.split_first() else {
-            return Ok(Labelled { dims: Dims::standard(0), shape: Extents::new(), collapsed: SmallVec::new() });
+            return Ok(LabelledShape { dims: Dims::standard(0), shape: Extents::new(), collapsed: SmallVec::new() });
         };
-        let plain = |operand: &Labelled| Labelled { collapsed: SmallVec::new(), ..operand.clone() };
+        let plain = |operand: &LabelledShape| LabelledShape { collapsed: SmallVec::new(), ..operand.clone() };
         if others.iter().all(|other| other.shape == first.shape && other.dims == first.dims) {
             return Ok(plain(first));
         }
@@ -159,7 +159,7 @@ impl Labelled {
         // The first operand's dims may be the standard ones, which need no list.
         let same = joined.labels.len() == first.shape.len();
         let dims = if same { first.dims.clone() } else { joined.dims() };
-        Ok(Labelled { dims, shape: joined.shape, collapsed: SmallVec::new() })
+        Ok(LabelledShape { dims, shape: joined.shape, collapsed: SmallVec::new() })
     }
 }
 
@@ -176,7 +176,7 @@ impl Joined {
         Joined { labels: SmallVec::new(), shape: Extents::new(), from: SmallVec::new() }
     }
 
-    fn add(&mut self, number: usize, operand: &Labelled) -> Result<(), LayoutError> {
+    fn add(&mut self, number: usize, operand: &LabelledShape) -> Result<(), LayoutError> {
         if self.labels.is_empty() {
             self.labels.extend(operand.dims.iter());
             self.shape.clone_from(&operand.shape);

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Labelled;
+use super::LabelledShape;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 
@@ -10,7 +10,7 @@ type Axes = SmallVec<[usize; 6]>;
 
 /// Returns the layout of a result: that of the first input that has dimensions; further inputs place the dimensions that it
 /// lacks.
-pub(super) fn layout(result: &Labelled, inputs: &[&Tensor]) -> Layout {
+pub(super) fn layout(result: &LabelledShape, inputs: &[&Tensor]) -> Layout {
     let ndim = result.shape().len();
     let Some((first, others)) = with_dims(inputs).split_first() else { return Layout::c_order(ndim) };
     if first.dims() == *result.dims() {
@@ -43,7 +43,7 @@ pub(super) fn with_dims<'a, 'b>(inputs: &'a [&'b Tensor]) -> &'a [&'b Tensor] {
 }
 
 /// Returns the result's axes that an input has, by decreasing stride of that input.
-fn by_stride(result: &Labelled, input: &Tensor) -> Axes {
+fn by_stride(result: &LabelledShape, input: &Tensor) -> Axes {
     let dims = input.dims();
     let labels: SmallVec<[_; 6]> = dims.iter().collect();
     let place = |axis: usize| result.dims().iter().position(|label| label == labels[axis]);

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::{Labelled, check_halos, order};
+use super::{LabelledShape, check_halos, order};
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::layout::{Extents, Halo, LayoutError, Padding, Spec, lcm};
 use crate::tensor::Tensor;
 
-impl Labelled {
+impl LabelledShape {
     /// Returns what to allocate for a result with these dims and this shape.
     ///
     /// `inputs` are the fields that decide; other operands need not be among them. Layout, padding and device are those of the
@@ -24,11 +24,11 @@ impl Labelled {
     ///
     /// # Example
     /// ```
-    /// use dlfield::arithmetic::Labelled;
+    /// use dlfield::arithmetic::LabelledShape;
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = |bytes| Spec::new(&[8, 8], DType::F32).alignment_size(bytes);
     /// let (a, b) = (Tensor::zeros(&field(32).halo(&[(2, 0), (0, 1)])).unwrap(), Tensor::zeros(&field(48)).unwrap());
-    /// let sum = Tensor::empty(&Labelled::of(&a).spec(DType::F32, &[&a, &b]).unwrap()).unwrap();
+    /// let sum = Tensor::empty(&LabelledShape::of(&a).spec(DType::F32, &[&a, &b]).unwrap()).unwrap();
     /// assert_eq!((sum.alignment_size(), sum.halo().as_slice()), (96, &[(2, 0), (0, 1)][..]));
     /// ```
     pub fn spec(&self, dtype: DType, inputs: &[&Tensor]) -> Result<Spec, LayoutError> {
@@ -92,7 +92,7 @@ struct Margins {
 }
 
 impl Margins {
-    fn of(result: &Labelled, inputs: &[&Tensor]) -> Margins {
+    fn of(result: &LabelledShape, inputs: &[&Tensor]) -> Margins {
         let ndim = result.shape.len();
         let none = Extents::from_elem(0, ndim);
         let mut found = Margins { halo: Halo::from_elem((0, 0), ndim), origin: none.clone(), aligned_index: none };

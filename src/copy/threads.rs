@@ -16,7 +16,7 @@ use super::host;
 use super::plan::Plan;
 
 /// From this many bytes on either side, it pays to wake other threads.
-const SHARED_FROM: usize = 2 << 20;
+const PARALLEL_MIN_BYTES: usize = 2 << 20;
 
 /// Parts per thread: with several, a slow thread delays the end less.
 const PARTS: usize = 4;
@@ -130,7 +130,7 @@ pub(super) unsafe fn copy(
     let whole = plan.elements().saturating_mul(itemsize);
     let work = Work { to, from, itemsize, conversion, whole: if fresh { 0 } else { whole } };
     let moved = plan.elements().saturating_mul(itemsize.max(from_itemsize));
-    let pool = if moved < SHARED_FROM || !plan.is_apart(itemsize) { None } else { pool() };
+    let pool = if moved < PARALLEL_MIN_BYTES || !plan.is_apart(itemsize) { None } else { pool() };
     let divided = pool.filter(|pool| pool.current_num_threads() > 1).and_then(|pool| {
         let parts = divide(plan, from_itemsize, pool.current_num_threads() * PARTS);
         parts.map(|parts| (pool, parts))

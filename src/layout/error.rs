@@ -58,7 +58,9 @@ pub enum LayoutError {
         got: i64,
     },
     /// An alignment whose common multiple with the element size or the block alignment overflows.
-    #[error("alignment_size: {got} bytes is too large to align {itemsize}-byte elements to")]
+    #[error(
+        "alignment_size: {got} bytes is too large for {itemsize}-byte elements: the common multiple overflows 64 bits"
+    )]
     AlignmentOverflow {
         /// Bytes asked for.
         got: i64,
@@ -138,7 +140,7 @@ pub enum LayoutError {
     },
     /// Operands whose halos or origins differ along one label.
     #[error(
-        "halo: {first}, and {second}, so that their domains would not meet along {label:?}; allowed are equal ones: take the \
+        "halo: {first}, and {second}, so that their domains differ along {label:?}; allowed are equal halos: take the \
          domain_view of both, or give both the same halo"
     )]
     Halos {
@@ -184,8 +186,8 @@ pub enum LayoutError {
     },
     /// A field with gaps, or one that does not cover its whole allocation.
     #[error(
-        "strides: {strides:?} elements for shape {shape:?} leave gaps, or the elements are not all there is of the \
-         allocation; allowed is a compact field with its whole memory: take a view, or a compact copy"
+        "strides: {strides:?} elements for shape {shape:?} leave gaps, or do not cover the whole allocation; allowed is \
+         a compact field that covers its allocation: take a view, or a compact copy"
     )]
     Gaps {
         /// The shape.
@@ -195,8 +197,8 @@ pub enum LayoutError {
     },
     /// A field to write whose elements share memory with each other.
     #[error(
-        "strides: {strides:?} elements for shape {shape:?} put several elements into the same memory, and the field is \
-         written; allowed are strides that each reach past the elements of all smaller ones: pass a copy"
+        "strides: {strides:?} elements for shape {shape:?} make elements share memory, and the field is written; allowed \
+         are strides that are each larger than the span of all smaller ones: pass a copy"
     )]
     SharedElements {
         /// The shape.
@@ -216,8 +218,8 @@ pub enum LayoutError {
     },
     /// Elements in an order other than the one wanted.
     #[error(
-        "strides: {strides:?} elements for shape {shape:?} are not {wanted}; wanted are elements that follow each other \
-         without gaps in that order: pass a copy"
+        "strides: {strides:?} elements for shape {shape:?} are not {wanted}; wanted are contiguous elements in that order: \
+         pass a copy"
     )]
     Order {
         /// Extents.
@@ -228,7 +230,7 @@ pub enum LayoutError {
         wanted: &'static str,
     },
     /// Elements that are not aligned for their type.
-    #[error("data: the elements are at {address:#x}, off the multiples of {wanted} bytes that they need: pass a copy")]
+    #[error("data: the address {address:#x} is not aligned; wanted is a multiple of {wanted} bytes: pass a copy")]
     Unaligned {
         /// Address of an element.
         address: usize,

@@ -228,10 +228,10 @@ impl Spec {
     /// ```
     /// use dlfield::{DType, Spec};
     /// let spec = Spec::new(&[4], DType::F64);
-    /// assert_eq!(spec.stated_aligned_index(), None);
-    /// assert_eq!(spec.aligned_index(&[2]).stated_aligned_index(), Some(&[2][..]));
+    /// assert_eq!(spec.explicit_aligned_index(), None);
+    /// assert_eq!(spec.aligned_index(&[2]).explicit_aligned_index(), Some(&[2][..]));
     /// ```
-    pub fn stated_aligned_index(&self) -> Option<&[i64]> {
+    pub fn explicit_aligned_index(&self) -> Option<&[i64]> {
         self.aligned_index.as_deref()
     }
 

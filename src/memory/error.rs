@@ -4,9 +4,7 @@ use crate::device::Device;
 
 /// Memory that cannot be allocated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "shape: {bytes} bytes at a multiple of {alignment} on {device} cannot be allocated, the system has not got them"
-)]
+#[error("shape: {bytes} bytes, aligned to {alignment} bytes, cannot be allocated on {device}: out of memory")]
 pub struct OutOfMemory {
     /// Bytes requested.
     pub bytes: usize,

@@ -11,7 +11,7 @@ use super::Contents;
 use super::block_cache::CACHE;
 
 /// Bytes from which on a block is a mapping of its own, which starts at a huge page and is zero until touched.
-const MAPPED_FROM: usize = 4 << 20;
+const MMAP_MIN_BYTES: usize = 4 << 20;
 
 /// Bytes of a huge page, and its alignment, on the machines that this runs on; another size does no harm.
 const HUGE_PAGE: usize = 2 << 20;
@@ -45,7 +45,7 @@ unsafe impl Sync for HostMemory {}
 impl HostMemory {
     /// Allocates `bytes` (at least 1) at a multiple of `alignment`; `None` if there is not enough memory.
     pub(super) fn allocate(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
-        if bytes < MAPPED_FROM && alignment <= SPARED_FOR {
+        if bytes < MMAP_MIN_BYTES && alignment <= SPARED_FOR {
             HostMemory::from_allocator(bytes.max(1), alignment, contents)
         } else {
             HostMemory::from_mapping(bytes.max(1), alignment, contents)
@@ -68,7 +68,7 @@ impl HostMemory {
     /// Maps fresh zero pages, or takes a cached block if the contents may be undefined. Untouched pages cost nothing, so the
     /// extra bytes for the alignment are address space only.
     fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
-        let huge = bytes >= MAPPED_FROM;
+        let huge = bytes >= MMAP_MIN_BYTES;
         // Of two power-of-two alignments the larger one satisfies both; another alignment is not combined with huge pages.
         let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
         let len = bytes.checked_add(alignment)?;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn blocks_are_aligned_and_zero() {
-        for len in [1, 63, 4096, MAPPED_FROM - 1, MAPPED_FROM, MAPPED_FROM + 1] {
+        for len in [1, 63, 4096, MMAP_MIN_BYTES - 1, MMAP_MIN_BYTES, MMAP_MIN_BYTES + 1] {
             for alignment in [64, 192, 1 << 16] {
                 let memory = HostMemory::allocate(len, alignment, Contents::Zeros).expect("small");
                 assert_eq!(memory.as_ptr().addr() % alignment, 0, "{len} bytes at {alignment}");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn large_blocks_start_at_a_huge_page() {
-        let memory = HostMemory::allocate(MAPPED_FROM, 64, Contents::Undefined).expect("small");
+        let memory = HostMemory::allocate(MMAP_MIN_BYTES, 64, Contents::Undefined).expect("small");
         assert_eq!(memory.as_ptr().addr() % HUGE_PAGE, 0);
     }
 

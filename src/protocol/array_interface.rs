@@ -150,8 +150,10 @@ impl ArrayInterface {
             _ => {}
         }
         if self.masked {
-            let got = "a mask, which no other protocol can tell";
-            return Err(interface.entry("mask", got, "None: pass the data, or filled() with what is masked").into());
+            let got = "a mask, which no other protocol has";
+            return Err(interface
+                .entry("mask", got, "None: pass .data, or .filled() to replace masked elements")
+                .into());
         }
         if let Some(stream) = self.stream
             && let Some(allowed) = interface.refuses_stream(stream)
@@ -181,7 +183,7 @@ impl ArrayInterface {
     fn place(&self, interface: &Interface) -> Result<(u64, bool), ExchangeError> {
         match self.data {
             Data::At { .. } if self.offset != 0 => {
-                let allowed = "0 where data has an address: add it there";
+                let allowed = "0 with an address in data: add the offset to the address";
                 Err(interface.entry("offset", self.offset.to_string(), allowed))
             }
             Data::At { address, readonly } => Ok((address, readonly)),
@@ -198,7 +200,7 @@ impl ArrayInterface {
     fn element_type(&self, interface: &Interface) -> Result<DType> {
         match &self.descr {
             Descr::Fields(got) => {
-                let allowed = "absent, or one field without a name as typestr says it: take one field at a time";
+                let allowed = "absent, or one unnamed field with the type of typestr: pass one field at a time";
                 return Err(interface.entry("descr", got, allowed).into());
             }
             Descr::Plain(text) if *text != self.typestr => {

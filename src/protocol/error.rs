@@ -84,7 +84,7 @@ pub enum ExchangeError {
         wanted: i64,
     },
     /// Rows that are reached through pointers.
-    #[error("suboffsets: {got} at axis {axis}; allowed is none: rows behind pointers have no strides, pass a copy")]
+    #[error("suboffsets: {got} at axis {axis}; allowed are buffers without suboffsets: pass a copy")]
     Suboffsets {
         /// The dimension.
         axis: usize,
@@ -118,7 +118,9 @@ pub enum ExchangeError {
         got: i64,
     },
     /// Elements outside the address space.
-    #[error("strides: shape {shape:?} with strides {strides:?} of {itemsize}-byte elements leaves the address space")]
+    #[error(
+        "strides: shape {shape:?} with strides {strides:?} of {itemsize}-byte elements overflows the address space"
+    )]
     Span {
         /// The shape.
         shape: Vec<i64>,
@@ -139,7 +141,7 @@ pub enum ExchangeError {
     #[error("data: NULL for a tensor that has elements; allowed is NULL only for size 0")]
     NullData,
     /// An offset that leaves the address space.
-    #[error("byte_offset: {got} leads out of the address space; allowed is less than 2**63, within the memory at data")]
+    #[error("byte_offset: {got} overflows the address space; allowed is less than 2**63, inside the memory at data")]
     ByteOffset {
         /// The offset found.
         got: u64,
@@ -160,8 +162,8 @@ pub enum ExchangeError {
     },
     /// A function of another library that failed without an exception.
     #[error(
-        "{function}: it failed for {producer} and set no exception; allowed is to fail with one that says why: report it to \
-         that library, and pass the array in another form"
+        "{function}: it failed for {producer} and set no exception; report that to its library, and pass the array by another \
+         protocol"
     )]
     Silent {
         /// The function, by its field in the protocol.
@@ -171,8 +173,8 @@ pub enum ExchangeError {
     },
     /// Memory that is borrowed and may not be borrowed again.
     #[error(
-        "overlap: another argument, or a call under way, {held} memory of this array, and it is to be {wanted} here; \
-         allowed are arrays that do not overlap where any is written: pass a copy"
+        "overlap: this array would be {wanted}, but another argument or a running call {held} memory of it; allowed are \
+         written arrays that overlap no other: pass a copy"
     )]
     Borrowed {
         /// What the existing borrow does: `"reads"` or `"writes"`.
@@ -182,8 +184,8 @@ pub enum ExchangeError {
     },
     /// Memory that changed while the other arguments of a call were imported.
     #[error(
-        "moved: reading this argument ran code that changed another one, of {object}: it was {was}, now it is {found}; \
-         allowed is code that leaves the other arguments as they are: pass a copy of that one, or of this"
+        "moved: importing this argument ran code that changed another argument, {object}: it was {was}, now it is {found}; \
+         pass a copy of one of the two"
     )]
     Disturbed {
         /// Type of the object that changed.
@@ -194,10 +196,7 @@ pub enum ExchangeError {
         found: String,
     },
     /// Memory that its object has moved or reshaped since the import.
-    #[error(
-        "moved: the memory of a {object} was {was}, now it is {found}; allowed is memory that stays where it was described: \
-         describe the object again"
-    )]
+    #[error("moved: the memory of the described {object} was {was}, now it is {found}; describe the object again")]
     Moved {
         /// Type of the object that owns the memory.
         object: String,
@@ -208,18 +207,18 @@ pub enum ExchangeError {
     },
     /// A PyTorch tensor that requires grad.
     #[error(
-        "obj: a PyTorch tensor that requires grad, and autograd does not see what is done to its memory; pass obj.detach()"
+        "obj: a PyTorch tensor that requires grad, and autograd does not track access by other libraries; pass obj.detach()"
     )]
     RequiresGrad,
     /// Memory that has other owners.
     #[error(
-        "owner: others share the memory; allowed is a tensor that alone has it, so drop its views and clones, or copy()"
+        "owner: the memory is shared; allowed is a tensor that is its only owner: drop its views and clones, or copy()"
     )]
     Shared,
     /// Memory that was exported to another library, which may write to it.
     #[error(
-        "owner: another library was given the memory and may write to it; allowed is memory that only Rust has, so copy \
-         before it is given away, or in unsafe code"
+        "owner: the memory was exported, and its consumer may write to it; allowed is memory that was never exported: copy it \
+         before the export, or use the unsafe functions"
     )]
     Exported,
     /// Read-only memory that the format cannot express, or that was to be written.
@@ -231,7 +230,9 @@ pub enum ExchangeError {
         fix: &'static str,
     },
     /// An element type that the format cannot express.
-    #[error("dtype: {name} cannot be told through {protocol}; allowed is a type it knows, or another protocol")]
+    #[error(
+        "dtype: {name} cannot be expressed in {protocol}; allowed is a dtype that it supports, or another protocol"
+    )]
     NotExpressible {
         /// The element type.
         name: &'static str,
@@ -239,13 +240,15 @@ pub enum ExchangeError {
         protocol: &'static str,
     },
     /// Elements that are not contiguous as requested.
-    #[error("strides: the elements are not {wanted}-contiguous as the consumer asks; ask for strides, or copy")]
+    #[error(
+        "strides: the elements are not {wanted}-contiguous, as the consumer requests; request strides, or pass a copy"
+    )]
     NotContiguous {
         /// `"C"`, `"F"` or `"C or F"`.
         wanted: &'static str,
     },
     /// A tensor that is conjugated or negated lazily, so that its memory holds other values.
-    #[error("obj: conjugated or negated in name only, the memory holds other values; {fix}")]
+    #[error("obj: a lazily conjugated or negated tensor, whose memory holds other values; {fix}")]
     Lazy {
         /// How to fix it.
         fix: &'static str,
@@ -257,7 +260,7 @@ pub enum ExchangeError {
         reason: String,
     },
     /// An object that exports only a copy of its memory.
-    #[error("obj: {reason}; allowed is memory of its own: take the copy with from_dlpack")]
+    #[error("obj: {reason}; allowed is an object that shares its own memory: take the copy with from_dlpack")]
     OnlyCopy {
         /// The reason.
         reason: String,

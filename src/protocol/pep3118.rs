@@ -107,13 +107,15 @@ const fn unsigned(size: usize) -> DType {
 fn refused(text: &str, letters: &str) -> DTypeError {
     const NUMBERS: &str = "allowed are numbers and bool";
     let (why, fix) = match letters {
-        "g" | "Zg" | "G" => ("has no width that other libraries know", "allowed are up to d and Zd: convert it"),
+        "g" | "Zg" | "G" => {
+            ("has a width that other libraries do not support", "allowed are up to d and Zd: convert it")
+        }
         "c" | "s" | "p" | "u" | "w" => ("holds text", NUMBERS),
         "P" => ("holds addresses", NUMBERS),
         "O" => ("holds Python objects, which cannot be shared as memory", NUMBERS),
         "x" => ("holds nothing but padding", NUMBERS),
         _ if letters.starts_with('(') || letters.starts_with(|first: char| first.is_ascii_digit()) => {
-            ("has several values in one element", "allowed is one: tell the count as a dimension of the shape")
+            ("has several values in one element", "allowed is one: make the count a dimension of the shape")
         }
         _ if letters.starts_with('T') => {
             ("is structured", "allowed are numbers and bool: take one field of it at a time")

@@ -77,7 +77,7 @@ pub fn decode(text: &str) -> Result<DType, DTypeError> {
             return Err(DTypeError::NotShareable {
                 field: FIELD,
                 got: text.to_owned(),
-                why: "has no width that other libraries know",
+                why: "has a width that other libraries do not support",
                 fix: "allowed are b1, i and u of 1 to 8 bytes, f2, f4, f8, c8, c16: convert with .astype()",
             });
         }
@@ -112,10 +112,10 @@ fn refuse_kind(text: &str, kind: char) -> Result<(), DTypeError> {
         'M' => ("holds dates", "allowed are numbers and bool: view it as int64"),
         'm' => ("holds time spans", "allowed are numbers and bool: view it as int64"),
         'V' => (
-            "holds bytes without a meaning, or is structured",
+            "holds raw bytes, or is structured",
             "allowed are numbers and bool: view it as its type, or take one field of it at a time",
         ),
-        't' => ("holds bits that share bytes", "allowed is one element per byte or more: unpack it"),
+        't' => ("holds several bits per byte", "allowed is one element per byte or more: unpack it"),
         _ => return Ok(()),
     };
     Err(DTypeError::NotShareable { field: FIELD, got: text.to_owned(), why, fix })
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn void_strings_tell_their_size() {
+    fn void_strings_have_their_size() {
         for (text, size) in [("|V2", Some(2)), ("<V1", Some(1)), ("<f8", None), ("V2", Some(2)), ("|V", None)] {
             assert_eq!(void_size(text), size);
         }

@@ -35,7 +35,7 @@ const WORK_STREAM: &str = "dlfield.Tensor.__dlpack_c_exchange_api__.current_work
 /// The error of a failed function of the module's table.
 #[cold]
 fn failed(py: Python<'_>, function: &'static str) -> PyErr {
-    PyErr::take(py).unwrap_or_else(|| errors::silent(function, "a tensor of Rust"))
+    PyErr::take(py).unwrap_or_else(|| errors::no_exception_set(function, "a tensor of Rust"))
 }
 
 /// The functions of the module `dlfield` that make a tensor of its class.
@@ -89,7 +89,7 @@ impl Module {
         let missing = || {
             let found = py.import("dlfield._native").and_then(|native| native.getattr("__version__"));
             let found = found.map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
-            let wanted = "the version that the extension was built with takes labels and alignment of a tensor";
+            let wanted = "labels and alignment of a tensor need the version that the extension was built with";
             PyImportError::new_err(format!("dlfield: the module is version {found}; {wanted}: {VERSION}"))
         };
         self.with_metadata.as_ref().map(|with_metadata| with_metadata.bind(py)).ok_or_else(missing)

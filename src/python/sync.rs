@@ -11,7 +11,7 @@ use crate::layout::Spec;
 use crate::tensor::Tensor;
 
 /// Copies of at least this many bytes release the GIL.
-pub const DETACHED_FROM: i64 = 1 << 15;
+pub const GIL_RELEASE_BYTES: i64 = 1 << 15;
 
 /// Returns the tensor on another device: the same memory if that device reaches it, else a copy; `copy` as in
 /// [`Tensor::to_device`].
@@ -41,20 +41,20 @@ pub fn copy_zero_padded(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
 /// Whether the memory is not ordinary host memory: it is on a device, or it is pinned or managed memory that counts as the
 /// host's.
 #[inline]
-pub fn is_of_others(tensor: &Tensor) -> bool {
+pub fn may_have_device_work(tensor: &Tensor) -> bool {
     !tensor.is_of_host_alone()
 }
 
 /// Waits for device work on memory that the host is about to read or write; ordinary host memory needs no wait.
 #[inline]
 pub fn synchronize_host(py: Python<'_>, tensor: &Tensor) -> Result<()> {
-    if is_of_others(tensor) { await_work(py, tensor) } else { Ok(()) }
+    if may_have_device_work(tensor) { wait_for_device(py, tensor) } else { Ok(()) }
 }
 
 /// Waits for device work on memory that the host is about to read or write.
 ///
-/// Callers check [`is_of_others`] first: for ordinary host memory there is nothing to do.
+/// Callers check [`may_have_device_work`] first: for ordinary host memory there is nothing to do.
 #[cold]
-pub fn await_work(py: Python<'_>, tensor: &Tensor) -> Result<()> {
+pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     py.detach(|| tensor.before_use_by(Executor::Host))
 }

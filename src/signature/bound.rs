@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 
 /// The fields of one call, borrowed, with dimensions in the order that the kernel was written for.
 #[derive(Clone, Debug)]
-pub struct Bound<'a> {
+pub struct BoundCall<'a> {
     fields: Vec<(Box<str>, Option<Descriptor>)>,
     slow: Vec<Box<str>>,
     copies: Vec<Copied>,
@@ -31,10 +31,10 @@ struct Copied {
     copy: Writeback,
 }
 
-impl<'a> Bound<'a> {
+impl<'a> BoundCall<'a> {
     /// Validates the arguments and orients their dimensions.
-    pub(super) fn new(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
-        let mut bound = Bound::oriented(signature, given)?;
+    pub(super) fn new(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
+        let mut bound = BoundCall::oriented(signature, given)?;
         for ((name, spec), (_, field)) in signature.fields().iter().zip(&bound.fields) {
             let Some(field) = field else { continue };
             let fits = spec.check_memory(field, signature.device());
@@ -51,9 +51,9 @@ impl<'a> Bound<'a> {
         signature: &Signature,
         given: &[(&str, &'a Tensor)],
         filled: impl Fn(&FieldSpec, &Tensor, Descriptor, Device) -> Result<Writeback>,
-    ) -> Result<Bound<'a>> {
+    ) -> Result<BoundCall<'a>> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
-        let mut bound = Bound::oriented(signature, &descriptors)?;
+        let mut bound = BoundCall::oriented(signature, &descriptors)?;
         let device = signature.device();
         for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
             let Some(found) = field else { continue };
@@ -72,13 +72,13 @@ impl<'a> Bound<'a> {
             let Some((_, tensor)) = given.iter().find(|(given, _)| *given == &**name) else { continue };
             let copy = filled(spec, tensor, found.clone(), device).map_err(named)?;
             *field = Some(copy.tensor().descriptor().clone());
-            bound.copies.push(Copied { field: name.clone(), written: spec.stated_access().writes(), copy });
+            bound.copies.push(Copied { field: name.clone(), written: spec.declared_access().writes(), copy });
         }
         Ok(bound)
     }
 
     /// Orients the arguments without checking what a copy could fix.
-    fn oriented(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
+    fn oriented(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
         let known = signature.fields();
         for (position, (field, _)) in given.iter().enumerate() {
             let field = *field;
@@ -100,7 +100,7 @@ impl<'a> Bound<'a> {
             }
         }
         check_overlap(signature, |position| fields[position].1.as_ref())?;
-        Ok(Bound { fields, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
+        Ok(BoundCall { fields, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
     }
 
     /// Returns a field, if it was given.
@@ -148,7 +148,7 @@ pub fn check_overlap<'a>(
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
     let fields = signature.fields();
-    let written = |place: usize| fields[place].1.stated_access().writes();
+    let written = |place: usize| fields[place].1.declared_access().writes();
     if !(0..fields.len()).any(written) {
         return Ok(());
     }

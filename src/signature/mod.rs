@@ -1,12 +1,12 @@
 //! The arguments that a stencil takes, specified once and checked at every call.
 //!
 //! ```text
-//! call:   arguments -> (python/import) -> Signature::bind -> Bound -> kernel
+//! call:   arguments -> (python/import) -> Signature::bind -> BoundCall -> kernel
 //! ```
 //!
 //! A [`FieldSpec`] specifies one field, a [`Signature`] all fields of a stencil. [`Signature::bind`] turns the arguments of a
-//! call into a [`Bound`]: descriptors with dimensions in the order that the kernel was written for. What would be undefined
-//! behaviour is an error that names the field. [`Bound::slow`] names the fields that are only slow because of another layout.
+//! call into a [`BoundCall`]: descriptors with dimensions in the order that the kernel was written for. What would be undefined
+//! behaviour is an error that names the field. [`BoundCall::slow`] names the fields that are only slow because of another layout.
 
 pub(crate) mod bound;
 mod fit;
@@ -14,7 +14,7 @@ pub(crate) mod writeback;
 
 use std::sync::Arc;
 
-pub use self::bound::Bound;
+pub use self::bound::BoundCall;
 use self::writeback::Writeback;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -119,22 +119,22 @@ impl FieldSpec {
     }
 
     /// Returns how the field is used.
-    pub fn stated_access(&self) -> Access {
+    pub fn declared_access(&self) -> Access {
         self.access
     }
 
     /// Returns the fast order of strides, if one was set.
-    pub fn stated_layout(&self) -> Option<&Layout> {
+    pub fn declared_layout(&self) -> Option<&Layout> {
         self.layout.as_ref()
     }
 
     /// Returns the alignment in bytes of the first compute point; 1 by default.
-    pub fn stated_alignment_size(&self) -> i64 {
+    pub fn declared_alignment_size(&self) -> i64 {
         self.alignment_size
     }
 
     /// Returns the fixed extents.
-    pub fn stated_shape(&self) -> Option<&[Option<i64>]> {
+    pub fn declared_shape(&self) -> Option<&[Option<i64>]> {
         self.shape.as_deref()
     }
 
@@ -234,13 +234,13 @@ impl Signature {
     /// [`SignatureError`]: a field that is missing, unknown or given twice; [`SignatureError::Field`] with the error of a
     /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written; a written
     /// field that shares memory with another one.
-    pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<Bound<'a>> {
-        Bound::new(self, fields)
+    pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
+        BoundCall::new(self, fields)
     }
 
     /// As [`Signature::bind`], with a temporary copy of each field that does not fit only because of its device, element type,
-    /// alignment or layout. Elements are converted if the host reaches the field or the copy. [`Bound::copied`] names these
-    /// fields; [`Bound::copy_back`] copies what was written to the temporaries into the fields.
+    /// alignment or layout. Elements are converted if the host reaches the field or the copy. [`BoundCall::copied`] names these
+    /// fields; [`BoundCall::copy_back`] copies what was written to the temporaries into the fields.
     ///
     /// # Errors
     /// As for [`Signature::bind`], also if [`can_cast`](crate::can_cast) forbids the cast of the elements, for written fields
@@ -266,8 +266,8 @@ impl Signature {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn bind_or_copy<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
-        Bound::with_copies(self, fields, Writeback::filled)
+    pub fn bind_or_copy<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<BoundCall<'a>> {
+        BoundCall::with_copies(self, fields, Writeback::filled)
     }
 
     /// As [`Signature::bind_or_copy`], also for memory that was exported.
@@ -295,8 +295,8 @@ impl Signature {
     /// # }
     /// ```
     #[allow(unsafe_code, reason = "the caller vouches for the memory")]
-    pub unsafe fn bind_or_copy_shared<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<Bound<'a>> {
-        Bound::with_copies(self, fields, |spec, tensor, oriented, device| {
+    pub unsafe fn bind_or_copy_shared<'a>(&self, fields: &[(&str, &'a Tensor)]) -> Result<BoundCall<'a>> {
+        BoundCall::with_copies(self, fields, |spec, tensor, oriented, device| {
             // SAFETY: passed on from the caller.
             unsafe { Writeback::filled_shared(spec, tensor, oriented, device) }
         })

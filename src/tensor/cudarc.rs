@@ -196,7 +196,7 @@ impl Tensor {
         }
         check_device(&self.descriptor, device)?;
         if let Some(uses) = self.owner.stream_uses() {
-            uses.record_kept_stream(device, handle_of(stream), stream.clone())?;
+            uses.record_owned_stream(device, handle_of(stream), stream.clone())?;
         }
         Ok(CudaView { tensor: self, elements: PhantomData })
     }

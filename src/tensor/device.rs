@@ -86,7 +86,7 @@ impl Tensor {
             Stream::new(device, current_stream(device).handle())?;
             self.before_use_by(Executor::Device(device))?;
         } else if copy == Some(false) {
-            let reason = format!("the memory is on {here}, which {device} does not reach");
+            let reason = format!("the memory is on {here}, which {device} cannot access");
             return Err(ExchangeError::NeedsCopy { reason }.into());
         } else {
             return Ok(None);

@@ -41,7 +41,7 @@ pub enum IndexError {
         extent: i64,
     },
     /// A range that leaves the field or has step 0.
-    #[error("index: range of {len} from {start} by {step} at axis {axis} of extent {extent} leaves the field")]
+    #[error("index: range of {len} from {start} by {step} at axis {axis} is outside the extent {extent}")]
     Range {
         /// The dimension.
         axis: usize,

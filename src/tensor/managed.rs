@@ -126,7 +126,7 @@ impl Tensor {
     /// Rejects what a struct without flags cannot express.
     fn check_flagless(&self) -> Result<()> {
         if self.descriptor.is_readonly() {
-            let fix = "a DLPack struct without flags cannot say so: take the versioned one, or a copy";
+            let fix = "a DLPack struct without flags has no read-only flag: take the versioned one, or a copy";
             return Err(ExchangeError::ReadOnly { field: "flags", fix }.into());
         }
         if self.descriptor.dtype().is_sub_byte() {

@@ -76,13 +76,13 @@ impl Tensor {
     #[cfg(feature = "python")]
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
     #[doc(hidden)]
-    pub const BLANK: Tensor = Tensor { descriptor: Descriptor::BLANK, owner: Owner::NOBODY, promise: Promise::NONE };
+    pub const BLANK: Tensor = Tensor { descriptor: Descriptor::BLANK, owner: Owner::NONE, promise: Promise::NONE };
 
     /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
     #[cfg(feature = "python")]
     #[doc(hidden)]
     pub fn clear(&mut self) {
-        self.owner = Owner::NOBODY;
+        self.owner = Owner::NONE;
         self.promise = Promise::NONE;
         self.descriptor.clear();
     }

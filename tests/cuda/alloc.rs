@@ -34,7 +34,7 @@ fn blocks_and_aligned_indices_start_where_they_should() {
 }
 
 #[test]
-fn memory_that_cannot_be_had_is_named_and_nothing_is_lost() {
+fn a_failed_allocation_is_named_and_nothing_is_lost() {
     on_cuda(|| {
         for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
             let spec = Spec::new(&[1 << 20, 1 << 20, 1 << 10], DType::F64).with_device(device);

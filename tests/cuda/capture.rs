@@ -12,7 +12,7 @@ fn is_capturing<T>(result: Result<T, Error>) -> bool {
 }
 
 #[test]
-fn copies_and_fills_are_recorded_and_replayed() {
+fn copies_and_fills_are_captured_and_replayed() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
@@ -47,7 +47,7 @@ fn copies_and_fills_are_recorded_and_replayed() {
 }
 
 #[test]
-fn what_the_host_would_have_to_wait_for_is_refused_and_the_recording_goes_on() {
+fn a_wait_of_the_host_is_refused_and_the_capture_continues() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
@@ -72,7 +72,7 @@ fn what_the_host_would_have_to_wait_for_is_refused_and_the_recording_goes_on() {
 }
 
 #[test]
-fn memory_is_had_and_let_go_while_work_is_recorded() {
+fn memory_is_allocated_and_freed_during_graph_capture() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let stream = OwnStream::new(device);
@@ -94,7 +94,7 @@ fn memory_is_had_and_let_go_while_work_is_recorded() {
 }
 
 #[test]
-fn copies_from_a_peer_are_recorded_where_they_need_no_memory_in_between() {
+fn copies_from_a_peer_are_captured_if_they_need_no_staging_buffer() {
     on_cuda(|| {
         if device_count() < 2 {
             return;
@@ -123,10 +123,10 @@ fn copies_from_a_peer_are_recorded_where_they_need_no_memory_in_between() {
 
 /// Runs in its own process, as another test may have loaded the kernels.
 #[test]
-fn kernels_are_loaded_while_work_is_recorded() {
+fn kernels_are_loaded_during_graph_capture() {
     const ALONE: &str = "DLFIELD_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
-        let name = "capture::kernels_are_loaded_while_work_is_recorded";
+        let name = "capture::kernels_are_loaded_during_graph_capture";
         let program = std::env::current_exe().unwrap();
         let ended = std::process::Command::new(program).args(["--exact", name]).env(ALONE, "1").output().unwrap();
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));

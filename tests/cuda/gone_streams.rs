@@ -112,10 +112,10 @@ fn memory_of_both_that_is_handed_to_a_stream_of_any_device_is_waited_for_there()
 #[test]
 fn a_new_stream_under_an_old_handle_comes_after_the_allocation() {
     on_cuda_with_old_handles(|| {
-        let (ours, theirs) = (OwnStream::new(GPU), OwnStream::new(GPU));
-        let field = zeros_in(ours.stream, 64);
-        with_stream(GPU, ours.stream, || field.make_stream_wait(theirs.stream)).unwrap();
-        let next = replaced(theirs);
+        let (own, other) = (OwnStream::new(GPU), OwnStream::new(GPU));
+        let field = zeros_in(own.stream, 64);
+        with_stream(GPU, own.stream, || field.make_stream_wait(other.stream)).unwrap();
+        let next = replaced(other);
         fill_in(&next, &field);
         drop(field);
     });
@@ -125,12 +125,12 @@ fn a_new_stream_under_an_old_handle_comes_after_the_allocation() {
 fn a_new_stream_under_the_handle_of_the_first_comes_after_the_allocation() {
     on_cuda_with_old_handles(|| {
         for first_told in [false, true] {
-            let ours = OwnStream::new(GPU);
-            let field = zeros_in(ours.stream, 64);
+            let own = OwnStream::new(GPU);
+            let field = zeros_in(own.stream, 64);
             if first_told {
-                fill_in(&ours, &field);
+                fill_in(&own, &field);
             }
-            let next = replaced(ours);
+            let next = replaced(own);
             fill_in(&next, &field);
             drop(field);
         }
@@ -140,17 +140,17 @@ fn a_new_stream_under_the_handle_of_the_first_comes_after_the_allocation() {
 #[test]
 fn memory_is_not_freed_in_the_order_of_a_new_stream_under_the_handle_of_the_first() {
     on_cuda_with_old_handles(|| {
-        let ours = OwnStream::new(GPU);
-        let field = zeros_in(ours.stream, 64);
-        let next = replaced(ours);
+        let own = OwnStream::new(GPU);
+        let field = zeros_in(own.stream, 64);
+        let next = replaced(own);
         drop(field);
         drop(next);
         if device_count() > 1 {
             // A handle does not name its device.
-            let ours = OwnStream::new(GPU);
-            let field = zeros_in(ours.stream, 64);
-            let handle = ours.stream;
-            drop(ours);
+            let own = OwnStream::new(GPU);
+            let field = zeros_in(own.stream, 64);
+            let handle = own.stream;
+            drop(own);
             let next = OwnStream::new(Device::cuda(1));
             assert_eq!(next.stream, handle);
             drop(field);
@@ -162,16 +162,16 @@ fn memory_is_not_freed_in_the_order_of_a_new_stream_under_the_handle_of_the_firs
 fn the_work_of_a_stream_whose_handle_is_anothers_is_waited_for() {
     on_cuda_with_old_handles(|| {
         for told_again in [false, true] {
-            let (ours, theirs) = (OwnStream::new(GPU), OwnStream::new(GPU));
-            let field = zeros_in(ours.stream, 64);
-            with_stream(GPU, ours.stream, || field.make_stream_wait(theirs.stream)).unwrap();
-            write_in(&theirs, &field);
-            let next = replaced(theirs);
+            let (own, other) = (OwnStream::new(GPU), OwnStream::new(GPU));
+            let field = zeros_in(own.stream, 64);
+            with_stream(GPU, own.stream, || field.make_stream_wait(other.stream)).unwrap();
+            write_in(&other, &field);
+            let next = replaced(other);
             if told_again {
-                with_stream(GPU, ours.stream, || field.make_stream_wait(next.stream)).unwrap();
+                with_stream(GPU, own.stream, || field.make_stream_wait(next.stream)).unwrap();
             }
             drop(field);
-            drop((ours, next));
+            drop((own, next));
         }
     });
 }
@@ -181,10 +181,10 @@ fn the_host_waits_for_a_stream_whose_handle_is_anothers() {
     on_cuda_with_old_handles(|| {
         for place in SHARED {
             let shared = zeros(place);
-            let theirs = OwnStream::new(GPU);
-            shared.make_stream_wait(theirs.stream).unwrap();
-            write_in(&theirs, &shared);
-            let next = replaced(theirs);
+            let other = OwnStream::new(GPU);
+            shared.make_stream_wait(other.stream).unwrap();
+            write_in(&other, &shared);
+            let next = replaced(other);
             let host = shared.to_device(Device::CPU, None).unwrap();
             let start = host.descriptor().ptr();
             Double::find().unwrap().host_access(start.addr(), 512, false);
@@ -196,15 +196,15 @@ fn the_host_waits_for_a_stream_whose_handle_is_anothers() {
 }
 
 #[test]
-fn memory_that_many_streams_of_one_handle_were_told_of_goes_as_quickly() {
+fn memory_with_many_recorded_streams_of_one_handle_is_freed_as_quickly() {
     on_cuda_with_old_handles(|| {
         let double = Double::find().unwrap();
-        let ours = OwnStream::new(GPU);
-        let field = zeros_in(ours.stream, 64);
-        let mut theirs = OwnStream::new(GPU);
+        let own = OwnStream::new(GPU);
+        let field = zeros_in(own.stream, 64);
+        let mut other = OwnStream::new(GPU);
         for _ in 0..100 {
-            with_stream(GPU, ours.stream, || field.make_stream_wait(theirs.stream)).unwrap();
-            theirs = replaced(theirs);
+            with_stream(GPU, own.stream, || field.make_stream_wait(other.stream)).unwrap();
+            other = replaced(other);
         }
         let calls = double.count("calls");
         drop(field);

@@ -31,13 +31,13 @@ fn imported(stream: &OwnStream, locked: Locked) -> Tensor {
     let owner = Owner::foreign((field.clone(), locked));
     // SAFETY: the memory is that of the field, which the owner keeps; the struct is this library's own.
     with_stream(GPU, stream.stream, || unsafe {
-        let theirs = Tensor::from_parts(field.descriptor().clone(), owner);
-        Tensor::from_managed(theirs.to_versioned(false).unwrap()).unwrap()
+        let other = Tensor::from_parts(field.descriptor().clone(), owner);
+        Tensor::from_managed(other.to_versioned(false).unwrap()).unwrap()
     })
 }
 
 #[test]
-fn memory_goes_out_while_a_copy_of_it_lets_others_go_to_make_room() {
+fn memory_is_exported_while_a_copy_of_it_frees_other_memory() {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
         let stream = OwnStream::new(GPU);
@@ -67,36 +67,36 @@ fn memory_goes_out_while_a_copy_of_it_lets_others_go_to_make_room() {
     });
 }
 
-fn is_lent<T>(result: Result<T>) -> bool {
+fn is_exported_error<T>(result: Result<T>) -> bool {
     match result {
         Err(Error::Exchange(ExchangeError::Exported)) => true,
-        Err(Error::Signature(SignatureError::Field { source, .. })) => is_lent::<T>(Err(*source)),
+        Err(Error::Signature(SignatureError::Field { source, .. })) => is_exported_error::<T>(Err(*source)),
         _ => false,
     }
 }
 
 /// The device functions, beside the safe functions of `tests/it/lending.rs`.
 #[test]
-fn safe_functions_refuse_what_was_lent_of_a_device_or_leave_its_elements_alone() {
+fn safe_functions_reject_exported_device_memory_or_do_not_access_it() {
     on_cuda_with_cudarc(|| {
-        let (ours, stream) = (OwnStream::new(GPU), new_stream(0));
-        let field = zeros_in(ours.stream, 8);
-        let lent = field.to_versioned(false).unwrap();
+        let (own, stream) = (OwnStream::new(GPU), new_stream(0));
+        let field = zeros_in(own.stream, 8);
+        let exported = field.to_versioned(false).unwrap();
         let bind_or_copy = |device| {
             let signature =
                 Signature::new([("field", FieldSpec::new(DType::F64, Dims::standard(1)))])?.with_device(device);
             signature.bind_or_copy(&[("field", &field)]).map(drop)
         };
-        assert!(is_lent(field.copy()));
-        assert!(is_lent(field.to_device(Device::CPU, None)));
-        assert!(is_lent(field.to_device(Device::CUDA_HOST, None)));
-        assert!(is_lent(bind_or_copy(Device::CPU)));
+        assert!(is_exported_error(field.copy()));
+        assert!(is_exported_error(field.to_device(Device::CPU, None)));
+        assert!(is_exported_error(field.to_device(Device::CUDA_HOST, None)));
+        assert!(is_exported_error(bind_or_copy(Device::CPU)));
         assert!(bind_or_copy(GPU).is_ok());
         let alone = field.clone().into_cuda_slice::<f64>(&stream);
         assert!(matches!(alone, Err(Error::Exchange(ExchangeError::Shared))));
         // The launch, which is unsafe, answers for what a kernel does with the address.
         assert_eq!(field.cuda_view::<f64>(&stream).unwrap().shape(), [8]);
-        drop(lent);
+        drop(exported);
         drop(field.into_cuda_slice::<f64>(&stream).unwrap());
     });
 }

@@ -83,10 +83,10 @@ fn memory_of_others_is_waited_for() {
             let values = numbers(&field, 1);
             put(&field, &values);
             // SAFETY: the field keeps the memory.
-            let theirs = || unsafe { Tensor::from_parts(field.descriptor().clone(), Owner::foreign(field.clone())) };
+            let other = || unsafe { Tensor::from_parts(field.descriptor().clone(), Owner::foreign(field.clone())) };
             with_stream(device, stream.stream, || {
                 // SAFETY: all are this test's.
-                let copy = unsafe { theirs().to_device_shared(device, Some(true)) }.unwrap();
+                let copy = unsafe { other().to_device_shared(device, Some(true)) }.unwrap();
                 // SAFETY: as above.
                 unsafe { field.fill(&[0; 8]) }.unwrap();
                 assert_eq!(elements(&copy), values);

@@ -25,7 +25,7 @@ fn now(tensor: &Tensor) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_that_hears_of_a_field_waits_for_the_one_that_made_it() {
+fn a_recorded_stream_waits_for_the_stream_that_allocated() {
     on_cuda(|| {
         let device = Device::cuda(0);
         let (one, other) = (OwnStream::new(device), OwnStream::new(device));

@@ -44,15 +44,15 @@ fn a_slice_with_gaps_is_a_padded_field() {
 #[test]
 fn an_allocation_becomes_a_slice_in_another_streams_order() {
     on_cuda(|| {
-        let (ours, theirs) = (new_stream(0), new_stream(0));
-        let handle = Stream::new(GPU, ours.cu_stream().addr() as u64).unwrap();
+        let (own, other) = (new_stream(0), new_stream(0));
+        let handle = Stream::new(GPU, own.cu_stream().addr() as u64).unwrap();
         let spec = Spec::new(&[4, 6], DType::I32).with_device(GPU).preset(Preset::find("F").unwrap());
         let field = with_stream(GPU, handle, || Tensor::zeros(&spec)).unwrap();
         let start = field.descriptor().ptr().addr() as u64;
-        let slice = field.into_cuda_slice::<i32>(&theirs).unwrap();
+        let slice = field.into_cuda_slice::<i32>(&other).unwrap();
         assert_eq!((slice.len(), address(&slice)), (24, start));
         // The zeros are there although another stream wrote them.
-        assert_eq!(read(&theirs, &slice), [0; 24]);
+        assert_eq!(read(&other, &slice), [0; 24]);
     });
 }
 

@@ -47,27 +47,27 @@ fn the_default_stream_of_one_thread_is_handed_to_that_of_another() {
 #[test]
 fn a_stream_is_kept_as_long_as_its_view_may_be_at_work() {
     on_cuda(|| {
-        let (ours, theirs) = (new_stream(0), new_stream(0));
-        let field = zeros_in(of(&ours), 1024);
-        let _ = field.cuda_view::<f64>(&theirs).unwrap();
-        write_in(&theirs, &field);
-        drop(theirs);
+        let (own, other) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&own), 1024);
+        let _ = field.cuda_view::<f64>(&other).unwrap();
+        write_in(&other, &field);
+        drop(other);
         drop(field);
-        ours.synchronize().unwrap();
+        own.synchronize().unwrap();
     });
 }
 
 #[test]
-fn a_view_that_was_recorded_comes_after_the_allocation() {
+fn a_captured_view_comes_after_the_allocation() {
     on_cuda(|| {
-        let (ours, theirs) = (new_stream(0), new_stream(0));
-        let field = zeros_in(of(&ours), 1024);
-        record(&theirs, THREAD_LOCAL);
-        let _ = field.cuda_view::<f64>(&theirs).unwrap();
-        write_in(&theirs, &field);
-        let graph = recorded(&theirs);
+        let (own, other) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&own), 1024);
+        record(&other, THREAD_LOCAL);
+        let _ = field.cuda_view::<f64>(&other).unwrap();
+        write_in(&other, &field);
+        let graph = recorded(&other);
         graph.launch().unwrap();
-        theirs.synchronize().unwrap();
+        other.synchronize().unwrap();
     });
 }
 
@@ -75,27 +75,27 @@ fn a_view_that_was_recorded_comes_after_the_allocation() {
 fn an_order_that_failed_is_tried_again() {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
-        let (ours, theirs) = (new_stream(0), new_stream(0));
-        let field = zeros_in(of(&ours), 1024);
+        let (own, other) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&own), 1024);
         double.fail("cuEventCreate", 2);
-        assert!(matches!(field.cuda_view::<f64>(&theirs), Err(Error::Device(DeviceError::Driver { code: 2, .. }))));
-        let _ = field.cuda_view::<f64>(&theirs).unwrap();
-        write_in(&theirs, &field);
+        assert!(matches!(field.cuda_view::<f64>(&other), Err(Error::Device(DeviceError::Driver { code: 2, .. }))));
+        let _ = field.cuda_view::<f64>(&other).unwrap();
+        write_in(&other, &field);
     });
 }
 
 #[test]
 fn what_came_from_another_library_is_handed_on() {
     on_cuda(|| {
-        let (ours, theirs) = (new_stream(0), new_stream(0));
-        let field = zeros_in(of(&ours), 1024);
-        field.make_stream_wait(of(&ours)).unwrap();
+        let (own, other) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&own), 1024);
+        field.make_stream_wait(of(&own)).unwrap();
         // SAFETY: the struct is this library's own.
         let imported =
-            with_stream(GPU, of(&ours), || unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) });
+            with_stream(GPU, of(&own), || unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) });
         let imported = imported.unwrap();
-        with_stream(GPU, of(&ours), || imported.make_stream_wait(of(&theirs))).unwrap();
-        write_in(&theirs, &imported);
+        with_stream(GPU, of(&own), || imported.make_stream_wait(of(&other))).unwrap();
+        write_in(&other, &imported);
         drop((field, imported));
     });
 }
@@ -104,51 +104,51 @@ fn what_came_from_another_library_is_handed_on() {
 fn a_view_of_the_host_comes_after_work_of_devices() {
     on_cuda(|| {
         for device in [Device::CUDA_MANAGED, Device::CUDA_HOST] {
-            let theirs = new_stream(0);
+            let other = new_stream(0);
             let mut field = Tensor::zeros(&Spec::new(&[4], DType::U8).with_device(device)).unwrap();
-            field.make_stream_wait(of(&theirs)).unwrap();
-            write_in(&theirs, &field);
+            field.make_stream_wait(of(&other)).unwrap();
+            write_in(&other, &field);
             assert_eq!(field.array_view_mut::<u8, Ix1>().unwrap().to_vec(), [1; 4], "{device}");
-            field.make_stream_wait(of(&theirs)).unwrap();
-            write_in(&theirs, &field);
+            field.make_stream_wait(of(&other)).unwrap();
+            write_in(&other, &field);
             drop(field);
         }
     });
 }
 
 #[test]
-fn a_slice_is_refused_while_work_is_recorded_and_freed_after() {
+fn a_slice_is_refused_during_graph_capture_and_freed_after() {
     on_cuda(|| {
-        let (ours, told, other) = (new_stream(0), new_stream(0), new_stream(0));
-        for recording in [&ours, &told] {
-            let field = zeros_in(of(&ours), 1024);
-            let _ = field.cuda_view::<f64>(&told).unwrap();
-            ours.synchronize().unwrap();
-            told.synchronize().unwrap();
+        let (own, consumer, unrelated) = (new_stream(0), new_stream(0), new_stream(0));
+        for recording in [&own, &consumer] {
+            let field = zeros_in(of(&own), 1024);
+            let _ = field.cuda_view::<f64>(&consumer).unwrap();
+            own.synchronize().unwrap();
+            consumer.synchronize().unwrap();
             record(recording, THREAD_LOCAL);
             write_in(recording, &field);
-            assert!(is_capturing(field.into_cuda_slice::<f64>(&other)));
+            assert!(is_capturing(field.into_cuda_slice::<f64>(&unrelated)));
             // The memory is still there when the graph runs.
             let graph = recorded(recording);
             graph.launch().unwrap();
             recording.synchronize().unwrap();
             // The next drop releases it; the streams that order the release still exist then.
-            drop(zeros_in(of(&other), 1));
+            drop(zeros_in(of(&unrelated), 1));
         }
     });
 }
 
 #[test]
-fn memory_is_had_and_goes_while_another_stream_is_recorded() {
+fn memory_is_allocated_and_freed_while_another_stream_is_captured() {
     on_cuda(|| {
-        let (ours, theirs) = (new_stream(0), new_stream(0));
+        let (own, other) = (new_stream(0), new_stream(0));
         let spec = |device| Spec::new(&[8], DType::F64).with_device(device);
         let before = [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU].map(|device| Tensor::zeros(&spec(device)).unwrap());
-        ours.synchronize().unwrap();
-        record(&theirs, GLOBAL);
-        let status = || theirs.capture_status().unwrap();
+        own.synchronize().unwrap();
+        record(&other, GLOBAL);
+        let status = || other.capture_status().unwrap();
         for device in [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU] {
-            drop(with_stream(GPU, of(&ours), || Tensor::zeros(&spec(device))).unwrap());
+            drop(with_stream(GPU, of(&own), || Tensor::zeros(&spec(device))).unwrap());
             assert_eq!(status(), sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE, "{device}");
         }
         for field in before {
@@ -158,29 +158,29 @@ fn memory_is_had_and_goes_while_another_stream_is_recorded() {
             assert_eq!(status(), sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE);
         }
         let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-        drop(theirs.end_capture(flag).unwrap());
+        drop(other.end_capture(flag).unwrap());
     });
 }
 
 #[test]
-fn memory_is_handed_to_a_recording_after_it_was_written() {
+fn memory_is_used_in_a_capture_after_it_was_written() {
     on_cuda(|| {
-        let (ours, theirs) = (new_stream(0), new_stream(0));
-        let field = zeros_in(of(&ours), 1024);
-        record(&theirs, THREAD_LOCAL);
-        with_stream(GPU, of(&ours), || field.make_stream_wait(of(&theirs))).unwrap();
-        write_in(&theirs, &field);
+        let (own, other) = (new_stream(0), new_stream(0));
+        let field = zeros_in(of(&own), 1024);
+        record(&other, THREAD_LOCAL);
+        with_stream(GPU, of(&own), || field.make_stream_wait(of(&other))).unwrap();
+        write_in(&other, &field);
         // The other direction would pull the stream into the graph.
-        let refused = with_stream(GPU, of(&theirs), || field.make_stream_wait(of(&ours)));
+        let refused = with_stream(GPU, of(&other), || field.make_stream_wait(of(&own)));
         assert!(is_capturing(refused));
-        let graph = recorded(&theirs);
+        let graph = recorded(&other);
         graph.launch().unwrap();
-        theirs.synchronize().unwrap();
+        other.synchronize().unwrap();
     });
 }
 
 #[test]
-fn what_waits_for_a_recording_goes_bit_by_bit() {
+fn frees_deferred_by_a_capture_happen_step_by_step() {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
         let stream = new_stream(0);
@@ -205,23 +205,23 @@ fn what_waits_for_a_recording_goes_bit_by_bit() {
 fn what_a_blocking_stream_records_is_not_waited_for_by_the_legacy_one() {
     on_cuda(|| {
         let stream = OwnStream::blocking(GPU);
-        let (before, told) = (zeros_in(Stream::LEGACY, 8), zeros_in(Stream::LEGACY, 8));
+        let (before, exported) = (zeros_in(Stream::LEGACY, 8), zeros_in(Stream::LEGACY, 8));
         // The capture fails if any of this invalidates it.
         let graph = stream.record(|| {
             // SAFETY: nobody else has the fields.
             assert!(is_capturing(unsafe { before.fill(&[1; 8]) }));
-            assert!(is_capturing(with_stream(GPU, stream.stream, || told.make_stream_wait(Stream::LEGACY))));
+            assert!(is_capturing(with_stream(GPU, stream.stream, || exported.make_stream_wait(Stream::LEGACY))));
             assert!(is_capturing(dlfield::cuda::synchronize(GPU, Stream::LEGACY)));
             drop(zeros_in(Stream::LEGACY, 8));
         });
-        drop((graph, told));
+        drop((graph, exported));
         // SAFETY: as above.
         unsafe { before.fill(&[1; 8]) }.unwrap();
     });
 }
 
 #[test]
-fn what_another_threads_default_stream_had_goes_while_others_are_recorded() {
+fn memory_of_another_threads_default_stream_is_freed_during_capture() {
     on_cuda(|| {
         let field = std::thread::spawn(|| zeros_in(Stream::PER_THREAD, 1024)).join().unwrap();
         let stream = OwnStream::new(GPU);
@@ -231,7 +231,7 @@ fn what_another_threads_default_stream_had_goes_while_others_are_recorded() {
 }
 
 #[test]
-fn memory_for_a_while_is_not_recorded() {
+fn temporary_memory_is_not_captured() {
     on_cuda(|| {
         let stream = OwnStream::new(GPU);
         let field = zeros_in(stream.stream, 8);

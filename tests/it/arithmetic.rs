@@ -1,8 +1,8 @@
-//! Labelled results compared with a naive oracle: one dimension and one element at a time.
+//! LabelledShape results compared with a naive oracle: one dimension and one element at a time.
 
 use std::collections::HashMap;
 
-use dlfield::arithmetic::{Labelled, check_halos};
+use dlfield::arithmetic::{LabelledShape, check_halos};
 use dlfield::{DType, Dim, Dims, Index, LayoutError, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -83,8 +83,8 @@ proptest! {
 
     #[test]
     fn results_have_every_label_once_in_its_place(operands in vec(operand(), 1..4)) {
-        let labelled: Vec<Labelled> = operands.iter().map(Labelled::of).collect();
-        let result = Labelled::broadcast(&labelled).unwrap();
+        let labelled: Vec<LabelledShape> = operands.iter().map(LabelledShape::of).collect();
+        let result = LabelledShape::broadcast(&labelled).unwrap();
         let mut sizes = HashMap::new();
         for one in &labelled {
             for (label, size) in one.dims().iter().zip(one.shape()) {
@@ -107,8 +107,8 @@ proptest! {
 
     #[test]
     fn results_are_laid_out_as_the_first_input(operands in vec(operand(), 1..4)) {
-        let labelled: Vec<Labelled> = operands.iter().map(Labelled::of).collect();
-        let result = Labelled::broadcast(&labelled).unwrap();
+        let labelled: Vec<LabelledShape> = operands.iter().map(LabelledShape::of).collect();
+        let result = LabelledShape::broadcast(&labelled).unwrap();
         let inputs: Vec<&Tensor> = operands.iter().collect();
         let made = Tensor::zeros(&result.spec(DType::F64, &inputs).unwrap()).unwrap();
         prop_assert_eq!(made.descriptor().shape(), result.shape());
@@ -123,7 +123,7 @@ proptest! {
 
     #[test]
     fn margins_are_the_largest_and_always_allowed(left in field_or_slice(), right in field_or_slice()) {
-        let Ok(result) = Labelled::broadcast(&[Labelled::of(&left), Labelled::of(&right)]) else { return Ok(()) };
+        let Ok(result) = LabelledShape::broadcast(&[LabelledShape::of(&left), LabelledShape::of(&right)]) else { return Ok(()) };
         let spec = result.spec(DType::U8, &[&left, &right]);
         prop_assert_eq!(check_halos(&[&left, &right]).is_err(), domains_differ(&left, &right));
         if domains_differ(&left, &right) {
@@ -181,16 +181,19 @@ proptest! {
 fn sizes_and_labels_that_do_not_fit_are_named() {
     let field = Tensor::zeros(&Spec::new(&[2, 3], DType::F64)).unwrap();
     let other = Tensor::zeros(&Spec::new(&[2, 4], DType::F64)).unwrap();
-    let error = Labelled::broadcast(&[Labelled::of(&field), Labelled::of(&other)]).unwrap_err();
+    let error = LabelledShape::broadcast(&[LabelledShape::of(&field), LabelledShape::of(&other)]).unwrap_err();
     assert_eq!(error, LayoutError::Operands { label: "J".into(), first: (0, 3), second: (1, 4) });
     assert!(field.broadcast_to(&Dims::standard(2), &[2, 4]).unwrap_err().to_string().contains("\"J\""));
-    assert!(field.broadcast_to(&Dims::standard(1), &[2]).unwrap_err().to_string().contains("\"J\" is not among I"));
+    assert!(
+        field.broadcast_to(&Dims::standard(1), &[2]).unwrap_err().to_string().contains("label \"J\" is not one of (I)")
+    );
     assert!(field.broadcast_to(&Dims::standard(2), &[2]).is_err());
     assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, -1]).is_err());
     assert!(field.broadcast_to(&Dims::standard(3), &[2, 3, i64::MAX]).is_err());
-    let many =
-        |from: u32| Labelled::new(Dims::new((from..from + 40).map(Dim::Data).collect()).unwrap(), &[1; 40]).unwrap();
-    assert_eq!(Labelled::broadcast(&[many(0), many(40)]), Err(LayoutError::TooManyDims { got: 65 }));
+    let many = |from: u32| {
+        LabelledShape::new(Dims::new((from..from + 40).map(Dim::Data).collect()).unwrap(), &[1; 40]).unwrap()
+    };
+    assert_eq!(LabelledShape::broadcast(&[many(0), many(40)]), Err(LayoutError::TooManyDims { got: 65 }));
 }
 
 #[test]
@@ -200,7 +203,7 @@ fn halos_that_differ_are_named() {
         (field([(1, 1); 2]), field([(1, 1), (2, 0)]), Tensor::zeros(&Spec::new(&[6, 6], DType::F64)).unwrap());
     let error = check_halos(&[&plain, &one, &one, &two]).unwrap_err();
     let expected = "halo: operand 1 has halo [(1, 1), (1, 1)] and origin [1, 1], and operand 3 has halo [(1, 1), (2, 0)] and \
-                    origin [1, 2], so that their domains would not meet along \"J\"; allowed are equal ones: take the \
+                    origin [1, 2], so that their domains differ along \"J\"; allowed are equal halos: take the \
                     domain_view of both, or give both the same halo";
     assert_eq!(error.to_string(), expected);
     assert!(check_halos(&[&one.domain_view(), &field([(0, 2); 2]).domain_view()]).is_ok());
@@ -208,7 +211,7 @@ fn halos_that_differ_are_named() {
     let part = |start| [Index::Range { start, len: 5, step: 1 }];
     let (above, below) = (one.view(&part(1)).unwrap(), one.view(&part(0)).unwrap());
     assert!(above.halo() != below.halo() && check_halos(&[&above, &below]).is_ok());
-    let sum = Tensor::zeros(&Labelled::of(&above).spec(DType::F64, &[&above, &below]).unwrap()).unwrap();
+    let sum = Tensor::zeros(&LabelledShape::of(&above).spec(DType::F64, &[&above, &below]).unwrap()).unwrap();
     assert!(sum.descriptor().halo_is_cut() && check_halos(&[&sum, &above, &below.copy().unwrap()]).is_ok());
     let whole = two.view(&[Index::Range { start: 0, len: 6, step: 1 }]).unwrap();
     assert!(check_halos(&[&one, &whole.transpose(&[0, 1]).unwrap()]).is_err());
@@ -223,7 +226,7 @@ fn alignments_without_a_common_multiple_are_named() {
     // Three primes above 2**21.
     let fields = [2_097_169, 2_097_211, 2_097_223]
         .map(|bytes| Tensor::empty(&Spec::new(&[0], DType::U8).alignment_size(bytes)).unwrap());
-    let result = Labelled::of(&fields[0]);
+    let result = LabelledShape::of(&fields[0]);
     assert!(result.spec(DType::U8, &[&fields[0], &fields[1]]).is_ok());
     let error = result.spec(DType::U8, &[&fields[0], &fields[1], &fields[2]]).unwrap_err();
     assert!(matches!(error, LayoutError::AlignmentMultiple { right: 2_097_223, .. }), "{error}");
@@ -232,11 +235,11 @@ fn alignments_without_a_common_multiple_are_named() {
 #[test]
 fn kept_dimensions_of_a_reduction_have_no_margins() {
     let field = Tensor::zeros(&Spec::new(&[1, 8], DType::F64).halo(&[(1, 0), (1, 2)])).unwrap();
-    let kept = Labelled::of(&field).reduced(&[0], true).unwrap();
+    let kept = LabelledShape::of(&field).reduced(&[0], true).unwrap();
     let made = Tensor::zeros(&kept.spec(DType::F64, &[&field]).unwrap()).unwrap();
     assert_eq!((made.halo().as_slice(), made.origin().as_slice()), (&[(0, 0), (1, 2)][..], &[0, 1][..]));
-    let left = Labelled::of(&field).reduced(&[0], false).unwrap();
+    let left = LabelledShape::of(&field).reduced(&[0], false).unwrap();
     let made = Tensor::zeros(&left.spec(DType::F64, &[&field]).unwrap()).unwrap();
     assert_eq!((made.dims().to_string(), made.halo().as_slice()), ("J".to_owned(), &[(1, 2)][..]));
-    assert!(Labelled::of(&field).reduced(&[2], false).is_err());
+    assert!(LabelledShape::of(&field).reduced(&[2], false).is_err());
 }

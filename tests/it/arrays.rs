@@ -114,35 +114,38 @@ fn an_array_keeps_its_memory_in_any_order() {
 }
 
 #[test]
-fn what_somebody_else_has_is_copied() {
+fn shared_memory_is_copied() {
     let field = Tensor::from(vec![1.0f64, 2.0]);
     let clone = field.clone();
     let mut copy: Array1<f64> = field.into_array().unwrap();
     copy[0] = 5.0;
     assert_eq!(by_address(&clone), [1.0, 2.0]);
     // A block is freed by its own allocator, so it cannot become a vector.
-    let ours: Array2<f64> = Tensor::zeros(&Spec::new(&[2, 2], DType::F64)).unwrap().into_array().unwrap();
-    assert_eq!(ours, Array2::<f64>::zeros((2, 2)));
+    let array: Array2<f64> = Tensor::zeros(&Spec::new(&[2, 2], DType::F64)).unwrap().into_array().unwrap();
+    assert_eq!(array, Array2::<f64>::zeros((2, 2)));
 }
 
 #[test]
-fn what_was_lent_is_read_in_unsafe_code_only() {
-    let lent = |result: dlfield::Result<Tensor>| matches!(result, Err(Error::Exchange(ExchangeError::Exported)));
+fn exported_memory_is_read_in_unsafe_code_only() {
+    let is_exported_error =
+        |result: dlfield::Result<Tensor>| matches!(result, Err(Error::Exchange(ExchangeError::Exported)));
     let field = Tensor::from(vec![1.0f64, 2.0]);
-    assert!(!lent(field.copy()));
+    assert!(!is_exported_error(field.copy()));
     let exported = field.to_versioned(false).unwrap();
-    assert!(lent(field.copy()) && lent(Tensor::copy_of(&Spec::new(&[2], DType::F32), &field)));
+    assert!(
+        is_exported_error(field.copy()) && is_exported_error(Tensor::copy_of(&Spec::new(&[2], DType::F32), &field))
+    );
     assert!(matches!(field.clone().into_array::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Exported))));
     // SAFETY: nothing is done with what was exported.
     let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
     assert_eq!(by_address(&copy), [1.0, 2.0]);
     drop(exported);
-    assert!(lent(field.copy()), "the other library may have kept a view");
+    assert!(is_exported_error(field.copy()), "the other library may have kept a view");
     assert_eq!(field.into_array::<f64, Ix1>().unwrap().to_vec(), [1.0, 2.0], "nobody else has it any more");
 }
 
 #[test]
-fn nobody_gets_to_write_what_others_have() {
+fn shared_memory_is_never_writable() {
     let shared =
         |field: &mut Tensor| matches!(field.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Shared)));
     let mut field = Tensor::from(vec![1.0f64, 2.0]);

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use dlfield::arithmetic::Labelled;
+use dlfield::arithmetic::LabelledShape;
 use dlfield::cuda::Stream;
 use dlfield::ndarray::{Array1, Array2, Ix1, Ix2};
 use dlfield::{
@@ -15,14 +15,14 @@ use dlfield::{
     Signature, SignatureError, Spec, Support, Target, Tensor,
 };
 
-fn is_lent<T>(result: Result<T>) -> bool {
-    result.err().is_some_and(|error| says_lent(&error))
+fn is_exported_error<T>(result: Result<T>) -> bool {
+    result.err().is_some_and(|error| is_exported_message(&error))
 }
 
-fn says_lent(error: &Error) -> bool {
+fn is_exported_message(error: &Error) -> bool {
     match error {
         Error::Exchange(ExchangeError::Exported) => true,
-        Error::Signature(SignatureError::Field { source, .. }) => says_lent(source),
+        Error::Signature(SignatureError::Field { source, .. }) => is_exported_message(source),
         _ => false,
     }
 }
@@ -88,7 +88,7 @@ const SAFE_FUNCTIONS: [(&str, Does, Call); 34] = [
     ("labels", Does::Nothing, |field| does((field.dims(), field.origin(), field.halo(), field.aligned_index()))),
     ("axis", Does::Nothing, |field| field.axis("J").map(drop)),
     ("Descriptor::overlaps", Does::Nothing, |field| does(field.descriptor().overlaps(field.descriptor()))),
-    ("Labelled::of", Does::Nothing, |field| does(Labelled::of(field).spec(DType::F64, &[field])?)),
+    ("LabelledShape::of", Does::Nothing, |field| does(LabelledShape::of(field).spec(DType::F64, &[field])?)),
     ("preflight", Does::Nothing, |field| {
         does(dlfield::preflight(field.descriptor(), Target::NumPy, true, Support::Shares))
     }),
@@ -139,30 +139,30 @@ impl Drop for Untouchable {
 }
 
 #[test]
-fn safe_functions_refuse_what_was_lent_or_leave_its_elements_alone() {
+fn safe_functions_reject_exported_memory_or_do_not_access_it() {
     let memory = Untouchable::new();
     let descriptor = Descriptor::new(memory.start(), Device::CPU, DType::F64, false, &[3, 4], &[4, 1]).unwrap();
     // SAFETY: no code reads this.
     let field = unsafe { Tensor::from_parts(descriptor, Owner::foreign(memory)) };
-    let lent = field.to_versioned(false).unwrap();
+    let exported = field.to_versioned(false).unwrap();
     for (name, wanted, call) in SAFE_FUNCTIONS {
         let result = call(&field);
         let found = match &result {
             Ok(()) => Does::Nothing,
             Err(Error::Exchange(ExchangeError::Shared)) => Does::WantItAlone,
-            Err(error) if says_lent(error) => Does::Refuse,
+            Err(error) if is_exported_message(error) => Does::Refuse,
             Err(error) => panic!("{name}: {error}"),
         };
         assert_eq!(found, wanted, "{name}");
     }
-    drop(lent);
+    drop(exported);
 }
 
 #[test]
-fn what_is_nobody_elses_any_more_can_be_had_alone() {
+fn memory_that_is_no_longer_shared_becomes_exclusive() {
     let mut field = Tensor::from_array(Array2::<f64>::zeros((3, 4))).unwrap();
     drop(field.to_versioned(false).unwrap());
-    assert!(is_lent(field.copy()), "nothing says yet that it is back");
+    assert!(is_exported_error(field.copy()), "nothing says yet that it is back");
     field.array_view_mut::<f64, Ix2>().unwrap()[[1, 2]] = 5.0;
     assert_eq!(field.copy().unwrap().into_array::<f64, Ix2>().unwrap()[[1, 2]], 5.0);
     drop(field.to_legacy().unwrap());
@@ -170,18 +170,18 @@ fn what_is_nobody_elses_any_more_can_be_had_alone() {
 }
 
 #[test]
-fn lent_memory_is_bound_on_somebodys_word() {
+fn exported_memory_is_bound_by_the_unsafe_function() {
     let field = Tensor::from(vec![1.0f64, 2.0]);
-    let lent = field.to_versioned(false).unwrap();
+    let exported = field.to_versioned(false).unwrap();
     let signature = Signature::new([("field", FieldSpec::new(DType::C128, Dims::standard(1)))]).unwrap();
-    assert!(is_lent(signature.bind_or_copy(&[("field", &field)])));
+    assert!(is_exported_error(signature.bind_or_copy(&[("field", &field)])));
     // SAFETY: nothing is done with the exported struct.
     let bound = unsafe { signature.bind_or_copy_shared(&[("field", &field)]) }.unwrap();
     assert_eq!(bound.copied().collect::<Vec<_>>(), ["field"]);
     // SAFETY: two complex numbers.
     let copy = unsafe { std::slice::from_raw_parts(bound.get("field").unwrap().ptr().cast::<f64>(), 4) };
     assert_eq!(copy, [1.0, 0.0, 2.0, 0.0]);
-    drop(lent);
+    drop(exported);
 }
 
 /// Returns an array with almost no memory, and more elements than there is memory for.
@@ -210,7 +210,7 @@ const COPIES: [Call<Vec<u16>>; 3] = [
 ];
 
 #[test]
-fn every_lender_waits_for_the_readers() {
+fn every_export_waits_for_the_readers() {
     for turn in 0..300 {
         let field = Tensor::from(vec![7u8; 1 << 18]);
         thread::scope(|scope| {
@@ -222,15 +222,15 @@ fn every_lender_waits_for_the_readers() {
             for part in 0..2 {
                 let field = &field;
                 scope.spawn(move || {
-                    let lent = field.to_legacy().unwrap();
+                    let exported = field.to_legacy().unwrap();
                     let start = field.descriptor().ptr().wrapping_add(part << 17);
                     // SAFETY: half of the exported memory, which safe code may not read any more.
                     unsafe { std::slice::from_raw_parts_mut(start, 1 << 17) }.fill(9);
-                    drop(lent);
+                    drop(exported);
                 });
             }
         });
-        assert!(is_lent(field.copy()));
+        assert!(is_exported_error(field.copy()));
     }
 }
 
@@ -254,7 +254,7 @@ fn a_copy_among_other_work_of_rayon_ends() {
 }
 
 #[test]
-fn an_array_that_cannot_be_had_is_an_error() {
+fn a_failed_array_allocation_is_an_error() {
     assert!(matches!(broadcast().into_array::<i8, dlfield::ndarray::Ix1>(), Err(Error::Memory(_))));
 }
 
@@ -266,5 +266,5 @@ fn what_came_from_elsewhere_stays_marked() {
     assert!(imported.copy().is_ok(), "on the word of whoever imported it");
     drop(imported.to_versioned(false).unwrap());
     let array: Result<Array1<f64>, Error> = imported.into_array();
-    assert!(is_lent(array));
+    assert!(is_exported_error(array));
 }

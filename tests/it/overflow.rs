@@ -159,7 +159,7 @@ fn fields_without_elements_overflow_like_others() {
 }
 
 #[test]
-fn memory_that_cannot_be_had_is_an_error() {
+fn a_failed_allocation_is_an_error() {
     for bytes in [TOO_MUCH, 1 << 62, usize::MAX / 2, usize::MAX] {
         for alignment in [1, 64, 4096, 1 << 21, 1 << 62] {
             for contents in [Contents::Zeros, Contents::Undefined] {

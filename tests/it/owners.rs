@@ -143,7 +143,7 @@ fn racing_drops_release_once() {
 /// Each field owns the previous one, as arrays do that go to another library and back; the last one, which keeps them all, is
 /// dropped on a thread with a small stack.
 #[test]
-fn long_chains_are_let_go_link_by_link() {
+fn long_chains_are_dropped_without_recursion() {
     const LINKS: usize = 100_000;
     let drops = Drops::default();
     let mut tensor = foreign(&drops);
@@ -161,7 +161,7 @@ fn long_chains_are_let_go_link_by_link() {
 
 /// Thread-local variables are dropped one after the other, and the owner in one of them may outlive another variable.
 #[test]
-fn long_chains_in_a_threads_variables_are_let_go_link_by_link() {
+fn long_chains_in_thread_locals_are_dropped_without_recursion() {
     thread_local! {
         static KEPT: RefCell<Option<Owner>> = const { RefCell::new(None) };
     }
@@ -176,7 +176,7 @@ fn long_chains_in_a_threads_variables_are_let_go_link_by_link() {
 
 /// A panic during a drop stops neither the other owners' drops nor later ones.
 #[test]
-fn a_panic_while_letting_go_stops_nobody_else() {
+fn a_panic_in_one_drop_does_not_stop_the_others() {
     struct Panics;
 
     impl Drop for Panics {

@@ -159,7 +159,7 @@ fn every_seed_gets_memory_as_placed() {
 }
 
 #[test]
-fn stated_beats_preset() {
+fn explicit_keywords_override_the_preset() {
     let gtcuda = || Spec::new(&[4, 5, 6], DType::F64).preset(Preset::find("gtcuda").unwrap());
     assert_eq!(gtcuda().place().unwrap().strides.to_vec(), [1, 32, 160]);
     assert_eq!(gtcuda().padding(Padding::None).place().unwrap().strides.to_vec(), [1, 4, 20]);

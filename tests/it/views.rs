@@ -274,7 +274,7 @@ fn labels_and_halos_can_be_replaced() {
 }
 
 #[test]
-fn a_halo_is_stated_again() {
+fn a_halo_is_overridden() {
     let stated = Spec::new(&[4, 5], DType::F64).dims(Dims::parse(["K", "I"]).unwrap()).halo(&[(1, 0), (0, 1)]);
     let field = Tensor::zeros(&stated.origin(&[2, 2])).unwrap();
     let (view, clone, before) = (field.domain_view(), field.clone(), field.descriptor().halo().unwrap());
@@ -301,7 +301,7 @@ fn a_halo_is_stated_again() {
 }
 
 #[test]
-fn a_halo_is_stated_by_many_threads() {
+fn a_halo_is_overridden_by_many_threads() {
     let field = Tensor::zeros(&Spec::new(&[40], DType::U8)).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {

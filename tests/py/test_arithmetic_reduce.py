@@ -67,7 +67,7 @@ def test_initial_where_and_dtype() -> None:
     assert np.maximum.reduce(field, axis=None, initial=100)[()] == 100
     with pytest.raises(ValueError, match="identity"):
         np.maximum.reduce(dl.zeros((0, 2)))
-    with pytest.raises(dl.DimsError, match='"K" is not among I, J'):
+    with pytest.raises(dl.DimsError, match=r'label "K" is not one of \(I, J\)'):
         np.add.reduce(field, where=dl.zeros((3,), "?", dims="K"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'casting'"):
         np.add.reduce(field, casting="safe")
@@ -78,7 +78,7 @@ def test_initial_where_and_dtype() -> None:
     [
         (2, "axis: 2 for dims"),
         ("K", r"axis: 'K' for dims \(I, J\)"),
-        ((0, "I"), "twice"),
+        ((0, "I"), "is repeated"),
         (1.5, "axis: 1.5"),
         ([0], r"axis: \[0\]"),
     ],

@@ -57,7 +57,7 @@ CHECKS = {
         spec(),
         Exposing(__array_interface__=interface_of(np.zeros((3, 4))), __gt_dims__="IJ", dims=("J", "I")),
         dl.DimsError,
-        r'^field "x": dims says \(J, I\), but __gt_dims__ says \(I, J\)',
+        r'^field "x": dims has \(J, I\), but __gt_dims__ has \(I, J\)',
     ),
     "extent": case(
         spec(shape=(None, 5)),
@@ -86,7 +86,7 @@ CHECKS = {
         spec(access="rw"),
         np.lib.stride_tricks.as_strided(np.zeros(4), (3, 4), (0, 8), writeable=True),
         dl.LayoutError,
-        r'^field "x": strides: \[0, 1\] elements for shape \[3, 4\] put several elements into the same memory',
+        r'^field "x": strides: \[0, 1\] elements for shape \[3, 4\] make elements share memory',
     ),
     "rows that overlap": case(
         spec(access="w"), SHARED, dl.LayoutError, r'^field "x": strides: \[2, 1\] elements for shape \[3, 4\]'

@@ -194,12 +194,12 @@ def test_casts_are_those_of_same_kind() -> None:
         with copying(x=accessed(access, wanted)).bind(x=numbers(found)) as fields:
             assert values(fields.x) == numbers(found).astype(wanted).tolist()
     for found, wanted, access, refused in [
-        ("float64", "int32", "r", "float64 does not become int32"),
-        ("complex64", "float32", "r", "complex64 does not become float32"),
+        ("float64", "int32", "r", "float64 cannot be cast to int32"),
+        ("complex64", "float32", "r", "complex64 cannot be cast to float32"),
         # The cast back is refused.
-        ("int32", "float64", "rw", "float64 does not become int32"),
-        ("int32", "float64", "w", "float64 does not become int32"),
-        ("float32", "complex64", "w", "complex64 does not become float32"),
+        ("int32", "float64", "rw", "float64 cannot be cast to int32"),
+        ("int32", "float64", "w", "float64 cannot be cast to int32"),
+        ("float32", "complex64", "w", "complex64 cannot be cast to float32"),
     ]:
         with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {refused}'):
             copying(x=accessed(access, wanted)).bind(x=numbers(found))
@@ -221,7 +221,7 @@ def test_narrow_types_are_rearranged_but_not_cast(name: str) -> None:
         assert (fields.x.dtype, fields.x.layout) == (dtype, (0, 1))
         assert dl.as_numpy(fields.x).astype("float32").tolist() == np.ones((3, 4)).tolist()
     if name != "bfloat16":
-        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {name} does not become float32'):
+        with pytest.raises(dl.DTypeError, match=rf'^field "x": dtype: {name} cannot be cast to float32'):
             copying(x=accessed("r", "float32")).bind(x=array)
 
 

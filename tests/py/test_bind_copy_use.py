@@ -26,7 +26,9 @@ def quiet() -> Iterator[None]:
 def test_plain_use_of_a_copy_is_refused() -> None:
     array, fine = numbers("float32"), numbers()
     bound = copying(x=accessed(), y=accessed()).bind(x=array, y=fine)
-    message = r'^field "x": a copy stands in for it, which is filled on entry and copied back on exit; use it within'
+    message = (
+        r'^field "x": the kernel gets a temporary copy, which is filled on entry and copied back on exit; use it inside'
+    )
     with pytest.raises(RuntimeError, match=message):
         bound.x  # noqa: B018
     with pytest.raises(RuntimeError, match=message):
@@ -72,7 +74,7 @@ def test_a_bound_is_entered_once() -> None:
         with suppress(RuntimeError), bound as fields:
             view(fields.x)[...] += 1
     assert (array == numbers("float32") + 1).all()
-    with pytest.raises(RuntimeError, match="entered before; bind again for another call"):
+    with pytest.raises(RuntimeError, match="entered twice; call bind for another call"):
         bound.__enter__()
 
 
@@ -104,8 +106,8 @@ def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
 
     for _ in range(2):
         sig = copying(x=accessed(), y=accessed(layout=(1, 0)))
-        first = 'field "x": dtype: float32; wanted is float64; a copy stands in for it'
-        second = 'field "y": layout: [0, 1] for dims (I, J); wanted is [1, 0]; a copy stands in for it'
+        first = 'field "x": dtype: float32; wanted is float64; a temporary copy is used'
+        second = 'field "y": layout: [0, 1] for dims (I, J); wanted is [1, 0]; a temporary copy is used'
         fitting = np.asfortranarray(numbers())
         assert warned(sig, x=numbers(), y=fitting) == []
         assert warned(sig, x=numbers("float32"), y=fitting) == [first]
@@ -133,7 +135,7 @@ def test_a_warning_that_is_an_error_leaves_nothing_behind() -> None:
         assert sys.getrefcount(array) == held
     assert (array == numbers("float32")).all()
     # The failed call does not count, so the next successful one warns.
-    with pytest.warns(dl.LayoutWarning, match="a copy stands in"):
+    with pytest.warns(dl.LayoutWarning, match="a temporary copy is used"):
         sig.bind(x=array)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

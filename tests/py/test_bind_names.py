@@ -16,7 +16,7 @@ def test_names_are_checked() -> None:
         (lambda: bind(x=cube()), r'^field "out": missing; a field may be left out if its FieldSpec says optional'),
         (lambda: bind(x=cube(), out=None), r'^field "out": missing'),
         (lambda: bind(x=cube(), out=cube(), inp=cube()), r'^field "inp": unexpected; allowed are x, out$'),
-        (lambda: bind(cube(), cube()), r"bind\(\) takes keyword arguments only, 2 were given"),
+        (lambda: bind(cube(), cube()), r"bind\(\) takes keyword arguments only, but 2 positional arguments were given"),
         (lambda: dl.Signature().bind(x=5), r'"x": unexpected; allowed are none'),
         (lambda: dl.Signature.bind(5), r"'bind' for 'dlfield.Signature' objects doesn't apply to a 'int' object"),  # type: ignore[arg-type]
     ):
@@ -65,12 +65,12 @@ def test_names_of_every_kind() -> None:
 
 def test_unknown_names() -> None:
     bound = dl.Signature(x=F8, out=W8).bind(x=cube(), out=cube())
-    with pytest.raises(AttributeError, match=r"no field 'y'; there are x, out"):
+    with pytest.raises(AttributeError, match=r"no field 'y'; the fields are x, out"):
         bound.y  # noqa: B018
     assert not hasattr(bound, "y")
     wrong: list[Any] = ["y", 0, None, ("x",), b"x", "\ud800"]
     for key in wrong:
-        with pytest.raises(KeyError, match=r"there are x, out"):
+        with pytest.raises(KeyError, match=r"the fields are x, out"):
             bound[key]
 
 

@@ -19,7 +19,9 @@ def pair(first: str = "r", second: str = "w") -> dl.Signature:
 
 def test_written_fields_share_memory_with_no_other() -> None:
     array = np.zeros(10)
-    message = r'^field "b": it is written, and shares memory with field "a"; allowed are fields that do not touch'
+    message = (
+        r'^field "b": it is written, and shares memory with field "a"; allowed are written fields that overlap no other'
+    )
     with pytest.raises(dl.LayoutError, match=message):
         pair().bind(a=array, b=array)
     with pytest.raises(dl.LayoutError, match=r'^field "a": .* with field "b"'):

@@ -33,7 +33,11 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "dims, comma": (lambda: dl.zeros((3, 4), dims="lat,lon"), dl.DimsError, r'dims=\("lat", "lon"\)'),
     "dims, space": (lambda: dl.zeros((3, 4), dims="lat lon"), dl.DimsError, r'dims=\("lat", "lon"\)'),
     "dims, one word": (lambda: dl.zeros((3,), dims="lat"), dl.DimsError, r'3 labels for 1 .*dims=\("lat",\)'),
-    "dims, a letter twice": (lambda: dl.zeros((3,), dims="level"), dl.DimsError, r'"e" stands at 1.*dims=\("level",\)'),
+    "dims, a letter twice": (
+        lambda: dl.zeros((3,), dims="level"),
+        dl.DimsError,
+        r'"e" is repeated, at 1.*dims=\("level",\)',
+    ),
     "dims, imported": (lambda: dl.from_dlpack(np.zeros((3, 4)), dims="x, y"), dl.DimsError, r'dims=\("x", "y"\)'),
     "dims, sequence": (
         lambda: dl.zeros((3,), dims=("x", "y")),
@@ -44,8 +48,12 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "keyword alignment": (lambda: dl.zeros(3, alignment=64), TypeError, "'alignment'; write alignment_size, in bytes"),
     "keyword order": (lambda: dl.zeros(3, order="F"), TypeError, "'order'; write backend='C' or backend='F', .*layout"),
     "keyword layout_map": (lambda: dl.ones(3, layout_map=(0,)), TypeError, "'layout_map'; write layout"),
-    "keyword shape": (lambda: dl.zeros_like(np.ones(3), shape=4), TypeError, "'shape'; it is that of the data"),
-    "keyword shape of a copy": (lambda: dl.from_array([1], shape=4), TypeError, "'shape'; it is that of the data"),
+    "keyword shape": (lambda: dl.zeros_like(np.ones(3), shape=4), TypeError, "'shape'; the shape is that of the data"),
+    "keyword shape of a copy": (
+        lambda: dl.from_array([1], shape=4),
+        TypeError,
+        "'shape'; the shape is that of the data",
+    ),
     "keyword misspelt": (lambda: dl.full(3, 1, halos=(1,)), TypeError, r"full\(\) .*'halos'; did you mean 'halo'\?"),
     "keyword, first argument": (lambda: dl.zeros(shap=3), TypeError, "shap"),
     "keyword like none": (lambda: dl.zeros(3, nonsense=3), TypeError, "unexpected keyword argument 'nonsense'$"),

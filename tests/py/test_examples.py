@@ -37,4 +37,4 @@ def test_example(script: Path) -> None:
         assert theirs == stencils
     warned = [line for line in done.stderr.splitlines() if "LayoutWarning" in line]
     assert warned
-    assert all("a copy stands in" in line for line in warned), warned
+    assert all("a temporary copy is used" in line for line in warned), warned

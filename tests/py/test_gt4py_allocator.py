@@ -152,7 +152,7 @@ def test_bad_arguments() -> None:
     for index in (-3, 5):
         with pytest.raises(dl.LayoutError, match=rf"aligned_index: found {index} for I, must be in .*\[-2, 5\)"):
             gtx.zeros(domain, allocator=memory, aligned_index=[common.NamedIndex(IDim, index)])
-    with pytest.raises(dl.DTypeError, match="must be one of scalars"):
+    with pytest.raises(dl.DTypeError, match="must be a scalar type"):
         gtx.zeros(domain, core.Float64DType(tensor_shape=(3,)), allocator=memory)
     with pytest.raises(dl.DeviceError, match="device_id: found 1"):
         gtx.zeros(domain, allocator=memory, device=core.Device(core.DeviceType.CPU, 1))

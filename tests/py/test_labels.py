@@ -34,7 +34,7 @@ def test_other_values_are_refused(label: Any) -> None:
         lambda dims: dl.FieldSpec("f8", dims),
     ):
         with pytest.raises(
-            dl.DimsError, match=r"dims: .* is not a label; allowed is a non-empty string, or an integer"
+            dl.DimsError, match=r"dims: .* is not a label; allowed is a non-empty string, or a non-negative integer"
         ):
             call(("I", label))
 

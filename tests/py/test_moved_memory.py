@@ -89,7 +89,7 @@ assert bool(owned[N - 1] == 1)
 @pytest.mark.usefixtures("torch")
 def test_a_description_of_memory_that_was_moved_is_refused() -> None:
     uses = ("dl.from_dlpack(seen)", "dl.describe(seen)", "dl.as_numpy(seen)", "sig.bind(x=seen)", "dl.zeros(N) + seen")
-    texts = "\"moved: the memory of a <class 'torch.Tensor'>\", f'[{N}]', 'describe the object again'"
+    texts = "\"moved: the memory of the described <class 'torch.Tensor'>\", f'[{N}]', 'describe the object again'"
     run_torch({use: f"seen = dl.describe(x)\nmove()\nrefused(lambda: {use}, {texts})" for use in uses})
 
 
@@ -230,7 +230,9 @@ def test_a_description_leaves_an_array_free_to_move() -> None:
     array = np.ones(1000)
     seen = dl.describe(array)
     array.resize(100_000, refcheck=False)
-    with pytest.raises(dl.ExchangeError, match=r"^moved: the memory of a <class 'numpy.ndarray'> was .*\[1000\].*now"):
+    with pytest.raises(
+        dl.ExchangeError, match=r"^moved: the memory of the described <class 'numpy.ndarray'> was .*\[1000\].*now"
+    ):
         dl.from_dlpack(seen)
     assert dl.from_dlpack(dl.describe(array)).shape == (100_000,)
 

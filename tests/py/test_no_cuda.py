@@ -14,7 +14,7 @@ import pytest
 import dlfield as dl
 from fakes import FakeTensor, Producer, exchange_type
 
-LOOKED_FOR = r"cannot be used: .*(libcuda\.so|driver finds no device|cuInit|driver is of CUDA|without the feature)"
+LOOKED_FOR = r"cannot be used: .*(libcuda\.so|driver finds no device|cuInit|driver supports CUDA|without the feature)"
 CUDA = (2, 0)
 
 

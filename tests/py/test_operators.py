@@ -104,7 +104,7 @@ def test_in_place_with_lists(name: str, operand: Any) -> None:
 
 def test_an_operand_that_declines_ufuncs_is_named() -> None:
     field = dl.zeros((2,))
-    with pytest.raises(TypeError, match=r"add in place: 'Tensor' and 'Reflecting'; it has __array_ufunc__ = None"):
+    with pytest.raises(TypeError, match=r"add in place: 'Tensor' and 'Reflecting'; it sets __array_ufunc__ = None"):
         field += Reflecting()
     with pytest.raises(TypeError, match="'NoneType'; allowed are tensors, arrays and numbers"):
         field += None

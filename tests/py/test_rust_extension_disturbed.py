@@ -86,7 +86,7 @@ def test_an_array_that_another_argument_moves_is_refused(
         with pytest.raises(ValueError, match="cannot resize"):
             kinds.several([array, meddler(lambda: deed(memory))], [])
         return
-    with pytest.raises(TypeError, match=r"moved: reading this argument ran code .* pass a copy") as caught:
+    with pytest.raises(TypeError, match=r"moved: importing this argument ran code .* pass a copy") as caught:
         kinds.several([array, meddler(lambda: deed(memory))], [])
     assert f"it was float64 of shape [{LONG}] with strides [1] at 0x" in str(caught.value)
     assert caught.value.__notes__
@@ -120,7 +120,7 @@ def test_code_run_by_the_first_lookup_of_a_class_is_detected() -> None:
         __dlpack_c_exchange_api__ = Table()
 
     late = torch.ones(3, dtype=torch.float64).as_subclass(Late)
-    with pytest.raises(TypeError, match=r"moved: reading this argument ran code .* pass a copy"):
+    with pytest.raises(TypeError, match=r"moved: importing this argument ran code .* pass a copy"):
         kinds.several([array, late], [])
     # The lookup is cached now.
     assert kinds.several([np.ones(3), late], []) == 6.0
@@ -191,7 +191,7 @@ def test_bools_are_checked_only_without_a_writer() -> None:
     flags = np.array([0, 1, 2], "u1").view("?")
     # Otherwise the error would be about the byte 2.
     said = kinds.writing_flags(flags[:2], lambda: refused(lambda: kinds.flags(flags)))
-    assert said.startswith("overlap: another argument, or a call under way, writes memory")
+    assert said.startswith("overlap: this array would be read, but another argument or a running call writes memory")
     capsule = FakeTensor(np.array([0, 1, 2], "u1"), dtype=(6, 8, 1)).capsule()
     assert "bool with the byte 2" in refused(lambda: kinds.flags(capsule))
 

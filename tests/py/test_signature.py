@@ -112,7 +112,9 @@ CASES = {
     "another keyword": Case(lambda: make("f8", "IJ", mode="w"), TypeError, r"mode"),
     "big-endian": spec(dl.DTypeError, r"dtype: .*big.endian|>f8", dtype=">f8"),
     "no such dtype": spec(dl.DTypeError, r"dtype: .*nonsense", dtype="nonsense"),
-    "components": spec(dl.DTypeError, r'dtype: .*has components; allowed is one number.*dims, as "0"', dtype=("f8", 3)),
+    "components": spec(
+        dl.DTypeError, r'dtype: .*is a sub-array type; allowed is a scalar type.*dims, as "0"', dtype=("f8", 3)
+    ),
     "dims twice": spec(dl.DimsError, r"dims: .*I", dims="II"),
     "dims empty label": spec(dl.DimsError, r"dims", dims=("I", "")),
     "dims no text": spec(dl.DimsError, r"dims: 5 is not a string or a sequence", dims=5),
@@ -134,7 +136,7 @@ CASES = {
     "shape fraction": spec(TypeError, r"shape: 1\.5 is not an integer", shape=(1.5, 2)),
     "shape without end": spec(dl.LayoutError, r"shape: 65 dimensions", shape=iter(int, 1)),
     "optional": spec(TypeError, r"optional: 'no'; allowed is True or False", optional="no"),
-    "no spec": signature(TypeError, r"^x: 'float64'; allowed is a FieldSpec for each field", x="float64"),
+    "no spec": signature(TypeError, r"^x: 'float64'; allowed is a FieldSpec for each keyword", x="float64"),
     "the type": signature(TypeError, r"^x: <class .*FieldSpec'>; allowed is a FieldSpec", x=dl.FieldSpec),
     "mistaken keyword": signature(TypeError, r"^on_mismach: 'copy'; allowed is a FieldSpec", on_mismach="copy"),
     "on_mismatch": signature(ValueError, r"on_mismatch: 'cast'; allowed is 'raise' or 'copy'", on_mismatch="cast"),

@@ -90,7 +90,7 @@ def test_presets_warn_of_labels_they_do_not_know(
     (warning,) = caught
     assert f"backend: {backend!r}" in str(warning.message)
     assert f"({', '.join(dims)})" in str(warning.message)
-    assert "'I', 'J' and 'K', or give layout=" in str(warning.message)
+    assert "'I', 'J' and 'K', or pass layout=" in str(warning.message)
     caught.clear()
     assert dl.zeros((2, 3, 4), backend=backend, dims=dims, device="cpu", layout=field.layout).layout == field.layout
     assert caught == []

@@ -71,7 +71,7 @@ class Allocator:
         if device_id != 0:
             raise DeviceError(f"device_id: found {device_id}, there is one CPU, number 0")
         if dtype.tensor_shape:
-            raise DTypeError(f"dtype: found {dtype}, must be one of scalars: gt4py.next has no fields of sub-arrays")
+            raise DTypeError(f"dtype: found {dtype}, must be a scalar type: gt4py.next has no fields of sub-arrays")
         layout = horizontal_first_layout_mapper(domain.dims)
         tensor = _native.empty(
             tuple(domain.shape),
@@ -134,8 +134,8 @@ def allocator(device: Any = "cpu") -> Allocator:
     where = _native.Device(device)
     if where != "cpu":
         raise DeviceError(
-            f"device: found {where}, allowed is 'cpu': fields of gt4py.next on a GPU are CuPy arrays, and this version "
-            "makes none for it"
+            f"device: found {where}, allowed is 'cpu': fields of gt4py.next on a GPU are CuPy arrays, which this "
+            "version does not allocate"
         )
     return Allocator(where)
 

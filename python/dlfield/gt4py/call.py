@@ -17,7 +17,7 @@ __all__ = ["Call"]
 
 # Largest number of combinations of shapes, strides, origins and types whose domain and origins are cached. A program
 # has a few; the limit bounds the memory if a program keeps passing new ones.
-_REMEMBERED = 256
+_CACHE_SIZE = 256
 
 _ACCESS: dict[int, Literal["r", "rw"]] = {
     1: "r",
@@ -113,7 +113,7 @@ class Call:
             resolved = self._resolved.get(key)
             if resolved is None:
                 resolved = self._resolve(bound, parameters, domain, origin, validate)
-                if len(self._resolved) >= _REMEMBERED:
+                if len(self._resolved) >= _CACHE_SIZE:
                     self._resolved.clear()
                 self._resolved[key] = resolved
             sizes, origins, enums = resolved
@@ -126,8 +126,8 @@ class Call:
     ) -> tuple[Ints, dict[str, Ints], list[str]]:
         """Return the domain and the origins of a call, checked if `validate`, and the scalars that are enumerators."""
         shapes = {name: bound[name].shape for name in self._layouts}
-        stated = {name: bound[name].origin for name in self._layouts}
-        origins = field_origins(self.field_info, stated, origin)
+        array_origins = {name: bound[name].origin for name in self._layouts}
+        origins = field_origins(self.field_info, array_origins, origin)
         sizes = largest_domain(self.field_info, shapes, origins) if domain is None else given_domain(domain)
         if validate:
             check(self.field_info, self._domain_info, shapes, origins, sizes)
@@ -184,7 +184,7 @@ def _hashable(value: Any) -> Hashable:
     return found
 
 
-class _Lent:
+class _WritableExport:
     """Read-only memory exported as writable: GT4Py's C++ requires that, also of fields that it only reads."""
 
     def __init__(self, field: _native.Descriptor) -> None:
@@ -200,4 +200,4 @@ class _Lent:
 
 def _writable(field: _native.Descriptor) -> npt.NDArray[Any]:
     """Return a writable array on read-only memory, for a stencil that does not write it."""
-    return np.asarray(_Lent(field))
+    return np.asarray(_WritableExport(field))

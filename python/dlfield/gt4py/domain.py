@@ -13,14 +13,14 @@ from dlfield._native import LayoutError
 Ints = tuple[int, ...]
 
 
-def field_origins(field_info: Mapping[str, Any], stated: Mapping[str, Ints], origin: Any) -> dict[str, Ints]:
+def field_origins(field_info: Mapping[str, Any], array_origins: Mapping[str, Ints], origin: Any) -> dict[str, Ints]:
     """Return the origin of each field in the order of its dimensions.
 
     Parameters
     ----------
     field_info
         The stencil's `field_info`: a description of each field, by name.
-    stated
+    array_origins
         The origin of each field's array, zeros if it has none.
     origin
         The caller's argument: None, an integer or a sequence for all fields, or a dictionary by name with "_all_" for
@@ -33,7 +33,7 @@ def field_origins(field_info: Mapping[str, Any], stated: Mapping[str, Ints], ori
     """
     given = _by_name(origin)
     common = given.get("_all_")
-    return {name: _origin_of(name, info, given.get(name), common, stated) for name, info in field_info.items()}
+    return {name: _origin_of(name, info, given.get(name), common, array_origins) for name, info in field_info.items()}
 
 
 def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], origins: Mapping[str, Ints]) -> Ints:
@@ -49,8 +49,8 @@ def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], or
         for axis, room in _room(field_info[name], shape, origins[name]):
             if room < 0:
                 raise LayoutError(
-                    f'field "{name}": shape: {shape} has no room for the origin {origins[name]} and what the stencil '
-                    f"reads beyond the domain; pass a larger array or a smaller origin"
+                    f'field "{name}": shape: {shape} is too small for the origin {origins[name]} and the points that '
+                    f"the stencil reads beyond the domain; pass a larger array or a smaller origin"
                 )
             found = largest[axis]
             largest[axis] = room if found is None else min(found, room)
@@ -67,7 +67,7 @@ def given_domain(domain: Any) -> Ints:
     """
     sizes = _integers("domain", domain)
     if len(sizes) != 3 or min(sizes) < 0:
-        raise LayoutError(f"domain: {domain!r}; allowed are three sizes, for I, J and K")
+        raise LayoutError(f"domain: {domain!r}; allowed are three sizes of 0 or more, for I, J and K")
     return sizes
 
 
@@ -86,7 +86,7 @@ def check(
         The domain is empty, too large for a field or has too few levels, or an origin is too small.
     """
     if 0 in domain:
-        raise LayoutError(f"domain: {domain} is without points; allowed is 1 or more in each of I, J and K")
+        raise LayoutError(f"domain: {domain} is empty; allowed is 1 or more in each of I, J and K")
     if domain[2] < domain_info.min_sequential_axis_size:
         raise LayoutError(
             f"domain: {domain} has {domain[2]} levels, the stencil needs {domain_info.min_sequential_axis_size} or more"
@@ -96,7 +96,7 @@ def check(
         least = tuple(lower for _, (lower, _) in _boundaries(info))
         if any(found < lower for found, lower in zip(origin, least, strict=False)):
             raise LayoutError(
-                f'field "{name}": origin: {origin}; allowed is {least} or more, as far as the stencil reads below it'
+                f'field "{name}": origin: {origin}; allowed is {least} or more, as the stencil reads that far below it'
             )
         if any(origin[len(least) :]):
             raise LayoutError(f'field "{name}": origin: {origin}; allowed is 0 in data dimensions')
@@ -125,7 +125,7 @@ def _integers(what: str, values: Any) -> Ints:
         raise LayoutError(f"{what}: {values!r}; allowed is a sequence of integers") from None
 
 
-def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stated: Mapping[str, Ints]) -> Ints:
+def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, array_origins: Mapping[str, Ints]) -> Ints:
     """Return the origin that was given for the field, else for all fields, else that of its array."""
     data = (0,) * len(info.data_dims)
     if own is not None:
@@ -139,7 +139,7 @@ def _origin_of(name: str, info: Any, own: Ints | None, common: Ints | None, stat
                 f'origin: {common}; allowed are three numbers, for I, J and K: field "{name}" has {info.axes}'
             )
         return grid + data
-    return stated.get(name, (0,) * info.ndim)
+    return array_origins.get(name, (0,) * info.ndim)
 
 
 def _boundaries(info: Any) -> list[tuple[int, tuple[int, int]]]:

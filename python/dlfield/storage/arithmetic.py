@@ -111,7 +111,7 @@ def _is_on_device(value: Any) -> bool:
     if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return False
     try:
-        found = value.device if isinstance(value, Tensor) else _native._look(value).device
+        found = value.device if isinstance(value, Tensor) else _native._inspect(value).device
     except NotAnArrayError:
         return False
     return found.type in ("cuda", "cuda_managed")
@@ -154,8 +154,8 @@ def _pairs(values: Sequence[Any]) -> list[Sides]:
 
 def _has_values(pair: Sides, device: str | None) -> bool:
     """Return whether the side that computes is up to date; if it is not, the other side has the values."""
-    behind = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
-    return pair.sync_state.state != behind
+    outdated = SyncState.SYNC_DEVICE_DIRTY if device is None else SyncState.SYNC_HOST_DIRTY
+    return pair.sync_state.state != outdated
 
 
 def _mark(written: Sequence[Sides], device: str | None) -> None:
@@ -179,7 +179,7 @@ def _is_operand(value: object) -> bool:
     if isinstance(value, (bool, int, float, complex, np.generic, list, tuple, Sides)):
         return True
     try:
-        _native._look(value)
+        _native._inspect(value)
     except NotAnArrayError:
         return False
     return True

@@ -90,10 +90,10 @@ def _copied(
     host, device, state = _sources(data, device_data, sync_state)
     labels = labels_of(parameters)
     like = host if host is not None else device
-    sizes = _native._look(like).shape
+    sizes = _native._inspect(like).shape
     check_shape("the data", sizes, shape)
-    if device is not None and _native._look(device).shape != sizes:
-        raise LayoutError(f"device_data: its shape {_native._look(device).shape} must be that of data, {sizes}")
+    if device is not None and _native._inspect(device).shape != sizes:
+        raise LayoutError(f"device_data: its shape {_native._inspect(device).shape} must be that of data, {sizes}")
     both = where.is_pair and host is not None and device is not None and state == SyncState.SYNC_CLEAN
     on_host = host is not None and state != SyncState.SYNC_DEVICE_DIRTY
     # If both are up to date, copy from the buffer that is nearer to the destination.
@@ -165,7 +165,7 @@ def as_storage(
     if isinstance(device_data, SoftwareManagedGPUStorage) or (
         isinstance(data, SoftwareManagedGPUStorage) and device_data is not None
     ):
-        raise ExchangeError("data: a host/device pair is both buffers; pass it alone, as data")
+        raise ExchangeError("data: found a host/device pair, which has both buffers; pass it alone, as data")
     pair: tuple[Any, Any] = (data, device_data)
     if isinstance(data, SoftwareManagedGPUStorage):
         sync_state = _state_of(data, sync_state)
@@ -191,7 +191,7 @@ def as_storage(
     found = device if host is None else host
     wanted = "host" if where.device is None else "device" if where.managed is None else "managed"
     if found is None or memory_of(found) != wanted:
-        raise NoSuchBufferError(f"data: there is no buffer on {where.memory}; storage() makes one and copies")
+        raise NoSuchBufferError(f"data: found no buffer on {where.memory}; storage() allocates one and copies")
     if isinstance(data, SoftwareManagedGPUStorage):
         # Later writes to the buffer are not detected.
         data._buffer(None if where.device is None else str(data.device), "rw")
@@ -200,9 +200,9 @@ def as_storage(
 
 def _without_data(shape: Any, dtype: Any, sync_state: SyncState | None, parameters: Parameters) -> Storage:
     if shape is None:
-        raise LayoutError("shape: found None, must be given where there are no data to take it from")
+        raise LayoutError("shape: found None, must be given if there is no data")
     if sync_state is not None:
-        raise ExchangeError("sync_state: found one without buffers that it could speak of; pass data or device_data")
+        raise ExchangeError("sync_state: found one without buffers; pass data or device_data")
     return empty(shape, "float64" if dtype is None else dtype, **parameters)
 
 
@@ -211,7 +211,7 @@ def _array(data: Any) -> Any:
     if data is None:
         return data
     try:
-        _native._look(data)
+        _native._inspect(data)
     except NotAnArrayError:
         return np.asarray(data)
     return data
@@ -236,12 +236,12 @@ def _check_state(host: Any, device: Any, state: int) -> None:
         (device, SyncState.SYNC_DEVICE_DIRTY, "device_data"),
     ):
         if buffer is None and state == says:
-            raise NoSuchBufferError(f"{name}: found None, but sync_state says that its buffer is up to date")
+            raise NoSuchBufferError(f"{name}: found None, but sync_state marks its buffer as up to date")
 
 
 def _state_of(data: SoftwareManagedGPUStorage, sync_state: SyncState | None) -> SyncState:
     if sync_state not in (None, data.sync_state):
-        raise ExchangeError("sync_state: it is not that of the storage data; leave it out")
+        raise ExchangeError("sync_state: not the sync_state of the storage passed as data; leave it out")
     return data.sync_state
 
 
@@ -254,12 +254,12 @@ def _wrapped(buffer: Any, on_device: bool, parameters: Parameters) -> Tensor:
     """Return a tensor on a buffer, with the given dims and halo."""
     name = "device_data" if on_device else "data"
     try:
-        found = _native._look(buffer).device
+        found = _native._inspect(buffer).device
     except NotAnArrayError:
-        raise NotAnArrayError(f"{name}: {type(buffer)} has no memory of an array; storage() copies values") from None
+        raise NotAnArrayError(f"{name}: {type(buffer)} has no array protocol; storage() copies values") from None
     side = found if on_device or isinstance(buffer, Tensor) else None
     if on_device and side is not None and side.type in ("cpu", "cuda_host"):
-        raise NoSuchBufferError(f"device_data: found a buffer on {side}, must be one of a device; pass it as data")
+        raise NoSuchBufferError(f"device_data: found a buffer on {side}, must be on a device; pass it as data")
     tensor = _native.from_dlpack(buffer, device=side, copy=False, dims=parameters.get("dims"))
     halo = parameters.get("halo")
     if halo is not None:
@@ -276,10 +276,10 @@ def _paired(
         sync_state = SyncState(one_sided if alone else SyncState.SYNC_CLEAN)
     elif alone and sync_state.state != one_sided:
         missing = "data" if host is None else "device_data"
-        raise NoSuchBufferError(f"{missing}: found None, but {sync_state!r} says that its buffer is up to date")
+        raise NoSuchBufferError(f"{missing}: found None, but {sync_state!r} marks its buffer as up to date")
     for name, buffer in (("data", host), ("device_data", device)):
         if buffer is not None and buffer.readonly:
-            raise ExchangeError(f"{name}: it is read-only, and what is modified on the other side is copied to it")
+            raise ExchangeError(f"{name}: found read-only memory, must be writable: the other buffer is copied to it")
     if host is None:
         assert device is not None
         host = _native.empty_like(device, device="cpu", **labels_of(parameters))
@@ -302,7 +302,7 @@ def _check_type(sync_state: Any) -> None:
 def _check_sides(host: Tensor | None, device: Tensor | None, wanted: str | None) -> None:
     """Raise an error if a buffer is not on its side, or is on another device than `wanted`."""
     if host is not None and memory_of(host) == "device":
-        raise NoSuchBufferError(f"data: found a buffer on {host.device}, must be one of the host beside device_data")
+        raise NoSuchBufferError(f"data: found a buffer on {host.device}, must be on the host if device_data is given")
     if wanted is None or device is None or device.device.type == "cuda_managed":
         return
     if device.device != wanted:

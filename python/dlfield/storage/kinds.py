@@ -32,7 +32,7 @@ class _Kind(type):
         return issubclass(subclass, cls._classes) or super().__subclasscheck__(subclass)
 
     def __call__(cls, *_arguments: object, **_keywords: object) -> Never:
-        raise TypeError(f"{cls.__name__} is there to check types with; storage(), zeros() and the like make one")
+        raise TypeError(f"{cls.__name__} has no constructor, it is for isinstance; call storage(), zeros() or similar")
 
 
 if TYPE_CHECKING:

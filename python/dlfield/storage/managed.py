@@ -149,14 +149,14 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         with self._state.lock:
             if not self._covers(key):
                 (self.host_to_device if on_device else self.device_to_host)()
-            behind = SyncState.SYNC_HOST_DIRTY if on_device else SyncState.SYNC_DEVICE_DIRTY
+            outdated = SyncState.SYNC_HOST_DIRTY if on_device else SyncState.SYNC_DEVICE_DIRTY
             try:
                 side[key] = value
             except (Error, IndexError, ValueError):
                 # Raised before anything was written.
                 raise
             except BaseException:
-                if self._state.state != behind:
+                if self._state.state != outdated:
                     mark()
                 raise
             mark()

@@ -114,7 +114,7 @@ def _device_of(buffer: Any) -> str | None:
     if isinstance(buffer, SoftwareManagedGPUStorage):
         return _gpu(buffer.device)
     try:
-        return _gpu(_native._look(buffer).device)
+        return _gpu(_native._inspect(buffer).device)
     except NotAnArrayError:
         return None
 
@@ -141,6 +141,6 @@ def is_on_device(buffer: Any) -> bool:
     if isinstance(buffer, SoftwareManagedGPUStorage):
         return False
     try:
-        return _native._look(buffer).device.type not in ("cpu", "cuda_host", "cuda_managed")
+        return _native._inspect(buffer).device.type not in ("cpu", "cuda_host", "cuda_managed")
     except NotAnArrayError:
         return False

@@ -83,8 +83,8 @@ class SyncState:
         places = [_place(part, base) for part, base in zip((host, device), whole, strict=True)]
         if None in places or places[0] != places[1]:
             raise ExchangeError(
-                "sync_state: it belongs to other buffers; pass that of the storage which data and device_data are "
-                "from, or a new SyncState"
+                "sync_state: it belongs to other buffers; pass the sync_state of the storage that data and "
+                "device_data are buffers of, or a new SyncState"
             )
 
     def pair(self) -> tuple[Tensor, Tensor]:

@@ -40,10 +40,10 @@ def checked(name: str, buffer: Tensor, shape: Any, dtype: Any, parameters: Param
             (0,) * buffer.ndim, buffer.dtype, backend=defaults, dims=buffer.dims, layout=layout, device="cpu"
         )
         if not _is_laid_out(buffer, like.layout):
-            said = (
-                f"layout: found {like.layout}" if layout is not None else f"defaults: {defaults!r} wants {like.layout}"
+            found = (
+                f"layout: found {like.layout}" if layout is not None else f"defaults: {defaults!r} means {like.layout}"
             )
-            raise LayoutError(f"{said}, but {name} has {buffer.layout}; storage() copies into another layout")
+            raise LayoutError(f"{found}, but {name} has {buffer.layout}; storage() copies into another layout")
     return _aligned(name, buffer, parameters)
 
 
@@ -90,8 +90,8 @@ def _aligned(name: str, buffer: Tensor, parameters: Parameters) -> Tensor:
     address = buffer.ptr + sum(at * stride for at, stride in zip(place, buffer.strides, strict=True))
     if address % like.alignment_size and buffer.size:
         raise LayoutError(
-            f"alignment_size: found {like.alignment_size}, but the address of {name} at {tuple(place)} is no multiple "
-            "of it; storage() copies into aligned memory"
+            f"alignment_size: found {like.alignment_size}, but the address of {name} at {tuple(place)} is not a "
+            "multiple of it; storage() copies into aligned memory"
         )
     if (buffer.alignment_size, buffer.aligned_index) == (like.alignment_size, place):
         return buffer

@@ -66,7 +66,7 @@ pub(crate) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
     unsafe {
         // PyO3 sets this flag on every class.
         if (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0 {
-            return Err(PyRuntimeError::new_err("dlfield: a class that the collector does not look after"));
+            return Err(PyRuntimeError::new_err("dlfield: internal error, a class without garbage collection"));
         }
         (*class).tp_dealloc = Some(free::<T>);
     }

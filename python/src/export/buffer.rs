@@ -44,7 +44,7 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     let format = check(descriptor, flags)?;
     sync::synchronize_host(slf.py(), &slf.get().0)?;
     // Without dimensions there are no shape and strides to point to.
-    let shaped = asked(flags, ffi::PyBUF_ND);
+    let shaped = requests(flags, ffi::PyBUF_ND);
     let numbers = (shaped && descriptor.ndim() > 0)
         .then(|| Numbers { shape: descriptor.shape().into(), strides: strides(descriptor, flags) });
     // With a format, `itemsize` is that of the format; without one, it is still that of the elements.
@@ -61,7 +61,7 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
         (*view).format = format.map_or(null_mut(), |format| format.as_ptr().cast_mut());
         (*view).shape = numbers.as_mut().map_or(null_mut(), |numbers| numbers.shape.as_mut_ptr().cast());
         (*view).strides = match numbers.as_mut() {
-            Some(numbers) if asked(flags, ffi::PyBUF_STRIDES) => numbers.strides.as_mut_ptr().cast(),
+            Some(numbers) if requests(flags, ffi::PyBUF_STRIDES) => numbers.strides.as_mut_ptr().cast(),
             _ => null_mut(),
         };
         (*view).suboffsets = null_mut();
@@ -85,7 +85,7 @@ pub(crate) unsafe fn release(view: *mut ffi::Py_buffer) {
 }
 
 /// Whether the request has all bits of a flag.
-fn asked(flags: c_int, flag: c_int) -> bool {
+fn requests(flags: c_int, flag: c_int) -> bool {
     flags & flag == flag
 }
 
@@ -100,7 +100,7 @@ fn strides(descriptor: &Descriptor, flags: c_int) -> Extents {
         step = step.saturating_mul(*extent);
     };
     let (c, f) = (descriptor.is_c_contiguous(), descriptor.is_f_contiguous());
-    if c && !(f && asked(flags, ffi::PyBUF_F_CONTIGUOUS)) {
+    if c && !(f && requests(flags, ffi::PyBUF_F_CONTIGUOUS)) {
         pairs.rev().for_each(compact);
     } else if f {
         pairs.for_each(compact);
@@ -110,10 +110,10 @@ fn strides(descriptor: &Descriptor, flags: c_int) -> Extents {
 
 /// The element format, if it is requested.
 fn format(dtype: DType, flags: c_int) -> Result<Option<&'static CStr>, ExchangeError> {
-    if !asked(flags, ffi::PyBUF_FORMAT) {
+    if !requests(flags, ffi::PyBUF_FORMAT) {
         return Ok(None);
     }
-    if !asked(flags, ffi::PyBUF_ND) {
+    if !requests(flags, ffi::PyBUF_ND) {
         return Ok(Some(BYTES));
     }
     let missing = ExchangeError::NotExpressible { name: dtype.name(), protocol: "the buffer protocol" };
@@ -128,22 +128,22 @@ fn check(descriptor: &Descriptor, flags: c_int) -> PyResult<Option<&'static CStr
         return Err(PyBufferError::new_err(error.to_string()));
     }
     let format = format(descriptor.dtype(), flags)?;
-    if asked(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {
-        return Err(ExchangeError::ReadOnly { field: "flags", fix: "ask without PyBUF_WRITABLE" }.into());
+    if requests(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {
+        return Err(ExchangeError::ReadOnly { field: "flags", fix: "request it without PyBUF_WRITABLE" }.into());
     }
     let (c, f) = (descriptor.is_c_contiguous(), descriptor.is_f_contiguous());
     let refuse = |wanted| Err(ExchangeError::NotContiguous { wanted }.into());
-    if asked(flags, ffi::PyBUF_C_CONTIGUOUS) && !c {
+    if requests(flags, ffi::PyBUF_C_CONTIGUOUS) && !c {
         return refuse("C");
     }
-    if asked(flags, ffi::PyBUF_F_CONTIGUOUS) && !f {
+    if requests(flags, ffi::PyBUF_F_CONTIGUOUS) && !f {
         return refuse("F");
     }
-    if asked(flags, ffi::PyBUF_ANY_CONTIGUOUS) && !c && !f {
+    if requests(flags, ffi::PyBUF_ANY_CONTIGUOUS) && !c && !f {
         return refuse("C or F");
     }
     // Without strides the consumer assumes C order.
-    if !asked(flags, ffi::PyBUF_STRIDES) && !c {
+    if !requests(flags, ffi::PyBUF_STRIDES) && !c {
         return refuse("C");
     }
     Ok(format)

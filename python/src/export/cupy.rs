@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyModule};
 use crate::classes::tensor::PyTensor;
 use dlfield::cuda::{Stream, current_stream};
 use dlfield::device::Device;
-use dlfield::native::with_kept_stream;
+use dlfield::native::with_owned_stream;
 
 /// The CuPy array on the memory of a tensor.
 pub(crate) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
@@ -42,16 +42,16 @@ pub(crate) fn on<'py, T>(
     let current = cuda.call_method1(intern!(py, "Device"), (device.id(),))?;
     current.call_method0(intern!(py, "__enter__"))?;
     let done = work().and_then(|found| {
-        let theirs: u64 =
+        let cupy_stream: u64 =
             cuda.call_method0(intern!(py, "get_current_stream"))?.getattr(intern!(py, "ptr"))?.extract()?;
-        let ours = current_stream(device);
+        let own_stream = current_stream(device);
         // In CUDA, handle 0 is the legacy default stream.
-        let theirs = Stream::new(device, theirs.max(1))?;
-        if theirs == ours {
+        let cupy_stream = Stream::new(device, cupy_stream.max(1))?;
+        if cupy_stream == own_stream {
             return Ok(found);
         }
-        with_kept_stream(device, theirs, None, || {
-            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(ours)?))
+        with_owned_stream(device, cupy_stream, None, || {
+            used.iter().try_for_each(|tensor| Ok::<_, PyErr>(tensor.get().0.make_stream_wait(own_stream)?))
         })?;
         Ok(found)
     });

@@ -14,9 +14,9 @@ use crate::classes::tensor::PyTensor;
 use dlfield::cuda::{Stream, current_stream};
 use dlfield::error::Error;
 use dlfield::native::device::{DlpackPair, exact_device};
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Definition, Parameters};
-use dlfield::native::stream::Asked;
+use dlfield::native::stream::StreamArgument;
 use dlfield::native::{args, fastcall, stream, sync};
 use dlfield::protocol::ExchangeError;
 use dlfield::tensor::Tensor;
@@ -94,7 +94,7 @@ fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
 fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let found = tensor.descriptor().device();
     let elsewhere = request.dl_device.filter(|pair| DlpackPair(pair.0, pair.1) != DlpackPair::of(found));
-    let made = if sync::is_of_others(tensor) || elsewhere.is_some() {
+    let made = if sync::may_have_device_work(tensor) || elsewhere.is_some() {
         Some(ordered(py, tensor, request, elsewhere)?)
     } else {
         args::check_stream(request.stream, found)?;
@@ -114,12 +114,12 @@ fn capsule<'py>(py: Python<'py>, tensor: &Tensor, request: &Request<'_, 'py>) ->
 fn with_way_out(error: Error) -> Error {
     match error {
         Error::Exchange(ExchangeError::ReadOnly { .. }) => {
-            let fix = "a legacy capsule cannot say so: pass obj.copy(), or to JAX dlfield.as_jax(obj); a library that heeds \
-                       the read-only flag asks with max_version=(1, 0) or newer";
+            let fix = "a legacy capsule has no read-only flag: pass obj.copy(), or to JAX dlfield.as_jax(obj); a library that \
+                       supports the flag passes max_version=(1, 0) or newer";
             ExchangeError::ReadOnly { field: "max_version", fix }.into()
         }
         Error::Exchange(ExchangeError::NotExpressible { name, .. }) => {
-            let got = format!("None or older than (1, 0), and a legacy capsule has no word for {name}");
+            let got = format!("None or older than (1, 0), and a legacy capsule cannot express {name}");
             let allowed = "(1, 0) or newer; to JAX pass dlfield.as_jax(obj)";
             ExchangeError::Argument { argument: "max_version", got, allowed }.into()
         }
@@ -138,9 +138,9 @@ fn ordered<'py>(
 ) -> PyResult<Tensor> {
     let found = tensor.descriptor().device();
     let refused = |error: PyErr| match elsewhere {
-        Some((code, id)) if Kind::Device.is(py, &error) => {
+        Some((code, id)) if ErrorKind::Device.is(py, &error) => {
             // Consumers expect a `BufferError`.
-            Kind::Exchange.error(format!("dl_device: ({code}, {id}) cannot be had: {}", error.value(py)))
+            ErrorKind::Exchange.error(format!("dl_device: ({code}, {id}) is not available: {}", error.value(py)))
         }
         _ => error,
     };
@@ -158,19 +158,19 @@ fn make_stream_wait(py: Python<'_>, tensor: &Tensor, stream: Option<&Bound<'_, P
     if !device.is_of_cuda() {
         return Ok(sync::synchronize_host(py, tensor)?);
     }
-    let consumer = match stream::asked(stream, device)? {
-        Asked::NoOrder => return Ok(()),
-        Asked::Nothing if device.is_host_readable() => return Ok(sync::await_work(py, tensor)?),
-        Asked::Nothing => Stream::LEGACY,
-        Asked::Stream(consumer) => consumer,
+    let consumer = match stream::parse(stream, device)? {
+        StreamArgument::NoSync => return Ok(()),
+        StreamArgument::None if device.is_host_readable() => return Ok(sync::wait_for_device(py, tensor)?),
+        StreamArgument::None => Stream::LEGACY,
+        StreamArgument::Stream(consumer) => consumer,
     };
     match tensor.owner().stream_uses() {
         Some(uses) => {
             let current = current_stream(device);
-            let kept = stream.and_then(stream::kept);
+            let owner = stream.and_then(stream::owner);
             Ok(py.detach(|| {
                 uses.make_stream_wait(device, current, consumer)?;
-                kept.map_or(Ok(()), |kept| uses.record_kept_stream(device, consumer, kept))
+                owner.map_or(Ok(()), |owner| uses.record_owned_stream(device, consumer, owner))
             })?)
         }
         None => Ok(()),

@@ -104,7 +104,7 @@ fn check_writable(tensor: &Tensor) -> Result<(), ExchangeError> {
     if !tensor.descriptor().is_readonly() {
         return Ok(());
     }
-    let fix = "users of this table may write to it: pass a copy, obj.copy(), or, to a library that heeds the read-only \
+    let fix = "consumers of this table may write to it: pass obj.copy(), or, to a library that supports the read-only \
                flag, obj.__dlpack__(max_version=(1, 0))";
     Err(ExchangeError::ReadOnly { field: "__dlpack_c_exchange_api__", fix })
 }

@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
 use dlfield::layout::Extents;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{dtype, sync};
 use dlfield::tensor::Tensor;
 
@@ -26,7 +26,7 @@ pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py,
 pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = base.py();
     let descriptor = base.get().0.descriptor();
-    if sync::is_of_others(&base.get().0) {
+    if sync::may_have_device_work(&base.get().0) {
         reach(py, &base.get().0)?;
     }
     let element = dtype::to_numpy(py, descriptor.dtype())?.clone();
@@ -67,9 +67,9 @@ fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_host_readable() {
         let message = format!("device: {device} has no host buffer; copy it with to_device('cpu')");
-        return Err(Kind::NoSuchBuffer.error(message));
+        return Err(ErrorKind::NoSuchBuffer.error(message));
     }
-    Ok(sync::await_work(py, tensor)?)
+    Ok(sync::wait_for_device(py, tensor)?)
 }
 
 /// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.
@@ -81,7 +81,7 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>)
     match copied {
         Ok(_) => Ok(()),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            Err(dtype::wrapped(py, error, "value: its element type does not fit; cast it first"))
+            Err(dtype::wrapped(py, error, "value: its dtype cannot be cast by the rule 'same_kind'; cast it first"))
         }
         Err(error) => Err(dtype::named(py, error, "value")),
     }
@@ -118,7 +118,8 @@ pub(crate) fn array<'py>(
         (true, None | Some(false)) => Ok(array),
         (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
         (false, Some(false)) => {
-            let reason = format!("dtype {wanted} is wanted and the memory holds {}", base.get().0.descriptor().dtype());
+            let reason =
+                format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
             Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
         }
         (false, None | Some(true)) => array.call_method1(intern!(py, "astype"), (wanted,)),

@@ -77,11 +77,11 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
         return match share(py, &tensor.get().0, copy)? {
             Some(shared) => Ok(shared),
-            None => otherwise(obj, copy),
+            None => copy_or_error(obj, copy),
         };
     }
     if import::is_torch(obj)? {
-        return otherwise(obj, copy);
+        return copy_or_error(obj, copy);
     }
     let tensor = if copy == Some(true) { import::readable(obj)? } else { import::tensor(obj, copy)? };
     let device = tensor.descriptor().device();
@@ -91,7 +91,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
     let tensor = PyTensor::create(py, tensor)?;
     match share(py, &tensor.get().0, copy)? {
         Some(shared) => Ok(shared),
-        None => otherwise(tensor.as_any(), copy),
+        None => copy_or_error(tensor.as_any(), copy),
     }
 }
 
@@ -99,7 +99,7 @@ fn shared<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 2]) -
 fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(import) = import(py)? else { return Ok(None) };
     let dtype = tensor.descriptor().dtype();
-    if copy == Some(true) || !torch_shares(tensor.descriptor()) || !takes(py, dtype)? {
+    if copy == Some(true) || !torch_shares(tensor.descriptor()) || !supports(py, dtype)? {
         return Ok(None);
     }
     sync::synchronize_host(py, tensor)?;
@@ -116,7 +116,7 @@ fn share<'py>(py: Python<'py>, tensor: &Tensor, copy: Option<bool>) -> PyResult<
     }
     // SAFETY: on success a new reference.
     let made = unsafe { Bound::from_owned_ptr_or_opt(py, made.cast()) };
-    Ok(Some(made.ok_or_else(|| errors::silent(FUNCTION, "PyTorch"))?))
+    Ok(Some(made.ok_or_else(|| errors::no_exception_set(FUNCTION, "PyTorch"))?))
 }
 
 const FUNCTION: &str = "torch.Tensor.__dlpack_c_exchange_api__.managed_tensor_to_py_object_no_sync";
@@ -139,16 +139,16 @@ fn remember(dtype: DType, answer: Answer) {
 /// Whether PyTorch's function takes elements of this type. It is not called with others: after a failure it is unknown
 /// whether it has released the managed tensor.
 #[inline]
-fn takes(py: Python<'_>, dtype: DType) -> PyResult<bool> {
+fn supports(py: Python<'_>, dtype: DType) -> PyResult<bool> {
     match ANSWERS[dtype.index()].load(Ordering::Relaxed) {
-        known if known == Answer::Unknown as u8 => ask(py, dtype),
+        known if known == Answer::Unknown as u8 => try_dtype(py, dtype),
         known => Ok(known == Answer::Taken as u8),
     }
 }
 
 /// Tries the installed PyTorch with a capsule, which stays the owner of a tensor that PyTorch rejects.
 #[cold]
-fn ask(py: Python<'_>, dtype: DType) -> PyResult<bool> {
+fn try_dtype(py: Python<'_>, dtype: DType) -> PyResult<bool> {
     let shares = frameworks(py)?.call_method1(intern!(py, "shares"), ("torch", dtype.name()))?;
     let taken = shares.extract::<Option<bool>>()? == Some(true);
     remember(dtype, if taken { Answer::Taken } else { Answer::Refused });
@@ -168,7 +168,7 @@ fn import(py: Python<'_>) -> PyResult<Import> {
 
 /// Copies to PyTorch, or returns an error that says why not.
 #[cold]
-fn otherwise<'py>(obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+fn copy_or_error<'py>(obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     frameworks(py)?.call_method1(intern!(py, "copied_to_torch"), (obj, copy))
 }

@@ -6,13 +6,13 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use crate::functions::keywords::{Given, Keywords, Others, sizes};
+use crate::functions::keywords::{ExtraArguments, Given, Keywords, sizes};
 use dlfield::can_cast;
 use dlfield::device::Device;
 use dlfield::dtype::{DType, DTypeError};
 use dlfield::error::Error;
 use dlfield::layout::{Extents, LayoutError, Spec};
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::{args, dtype, import, sync};
 use dlfield::tensor::Tensor;
@@ -46,7 +46,7 @@ fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py
 /// The specification of a field like `data`, which supplies everything that is not given. A preset replaces layout,
 /// alignment, padding and device.
 fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '_>) -> PyResult<Spec> {
-    let data = looked_at(data)?;
+    let data = imported_or_converted(data)?;
     let (dtype, sub_shape) = match dtype {
         Some(dtype) => dtype::parse(dtype)?,
         None => (data.descriptor().dtype(), Extents::new()),
@@ -61,18 +61,18 @@ fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '
     if keywords.backend.is_none() {
         // Too many dimensions are rejected when the field is allocated.
         let layout = data.layout().with_data(u8::try_from(added).unwrap_or(u8::MAX));
-        let kept = spec.layout(layout).padding(data.padding()).with_device(data.descriptor().device());
-        spec = kept.alignment_size(data.alignment_size());
-        if let Some(index) = data.spec().stated_aligned_index() {
+        let laid_out = spec.layout(layout).padding(data.padding()).with_device(data.descriptor().device());
+        spec = laid_out.alignment_size(data.alignment_size());
+        if let Some(index) = data.spec().explicit_aligned_index() {
             let index: Extents = index.iter().copied().chain(std::iter::repeat_n(0, added)).collect();
             spec = spec.aligned_index(&index);
         }
     }
-    keywords.apply(with_ghosts_of(spec, &data), sub_shape.len())
+    keywords.apply(with_halo_of(spec, &data), sub_shape.len())
 }
 
 /// Copies the halo and origin of `data`, with zeros for the dimensions that a sub-array type adds.
-fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
+fn with_halo_of(mut spec: Spec, data: &Tensor) -> Spec {
     let ndim = spec.ndim();
     if let Some(halo) = data.descriptor().halo() {
         let mut halo = halo.to_vec();
@@ -88,11 +88,11 @@ fn with_ghosts_of(mut spec: Spec, data: &Tensor) -> Spec {
 }
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements.
-fn looked_at(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+fn imported_or_converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     import::own(data)?.map_or_else(|| converted(data), Ok)
 }
 
-/// As [`looked_at`], for elements that are read and copied to `near`.
+/// As [`imported_or_converted`], for elements that are read and copied to `near`.
 fn source<'py>(data: &Bound<'py, PyAny>, near: Device) -> PyResult<Value<'py>> {
     import::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
 }
@@ -103,7 +103,7 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let array = py.import("numpy")?.call_method1("asarray", (data,))?;
     // NumPy makes an array of one object from anything that it does not understand.
     let not_an_array =
-        || Kind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
+        || ErrorKind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
     if array.getattr("ndim")?.extract::<usize>()? == 0
         && array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O'
     {
@@ -111,7 +111,7 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let mut tensor = import::own(&array)?.ok_or_else(not_an_array)?;
     // NumPy's array lacks the labels of the object.
-    tensor.relabel(import::stated(data)?)?;
+    tensor.relabel(import::metadata_of(data)?)?;
     Ok(tensor)
 }
 
@@ -207,7 +207,7 @@ macro_rules! allocation {
             unknown: Option<&Bound<'py, PyDict>>,
         ) -> PyResult<Bound<'py, PyTensor>> {
             let by_position = [stringify!($first), $(stringify!($value),)? "dtype"];
-            Others { extra, unknown }.refuse(stringify!($name), &by_position, $first, dtype)?;
+            ExtraArguments { extra, unknown }.refuse(stringify!($name), &by_position, $first, dtype)?;
             let $dtype = dtype;
             let $keywords = &Keywords {
                 backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
@@ -230,7 +230,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty(_py, shape; dtype, keywords) {
         let spec = fresh("empty", shape, dtype, keywords)?;
-        keywords.within(spec.device(), || Ok(Tensor::empty(&spec)?))
+        keywords.in_stream(spec.device(), || Ok(Tensor::empty(&spec)?))
     }
 }
 
@@ -243,7 +243,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros(py, shape; dtype, keywords) {
         let spec = fresh("zeros", shape, dtype, keywords)?;
-        keywords.within(spec.device(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
+        keywords.in_stream(spec.device(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
 
@@ -256,7 +256,7 @@ allocation! {
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones(py, shape; dtype, keywords) {
         let spec = fresh("ones", shape, dtype, keywords)?;
-        keywords.within(spec.device(), || filled(py, &spec, &one(py)))
+        keywords.in_stream(spec.device(), || filled(py, &spec, &one(py)))
     }
 }
 
@@ -269,7 +269,7 @@ allocation! {
     "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full(py, shape, fill_value; dtype, keywords) {
         let spec = fresh("full", shape, dtype, keywords)?;
-        keywords.within(spec.device(), || filled(py, &spec, fill_value))
+        keywords.in_stream(spec.device(), || filled(py, &spec, fill_value))
     }
 }
 
@@ -286,7 +286,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty_like(_py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.device(), || Ok(Tensor::empty(&spec)?))
+        keywords.in_stream(spec.device(), || Ok(Tensor::empty(&spec)?))
     }
 }
 
@@ -303,7 +303,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.device(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
+        keywords.in_stream(spec.device(), || Ok(py.detach(|| Tensor::zeros(&spec))?))
     }
 }
 
@@ -320,7 +320,7 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones_like(py, data; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.device(), || filled(py, &spec, &one(py)))
+        keywords.in_stream(spec.device(), || filled(py, &spec, &one(py)))
     }
 }
 
@@ -337,7 +337,7 @@ allocation! {
     "(data, fill_value, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full_like(py, data, fill_value; dtype, keywords) {
         let spec = like(data, dtype, keywords)?;
-        keywords.within(spec.device(), || filled(py, &spec, fill_value))
+        keywords.in_stream(spec.device(), || filled(py, &spec, fill_value))
     }
 }
 
@@ -355,9 +355,9 @@ allocation! {
     fn from_array(py, data; dtype, keywords) {
         let given = dtype.map(dtype::parse).transpose()?;
         // With a `dtype` to cast to, NumPy may read elements that can't be shared as they are, such as foreign byte order.
-        let near = keywords.target()?;
+        let near = keywords.device_or_default()?;
         let data = match (source(data, near), &given) {
-            (Err(error), Some(_)) if Kind::DType.is(py, &error) => {
+            (Err(error), Some(_)) if ErrorKind::DType.is(py, &error) => {
                 let array = py.import("numpy")?.call_method1("asarray", (data,))?;
                 let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
                 source(&array.call_method1("astype", (native,))?, near)?
@@ -369,14 +369,14 @@ allocation! {
         if !shape.ends_with(&sub_shape) {
             return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
         }
-        let mut spec = with_ghosts_of(Spec::new(shape, element), &data);
+        let mut spec = with_halo_of(Spec::new(shape, element), &data);
         if let Some(dims) = data.descriptor().dims() {
             spec = spec.dims(dims.clone());
         }
         let spec = keywords.apply(spec, sub_shape.len())?;
         let found = data.descriptor().device();
-        let works = if found == Device::CPU { spec.device() } else { found };
-        let made = keywords.within(works, || copied(py, &spec, &data));
+        let stream_device = if found == Device::CPU { spec.device() } else { found };
+        let made = keywords.in_stream(stream_device, || copied(py, &spec, &data));
         data.done(py, made)
     }
 }

@@ -69,9 +69,9 @@ fn synchronize(py: Python<'_>, device: &Bound<'_, PyAny>, stream: Option<&Bound<
 
 /// Sets the current stream of this thread; returns the number to remove it with, the device and the handle.
 #[pyfunction]
-#[pyo3(name = "_cuda_state")]
-fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
-    let kept = stream::kept(stream);
+#[pyo3(name = "_cuda_push_stream")]
+fn push_stream(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<(u64, i32, u64)> {
+    let owner = stream::owner(stream);
     let (device, stream) = match device {
         Some(device) => {
             let device = self::device(device)?;
@@ -79,7 +79,7 @@ fn state(stream: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResu
         }
         None => found(stream)?,
     };
-    Ok((native::state(device, stream, kept), device.cuda_ordinal(), stream.handle()))
+    Ok((native::push_stream(device, stream, owner), device.cuda_ordinal(), stream.handle()))
 }
 
 /// A stream and its device; the default streams count as those of the first device.
@@ -108,6 +108,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(memory_info, module)?)?;
     module.add_function(wrap_pyfunction!(current_stream, module)?)?;
     module.add_function(wrap_pyfunction!(synchronize, module)?)?;
-    module.add_function(wrap_pyfunction!(state, module)?)?;
+    module.add_function(wrap_pyfunction!(push_stream, module)?)?;
     module.add_function(wrap_pyfunction!(pop_stream, module)?)
 }

@@ -15,7 +15,7 @@ use dlfield::device::{Device, DeviceError};
 use dlfield::dims::Dims;
 use dlfield::layout::{Extents, Metadata};
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
-use dlfield::native::import::{self, Access, Imported, Request, check_device, check_place, not_an_array};
+use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::{args, fastcall, stream, sync};
 use dlfield::protocol::ExchangeError;
@@ -106,7 +106,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
     let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
     let copy = copy.map_or(Ok(None), args::copy)?;
-    let access = if copy == Some(true) { Access::Read } else { Access::Write };
+    let access = if copy == Some(true) { RequestAccess::Read } else { RequestAccess::Write };
     let mut request = Request::new(access);
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
@@ -157,8 +157,8 @@ fn check_owned(request: &Request<'_, '_>, descriptor: &Descriptor) -> PyResult<(
 #[cold]
 fn moved(py: Python<'_>, tensor: &Tensor, wanted: Device, request: &Request<'_, '_>) -> PyResult<Tensor> {
     let found = tensor.descriptor().device();
-    let works = if found == Device::CPU { wanted } else { found };
-    stream::within(request.stream, works, || Ok(sync::to(py, tensor, wanted, request.copy)?))
+    let stream_device = if found == Device::CPU { wanted } else { found };
+    stream::in_stream(request.stream, stream_device, || Ok(sync::to(py, tensor, wanted, request.copy)?))
 }
 
 static DESCRIBE: Definition = Definition::new(
@@ -259,11 +259,11 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
             &given_request
         } else {
             dims = None;
-            const { &Request::new(Access::Read) }
+            const { &Request::new(RequestAccess::Read) }
         };
         let mut imported = Imported::default();
         import::describe(obj, request, &mut imported, description.descriptor_mut())?;
-        description.set(import::kept(obj), imported.owner.take(), imported.protocol);
+        description.set(import::object_to_keep(obj), imported.owner.take(), imported.protocol);
         if imported.ran_no_code && !has_options { Ok(()) } else { complete(obj, request, dims, imported, description) }
     })?;
     Ok(made.into_any())
@@ -275,7 +275,7 @@ fn describe_options<'a, 'py>(arguments: &'a [Argument<'_, 'py>; 5]) -> PyResult<
     let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
     let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
     let dims = dims.map(args::dims).transpose()?;
-    let mut request = Request::new(if writable { Access::Write } else { Access::Read });
+    let mut request = Request::new(if writable { RequestAccess::Write } else { RequestAccess::Read });
     (request.device, request.stream) = (device.map(parse_device).transpose()?, stream);
     Ok((request, dims))
 }
@@ -301,7 +301,7 @@ fn complete<'py>(
     if !imported.ran_no_code {
         import::check_described(&description.parts(obj.py()))?;
     }
-    let (descriptor, writable) = (description.descriptor_mut(), request.access == Access::Write);
+    let (descriptor, writable) = (description.descriptor_mut(), request.access == RequestAccess::Write);
     if writable && imported.readonly_unknown {
         descriptor.set_readonly(false);
     }

@@ -9,7 +9,7 @@ use dlfield::device::Device;
 use dlfield::dims::{Dims, DimsError};
 use dlfield::layout::{Extents, Layout, Spec};
 use dlfield::native::did_you_mean;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, check_len, errors, stream};
 use dlfield::preset::Preset;
 
@@ -85,7 +85,7 @@ impl Keywords<'_, '_> {
     }
 
     /// The given device, else that of the preset, else the host.
-    pub(crate) fn target(&self) -> PyResult<Device> {
+    pub(crate) fn device_or_default(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => parse_device(device),
             (None, Some(name)) => Ok(preset(name)?.device()),
@@ -94,8 +94,8 @@ impl Keywords<'_, '_> {
     }
 
     /// Runs `work` for a device in the given stream.
-    pub(crate) fn within<R>(&self, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
-        stream::within(self.stream, device, work)
+    pub(crate) fn in_stream<R>(&self, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+        stream::in_stream(self.stream, device, work)
     }
 }
 
@@ -105,7 +105,7 @@ fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
     Preset::find(&text).map_err(|error| {
         let known = Preset::all();
         let hint = did_you_mean(name.py(), &text, known.iter().map(Preset::name));
-        Kind::Layout.error(format!("{error}{hint}"))
+        ErrorKind::Layout.error(format!("{error}{hint}"))
     })
 }
 
@@ -113,7 +113,7 @@ fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
 #[cold]
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
     let message = DimsError::Length { got: labels.len(), ndim }.to_string();
-    Kind::Dims.error(match given.cast::<PyString>() {
+    ErrorKind::Dims.error(match given.cast::<PyString>() {
         Ok(text) => format!("{message}{}", args::longer_labels(&text.to_string_lossy())),
         Err(_) => message,
     })
@@ -126,14 +126,14 @@ fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
     errors::warn(
         backend.py(),
         &format!(
-            "backend: {name} orders strides by the dimensions I, J and K, and none of dims ({dims}) is one of them, so they \
-             are in C order; label the grid's dimensions 'I', 'J' and 'K', or give layout="
+            "backend: {name} orders strides by the dimensions I, J and K, and dims ({dims}) have none of them, so the strides \
+             are in C order; label the grid's dimensions 'I', 'J' and 'K', or pass layout="
         ),
     )
 }
 
 /// Keywords of other libraries, and what to write here.
-const ELSEWHERE: [(&str, &str); 8] = [
+const FOREIGN_KEYWORDS: [(&str, &str); 8] = [
     ("alignment", "write alignment_size, in bytes"),
     ("align", "write alignment_size, in bytes"),
     ("order", "write backend='C' or backend='F', or rank the strides with layout"),
@@ -141,18 +141,18 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("dimensions", "write dims"),
     ("defaults", "write backend"),
     ("preset", "write backend"),
-    ("shape", "it is that of the data; zeros(shape, ...) takes another one"),
+    ("shape", "the shape is that of the data; use zeros(shape, ...) for another one"),
 ];
 
 /// Arguments of a call beyond the parameters of an allocation function.
-pub(crate) struct Others<'a, 'py> {
+pub(crate) struct ExtraArguments<'a, 'py> {
     /// Positional arguments after the last positional parameter.
     pub(crate) extra: &'a Bound<'py, PyTuple>,
     /// Unknown keywords.
     pub(crate) unknown: Option<&'a Bound<'py, PyDict>>,
 }
 
-impl<'py> Others<'_, 'py> {
+impl<'py> ExtraArguments<'_, 'py> {
     /// Rejects all of them. `names` are the positional parameters; `first` and `dtype` are the arguments for the first and
     /// the last of them.
     #[inline]
@@ -179,7 +179,7 @@ impl<'py> Others<'_, 'py> {
     ) -> PyResult<PyErr> {
         if let Some((name, _)) = self.unknown.and_then(|unknown| unknown.iter().next()) {
             let (py, name) = (name.py(), name.str()?.to_string());
-            let hint = match ELSEWHERE.iter().find(|(known, _)| *known == name) {
+            let hint = match FOREIGN_KEYWORDS.iter().find(|(known, _)| *known == name) {
                 Some((_, hint)) => format!("; {hint}"),
                 None => did_you_mean(py, &name, names.iter().chain(NAMES)),
             };

@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
 use dlfield::layout::Extents;
-use dlfield::native::import::{Interface, inner_of, stated, stated_dims};
+use dlfield::native::import::{Interface, find_dims, inner_of, metadata_of};
 use dlfield::native::{MetadataState, args};
 
 /// Return the labels that an object states for its dimensions, in index order.
@@ -46,7 +46,7 @@ fn get_dims<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return attribute_values::labels(py, &tensor.get().0.dims()).map(Some);
     }
-    let dims = match stated_anywhere(obj, |object| stated_dims(object, &Interface::of(object, None)?))? {
+    let dims = match find_in_or_inside(obj, |object| find_dims(object, &Interface::of(object, None)?))? {
         Some(dims) => Some(dims),
         None => annotation.map(args::dims).transpose()?,
     };
@@ -92,7 +92,7 @@ fn get_origin<'py>(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return PyTuple::new(py, tensor.get().0.origin()).map(Some);
     }
-    let origin = match stated_anywhere(obj, |object| Ok(stated(object)?.with_default_origin().origin))? {
+    let origin = match find_in_or_inside(obj, |object| Ok(metadata_of(object)?.with_default_origin().origin))? {
         Some(origin) => Some(origin),
         None => default.map(|default| args::ints("default", default)).transpose()?.map(Extents::into_boxed_slice),
     };
@@ -100,13 +100,13 @@ fn get_origin<'py>(
 }
 
 /// Returns what the object states, else what the array inside it states, which is looked up only then.
-fn stated_anywhere<'py, T>(
+fn find_in_or_inside<'py, T>(
     object: &Bound<'py, PyAny>,
-    stated: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,
+    find: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,
 ) -> PyResult<Option<T>> {
-    match stated(object)? {
+    match find(object)? {
         Some(found) => Ok(Some(found)),
-        None => inner_of(object)?.map_or(Ok(None), |inner| stated(&inner)),
+        None => inner_of(object)?.map_or(Ok(None), |inner| find(&inner)),
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::types::PyString;
 use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use dlfield::descriptor::Descriptor;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import};
 use dlfield::preflight;
 use dlfield::preflight::{Preflight, Support, Target, Verdict};
@@ -118,11 +118,11 @@ fn of_object(
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return Ok(PyPreflight(judge(py, tensor.get().0.descriptor(), wanted, write)?));
     }
-    if let Some(readonly) = own(obj, wanted)? {
+    if let Some(readonly) = own_array_readonly(obj, wanted)? {
         return Ok(PyPreflight(Preflight::own(wanted, readonly, write)));
     }
     if let Err(error) = import::refuse_grad(obj) {
-        return match Kind::Exchange.is(py, &error) {
+        return match ErrorKind::Exchange.is(py, &error) {
             true => Ok(PyPreflight(Preflight::refused(&error.value(py).to_string()))),
             false => Err(error),
         };
@@ -132,8 +132,8 @@ fn of_object(
     let near = if on_device { Some(parse_device(&obj.getattr(intern!(py, "device"))?)?) } else { None };
     let found = match import::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
-        Err(error) if Kind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
-        Err(error) if Kind::Exchange.is(py, &error) => match import::own(obj) {
+        Err(error) if ErrorKind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
+        Err(error) if ErrorKind::Exchange.is(py, &error) => match import::own(obj) {
             // The producer exports a copy, whose description differs from that of the object.
             Ok(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
                 found if found.verdict == Verdict::Impossible => found,
@@ -148,7 +148,7 @@ fn of_object(
 
 fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyResult<Preflight> {
     let device = field.device();
-    if device.is_cuda() && matches!(target, Target::Torch | Target::Jax) && !has(py, target, device.id())? {
+    if device.is_cuda() && matches!(target, Target::Torch | Target::Jax) && !has_device(py, target, device.id())? {
         let fix = "copy it to the host: from_dlpack(obj, device='cpu')";
         let name = if target == Target::Torch { "PyTorch" } else { "JAX" };
         return Ok(Preflight::refused(&format!(
@@ -157,13 +157,13 @@ fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyR
     }
     let support = match target {
         Target::NumPy => Support::Shares,
-        _ => ask(py, target, field.dtype().name())?,
+        _ => dtype_support(py, target, field.dtype().name())?,
     };
     Ok(preflight::preflight(field, target, write, support))
 }
 
 /// Tries whether the installed framework shares elements of this type, copies them, or lacks the type.
-fn ask(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
+fn dtype_support(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
     let module = py.import(intern!(py, "dlfield.frameworks"))?;
     let answer: Option<bool> = module.call_method1(intern!(py, "shares"), (target.name(), dtype))?.extract()?;
     Ok(match answer {
@@ -174,14 +174,14 @@ fn ask(py: Python<'_>, target: Target, dtype: &str) -> PyResult<Support> {
 }
 
 /// Asks the installed framework whether it has this CUDA device.
-fn has(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
+fn has_device(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
     py.import(intern!(py, "dlfield.frameworks"))?
         .call_method1(intern!(py, "reaches"), (target.name(), device))?
         .extract()
 }
 
 /// Whether an array of the framework's own type is read-only; `None` for any other object.
-fn own(object: &Bound<'_, PyAny>, target: Target) -> PyResult<Option<bool>> {
+fn own_array_readonly(object: &Bound<'_, PyAny>, target: Target) -> PyResult<Option<bool>> {
     let py = object.py();
     let class = match target {
         Target::NumPy | Target::CuPy => intern!(py, "ndarray"),

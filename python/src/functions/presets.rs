@@ -2,7 +2,7 @@
 
 use dlfield::device::Device;
 use dlfield::native::args;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::preset::{Alignment, LayoutRule, Preset, PresetError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -61,7 +61,9 @@ fn layout_rule(value: &Bound<'_, PyAny>) -> PyResult<LayoutRule> {
         return match &*text.to_cow()? {
             "C" => Ok(LayoutRule::C),
             "F" => Ok(LayoutRule::F),
-            other => Err(Kind::Layout.error(format!("layout: '{other}'; allowed is 'C', 'F' or the ranks of I, J, K"))),
+            other => {
+                Err(ErrorKind::Layout.error(format!("layout: '{other}'; allowed is 'C', 'F' or the ranks of I, J, K")))
+            }
         };
     }
     let ranks = args::ints("layout", value)?;

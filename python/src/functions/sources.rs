@@ -1,7 +1,7 @@
 //! Functions for the Python part of the package: arrays to read from, and descriptions without access to elements.
 
-use dlfield::native::errors::Kind;
-use dlfield::native::import::{self, Access, Imported, Request};
+use dlfield::native::errors::ErrorKind;
+use dlfield::native::import::{self, Imported, Request, RequestAccess};
 use pyo3::prelude::*;
 
 use crate::classes::descriptor::PyDescriptor;
@@ -19,24 +19,24 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
     }
     match import::value(obj, parse_device(near)?) {
         Ok(found) => found.map(|found| PyTensor::create(py, found.into_tensor())).transpose(),
-        Err(error) if Kind::DType.is(py, &error) => Ok(None),
+        Err(error) if ErrorKind::DType.is(py, &error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Describe an array as `describe` does, without access to its elements: they may be out of date.
 #[pyfunction]
-#[pyo3(name = "_look")]
-fn look<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
+#[pyo3(name = "_inspect")]
+fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
         let mut imported = Imported::default();
-        import::describe(obj, &Request::new(Access::Look), &mut imported, description.descriptor_mut())?;
-        description.set(import::kept(obj), imported.owner, imported.protocol);
+        import::describe(obj, &Request::new(RequestAccess::Inspect), &mut imported, description.descriptor_mut())?;
+        description.set(import::object_to_keep(obj), imported.owner, imported.protocol);
         Ok(())
     })
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(source, module)?)?;
-    module.add_function(wrap_pyfunction!(look, module)?)
+    module.add_function(wrap_pyfunction!(inspect, module)?)
 }

@@ -89,7 +89,7 @@ impl PyTensor {
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
         let widths = args::halo(halo, Some(self.descriptor().ndim()))
-            .map_err(|error| import::misstated(halo.py(), "halo", error))?;
+            .map_err(|error| import::with_source(halo.py(), "halo", error))?;
         Ok(self.0.set_halo(&widths)?)
     }
 

@@ -14,7 +14,7 @@ use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
 use dlfield::error::Error;
 use dlfield::layout::Spec;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import, sync};
 use dlfield::protocol::ExchangeError;
 use dlfield::tensor::{Index, IndexError, Tensor};
@@ -46,7 +46,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
     for key in &keys {
         if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
-                return Err(PyIndexError::new_err("index: Ellipsis stands twice; allowed is once"));
+                return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
             }
             ellipsis = true;
             index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
@@ -102,7 +102,7 @@ pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
     Ok(view.into_any())
 }
 
-/// `t[key] = value`, by label or by position (see [`turned`]), with NumPy's broadcasting and its "same_kind" rule for
+/// `t[key] = value`, by label or by position (see [`broadcast_by_label`]), with NumPy's broadcasting and its "same_kind" rule for
 /// casts.
 pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
@@ -113,7 +113,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     if key.is(py.Ellipsis().bind(py))
         && let Ok(value) = value.cast_exact::<PyTensor>()
         && let value = &value.get().0
-        && copied(py, tensor, turned(value, tensor, true)?.as_ref().unwrap_or(value))?
+        && copied(py, tensor, broadcast_by_label(value, tensor, true)?.as_ref().unwrap_or(value))?
     {
         return Ok(());
     }
@@ -122,7 +122,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     let selected = index.map(|index| tensor.view(&index)).transpose()?;
     let array = match import::value(value, tensor.descriptor().device()) {
         Ok(array) => array,
-        Err(error) if Kind::DType.is(py, &error) => None,
+        Err(error) if ErrorKind::DType.is(py, &error) => None,
         Err(error) => return Err(error),
     };
     let written = if tensor.descriptor().device().is_host_readable() {
@@ -146,9 +146,9 @@ fn set_on_host(
     array: Option<&Tensor>,
 ) -> PyResult<()> {
     let py = slf.py();
-    let ours = is_ours(value)?;
+    let own_labels = has_own_labels(value)?;
     let labelled = match (&selected, array) {
-        (Some(selected), Some(array)) => turned(array, selected, ours)?,
+        (Some(selected), Some(array)) => broadcast_by_label(array, selected, own_labels)?,
         _ => None,
     };
     let array = labelled.as_ref().or(array);
@@ -171,30 +171,30 @@ fn set_on_host(
 /// Broadcasts a value by label to the tensor that it is assigned to. Returns `None` if nothing has to change, or if the
 /// value is assigned by position: an array without labels; or one of our tensors with only the standard labels, if it has
 /// as many dimensions as the target, or a label that the target lacks. Sizes do not affect this choice.
-fn turned(value: &Tensor, to: &Tensor, ours: bool) -> PyResult<Option<Tensor>> {
-    let stated = value.descriptor().dims().is_some();
+fn broadcast_by_label(value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult<Option<Tensor>> {
+    let has_dims = value.descriptor().dims().is_some();
     let as_many = value.descriptor().ndim() == to.descriptor().ndim();
-    if !stated && (!ours || as_many) {
+    if !has_dims && (!own_labels || as_many) {
         return Ok(None);
     }
     let (dims, own) = (to.dims(), value.dims());
     if own == dims && value.descriptor().shape() == to.descriptor().shape() {
         return Ok(None);
     }
-    if !stated && own.iter().any(|label| !dims.iter().any(|known| known == label)) {
+    if !has_dims && own.iter().any(|label| !dims.iter().any(|known| known == label)) {
         return Ok(None);
     }
     value.broadcast_to(&dims, to.descriptor().shape()).map(Some).map_err(|error| {
-        let kind = if matches!(error, Error::Dims(_)) { Kind::Dims } else { Kind::Layout };
+        let kind = if matches!(error, Error::Dims(_)) { ErrorKind::Dims } else { ErrorKind::Layout };
         kind.error(format!(
-            "value: {error}; dims ({own}) go to dims ({dims}) by label: label it otherwise with from_dlpack(value, dims=...), or \
-             assign value.to_numpy() by position"
+            "value: {error}; dims ({own}) are matched with dims ({dims}) by label: relabel it with from_dlpack(value, dims=...), \
+             or assign value.to_numpy() by position"
         ))
     })
 }
 
 /// Whether a value is a `Tensor` or a host/device pair.
-fn is_ours(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
 }
 
@@ -219,8 +219,8 @@ fn set_on_device(
         };
         return cupy::with(slf, |array| array.set_item(key, value));
     };
-    let ours = is_ours(value)?;
-    let labelled = array.map(|array| turned(array, &selected, ours)).transpose()?.flatten();
+    let own_labels = has_own_labels(value)?;
+    let labelled = array.map(|array| broadcast_by_label(array, &selected, own_labels)).transpose()?.flatten();
     let from = match labelled.as_ref().or(array) {
         Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
         Some(array) => {
@@ -256,7 +256,9 @@ fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // responsibility, as with NumPy.
     let assign = || unsafe { to.assign(from) };
     // Releasing the GIL takes longer than a small copy, but not longer than waiting for a device.
-    let little = to.descriptor().nbytes() < sync::DETACHED_FROM && !sync::is_of_others(to) && !sync::is_of_others(from);
+    let little = to.descriptor().nbytes() < sync::GIL_RELEASE_BYTES
+        && !sync::may_have_device_work(to)
+        && !sync::may_have_device_work(from);
     match if little { assign() } else { py.detach(assign) } {
         Ok(()) => Ok(true),
         Err(Error::Layout(_) | Error::DType(_) | Error::Device(DeviceError::NotHostReadable { .. })) => Ok(false),
@@ -277,7 +279,8 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
             return Ok(tensor.axis(&label.to_cow()?)?);
         }
         let wrong = |got: String| {
-            Kind::Dims.error(format!("axes: {got} for {ndim} dimensions; allowed is -{ndim} to {ndim} - 1, or a label"))
+            ErrorKind::Dims
+                .error(format!("axes: {got} for {ndim} dimensions; allowed is -{ndim} to {ndim} - 1, or a label"))
         };
         let got: i64 = item.extract().map_err(|_| wrong(args::shown(item)))?;
         let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };

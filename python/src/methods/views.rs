@@ -10,7 +10,7 @@ use crate::export;
 use crate::export::cupy;
 use crate::methods::index;
 use dlfield::device::Device;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{stream, sync};
 
 #[pymethods]
@@ -87,8 +87,8 @@ impl PyTensor {
         stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let (wanted, found) = (parse_device(device)?, slf.get().descriptor().device());
-        let works = if found == Device::CPU { wanted } else { found };
-        stream::within(stream, works, || {
+        let stream_device = if found == Device::CPU { wanted } else { found };
+        stream::in_stream(stream, stream_device, || {
             if wanted == found {
                 return Ok(slf.clone());
             }
@@ -117,7 +117,7 @@ impl PyTensor {
         let device = slf.get().descriptor().device();
         if !device.is_cuda() && device != Device::CUDA_MANAGED {
             let fix = "allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')";
-            return Err(Kind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
+            return Err(ErrorKind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
         }
         cupy::array(slf)
     }

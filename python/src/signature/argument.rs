@@ -2,7 +2,7 @@
 
 use dlfield::device::Device;
 use dlfield::layout::Metadata;
-use dlfield::native::import::{self, Access, Hooks, Imported, Interface, Request};
+use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
 use pyo3::prelude::*;
 
 use crate::classes::descriptor::PyDescriptor;
@@ -28,15 +28,15 @@ pub(crate) fn argument<'py>(
     let device = Some(device).filter(|device| *device != Device::CPU);
     let mut on_device;
     let request = if device.is_some() {
-        on_device = Request::new(Access::Stencil);
+        on_device = Request::new(RequestAccess::Stencil);
         on_device.device = device;
         &on_device
     } else {
-        const { &Request::new(Access::Stencil) }
+        const { &Request::new(RequestAccess::Stencil) }
     };
     let mut imported = Imported::default();
     import::describe(object, request, &mut imported, description.descriptor_mut())?;
-    description.set(import::kept(object), imported.owner.take(), imported.protocol);
+    description.set(import::object_to_keep(object), imported.owner.take(), imported.protocol);
     if imported.ran_no_code && !(writes && imported.protocol != "numpy") {
         return Ok(Described { hooks: None, ran_code: false });
     }
@@ -45,16 +45,16 @@ pub(crate) fn argument<'py>(
         description.descriptor_mut().relabel(found.with_default_origin())?;
     } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.
-        let behind = described.get().object(object.py());
-        if import::may_be_labelled(&behind)? {
-            imported.interface = Some(Interface::of(&behind, device)?);
+        let object_described = described.get().object(object.py());
+        if import::may_be_labelled(&object_described)? {
+            imported.interface = Some(Interface::of(&object_described, device)?);
         }
     }
     let mut ran_code = !imported.ran_no_code;
     if writes && imported.protocol != "numpy" {
-        let behind = description.object(object.py());
-        if import::is_torch(&behind)? {
-            import::refuse_grad_of(&behind)?;
+        let kept = description.object(object.py());
+        if import::is_torch(&kept)? {
+            import::refuse_grad_of(&kept)?;
             ran_code = true;
         }
     }

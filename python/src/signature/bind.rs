@@ -75,7 +75,8 @@ unsafe extern "C" fn bind(
         // SAFETY: the method is on this class, and the interpreter calls it with an instance.
         let signature = unsafe { Bound::from_borrowed_ptr(py, signature).cast_into_unchecked::<PySignature>() };
         if positional > 0 {
-            let message = format!("bind() takes keyword arguments only, {positional} were given by position");
+            let message =
+                format!("bind() takes keyword arguments only, but {positional} positional arguments were given");
             return Err(PyTypeError::new_err(message));
         }
         // SAFETY: null, or a tuple of strings with as many values.

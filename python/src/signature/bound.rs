@@ -90,8 +90,8 @@ impl PyBound {
         if field.is_copied() && self.stage.load(Ordering::Relaxed) != ENTERED {
             let (name, _) = self.signature()?.spec(place);
             return Err(PyRuntimeError::new_err(format!(
-                "field {name:?}: a copy stands in for it, which is filled on entry and copied back on exit; use it \
-                 within `with signature.bind(...) as fields`"
+                "field {name:?}: the kernel gets a temporary copy, which is filled on entry and copied back on exit; use \
+                 it inside `with signature.bind(...) as fields`"
             )));
         }
         Ok(Some(field.described(py)))
@@ -147,7 +147,7 @@ impl PyBound {
     fn __getattr__<'py>(&self, name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
         let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
         let Some(place) = place else {
-            let message = format!("no field {}; there are {}", args::shown(name), self.names()?);
+            let message = format!("no field {}; the fields are {}", args::shown(name), self.names()?);
             return Err(PyAttributeError::new_err(message));
         };
         self.find(name.py(), place)
@@ -156,7 +156,7 @@ impl PyBound {
     fn __getitem__<'py>(&self, name: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDescriptor>>> {
         let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
         let Some(place) = place else {
-            let message = format!("no field {}; there are {}", args::shown(name), self.names()?);
+            let message = format!("no field {}; the fields are {}", args::shown(name), self.names()?);
             return Err(PyKeyError::new_err(message));
         };
         self.find(name.py(), place)
@@ -175,7 +175,7 @@ impl PyBound {
         let (py, bound) = (slf.py(), slf.get());
         let entered = bound.stage.compare_exchange(BOUND, ENTERING, Ordering::Relaxed, Ordering::Relaxed);
         if entered.is_err() {
-            return Err(PyRuntimeError::new_err("bound: entered before; bind again for another call"));
+            return Err(PyRuntimeError::new_err("Bound: entered twice; call bind() again for another call"));
         }
         let mut errors = Errors::default();
         let mut acquired = 0;
@@ -191,11 +191,11 @@ impl PyBound {
             acquired += 1;
         }
         if ran_code && errors.is_empty() {
-            errors.hear(bound.check_unmoved(py, signature));
+            errors.add(bound.check_unmoved(py, signature));
         }
         if errors.is_empty() {
             let filled = bound.given().try_for_each(|(place, field)| named(py, signature, place, field.copy_in(py)));
-            errors.hear(filled);
+            errors.add(filled);
         }
         if errors.is_empty() {
             bound.stage.store(ENTERED, Ordering::Relaxed);
@@ -219,14 +219,14 @@ impl PyBound {
         let _ = (exc_value, traceback);
         let left = self.stage.compare_exchange(ENTERED, LEFT, Ordering::Relaxed, Ordering::Relaxed);
         if left.is_err() {
-            return Err(PyRuntimeError::new_err("bound: left without having been entered"));
+            return Err(PyRuntimeError::new_err("Bound: __exit__ without __enter__"));
         }
         let signature = self.signature()?;
-        let written = |place: usize| signature.spec(place).1.stated_access().writes();
+        let written = |place: usize| signature.spec(place).1.declared_access().writes();
         let mut errors = Errors::default();
         if exc_type.is_none() {
             for (place, field) in self.given().filter(|(place, _)| written(*place)) {
-                errors.hear(named(py, signature, place, field.copy_back(py)));
+                errors.add(named(py, signature, place, field.copy_back(py)));
             }
         }
         for (place, field) in self.given().filter(|(place, _)| written(*place)) {

@@ -13,7 +13,7 @@ use crate::signature::argument::argument;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
 use dlfield::native::import::Hooks;
-use dlfield::native::sync::DETACHED_FROM;
+use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Writeback, errors, import};
 use dlfield::signature::{FieldSpec, SignatureError};
 use dlfield::tensor::{Owner, Tensor};
@@ -23,11 +23,11 @@ pub(crate) struct Field {
     /// The caller's memory.
     original: Py<PyDescriptor>,
     /// Parts that few fields have.
-    more: Option<Box<More>>,
+    extras: Option<Box<Extras>>,
 }
 
 #[derive(Default)]
-struct More {
+struct Extras {
     hooks: Option<Hooks>,
     copy: Option<Copy>,
     /// The text of the warning: why the field is slow, or why it is copied.
@@ -55,7 +55,7 @@ impl Field {
         let device = signature.signature.device();
         let mut hooks = None;
         let described = freelist::create(py, |description: &mut PyDescriptor| {
-            let writes = spec.stated_access().writes();
+            let writes = spec.declared_access().writes();
             let found = argument(value, device, writes, description);
             let found = found.map_err(|error| errors::about(py, name, error))?;
             *ran_code |= found.ran_code;
@@ -77,8 +77,8 @@ impl Field {
             Some(_) if copies => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
             _ => None,
         };
-        let more = (hooks.is_some() || reason.is_some()).then(|| Box::new(More { hooks, copy, warning: reason }));
-        Ok(Field { original: described.unbind(), more })
+        let extras = (hooks.is_some() || reason.is_some()).then(|| Box::new(Extras { hooks, copy, warning: reason }));
+        Ok(Field { original: described.unbind(), extras })
     }
 
     /// The caller's memory.
@@ -92,11 +92,11 @@ impl Field {
     }
 
     pub(crate) fn hooks(&self) -> Option<&Hooks> {
-        self.more.as_ref()?.hooks.as_ref()
+        self.extras.as_ref()?.hooks.as_ref()
     }
 
     fn copy(&self) -> Option<&Copy> {
-        self.more.as_ref()?.copy.as_ref()
+        self.extras.as_ref()?.copy.as_ref()
     }
 
     /// Whether the kernel gets a temporary copy.
@@ -106,12 +106,12 @@ impl Field {
 
     /// Warns of a slow field at each call, and of a copied field once for each field of a signature.
     pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature, place: usize) -> PyResult<()> {
-        let Some(reason) = self.more.as_ref().and_then(|more| more.warning.as_ref()) else { return Ok(()) };
+        let Some(reason) = self.extras.as_ref().and_then(|extras| extras.warning.as_ref()) else { return Ok(()) };
         let (name, _) = signature.spec(place);
         if !self.is_copied() {
             return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
         }
-        signature.tell(place, || errors::warn(py, &format!("field {name:?}: {reason}; a copy stands in for it")))
+        signature.warn_once(place, || errors::warn(py, &format!("field {name:?}: {reason}; a temporary copy is used")))
     }
 
     /// Rejects memory that the caller's object has moved since it was described.
@@ -137,26 +137,26 @@ impl Field {
         // Pins the memory: an error if the body has moved it, and other threads cannot move it meanwhile.
         let _pinned = import::pin_described(&self.original.get().parts(py))?;
         let devices = [writeback.tensor().descriptor().device(), self.original().device()];
-        let little = writeback.tensor().descriptor().nbytes() < DETACHED_FROM && devices == [Device::CPU; 2];
+        let little = writeback.tensor().descriptor().nbytes() < GIL_RELEASE_BYTES && devices == [Device::CPU; 2];
         Ok(if little { copy(writeback) } else { py.detach(|| copy(writeback)) }?)
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.original)?;
-        let Some(more) = &self.more else { return Ok(()) };
-        if let Some(hooks) = &more.hooks {
+        let Some(extras) = &self.extras else { return Ok(()) };
+        if let Some(hooks) = &extras.hooks {
             visit.call(&hooks.acquire)?;
             visit.call(&hooks.touch)?;
             visit.call(&hooks.release)?;
         }
-        more.copy.as_ref().map_or(Ok(()), |copy| visit.call(&copy.described))
+        extras.copy.as_ref().map_or(Ok(()), |copy| visit.call(&copy.described))
     }
 
     /// Releases all references at once: this thread is attached, which PyO3 need not know.
     pub(crate) fn release(self, py: Python<'_>) {
         drop(self.original.into_bound(py));
-        let Some(more) = self.more else { return };
-        let More { hooks, copy, .. } = *more;
+        let Some(extras) = self.extras else { return };
+        let Extras { hooks, copy, .. } = *extras;
         if let Some(Hooks { acquire, touch, release }) = hooks {
             for hook in [acquire, touch, release].into_iter().flatten() {
                 drop(hook.into_bound(py));
@@ -170,10 +170,10 @@ impl Field {
 
 impl Copy {
     fn of(original: &Bound<'_, PyDescriptor>, spec: &FieldSpec, device: dlfield::Device) -> dlfield::Result<Writeback> {
-        let theirs = original.get().descriptor().clone();
+        let descriptor = original.get().descriptor().clone();
         // SAFETY: the field keeps the description, which keeps the memory, longer than this tensor lives. The garbage
         // collector would not see a second reference here. The signature has checked that written memory is writable.
-        Writeback::of(spec, unsafe { Tensor::from_parts(theirs, Owner::NOBODY) }, device)
+        Writeback::of(spec, unsafe { Tensor::from_parts(descriptor, Owner::NONE) }, device)
     }
 
     /// Adds the description that the kernel gets.
@@ -193,6 +193,6 @@ impl Copy {
 #[cold]
 fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
     let ranks = |layout: &dlfield::Layout| format!("{:?}", layout.to_vec());
-    let wanted = spec.stated_layout().map(ranks).unwrap_or_default();
+    let wanted = spec.declared_layout().map(ranks).unwrap_or_default();
     format!("layout: {} for dims ({}); wanted is {wanted}", ranks(&found.layout()), spec.dims())
 }

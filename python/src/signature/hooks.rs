@@ -15,12 +15,12 @@ impl Errors {
     pub(crate) fn call(&mut self, py: Python<'_>, field: &str, name: &str, hook: Option<&Py<PyAny>>) {
         if let Some(hook) = hook {
             let called = hook.call0(py).map(drop);
-            self.hear(called.map_err(|error| errors::noted(py, &format!("field {field:?}: {name}"), error)));
+            self.add(called.map_err(|error| errors::noted(py, &format!("field {field:?}: {name}"), error)));
         }
     }
 
     /// Adds an error.
-    pub(crate) fn hear(&mut self, outcome: PyResult<()>) {
+    pub(crate) fn add(&mut self, outcome: PyResult<()>) {
         self.0.extend(outcome.err());
     }
 

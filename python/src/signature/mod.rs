@@ -59,7 +59,7 @@ pub(crate) struct PySignature {
     hidden: Vec<bool>,
     copies: bool,
     /// Whether the user was warned that a field is copied.
-    told: Vec<AtomicBool>,
+    warned: Vec<AtomicBool>,
 }
 
 #[pymethods]
@@ -83,10 +83,10 @@ impl PySignature {
             specs.push((name.to_cow()?.into_owned(), PyFieldSpec::given(&name, &spec)?));
             names.push(PyString::intern(py, &name.to_cow()?).unbind());
         }
-        let told = names.iter().map(|_| AtomicBool::new(false)).collect();
+        let warned = names.iter().map(|_| AtomicBool::new(false)).collect();
         let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
         let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
-        Ok(PySignature { signature: Signature::new(specs)?.with_device(device), names, hidden, copies, told })
+        Ok(PySignature { signature: Signature::new(specs)?.with_device(device), names, hidden, copies, warned })
     }
 
     /// The `FieldSpec` of each field, by name.
@@ -158,12 +158,12 @@ impl PySignature {
     }
 
     /// Warns once that a field is copied. If the warning raises, the call fails, so the next call warns again.
-    fn tell(&self, place: usize, warn: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
-        let told = &self.told[place];
-        if told.swap(true, Ordering::Relaxed) {
+    fn warn_once(&self, place: usize, warn: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
+        let warned = &self.warned[place];
+        if warned.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        warn().inspect_err(|_| told.store(false, Ordering::Relaxed))
+        warn().inspect_err(|_| warned.store(false, Ordering::Relaxed))
     }
 }
 

@@ -6,7 +6,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::attribute_values;
 use dlfield::layout::{Layout, LayoutError};
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype};
 use dlfield::signature::{Access, FieldSpec};
 
@@ -66,9 +66,10 @@ impl PyFieldSpec {
         let (element, components) = dtype::parse(dtype)?;
         if !components.is_empty() {
             let got = args::shown(dtype);
-            let message =
-                format!("dtype: {got} has components; allowed is one number: give them labels in dims, as \"0\"");
-            return Err(Kind::DType.error(message));
+            let message = format!(
+                "dtype: {got} is a sub-array type; allowed is a scalar type: label its dimensions in dims, as \"0\""
+            );
+            return Err(ErrorKind::DType.error(message));
         }
         let dims = args::dims(dims)?;
         let ndim = dims.len();
@@ -105,7 +106,7 @@ impl PyFieldSpec {
     /// "r", "w" or "rw".
     #[getter]
     fn access(&self) -> &'static str {
-        match self.0.stated_access() {
+        match self.0.declared_access() {
             Access::Read => "r",
             Access::Write => "w",
             Access::ReadWrite => "rw",
@@ -115,19 +116,19 @@ impl PyFieldSpec {
     /// Ranks of the fast strides, in the order of `dims`; None for any.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.0.stated_layout().map(|layout| attribute_values::layout(py, layout)).transpose()
+        self.0.declared_layout().map(|layout| attribute_values::layout(py, layout)).transpose()
     }
 
     /// Alignment in bytes of the first compute point.
     #[getter]
     fn alignment_size(&self) -> i64 {
-        self.0.stated_alignment_size()
+        self.0.declared_alignment_size()
     }
 
     /// Fixed extents, with None for a free one; None if all are free.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.0.stated_shape().map(|shape| PyTuple::new(py, shape)).transpose()
+        self.0.declared_shape().map(|shape| PyTuple::new(py, shape)).transpose()
     }
 
     /// Whether the field may be left out.
@@ -145,18 +146,15 @@ impl PyFieldSpec {
     /// The specification given for the field of that name.
     pub(crate) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
         let wrong = || {
-            let hint = "which device and on_mismatch are not";
-            PyTypeError::new_err(format!(
-                "{name}: {}; allowed is a FieldSpec for each field, {hint}",
-                args::shown(spec)
-            ))
+            let allowed = "allowed is a FieldSpec for each keyword other than device and on_mismatch";
+            PyTypeError::new_err(format!("{name}: {}; {allowed}", args::shown(spec)))
         };
         Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())
     }
 
     pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
         let mut text = format!("FieldSpec('{}', {}", self.0.dtype(), self.dims(py)?.repr()?);
-        if self.0.stated_access() != Access::Read {
+        if self.0.declared_access() != Access::Read {
             text += &format!(", access='{}'", self.access());
         }
         if let Some(layout) = self.layout(py)? {

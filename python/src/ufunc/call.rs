@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::ufunc::device::Library;
+use crate::ufunc::device::ArrayLibrary;
 use crate::ufunc::dtypes::Results;
 use crate::ufunc::keywords::Keywords;
 use crate::ufunc::operands::Operands;
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, outputs};
-use dlfield::arithmetic::Labelled;
+use dlfield::arithmetic::LabelledShape;
 
 /// Computes element by element; `None` if an operand or output defines its own `__array_ufunc__`.
 pub(super) fn call<'py>(
@@ -24,9 +24,9 @@ pub(super) fn call<'py>(
     let joined = operands.joined()?;
     let space = outputs.space(&joined)?;
     outputs.check_halos(&operands)?;
-    let library = Library::choose(&operands, &outputs)?;
+    let library = ArrayLibrary::choose(&operands, &outputs)?;
     // New results have the dimension order of the inputs, whatever that of an output.
-    let own = if outputs.0.is_empty() { joined } else { Labelled::broadcast(&[joined, space.clone()])? };
+    let own = if outputs.0.is_empty() { joined } else { LabelledShape::broadcast(&[joined, space.clone()])? };
     let mut made = Results::new();
     if outputs.0.is_empty() || outputs.0.iter().any(|output| matches!(output, Output::New)) {
         made = dtypes::of_results(ufunc, Method::Call, &operands.inputs, keywords.passed.as_ref())?;
@@ -41,13 +41,13 @@ pub(super) fn call<'py>(
 struct Task<'py> {
     operands: Operands<'py>,
     outputs: Outputs<'py>,
-    /// Labels and sizes of new results.
-    own: Labelled,
-    /// Labels and sizes to compute in.
-    space: Labelled,
+    /// LabelSource and sizes of new results.
+    own: LabelledShape,
+    /// LabelSource and sizes to compute in.
+    space: LabelledShape,
     /// The element types of new results, by position.
     made: Results,
-    library: Library<'py>,
+    library: ArrayLibrary<'py>,
 }
 
 fn compute<'py>(ufunc: &Bound<'py, PyAny>, keywords: &Keywords<'py>, task: &Task<'py>) -> PyResult<Bound<'py, PyAny>> {

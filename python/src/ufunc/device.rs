@@ -11,12 +11,12 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::ufunc::name;
-use crate::ufunc::operands::{Array, Labels, Operand, Operands};
+use crate::ufunc::operands::{Array, LabelSource, Operand, Operands};
 use crate::ufunc::outputs::Outputs;
-use dlfield::arithmetic::Labelled;
+use dlfield::arithmetic::LabelledShape;
 use dlfield::device::Device;
 use dlfield::layout::Spec;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::getattr::Keyword;
 use dlfield::native::{getattr, sync};
 use dlfield::tensor::Tensor;
@@ -32,7 +32,7 @@ const REDUCTIONS: [(&str, &str); 6] = [
 ];
 
 /// The library that computes.
-pub(super) enum Library<'py> {
+pub(super) enum ArrayLibrary<'py> {
     NumPy,
     CuPy {
         module: Bound<'py, PyModule>,
@@ -41,28 +41,28 @@ pub(super) enum Library<'py> {
     },
 }
 
-impl<'py> Library<'py> {
+impl<'py> ArrayLibrary<'py> {
     /// Chooses by the devices of the arrays: all on the host, or all tensors on one device.
     #[inline]
-    pub(super) fn choose(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Library<'py>> {
+    pub(super) fn choose(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<ArrayLibrary<'py>> {
         let on_host = |array: &Array<'py>| array.tensor().descriptor().device() == Device::CPU;
         if operands.arrays().all(on_host) && outputs.given().all(on_host) {
-            return Ok(Library::NumPy);
+            return Ok(ArrayLibrary::NumPy);
         }
-        Library::choose_device(operands, outputs)
+        ArrayLibrary::choose_device(operands, outputs)
     }
 
     #[cold]
-    fn choose_device(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<Library<'py>> {
+    fn choose_device(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<ArrayLibrary<'py>> {
         let (mut wanted, mut host, mut any_host, mut py) = (None, None, false, None);
-        let inputs = operands.arrays().map(|array| (array, array.labels == Labels::Ours));
+        let inputs = operands.arrays().map(|array| (array, array.labels == LabelSource::Tensor));
         // Arrays of other libraries can be copied to a device first, but not outputs.
         for (array, stays) in inputs.chain(outputs.given().map(|array| (array, true))) {
             py = Some(array.tensor.py());
             let device = array.tensor().descriptor().device();
             if device.is_cuda() {
                 match wanted {
-                    Some(other) if other != device => return Err(apart(other, device)),
+                    Some(other) if other != device => return Err(different_devices(other, device)),
                     _ => wanted = Some(device),
                 }
             } else if device != Device::CUDA_MANAGED {
@@ -71,32 +71,32 @@ impl<'py> Library<'py> {
             }
         }
         if let (Some(device), Some(host)) = (wanted, host) {
-            return Err(apart(host, device));
+            return Err(different_devices(host, device));
         }
         let device = wanted.unwrap_or(Device::CUDA_MANAGED);
         match py {
             Some(py) if wanted.is_some() || !any_host => {
-                Ok(Library::CuPy { module: py.import(intern!(py, "cupy"))?, device })
+                Ok(ArrayLibrary::CuPy { module: py.import(intern!(py, "cupy"))?, device })
             }
-            _ => Ok(Library::NumPy),
+            _ => Ok(ArrayLibrary::NumPy),
         }
     }
 
     /// Sets the device of a new result to the one that computes.
     pub(super) fn spec(&self, spec: Spec) -> Spec {
         match self {
-            Library::CuPy { device, .. } => spec.with_device(*device),
-            Library::NumPy => spec,
+            ArrayLibrary::CuPy { device, .. } => spec.with_device(*device),
+            ArrayLibrary::NumPy => spec,
         }
     }
 
     /// Converts an operand to an array of the library, with the labels and sizes to compute in.
     #[inline]
-    pub(super) fn operand(&self, operand: &Operand<'py>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn operand(&self, operand: &Operand<'py>, space: &LabelledShape) -> PyResult<Bound<'py, PyAny>> {
         match (operand, self) {
             (Operand::Array(array), _) => self.input(&array.tensor, space),
             // CuPy takes NumPy's numbers, but not its arrays.
-            (Operand::Number(number), Library::CuPy { .. }) if number.cast::<PyUntypedArray>().is_ok() => {
+            (Operand::Number(number), ArrayLibrary::CuPy { .. }) if number.cast::<PyUntypedArray>().is_ok() => {
                 number.get_item(PyTuple::empty(number.py()))
             }
             (Operand::Number(number), _) => Ok(number.clone()),
@@ -105,20 +105,20 @@ impl<'py> Library<'py> {
 
     /// Converts a tensor that is read.
     #[inline]
-    pub(super) fn input(&self, tensor: &Bound<'py, PyTensor>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn input(&self, tensor: &Bound<'py, PyTensor>, space: &LabelledShape) -> PyResult<Bound<'py, PyAny>> {
         let (py, found) = (tensor.py(), &tensor.get().0);
-        let is_so = is(found, space);
+        let matches = has_space(found, space);
         match self {
             // NumPy itself repeats an array without dimensions.
-            Library::NumPy if is_so || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
-            Library::NumPy => {
+            ArrayLibrary::NumPy if matches || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
+            ArrayLibrary::NumPy => {
                 let wide = found.broadcast_to(space.dims(), space.shape())?;
                 export::numpy::view_of(&PyTensor::create(py, wide)?)
             }
-            Library::CuPy { device, .. } => {
-                let there =
+            ArrayLibrary::CuPy { device, .. } => {
+                let on_device =
                     sync::to(py, found, if device.is_cuda() { *device } else { found.descriptor().device() }, None)?;
-                let wide = if is_so { there } else { there.arranged(space.dims(), space.shape())? };
+                let wide = if matches { on_device } else { on_device.arranged(space.dims(), space.shape())? };
                 cupy::array(&PyTensor::create(py, wide.into_readable())?)
             }
         }
@@ -126,16 +126,16 @@ impl<'py> Library<'py> {
 
     /// Converts a tensor that is written, whose dimensions at most have another order.
     #[inline]
-    pub(super) fn output(&self, tensor: &Bound<'py, PyTensor>, space: &Labelled) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn output(&self, tensor: &Bound<'py, PyTensor>, space: &LabelledShape) -> PyResult<Bound<'py, PyAny>> {
         let found = &tensor.get().0;
-        let turned = if is(found, space) {
+        let arranged = if has_space(found, space) {
             tensor.clone()
         } else {
             PyTensor::create(tensor.py(), found.arranged(space.dims(), space.shape())?)?
         };
         match self {
-            Library::NumPy => export::numpy::view_of(&turned),
-            Library::CuPy { .. } => cupy::array(&turned),
+            ArrayLibrary::NumPy => export::numpy::view_of(&arranged),
+            ArrayLibrary::CuPy { .. } => cupy::array(&arranged),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'py> Library<'py> {
     ) -> PyResult<()> {
         static OUT: Keyword = Keyword::new("out");
         let py = ufunc.py();
-        let Library::CuPy { module, device } = self else {
+        let ArrayLibrary::CuPy { module, device } = self else {
             let several;
             let out = match outputs {
                 [out] => out,
@@ -189,8 +189,8 @@ impl<'py> Library<'py> {
     ) -> PyResult<()> {
         let assign = || to.set_item(to.py().Ellipsis(), from);
         match self {
-            Library::NumPy => assign(),
-            Library::CuPy { module, device } => cupy::on(module, *device, std::slice::from_ref(written), assign),
+            ArrayLibrary::NumPy => assign(),
+            ArrayLibrary::CuPy { module, device } => cupy::on(module, *device, std::slice::from_ref(written), assign),
         }
     }
 
@@ -203,12 +203,13 @@ impl<'py> Library<'py> {
         written: &[Bound<'py, PyTensor>],
     ) -> PyResult<()> {
         let py = ufunc.py();
-        let Library::CuPy { module, device } = self else {
+        let ArrayLibrary::CuPy { module, device } = self else {
             return ufunc.call_method(intern!(py, "reduce"), (array,), Some(keywords)).map(drop);
         };
         for keyword in ["initial", "where"] {
             if keywords.contains(keyword)? {
-                let what = format!("{keyword}: CuPy's reductions have none; copy the tensor with to_device('cpu')");
+                let what =
+                    format!("{keyword}: CuPy's reductions lack this keyword; copy the tensor with to_device('cpu')");
                 return Err(PyTypeError::new_err(what));
             }
         }
@@ -216,7 +217,7 @@ impl<'py> Library<'py> {
         let reduction = match REDUCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, reduction)) => module.getattr(*reduction)?,
             None => {
-                let what = format!("{name}.reduce: CuPy has none; copy the tensor with to_device('cpu')");
+                let what = format!("{name}.reduce: CuPy has no such reduction; copy the tensor with to_device('cpu')");
                 return Err(PyTypeError::new_err(what));
             }
         };
@@ -234,13 +235,13 @@ fn takes_no_dtype(name: &str) -> bool {
 
 /// Whether a tensor has these labels in this order, with these sizes.
 #[inline]
-fn is(tensor: &Tensor, space: &Labelled) -> bool {
+fn has_space(tensor: &Tensor, space: &LabelledShape) -> bool {
     tensor.descriptor().shape() == space.shape() && tensor.dims() == *space.dims()
 }
 
-fn apart(one: Device, other: Device) -> PyErr {
-    Kind::Device.error(format!(
-        "device: tensors on {one} and on {other}; allowed is one device: bring one to the other with to_device('{other}')"
+fn different_devices(one: Device, other: Device) -> PyErr {
+    ErrorKind::Device.error(format!(
+        "device: tensors on {one} and on {other}; allowed is one device: copy one with to_device('{other}')"
     ))
 }
 

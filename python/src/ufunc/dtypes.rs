@@ -27,10 +27,10 @@ struct Key {
 }
 
 /// An answer of NumPy. It keeps the ufunc and the types of numbers alive, so that no other object gets their addresses.
-struct Known {
+struct CachedResults {
     key: Key,
     results: Results,
-    _kept: SmallVec<[Py<PyAny>; 4]>,
+    _alive: SmallVec<[Py<PyAny>; 4]>,
 }
 
 /// Size of the cache; each key has one place in it.
@@ -81,9 +81,9 @@ pub(super) fn of_results(
     operands: &[Operand<'_>],
     passed: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Results> {
-    static TABLE: Mutex<[Option<Known>; ENTRIES]> = Mutex::new([const { None }; ENTRIES]);
+    static TABLE: Mutex<[Option<CachedResults>; ENTRIES]> = Mutex::new([const { None }; ENTRIES]);
     let key = if passed.is_none() { Key::of(ufunc, method, operands)? } else { None };
-    let Some(key) = key else { return asked(ufunc, method, operands, passed) };
+    let Some(key) = key else { return infer(ufunc, method, operands, passed) };
     let place = key.place();
     {
         let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,13 +93,13 @@ pub(super) fn of_results(
             return Ok(known.results.clone());
         }
     }
-    let results = asked(ufunc, method, operands, None)?;
+    let results = infer(ufunc, method, operands, None)?;
     let numbers = operands.iter().filter_map(|operand| match operand {
         Operand::Number(number) => Some(number.get_type().into_any().unbind()),
         Operand::Array(_) => None,
     });
-    let kept = std::iter::once(ufunc.clone().unbind()).chain(numbers).collect();
-    let known = Known { key, results: results.clone(), _kept: kept };
+    let alive = std::iter::once(ufunc.clone().unbind()).chain(numbers).collect();
+    let known = CachedResults { key, results: results.clone(), _alive: alive };
     let old = TABLE.lock().unwrap_or_else(PoisonError::into_inner)[place].replace(known);
     // Only now, without the lock: dropping this may run any code.
     drop(old);
@@ -108,7 +108,7 @@ pub(super) fn of_results(
 
 /// Calls the ufunc on arrays without elements, to find the types of its results.
 #[cold]
-fn asked(
+fn infer(
     ufunc: &Bound<'_, PyAny>,
     method: Method,
     operands: &[Operand<'_>],
@@ -119,7 +119,7 @@ fn asked(
     for operand in operands {
         tried.push(match operand {
             Operand::Number(number) => number.clone(),
-            Operand::Array(array) => nothing(py, array.tensor().descriptor().dtype(), method)?,
+            Operand::Array(array) => empty_array(py, array.tensor().descriptor().dtype(), method)?,
         });
     }
     let tried = PyTuple::new(py, tried)?;
@@ -145,7 +145,7 @@ fn asked(
 }
 
 /// An array without elements; for a reduction, with a dimension to reduce along.
-fn nothing(py: Python<'_>, element: DType, method: Method) -> PyResult<Bound<'_, PyAny>> {
+fn empty_array(py: Python<'_>, element: DType, method: Method) -> PyResult<Bound<'_, PyAny>> {
     let numpy = py.import(intern!(py, "numpy"))?;
     let element = dtype::to_numpy(py, element)?;
     match method {

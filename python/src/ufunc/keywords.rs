@@ -32,13 +32,13 @@ impl<'py> Keywords<'py> {
         for (keyword, value) in given.into_iter().flatten() {
             let keyword = keyword.cast_into::<PyString>()?;
             match (&*keyword.to_cow()?, method) {
-                ("out", _) => keywords.out = places(&value),
+                ("out", _) => keywords.out = parse_out(&value),
                 ("where", _) => keywords.mask = Some(value).filter(|mask| !is_true(mask)),
                 ("dtype", _) if value.is_none() => {}
                 ("dtype", _) | ("casting" | "signature" | "sig", Method::Call) | ("initial", Method::Reduce) => {
                     keywords.pass(&keyword, &value)?;
                 }
-                ("order", Method::Call) => only_kept(&value)?,
+                ("order", Method::Call) => check_order(&value)?,
                 ("subok", Method::Call) => drop(args::flag("subok", &value)?),
                 ("axis", Method::Reduce) => keywords.axis = Some(value),
                 ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
@@ -67,13 +67,13 @@ impl<'py> Keywords<'py> {
 }
 
 /// Parses `out`: an array, or a tuple with an array or None for each result.
-fn places<'py>(value: &Bound<'py, PyAny>) -> SmallVec<[Option<Bound<'py, PyAny>>; 2]> {
+fn parse_out<'py>(value: &Bound<'py, PyAny>) -> SmallVec<[Option<Bound<'py, PyAny>>; 2]> {
     let given = |value: Bound<'py, PyAny>| Some(value).filter(|value| !value.is_none());
-    let places: SmallVec<[Option<Bound<'py, PyAny>>; 2]> = match value.cast::<PyTuple>() {
-        Ok(places) => places.iter().map(given).collect(),
+    let parse_out: SmallVec<[Option<Bound<'py, PyAny>>; 2]> = match value.cast::<PyTuple>() {
+        Ok(parse_out) => parse_out.iter().map(given).collect(),
         Err(_) => SmallVec::from_iter([given(value.clone())]),
     };
-    if places.iter().all(Option::is_none) { SmallVec::new() } else { places }
+    if parse_out.iter().all(Option::is_none) { SmallVec::new() } else { parse_out }
 }
 
 fn is_true(value: &Bound<'_, PyAny>) -> bool {
@@ -81,11 +81,11 @@ fn is_true(value: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Rejects any `order` but NumPy's default, which leaves the layout to the operands.
-fn only_kept(value: &Bound<'_, PyAny>) -> PyResult<()> {
+fn check_order(value: &Bound<'_, PyAny>) -> PyResult<()> {
     if value.cast::<PyString>().is_ok_and(|order| order.to_string_lossy() == "K") {
         return Ok(());
     }
     let what = args::shown(value);
-    let fix = "the first tensor's layout counts: give out= a tensor of another one";
+    let fix = "a result has the first tensor's layout; for another one pass a tensor as out=";
     Err(PyValueError::new_err(format!("order: {what}; allowed is 'K': {fix}")))
 }

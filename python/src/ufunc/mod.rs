@@ -39,7 +39,8 @@ pub(super) fn array_ufunc<'py>(
         "reduce" => Method::Reduce,
         other => {
             let fix = "call it on arrays instead: to_numpy(), to_cupy()";
-            let what = format!("{}.{other}: has no labelled form; allowed are calls and reduce: {fix}", name(ufunc)?);
+            let what =
+                format!("{}.{other}: not supported for tensors; allowed are calls and reduce: {fix}", name(ufunc)?);
             return Err(PyTypeError::new_err(what));
         }
     };
@@ -57,7 +58,7 @@ pub(super) fn array_ufunc<'py>(
 
 /// The error for a generalized ufunc, which works on more than single elements.
 fn generalized(name: &str) -> PyErr {
-    let what = "works on whole dimensions, which labels do not tell apart; allowed are ufuncs of single elements";
+    let what = "a generalized ufunc, whose dimensions are not matched by label; allowed are element-wise ufuncs";
     PyTypeError::new_err(format!("{name}: {what}: call it on arrays instead: to_numpy(), to_cupy()"))
 }
 

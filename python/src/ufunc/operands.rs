@@ -8,11 +8,11 @@ use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, 
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
-use dlfield::arithmetic::Labelled;
+use dlfield::arithmetic::LabelledShape;
 use dlfield::device::Device;
 use dlfield::dims::{Dim, Dims};
 use dlfield::layout::{LayoutError, Metadata};
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::{getattr, import};
 use dlfield::tensor::{Index, Tensor};
@@ -22,11 +22,11 @@ pub(super) type Inputs<'py> = SmallVec<[Bound<'py, PyAny>; 3]>;
 
 /// Where the labels of an array come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Labels {
+pub(super) enum LabelSource {
     /// From one of our tensors.
-    Ours,
+    Tensor,
     /// From the object, or derived from the other operands.
-    Stated,
+    Known,
     /// Not known yet.
     Unknown,
 }
@@ -34,15 +34,15 @@ pub(super) enum Labels {
 /// An array as a tensor on its memory.
 pub(super) struct Array<'py> {
     pub(super) tensor: Bound<'py, PyTensor>,
-    pub(super) labels: Labels,
+    pub(super) labels: LabelSource,
     /// The imported value, to be released after its memory was read.
     acquired: Option<Box<Value<'py>>>,
 }
 
 impl<'py> Array<'py> {
     /// Wraps one of our tensors.
-    pub(super) fn ours(tensor: &Bound<'py, PyTensor>) -> Array<'py> {
-        Array { tensor: tensor.clone(), labels: Labels::Ours, acquired: None }
+    pub(super) fn of(tensor: &Bound<'py, PyTensor>) -> Array<'py> {
+        Array { tensor: tensor.clone(), labels: LabelSource::Tensor, acquired: None }
     }
 
     pub(super) fn tensor(&self) -> &Tensor {
@@ -63,7 +63,7 @@ impl<'py> Operand<'py> {
     #[inline]
     pub(super) fn read(value: &Bound<'py, PyAny>, beside: &[Bound<'py, PyAny>]) -> PyResult<Option<Operand<'py>>> {
         if let Ok(tensor) = value.cast_exact::<PyTensor>() {
-            return Ok(Some(Operand::Array(Array::ours(tensor))));
+            return Ok(Some(Operand::Array(Array::of(tensor))));
         }
         if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
             return Ok(Some(Operand::Number(value.clone())));
@@ -76,7 +76,7 @@ impl<'py> Operand<'py> {
             return Ok(None);
         }
         // Numbers may define one as well: a subclass of float.
-        if has_other_rules(value)? {
+        if opts_out(value)? {
             return Ok(None);
         }
         if is_number(value)? {
@@ -109,7 +109,7 @@ impl<'py> Array<'py> {
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
         let Some(found) = import::value(value, near)? else { return Ok(None) };
         let tensor = Tensor::clone(&found);
-        let labels = if tensor.descriptor().dims().is_some() { Labels::Stated } else { Labels::Unknown };
+        let labels = if tensor.descriptor().dims().is_some() { LabelSource::Known } else { LabelSource::Unknown };
         Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
     }
 
@@ -123,13 +123,13 @@ impl<'py> Array<'py> {
             tensor = tensor.view(&index)?;
         }
         self.tensor = PyTensor::create(self.tensor.py(), tensor)?;
-        self.labels = Labels::Stated;
+        self.labels = LabelSource::Known;
         Ok(())
     }
 
     /// Derives the labels of an array that states none: those of an input of the same shape; those of the result, if it has
     /// as many dimensions, with the same sizes or 1; or I, J, K if the result has no other labels.
-    fn label(&mut self, inputs: &[Labelled], result: &Labelled) -> PyResult<()> {
+    fn label(&mut self, inputs: &[LabelledShape], result: &LabelledShape) -> PyResult<()> {
         let shape = self.tensor().descriptor().shape();
         if shape.is_empty() {
             return self.state(&Dims::standard(0), &[]);
@@ -159,9 +159,9 @@ impl<'py> Array<'py> {
 
     fn unclear(&self, what: &str) -> PyErr {
         let shape = self.tensor().descriptor().shape();
-        Kind::Dims.error(format!(
-            "dims: an array of shape {shape:?} states none, and {what}; allowed are the shape of an input, that of the result \
-             with sizes of 1, or three dimensions I, J, K: say what they are with dl.from_dlpack(array, dims=...)"
+        ErrorKind::Dims.error(format!(
+            "dims: an array of shape {shape:?} has no labels, and {what}; allowed without labels are the shape of an input, that \
+             of the result with sizes of 1, or three dimensions I, J, K: label it with dl.from_dlpack(array, dims=...)"
         ))
     }
 }
@@ -209,21 +209,21 @@ impl<'py> Operands<'py> {
     }
 
     /// Derives the labels of arrays that state none, also from the outputs.
-    pub(super) fn label(&mut self, outputs: &[Labelled]) -> PyResult<()> {
-        if self.arrays().all(|array| array.labels != Labels::Unknown) {
+    pub(super) fn label(&mut self, outputs: &[LabelledShape]) -> PyResult<()> {
+        if self.arrays().all(|array| array.labels != LabelSource::Unknown) {
             return Ok(());
         }
-        let known = self.arrays().filter(|array| array.labels != Labels::Unknown);
-        let known: SmallVec<[Labelled; 3]> = known.map(|array| Labelled::of(array.tensor())).collect();
+        let known = self.arrays().filter(|array| array.labels != LabelSource::Unknown);
+        let known: SmallVec<[LabelledShape; 3]> = known.map(|array| LabelledShape::of(array.tensor())).collect();
         // The result in the order of the outputs, which have all labels.
-        let all: SmallVec<[Labelled; 5]> = outputs.iter().chain(&known).cloned().collect();
-        let result = Labelled::broadcast(&all).map_err(|error| {
-            let known = self.names(|array| array.labels != Labels::Unknown);
-            apart(error, &outputs.iter().map(|_| "out".to_owned()).chain(known).collect::<Vec<_>>())
+        let all: SmallVec<[LabelledShape; 5]> = outputs.iter().chain(&known).cloned().collect();
+        let result = LabelledShape::broadcast(&all).map_err(|error| {
+            let known = self.names(|array| array.labels != LabelSource::Unknown);
+            different_sizes(error, &outputs.iter().map(|_| "out".to_owned()).chain(known).collect::<Vec<_>>())
         })?;
         for operand in self.inputs.iter_mut().chain(&mut self.mask) {
             if let Operand::Array(array) = operand
-                && array.labels == Labels::Unknown
+                && array.labels == LabelSource::Unknown
             {
                 array.label(&known, &result)?;
             }
@@ -233,9 +233,9 @@ impl<'py> Operands<'py> {
 
     /// The labels and sizes of all operands together.
     #[inline]
-    pub(super) fn joined(&self) -> PyResult<Labelled> {
-        let all: SmallVec<[Labelled; 3]> = self.arrays().map(|array| Labelled::of(array.tensor())).collect();
-        Labelled::broadcast(&all).map_err(|error| apart(error, &self.names(|_| true)))
+    pub(super) fn joined(&self) -> PyResult<LabelledShape> {
+        let all: SmallVec<[LabelledShape; 3]> = self.arrays().map(|array| LabelledShape::of(array.tensor())).collect();
+        LabelledShape::broadcast(&all).map_err(|error| different_sizes(error, &self.names(|_| true)))
     }
 
     /// The names of the arrays in error messages, of those that `counts` selects.
@@ -249,9 +249,9 @@ impl<'py> Operands<'py> {
 
 /// The error for sizes that do not fit together, with the names of the operands.
 #[cold]
-fn apart(error: LayoutError, names: &[String]) -> PyErr {
+fn different_sizes(error: LayoutError, names: &[String]) -> PyErr {
     let LayoutError::Operands { label, first, second } = error else { return error.into() };
-    Kind::Layout.error(format!(
+    ErrorKind::Layout.error(format!(
         "shape: dimension {label:?} has {} points in {} and {} in {}; allowed are equal sizes, or 1",
         first.1, names[first.0], second.1, names[second.0]
     ))
@@ -271,7 +271,7 @@ fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Whether an object defines its own `__array_ufunc__`, and is not an array that we can import completely.
-pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn opts_out(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static DEFAULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let (py, ty) = (value.py(), value.get_type());
     let Some(rules) = getattr::on_type(&ty, intern!(py, "__array_ufunc__")) else { return Ok(false) };
@@ -289,7 +289,7 @@ pub(super) fn has_other_rules(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Whether NumPy calls the `__array_ufunc__` of such an object: not if it is None.
-pub(super) fn is_asked(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn has_own_ufunc_method(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let rules = getattr::on_type(&value.get_type(), intern!(value.py(), "__array_ufunc__"));
-    Ok(rules.is_some_and(|rules| !rules.is_none()) && has_other_rules(value)?)
+    Ok(rules.is_some_and(|rules| !rules.is_none()) && opts_out(value)?)
 }

@@ -12,7 +12,7 @@ use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
 use crate::ufunc::keywords::Keywords;
-use crate::ufunc::operands::{Operands, is_asked};
+use crate::ufunc::operands::{Operands, has_own_ufunc_method};
 use crate::ufunc::{call, generalized};
 use dlfield::native::fastcall::Definition;
 use dlfield::native::{fastcall, getattr};
@@ -142,7 +142,9 @@ unsafe extern "C" fn two<const PLACE: usize, const FORM: u8>(
                 keywords.out.push(Some(slf));
             }
             match call::call(ufunc, &inputs, &keywords)? {
-                None if is_asked(&inputs[usize::from(!right)])? => Some(dispatched(ufunc, &inputs, !right, &keywords)?),
+                None if has_own_ufunc_method(&inputs[usize::from(!right)])? => {
+                    Some(dispatched(ufunc, &inputs, !right, &keywords)?)
+                }
                 found => found,
             }
         };
@@ -161,7 +163,7 @@ fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
     let ty = operand.get_type();
     let declines = getattr::on_type(&ty, intern!(operand.py(), "__array_ufunc__")).is_some_and(|rules| rules.is_none());
     let why = if declines {
-        "it has __array_ufunc__ = None, so only the operator that is not in place asks it"
+        "it sets __array_ufunc__ = None, so only operators that are not in place support it"
     } else {
         "allowed are tensors, arrays and numbers"
     };

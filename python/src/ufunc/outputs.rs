@@ -7,13 +7,13 @@ use smallvec::SmallVec;
 
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
-use crate::ufunc::operands::{Array, Labels, Operand, Operands, has_other_rules};
-use dlfield::arithmetic::Labelled;
+use crate::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
+use dlfield::arithmetic::LabelledShape;
 use dlfield::device::Device;
 use dlfield::dims::{Dim, Dims};
 use dlfield::dtype::DType;
 use dlfield::layout::Spec;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, check_named_halos};
 use dlfield::protocol::ExchangeError;
 use dlfield::tensor::Tensor;
@@ -38,7 +38,7 @@ impl<'py> Outputs<'py> {
                 read.push(Output::New);
                 continue;
             };
-            if object.cast_exact::<PyTensor>().is_err() && has_other_rules(object)? {
+            if object.cast_exact::<PyTensor>().is_err() && opts_out(object)? {
                 return Ok(None);
             }
             let array = array(object)?;
@@ -63,23 +63,23 @@ impl<'py> Outputs<'py> {
         self.0.iter().filter_map(|output| if let Output::Given { array, .. } = output { Some(array) } else { None })
     }
 
-    /// Labels and sizes of the tensors that were given.
-    pub(super) fn labelled(&self) -> SmallVec<[Labelled; 2]> {
-        let ours = self.given().filter(|array| array.labels == Labels::Ours);
-        ours.map(|array| Labelled::of(array.tensor())).collect()
+    /// LabelSource and sizes of the tensors that were given.
+    pub(super) fn labelled(&self) -> SmallVec<[LabelledShape; 2]> {
+        let own = self.given().filter(|array| array.labels == LabelSource::Tensor);
+        own.map(|array| LabelledShape::of(array.tensor())).collect()
     }
 
     /// Checks that the given outputs can hold a result, and returns the dimension order to compute in: that of the first
     /// given output. `result` has the labels and sizes of all inputs together.
-    pub(super) fn space(&mut self, result: &Labelled) -> PyResult<Labelled> {
-        let mut first: Option<Labelled> = None;
+    pub(super) fn space(&mut self, result: &LabelledShape) -> PyResult<LabelledShape> {
+        let mut first: Option<LabelledShape> = None;
         for output in &mut self.0 {
             let Output::Given { array, .. } = output else { continue };
-            if array.labels == Labels::Unknown {
+            if array.labels == LabelSource::Unknown {
                 let dims = by_position(array.tensor().descriptor().shape(), first.as_ref().unwrap_or(result))?;
                 array.state(&dims, &[])?;
             }
-            let found = Labelled::of(array.tensor());
+            let found = LabelledShape::of(array.tensor());
             match &first {
                 None => {
                     check(&found, result)?;
@@ -98,32 +98,32 @@ impl<'py> Outputs<'py> {
 /// Converts a given output: one of our tensors, or an array of NumPy or CuPy.
 fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     if let Ok(tensor) = object.cast_exact::<PyTensor>() {
-        return Ok(Array::ours(tensor));
+        return Ok(Array::of(tensor));
     }
     let found = if object.cast::<PyUntypedArray>().is_ok() || object.hasattr("__cuda_array_interface__")? {
         Array::read(object, Device::CPU)?
     } else {
         None
     };
-    found.filter(|array| array.labels == Labels::Unknown).ok_or_else(|| {
+    found.filter(|array| array.labels == LabelSource::Unknown).ok_or_else(|| {
         let what = args::shown(object);
         PyTypeError::new_err(format!("out: {what}; allowed are tensors, and arrays of NumPy and CuPy"))
     })
 }
 
 /// Checks that an output has all labels of a result, with its sizes.
-fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
+fn check(output: &LabelledShape, result: &LabelledShape) -> PyResult<()> {
     for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
         let Some(at) = output.dims().iter().position(|known| known == label) else {
-            return Err(Kind::Dims.error(format!(
-                "out: dims ({}) lack {label}, which the result has; allowed are all of ({}), and more",
+            return Err(ErrorKind::Dims.error(format!(
+                "out: dims ({}) lack {label}, which the result has; allowed are dims with all of ({})",
                 output.dims(),
                 result.dims()
             )));
         };
         let got = output.shape()[at];
         if got != wanted && wanted != 1 {
-            return Err(Kind::Layout.error(format!(
+            return Err(ErrorKind::Layout.error(format!(
                 "out: {got} points in dimension \"{label}\", where the result has {wanted}; allowed is {wanted}"
             )));
         }
@@ -132,14 +132,14 @@ fn check(output: &Labelled, result: &Labelled) -> PyResult<()> {
 }
 
 /// The dims of an output that states none: the result's if it has the result's shape, else I, J, K.
-fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
+fn by_position(shape: &[i64], result: &LabelledShape) -> PyResult<Dims> {
     if shape == result.shape() {
         return Ok(result.dims().clone());
     }
     if shape.len() == 3 && result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K)) {
         return Ok(Dims::standard(3));
     }
-    Err(Kind::Layout.error(format!(
+    Err(ErrorKind::Layout.error(format!(
         "out: an array of shape {shape:?} for a result of dims ({}) and shape {:?}; allowed is that shape, or three dimensions \
          I, J, K for labels among these",
         result.dims(),
@@ -149,17 +149,17 @@ fn by_position(shape: &[i64], result: &Labelled) -> PyResult<Dims> {
 
 /// The specification of a new result.
 pub(super) fn spec<'py>(
-    space: &Labelled,
+    space: &LabelledShape,
     dtype: DType,
     operands: &Operands<'py>,
     outputs: &Outputs<'py>,
 ) -> PyResult<Spec> {
-    let ours = |array: &&Array<'_>| array.labels == Labels::Ours;
-    let inputs = operands.inputs.iter().filter_map(Operand::array).filter(ours);
+    let own = |array: &&Array<'_>| array.labels == LabelSource::Tensor;
+    let inputs = operands.inputs.iter().filter_map(Operand::array).filter(own);
     let mut deciding: SmallVec<[&Tensor; 3]> = inputs.map(Array::tensor).collect();
     if deciding.is_empty() {
         // Without a tensor among the inputs, the tensors among mask and outputs decide; there is at least one.
-        deciding = operands.arrays().chain(outputs.given()).filter(ours).map(Array::tensor).collect();
+        deciding = operands.arrays().chain(outputs.given()).filter(own).map(Array::tensor).collect();
     }
     Ok(space.spec(dtype, &deciding)?)
 }

@@ -7,15 +7,15 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
-use crate::ufunc::device::Library;
+use crate::ufunc::device::ArrayLibrary;
 use crate::ufunc::keywords::Keywords;
 use crate::ufunc::operands::{Array, Operand, Operands};
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, outputs};
-use dlfield::arithmetic::Labelled;
+use dlfield::arithmetic::LabelledShape;
 use dlfield::device::Device;
 use dlfield::native::args;
-use dlfield::native::errors::Kind;
+use dlfield::native::errors::ErrorKind;
 use dlfield::tensor::{Index, Tensor};
 
 type Axes = SmallVec<[usize; 6]>;
@@ -41,12 +41,12 @@ pub(super) fn reduce<'py>(
     let Some(mut outputs) = Outputs::read(&keywords.out)? else { return Ok(None) };
     operands.label(&[])?;
     let Operand::Array(array) = &operands.inputs[0] else { return Ok(None) };
-    let whole = Labelled::of(array.tensor());
+    let whole = LabelledShape::of(array.tensor());
     let axes = axes(array.tensor(), keywords.axis.as_ref())?;
     let result = whole.reduced(&axes, keywords.keepdims)?;
     outputs.space(&result)?;
     outputs.check_halos(&operands)?;
-    let library = Library::choose(&operands, &outputs)?;
+    let library = ArrayLibrary::choose(&operands, &outputs)?;
     let array = library.operand(&operands.inputs[0], &whole)?;
     let mask = operands.mask.as_ref().map(|mask| library.operand(mask, &whole)).transpose()?;
     let all = PyDict::new(py);
@@ -79,7 +79,7 @@ pub(super) fn reduce<'py>(
 
 /// The part of an output that a result fills: the first position of each dimension along which the result is repeated. For
 /// an output without elements, a temporary that is thrown away.
-fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
+fn first_of(output: &Tensor, result: &LabelledShape) -> PyResult<Tensor> {
     if output.descriptor().size() == 0 && !result.shape().contains(&0) {
         let spec = result.spec(output.descriptor().dtype(), &[])?;
         return Ok(Tensor::empty(&spec.with_device(output.descriptor().device()))?);
@@ -96,11 +96,11 @@ fn first_of(output: &Tensor, result: &Labelled) -> PyResult<Tensor> {
 }
 
 /// Repeats the filled part of an output in all of it.
-fn repeat<'py>(library: &Library<'py>, part: &Bound<'py, PyTensor>, array: &Array<'py>) -> PyResult<()> {
+fn repeat<'py>(library: &ArrayLibrary<'py>, part: &Bound<'py, PyTensor>, array: &Array<'py>) -> PyResult<()> {
     if array.tensor().descriptor().size() == 0 {
         return Ok(());
     }
-    let whole = Labelled::of(array.tensor());
+    let whole = LabelledShape::of(array.tensor());
     let from = library.input(part, &whole)?;
     library.assign(&library.output(&array.tensor, &whole)?, &from, &array.tensor)
 }
@@ -119,8 +119,8 @@ fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
         },
     };
     if let Some(twice) = (1..found.len()).find(|at| found[..*at].contains(&found[*at])) {
-        let what = format!("axis: {} stands twice in {}", found[twice], given.map_or_else(String::new, args::shown));
-        return Err(Kind::Dims.error(format!("{what}; allowed is each dimension once")));
+        let what = format!("axis: {} is repeated in {}", found[twice], given.map_or_else(String::new, args::shown));
+        return Err(ErrorKind::Dims.error(format!("{what}; allowed is each dimension once")));
     }
     Ok(found)
 }
@@ -129,7 +129,7 @@ fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize> {
     let ndim = tensor.descriptor().ndim();
     let wrong = || {
         let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());
-        Kind::Dims.error(format!("{what}; allowed is -{ndim} to {ndim} - 1, a label, or a tuple of these"))
+        ErrorKind::Dims.error(format!("{what}; allowed is -{ndim} to {ndim} - 1, a label, or a tuple of these"))
     };
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);

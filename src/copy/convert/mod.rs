@@ -19,7 +19,7 @@ pub(super) enum Conversion {
 
 /// The kind of a type's numbers. A cast may go to the same kind or to a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum NumberKind {
     Bool,
     Unsigned,
     Signed,
@@ -28,13 +28,13 @@ enum Kind {
 }
 
 /// Returns the kind; `None` for types that this crate does not convert.
-fn kind(dtype: DType) -> Option<Kind> {
+fn kind(dtype: DType) -> Option<NumberKind> {
     Some(match dtype {
-        DType::BOOL => Kind::Bool,
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 => Kind::Unsigned,
-        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Signed,
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Kind::Real,
-        DType::C64 | DType::C128 => Kind::Complex,
+        DType::BOOL => NumberKind::Bool,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => NumberKind::Unsigned,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => NumberKind::Signed,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => NumberKind::Real,
+        DType::C64 | DType::C128 => NumberKind::Complex,
         _ => return None,
     })
 }
@@ -60,7 +60,7 @@ pub fn can_cast(from: DType, to: DType) -> bool {
 impl Conversion {
     /// Returns the conversion from `from` to `to`; `None` if [`can_cast`] is false.
     pub(super) fn between(from: DType, to: DType) -> Option<Conversion> {
-        let integers = |dtype| matches!(kind(dtype), Some(Kind::Unsigned | Kind::Signed));
+        let integers = |dtype| matches!(kind(dtype), Some(NumberKind::Unsigned | NumberKind::Signed));
         if from == to || can_cast(from, to) && integers(from) && integers(to) && from.itemsize() == to.itemsize() {
             return Some(Conversion::None);
         }

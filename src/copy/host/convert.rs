@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
 use super::transpose::{APART, COLUMN_BYTES, LINE_BYTES, Scratch, Square, at};
-use super::{STREAMED_FROM, faster, nested, stream, transpose};
+use super::{STREAM_MIN_BYTES, faster, nested, stream, transpose};
 use crate::copy::convert::CastLoop;
 use crate::copy::plan::{Plan, Step};
 
@@ -29,7 +29,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
 ) {
     let (to, from) = (to.wrapping_offset(plan.start.0), from.wrapping_offset(plan.start.1));
     let (to_unit, from_unit) = (at(1, SIZE), at(1, itemsize));
-    let streamed = whole >= STREAMED_FROM;
+    let streamed = whole >= STREAM_MIN_BYTES;
     let mut steps = plan.steps.clone();
     // A plan without loops is one element.
     let inner = steps.pop().unwrap_or(Step { count: 1, to: to_unit, from: from_unit });

@@ -15,7 +15,7 @@ use super::convert::Conversion;
 use super::plan::{Plan, Step, Steps};
 
 /// From this many bytes on, ordinary stores would fill the caches with data that is not read soon.
-const STREAMED_FROM: usize = 12 << 20;
+const STREAM_MIN_BYTES: usize = 12 << 20;
 
 /// Copies along a plan to elements of `SIZE` bytes, in this thread. `whole` is the number of bytes that all threads write.
 ///
@@ -44,7 +44,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
 /// - As for [`follow`].
 unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, whole: usize) {
     let (to, from) = (to.wrapping_offset(plan.start.0), from.wrapping_offset(plan.start.1));
-    let streamed = whole >= STREAMED_FROM;
+    let streamed = whole >= STREAM_MIN_BYTES;
     let Some((&inner, outer)) = plan.steps.split_last() else {
         // SAFETY: a plan without loops is one element.
         return unsafe { element(SIZE, to, from) };

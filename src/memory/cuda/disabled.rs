@@ -8,10 +8,10 @@ use super::Stream;
 #[cfg(feature = "python")]
 use super::stream::StreamOwner;
 
-const WHY_NOT: &str = "this build of dlfield is without the feature `cuda`";
+const UNAVAILABLE_REASON: &str = "dlfield was built without the feature `cuda`";
 
 fn no_cuda<T>(device: Device) -> Result<T> {
-    Err(DeviceError::NoCuda { device, why: WHY_NOT.to_owned() }.into())
+    Err(DeviceError::NoCuda { device, why: UNAVAILABLE_REASON.to_owned() }.into())
 }
 
 /// Returns whether a CUDA device can be used.
@@ -21,7 +21,7 @@ pub fn is_available() -> bool {
 
 /// Returns why no CUDA device can be used; `None` if one can.
 pub fn unavailable_reason() -> Option<String> {
-    Some(WHY_NOT.to_owned())
+    Some(UNAVAILABLE_REASON.to_owned())
 }
 
 /// Returns the number of CUDA devices.
@@ -119,7 +119,7 @@ impl StreamUses {
     }
 
     #[cfg(feature = "python")]
-    pub(crate) fn record_kept_stream(&self, _: Device, _: Stream, _: StreamOwner) -> Result<()> {
+    pub(crate) fn record_owned_stream(&self, _: Device, _: Stream, _: StreamOwner) -> Result<()> {
         match *self {}
     }
 

@@ -61,13 +61,13 @@ impl Stream {
 }
 
 /// A current stream that was set for a device, and the number that removes it.
-struct Statement {
+struct CurrentStream {
     number: u64,
     device: Device,
     stream: Stream,
     /// Keeps the stream alive, if its owner is known.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "held for its drop"))]
-    kept: Option<StreamOwner>,
+    owner: Option<StreamOwner>,
 }
 
 /// What keeps a stream alive.
@@ -75,10 +75,10 @@ pub type StreamOwner = Arc<dyn Any + Send + Sync>;
 
 thread_local! {
     /// The newest last.
-    static CURRENT: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
+    static CURRENT: RefCell<Vec<CurrentStream>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Number of the next [`Statement`], unique across threads: a thread can remove only its own.
+/// Number of the next [`CurrentStream`], unique across threads: a thread can remove only its own.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the calling thread's current stream of a device, which its work uses unless another stream is given.
@@ -90,37 +90,37 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// ```
 pub fn current_stream(device: Device) -> Stream {
     let device = device.cuda_ordinal();
-    let stated = CURRENT.try_with(|stated| {
-        let stated = stated.borrow();
-        stated.iter().rev().find(|one| one.device.cuda_ordinal() == device).map(|one| one.stream)
+    let current = CURRENT.try_with(|streams| {
+        let streams = streams.borrow();
+        streams.iter().rev().find(|one| one.device.cuda_ordinal() == device).map(|one| one.stream)
     });
     // A thread that is about to end has no current stream any more.
-    stated.ok().flatten().unwrap_or(Stream::LEGACY)
+    current.ok().flatten().unwrap_or(Stream::LEGACY)
 }
 
 /// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
-pub fn state(device: Device, stream: Stream, kept: Option<StreamOwner>) -> u64 {
+pub fn push_stream(device: Device, stream: Stream, owner: Option<StreamOwner>) -> u64 {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    CURRENT.with_borrow_mut(|stated| stated.push(Statement { number, device, stream, kept }));
+    CURRENT.with_borrow_mut(|streams| streams.push(CurrentStream { number, device, stream, owner }));
     number
 }
 
 /// Removes a current stream that this thread has set.
 pub fn pop_stream(number: u64) {
-    let place = |stated: &Vec<Statement>| stated.iter().position(|one| one.number == number);
+    let position = |streams: &Vec<CurrentStream>| streams.iter().position(|one| one.number == number);
     // Dropping what keeps the stream alive may run foreign code, which may ask for the current stream.
-    let taken = CURRENT.with_borrow_mut(|stated| place(stated).map(|place| stated.remove(place)));
+    let taken = CURRENT.with_borrow_mut(|streams| position(streams).map(|position| streams.remove(position)));
     drop(taken);
 }
 
 /// Returns what keeps a stream alive that this thread has set, if its owner is known.
 #[cfg(feature = "cuda")]
-pub(super) fn kept(device: Device, stream: Stream) -> Option<StreamOwner> {
+pub(super) fn owner_of(device: Device, stream: Stream) -> Option<StreamOwner> {
     let device = device.cuda_ordinal();
-    let found = CURRENT.try_with(|stated| {
-        let stated = stated.borrow();
-        let mut meant = stated.iter().filter(|one| one.device.cuda_ordinal() == device && one.stream == stream);
-        meant.find_map(|one| one.kept.clone())
+    let found = CURRENT.try_with(|streams| {
+        let streams = streams.borrow();
+        let mut matching = streams.iter().filter(|one| one.device.cuda_ordinal() == device && one.stream == stream);
+        matching.find_map(|one| one.owner.clone())
     });
     found.ok().flatten()
 }
@@ -135,18 +135,18 @@ pub(super) fn kept(device: Device, stream: Stream) -> Option<StreamOwner> {
 /// assert_eq!(cuda::current_stream(Device::cuda(0)), cuda::Stream::LEGACY);
 /// ```
 pub fn with_stream<R>(device: Device, stream: Stream, work: impl FnOnce() -> R) -> R {
-    with_kept_stream(device, stream, None, work)
+    with_owned_stream(device, stream, None, work)
 }
 
-/// As [`with_stream`]; `kept` keeps the stream alive, also for memory that records the stream meanwhile.
-pub fn with_kept_stream<R>(device: Device, stream: Stream, kept: Option<StreamOwner>, work: impl FnOnce() -> R) -> R {
+/// As [`with_stream`]; `owner` keeps the stream alive, also for memory that records the stream meanwhile.
+pub fn with_owned_stream<R>(device: Device, stream: Stream, owner: Option<StreamOwner>, work: impl FnOnce() -> R) -> R {
     /// Removes the stream again, also after a panic.
-    struct Stated(u64);
-    impl Drop for Stated {
+    struct PopOnDrop(u64);
+    impl Drop for PopOnDrop {
         fn drop(&mut self) {
             pop_stream(self.0);
         }
     }
-    let _stated = Stated(state(device, stream, kept));
+    let _guard = PopOnDrop(push_stream(device, stream, owner));
     work()
 }

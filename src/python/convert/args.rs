@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
-use crate::python::convert::errors::Kind;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::own_classes;
 
 /// Converts anything with `__index__` to an integer.
@@ -16,7 +16,7 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     value.extract().map_err(|error: PyErr| {
         let py = value.py();
         if error.is_instance_of::<PyOverflowError>(py) {
-            return Kind::Layout.error(format!("{argument}: {} does not fit in 64 bits", shown(value)));
+            return ErrorKind::Layout.error(format!("{argument}: {} does not fit in 64 bits", shown(value)));
         }
         if error.is_instance_of::<PyTypeError>(py) {
             return PyTypeError::new_err(format!("{argument}: {} is not an integer", shown(value)));
@@ -60,7 +60,11 @@ fn entries<'py, T>(
     for item in value.try_iter().map_err(|_| wrong(value))? {
         if found.len() == MAX_NDIM {
             let message = format!("{argument}: more than {MAX_NDIM} entries; allowed is one for each dimension");
-            return Err(if argument == "dims" { Kind::Dims.error(message) } else { Kind::Layout.error(message) });
+            return Err(if argument == "dims" {
+                ErrorKind::Dims.error(message)
+            } else {
+                ErrorKind::Layout.error(message)
+            });
         }
         found.push(read(&item?)?);
     }
@@ -71,7 +75,7 @@ fn entries<'py, T>(
 pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
     if argument == "layout" && value.is_instance_of::<PyString>() {
         let what = shown(value);
-        return Err(Kind::Layout.error(format!(
+        return Err(ErrorKind::Layout.error(format!(
             "layout: {what}; allowed is the rank of each dimension's stride; C and F order are presets, backend='C'"
         )));
     }
@@ -133,11 +137,11 @@ fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
 /// Converts labels: a string of one-letter labels, or a sequence of labels.
 pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let wrong = |what: &Bound<'_, PyAny>| {
-        Kind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
+        ErrorKind::Dims.error(format!("dims: {} is not a string or a sequence of labels", shown(what)))
     };
     if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
-        return Err(Kind::Dims
-            .error(format!("dims: {} has no order; allowed is a string or a sequence of labels", shown(value))));
+        return Err(ErrorKind::Dims
+            .error(format!("dims: {} is unordered; allowed is a string or a sequence of labels", shown(value))));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return letters(text);
@@ -149,7 +153,7 @@ pub fn dims(value: &Bound<'_, PyAny>) -> PyResult<Dims> {
 /// Converts the letters of a string to labels.
 fn letters(text: &Bound<'_, PyString>) -> PyResult<Dims> {
     let letters = text.to_cow()?;
-    let wrong = |what: String| Kind::Dims.error(format!("{what}{}", longer_labels(&letters)));
+    let wrong = |what: String| ErrorKind::Dims.error(format!("{what}{}", longer_labels(&letters)));
     if letters.chars().nth(MAX_NDIM).is_some() {
         return Err(wrong(format!("dims: more than {MAX_NDIM} letters")));
     }
@@ -207,8 +211,8 @@ pub fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[cold]
 pub fn not_a_label(source: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let what = shown(value);
-    Kind::Dims.error(format!(
-        "{source}: {what} is not a label; allowed is a non-empty string, or an integer from 0 on for a data dimension"
+    ErrorKind::Dims.error(format!(
+        "{source}: {what} is not a label; allowed is a non-empty string, or a non-negative integer for a data dimension"
     ))
 }
 

@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::python::convert::args::shown;
-use crate::python::convert::errors::Kind;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api;
 use crate::python::nearest::did_you_mean;
 
@@ -41,7 +41,7 @@ pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     }
     if value.is_none() {
         return Err(
-            Kind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
+            ErrorKind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
         );
     }
     numpy_api::require(py)?;
@@ -85,7 +85,9 @@ fn of_torch(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let text = value.str()?;
     let name = text.to_cow()?;
     let found = DType::from_name(name.strip_prefix("torch.").unwrap_or(&name));
-    found.map(Some).ok_or_else(|| Kind::DType.error(format!("dtype: {name} has no NumPy type of one element per item")))
+    found
+        .map(Some)
+        .ok_or_else(|| ErrorKind::DType.error(format!("dtype: {name} has no NumPy type of one element per item")))
 }
 
 /// The element type of a NumPy dtype object.
@@ -145,7 +147,7 @@ fn foreign_order() -> std::ffi::c_char {
 #[cold]
 fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DType> {
     let name = descriptor.getattr("name")?.to_string();
-    let refuse = |why: &str| Err(Kind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
+    let refuse = |why: &str| Err(ErrorKind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
     if number < FIRST_USER_TYPE {
         return match descriptor.kind() {
             b'O' => refuse("holds Python objects, which cannot be shared as memory; allowed are numbers and bool"),
@@ -153,13 +155,15 @@ fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DTy
             b'M' | b'm' => refuse("is a date or time span; allowed are numbers and bool: view it as int64"),
             b'S' | b'U' | b'T' => refuse("holds text; allowed are numbers and bool"),
             _ if of_type_number(number).is_some() => refuse(
-                "is not in native byte order; allowed is the machine's own: convert with .astype(dtype.newbyteorder('='))",
+                "is not in native byte order; allowed is native byte order: convert with .astype(dtype.newbyteorder('='))",
             ),
-            _ => refuse("has no width that other libraries know; allowed are up to float64 and complex128"),
+            _ => refuse("has a width that other libraries do not support; allowed are up to float64 and complex128"),
         };
     }
     let Some(dtype) = DType::from_name(&name) else {
-        return refuse("is not a type that other libraries know; allowed are NumPy's and ml_dtypes' numbers and bool");
+        return refuse(
+            "is not a type that other libraries support; allowed are NumPy's and ml_dtypes' numbers and bool",
+        );
     };
     if let Some(slot) = usize::try_from(number - FIRST_USER_TYPE).ok().and_then(|slot| USER_TYPES.get(slot)) {
         slot.store(u8::try_from(dtype.index() + 1).unwrap_or(0), Ordering::Relaxed);
@@ -197,7 +201,7 @@ pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
 
 /// A `DTypeError` with another library's error as its cause.
 pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
-    let error = Kind::DType.error(format!("{message} ({})", cause.value(py)));
+    let error = ErrorKind::DType.error(format!("{message} ({})", cause.value(py)));
     error.set_cause(py, Some(cause));
     error
 }

@@ -15,7 +15,7 @@ use crate::signature::SignatureError;
 
 /// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum ErrorKind {
     Layout,
     DType,
     Dims,
@@ -25,31 +25,40 @@ pub enum Kind {
     NotAnArray,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Every kind, in the order of the enumeration.
-    const ALL: [Kind; 7] =
-        [Kind::Layout, Kind::DType, Kind::Dims, Kind::Device, Kind::Exchange, Kind::NoSuchBuffer, Kind::NotAnArray];
+    const ALL: [ErrorKind; 7] = [
+        ErrorKind::Layout,
+        ErrorKind::DType,
+        ErrorKind::Dims,
+        ErrorKind::Device,
+        ErrorKind::Exchange,
+        ErrorKind::NoSuchBuffer,
+        ErrorKind::NotAnArray,
+    ];
 
     /// Name, docstring and builtin bases.
     fn definition(self, py: Python<'_>) -> (&'static str, &'static str, Vec<Bound<'_, PyType>>) {
         let (value, ty) = (py.get_type::<PyValueError>(), py.get_type::<PyTypeError>());
         match self {
-            Kind::Layout => ("LayoutError", "An invalid shape, layout, padding, alignment or preset.", vec![value]),
-            Kind::DType => ("DTypeError", "An element type that cannot be shared, or does not fit.", vec![ty]),
-            Kind::Dims => ("DimsError", "Labels that are invalid, or contradict each other.", vec![value]),
-            Kind::Device => {
+            ErrorKind::Layout => {
+                ("LayoutError", "An invalid shape, layout, padding, alignment or preset.", vec![value])
+            }
+            ErrorKind::DType => ("DTypeError", "An element type that cannot be shared, or does not fit.", vec![ty]),
+            ErrorKind::Dims => ("DimsError", "Labels that are invalid, or contradict each other.", vec![value]),
+            ErrorKind::Device => {
                 let runtime = py.get_type::<PyRuntimeError>();
                 ("DeviceError", "A device that does not exist, or is not the one wanted.", vec![runtime])
             }
-            Kind::Exchange => {
+            ErrorKind::Exchange => {
                 let doc = "Memory or a request of another library that the protocol does not allow.";
                 ("ExchangeError", doc, vec![py.get_type::<PyBufferError>(), value])
             }
-            Kind::NoSuchBuffer => {
+            ErrorKind::NoSuchBuffer => {
                 let lookup = py.get_type::<PyLookupError>();
                 ("NoSuchBufferError", "A host or device buffer that the object does not have.", vec![lookup])
             }
-            Kind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
+            ErrorKind::NotAnArray => ("NotAnArrayError", "An object without an array protocol.", vec![ty]),
         }
     }
 }
@@ -78,15 +87,15 @@ fn is_absence(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
 fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     let module = py.import(intern!(py, "dlfield"))?;
     let class = |name: &str| Ok::<_, PyErr>(module.getattr(name)?.cast_into::<PyType>()?.unbind());
-    let all = Kind::ALL.iter().map(|kind| class(kind.definition(py).0)).collect::<PyResult<_>>()?;
+    let all = ErrorKind::ALL.iter().map(|kind| class(kind.definition(py).0)).collect::<PyResult<_>>()?;
     Ok((class("Error")?, all))
 }
 
 fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     let exception = py.get_type::<PyException>();
     let root = subclass("Error", "The base class of all errors of dlfield.", vec![exception])?;
-    let mut all = Vec::with_capacity(Kind::ALL.len());
-    for kind in Kind::ALL {
+    let mut all = Vec::with_capacity(ErrorKind::ALL.len());
+    for kind in ErrorKind::ALL {
         let (name, doc, builtin) = kind.definition(py);
         all.push(subclass(name, doc, std::iter::once(root.bind(py).clone()).chain(builtin).collect())?);
     }
@@ -103,7 +112,7 @@ fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py
     Ok(made.cast_into::<PyType>()?.unbind())
 }
 
-impl Kind {
+impl ErrorKind {
     /// Makes an exception of this kind. If the module is installed but its import fails, returns that failure with a note
     /// that has the message.
     pub fn error(self, message: impl Into<String>) -> PyErr {
@@ -136,13 +145,13 @@ impl From<Error> for PyErr {
 fn raised(error: Error, message: String) -> PyErr {
     match error {
         Error::Signature(SignatureError::Field { source, .. }) => raised(*source, message),
-        Error::Signature(SignatureError::Overlap { .. }) => Kind::Layout.error(message),
+        Error::Signature(SignatureError::Overlap { .. }) => ErrorKind::Layout.error(message),
         Error::Signature(_) => PyTypeError::new_err(message),
-        Error::Layout(_) | Error::Preset(_) => Kind::Layout.error(message),
-        Error::DType(_) => Kind::DType.error(message),
-        Error::Dims(_) => Kind::Dims.error(message),
-        Error::Device(_) => Kind::Device.error(message),
-        Error::Exchange(_) => Kind::Exchange.error(message),
+        Error::Layout(_) | Error::Preset(_) => ErrorKind::Layout.error(message),
+        Error::DType(_) => ErrorKind::DType.error(message),
+        Error::Dims(_) => ErrorKind::Dims.error(message),
+        Error::Device(_) => ErrorKind::Device.error(message),
+        Error::Exchange(_) => ErrorKind::Exchange.error(message),
         Error::Index(_) => PyIndexError::new_err(message),
         Error::Memory(_) => PyMemoryError::new_err(message),
     }
@@ -170,18 +179,18 @@ through_error!(
 
 /// The exception that a failed C function of another library has set, or else one that names the function.
 #[cold]
-pub fn set_by(function: &'static str, object: &Bound<'_, PyAny>) -> PyErr {
-    PyErr::take(object.py()).unwrap_or_else(|| silent(function, object.get_type()))
+pub fn exception_set_by(function: &'static str, object: &Bound<'_, PyAny>) -> PyErr {
+    PyErr::take(object.py()).unwrap_or_else(|| no_exception_set(function, object.get_type()))
 }
 
 /// The error for a C function that failed without setting an exception.
-pub fn silent(function: &'static str, producer: impl ToString) -> PyErr {
+pub fn no_exception_set(function: &'static str, producer: impl ToString) -> PyErr {
     ExchangeError::Silent { function, producer: producer.to_string() }.into()
 }
 
 /// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
 pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
-    if Kind::is_any(py, &error) {
+    if ErrorKind::is_any(py, &error) {
         let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
         named.set_cause(py, error.cause(py));
         named.set_traceback(py, error.traceback(py));

@@ -10,7 +10,7 @@ use pyo3::types::PyInt;
 
 use crate::cuda::Stream;
 use crate::device::Device;
-use crate::memory::cuda::stream::{StreamOwner, with_kept_stream};
+use crate::memory::cuda::stream::{StreamOwner, with_owned_stream};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
@@ -18,17 +18,17 @@ use crate::python::py_owner::PyOwner;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
                        __cuda_stream__";
-const ALLOWED_WITHOUT_ORDER: &str = "None, -1 for no order, 1 (legacy default), 2 (per-thread default), the handle of a \
+const ALLOWED_OR_NO_SYNC: &str = "None, -1 for no synchronization, 1 (legacy default), 2 (per-thread default), the handle of a \
                                      stream, or an object with __cuda_stream__";
 const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
 
 /// A consumer's `stream` argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum StreamArgument {
     /// None was passed.
-    Nothing,
+    None,
     /// -1: the consumer orders the work itself.
-    NoOrder,
+    NoSync,
     /// The stream that the consumer will use.
     Stream(Stream),
 }
@@ -52,7 +52,7 @@ pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
 }
 
 /// What keeps a stream alive: the object that it was passed as; `None` for a number.
-pub fn kept(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
+pub fn owner(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
     (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }
 
@@ -69,21 +69,25 @@ fn handle(value: &Bound<'_, PyAny>, number: Option<i64>, device: Device, allowed
 }
 
 /// Parses a consumer's `stream` argument for memory of a CUDA device.
-pub fn asked(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<Asked> {
-    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Asked::Nothing) };
+pub fn parse(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<StreamArgument> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(StreamArgument::None) };
     match number(value)? {
-        Some(-1) => Ok(Asked::NoOrder),
-        number => handle(value, number, device, ALLOWED_WITHOUT_ORDER).map(Asked::Stream),
+        Some(-1) => Ok(StreamArgument::NoSync),
+        number => handle(value, number, device, ALLOWED_OR_NO_SYNC).map(StreamArgument::Stream),
     }
 }
 
 /// Runs `work` for a device in the given stream, or in the current one without it. The host has no streams.
-pub fn within<R>(value: Option<&Bound<'_, PyAny>>, device: Device, work: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+pub fn in_stream<R>(
+    value: Option<&Bound<'_, PyAny>>,
+    device: Device,
+    work: impl FnOnce() -> PyResult<R>,
+) -> PyResult<R> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return work() };
     args::check_stream(Some(value), device)?;
     if !device.is_of_cuda() {
         return work();
     }
     let stream = of(value, device)?;
-    with_kept_stream(device, stream, kept(value), work)
+    with_owned_stream(device, stream, owner(value), work)
 }

@@ -3,7 +3,7 @@
 //! Each argument has an entry in the ledger, in which it is described, until the argument is dropped. So the description is
 //! never moved, and later borrows are checked against it.
 
-#![allow(unsafe_code, reason = "lines are reached through their addresses")]
+#![allow(unsafe_code, reason = "entries are reached through their addresses")]
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ use crate::tensor::Owner;
 
 /// What an argument's memory is borrowed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum BorrowAccess {
     /// Not borrowed: its description is not complete.
     None,
     Read,
@@ -55,9 +55,9 @@ struct Entry {
     /// Written by the argument before its memory is borrowed; read by all after that.
     descriptor: UnsafeCell<Descriptor>,
     /// As the descriptor; taken by the ledger when the entry becomes free.
-    kept: UnsafeCell<Holding>,
+    holding: UnsafeCell<Holding>,
     /// Accessed through the ledger only.
-    access: Access,
+    access: BorrowAccess,
     /// Accessed through the ledger only. Set while the memory is borrowed and has no view yet: the check to repeat after
     /// Python code has run.
     values: Option<CheckValues>,
@@ -110,8 +110,8 @@ impl Ledger {
     fn extend(&mut self) {
         let entry = Entry {
             descriptor: UnsafeCell::new(Descriptor::BLANK),
-            kept: UnsafeCell::new(Holding::NOTHING),
-            access: Access::None,
+            holding: UnsafeCell::new(Holding::NOTHING),
+            access: BorrowAccess::None,
             values: None,
             viewed: false,
             place: self.used,
@@ -123,41 +123,41 @@ impl Ledger {
     #[inline]
     fn close(&mut self, entry: NonNull<Entry>) -> Holding {
         self.used -= 1;
-        // SAFETY: entries live for the rest of the process; these fields are accessed through the ledger only; `kept`
+        // SAFETY: entries live for the rest of the process; these fields are accessed through the ledger only; `holding`
         // is the argument's, which is gone.
         unsafe {
             let (place, last) = ((*entry.as_ptr()).place, self.entries[self.used]);
-            self.writers -= usize::from((*entry.as_ptr()).access == Access::Write);
-            (*entry.as_ptr()).access = Access::None;
+            self.writers -= usize::from((*entry.as_ptr()).access == BorrowAccess::Write);
+            (*entry.as_ptr()).access = BorrowAccess::None;
             (*entry.as_ptr()).values = None;
             (*entry.as_ptr()).viewed = false;
             self.entries.swap(place, self.used);
             (*last.as_ptr()).place = place;
             (*entry.as_ptr()).place = self.used;
-            std::mem::replace(&mut *(*entry.as_ptr()).kept.get(), Holding::NOTHING)
+            std::mem::replace(&mut *(*entry.as_ptr()).holding.get(), Holding::NOTHING)
         }
     }
 
     /// The entries that are borrowed and have no view yet.
     fn waiting(&self) -> impl Iterator<Item = &Entry> {
         // SAFETY: entries live for the rest of the process, and once borrowed are written to only through the ledger.
-        let lines = self.entries[..self.used].iter().map(|entry| unsafe { entry.as_ref() });
-        lines.filter(|line| line.access != Access::None && !line.viewed)
+        let entries = self.entries[..self.used].iter().map(|entry| unsafe { entry.as_ref() });
+        entries.filter(|entry| entry.access != BorrowAccess::None && !entry.viewed)
     }
 
     /// What the memory is borrowed for already, if that conflicts.
-    fn conflict(&self, entry: NonNull<Entry>, access: Access) -> Option<Access> {
-        if access == Access::Read && self.writers == 0 {
+    fn conflict(&self, entry: NonNull<Entry>, access: BorrowAccess) -> Option<BorrowAccess> {
+        if access == BorrowAccess::Read && self.writers == 0 {
             return None;
         }
         // SAFETY: the descriptor is complete, and no longer changes while its entry is in use.
         let mine = unsafe { &*(*entry.as_ptr()).descriptor.get() };
         self.entries[..self.used].iter().find_map(|other| {
             // SAFETY: as above, for entries that are borrowed.
-            let (held, theirs) = unsafe { ((*other.as_ptr()).access, (*other.as_ptr()).descriptor.get()) };
-            let matters = held == Access::Write || held == Access::Read && access == Access::Write;
+            let (held, descriptor) = unsafe { ((*other.as_ptr()).access, (*other.as_ptr()).descriptor.get()) };
+            let matters = held == BorrowAccess::Write || held == BorrowAccess::Read && access == BorrowAccess::Write;
             // SAFETY: as above.
-            (matters && mine.overlaps(unsafe { &*theirs })).then_some(held)
+            (matters && mine.overlaps(unsafe { &*descriptor })).then_some(held)
         })
     }
 }
@@ -181,7 +181,7 @@ impl<'py> Loan<'py> {
         // SAFETY: the entry is this loan's, and no other code reads these fields before the memory is borrowed.
         unsafe {
             let (owner, source) = fill(&mut *(*loan.entry.as_ptr()).descriptor.get())?;
-            *(*loan.entry.as_ptr()).kept.get() = Holding { object: Some(object.clone().unbind()), owner, source };
+            *(*loan.entry.as_ptr()).holding.get() = Holding { object: Some(object.clone().unbind()), owner, source };
         }
         Ok(loan)
     }
@@ -191,22 +191,22 @@ impl<'py> Loan<'py> {
     /// # Errors
     /// [`ExchangeError::Borrowed`] if it overlaps memory that is borrowed already, and one of the two borrows writes.
     #[inline]
-    pub(super) fn borrow(&mut self, access: Access) -> Result<()> {
+    pub(super) fn borrow(&mut self, access: BorrowAccess) -> Result<()> {
         let entry = self.entry;
         let held = with(self.py(), |ledger| {
             let held = ledger.conflict(entry, access);
             if held.is_none() {
                 // SAFETY: this field is accessed through the ledger only.
                 unsafe { (*entry.as_ptr()).access = access };
-                ledger.writers += usize::from(access == Access::Write);
+                ledger.writers += usize::from(access == BorrowAccess::Write);
             }
             held
         });
         match held {
             None => Ok(()),
             Some(held) => {
-                let held = if held == Access::Write { "writes" } else { "reads" };
-                let wanted = if access == Access::Write { "written" } else { "read" };
+                let held = if held == BorrowAccess::Write { "writes" } else { "reads" };
+                let wanted = if access == BorrowAccess::Write { "written" } else { "read" };
                 Err(ExchangeError::Borrowed { held, wanted }.into())
             }
         }
@@ -227,7 +227,7 @@ impl<'py> Loan<'py> {
     pub(super) fn keep(&mut self, owner: Option<Owner>) {
         let entry = self.entry;
         // SAFETY: the entry is this loan's, and other code accesses what is kept through the ledger only.
-        with(self.py(), |_| unsafe { (*(*entry.as_ptr()).kept.get()).owner = owner });
+        with(self.py(), |_| unsafe { (*(*entry.as_ptr()).holding.get()).owner = owner });
     }
 
     /// Checks all borrowed arguments against their descriptors, after foreign code has run that may have changed them.
@@ -237,20 +237,20 @@ impl<'py> Loan<'py> {
     #[cold]
     pub(super) fn check_undisturbed(&self) -> Result<()> {
         let py = self.py();
-        let lent: Vec<_> = with(py, |ledger| {
-            let lines = ledger.waiting().filter_map(|line| {
+        let borrowed: Vec<_> = with(py, |ledger| {
+            let entries = ledger.waiting().filter_map(|entry| {
                 // SAFETY: both are complete, and no longer change while the entry is in use.
-                let (found, kept) = unsafe { (&*line.descriptor.get(), &*line.kept.get()) };
-                let source = match &kept.source {
+                let (found, holding) = unsafe { (&*entry.descriptor.get(), &*entry.holding.get()) };
+                let source = match &holding.source {
                     BorrowSource::None => None,
-                    BorrowSource::Argument => kept.object.as_ref(),
+                    BorrowSource::Argument => holding.object.as_ref(),
                     BorrowSource::Inside(array) => Some(array),
                 };
-                source.map(|source| (source.clone_ref(py).into_bound(py), found.clone(), line.access))
+                source.map(|source| (source.clone_ref(py).into_bound(py), found.clone(), entry.access))
             });
-            lines.collect()
+            entries.collect()
         });
-        for (source, found, access) in &lent {
+        for (source, found, access) in &borrowed {
             let mut now = Descriptor::BLANK;
             let state = match import::reborrow(source, &mut now) {
                 Ok(()) if is_same(found, &now, *access) => continue,
@@ -261,10 +261,10 @@ impl<'py> Loan<'py> {
         }
         // This memory is known to be in place. While the ledger is held no writer can start.
         with(py, |ledger| {
-            ledger.waiting().try_for_each(|line| {
-                let Some(check) = line.values else { return Ok(()) };
+            ledger.waiting().try_for_each(|entry| {
+                let Some(check) = entry.values else { return Ok(()) };
                 // SAFETY: complete, and the memory is as readable as at the first check.
-                let (found, checked) = unsafe { (&*line.descriptor.get(), check(&*line.descriptor.get())) };
+                let (found, checked) = unsafe { (&*entry.descriptor.get(), check(&*entry.descriptor.get())) };
                 checked.map_err(|error| disturbed("an array".to_owned(), import::summary(found), error.to_string()))
             })
         })
@@ -292,7 +292,7 @@ impl<'py> Loan<'py> {
     #[inline]
     pub(super) fn object(&self) -> &Bound<'py, PyAny> {
         // SAFETY: the entry is this loan's; other code only reads this field.
-        match unsafe { &(*(*self.entry.as_ptr()).kept.get()).object } {
+        match unsafe { &(*(*self.entry.as_ptr()).holding.get()).object } {
             Some(object) => object.bind(self.py()),
             None => unreachable!("a loan that is open has its object"),
         }
@@ -320,9 +320,9 @@ impl Drop for Loan<'_> {
 }
 
 /// Whether memory has the same place and description, and still allows the access.
-fn is_same(found: &Descriptor, now: &Descriptor, access: Access) -> bool {
+fn is_same(found: &Descriptor, now: &Descriptor, access: BorrowAccess) -> bool {
     let parts = |field: &Descriptor| -> (usize, Device, DType) { (field.ptr().addr(), field.device(), field.dtype()) };
-    let writable = access != Access::Write || !now.is_readonly();
+    let writable = access != BorrowAccess::Write || !now.is_readonly();
     writable && parts(found) == parts(now) && found.shape() == now.shape() && found.strides() == now.strides()
 }
 

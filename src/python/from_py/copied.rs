@@ -14,7 +14,7 @@ use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::{Layout, Spec};
 use crate::python::from_py::In;
-use crate::python::from_py::borrows::{Access, CheckValues, Loan};
+use crate::python::from_py::borrows::{BorrowAccess, CheckValues, Loan};
 use crate::python::from_py::kinds::{AnyOrder, Elements, Host, Order, Place};
 use crate::python::from_py::open::{check, open, refusal};
 use crate::python::import::BorrowSource;
@@ -76,7 +76,7 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // The array is borrowed for reading during the copy too.
-        let mut loan = open(&object, Access::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
+        let mut loan = open(&object, BorrowAccess::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
             views::check_shape(field, None, D::NDIM)?;
             Host::check(field)?;
             if can_cast(field.dtype(), T::DTYPE) {
@@ -93,7 +93,7 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
                 Ok((Some(owner), BorrowSource::None))
             })?;
             // The memory of the copy, which no other argument has.
-            loan.borrow(Access::Read).map_err(refusal)?;
+            loan.borrow(BorrowAccess::Read).map_err(refusal)?;
             check::<T, D, Host>(loan.descriptor()).map_err(refusal)?;
             // Dropping the loan of the original may have run any code.
             loan.check_undisturbed().map_err(refusal)?;
@@ -118,6 +118,6 @@ fn copy<T: Element, O: Order>(found: &Descriptor) -> Result<Tensor> {
     let layout: Vec<i64> = if O::IS_F { (0..ndim).rev().collect() } else { (0..ndim).collect() };
     let spec = Spec::new(found.shape(), T::DTYPE).layout(Layout::new(&layout, found.ndim())?);
     // SAFETY: the loan keeps the memory longer than this tensor lives, and the ledger rejects writers meanwhile.
-    let source = unsafe { Tensor::from_parts(found.clone(), Owner::NOBODY) };
+    let source = unsafe { Tensor::from_parts(found.clone(), Owner::NONE) };
     Tensor::copy_of(&spec, &source)
 }

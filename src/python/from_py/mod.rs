@@ -15,7 +15,7 @@ pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, O
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
 use pyo3::prelude::*;
 
-use self::borrows::{Access, Loan};
+use self::borrows::{BorrowAccess, Loan};
 use self::open::{check, open, values};
 use crate::descriptor::Descriptor;
 use crate::error::Result;
@@ -105,7 +105,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, Access::Read, values::<T, M>(), |field| {
+        let loan = open(&object, BorrowAccess::Read, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
@@ -118,7 +118,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, Access::Write, values::<T, M>(), |field| {
+        let loan = open(&object, BorrowAccess::Write, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")
@@ -167,7 +167,7 @@ macro_rules! described {
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
                 let mut descriptor = self.descriptor().clone();
-                descriptor.relabel(import::stated(self.object())?.with_default_origin())?;
+                descriptor.relabel(import::metadata_of(self.object())?.with_default_origin())?;
                 Ok(descriptor)
             }
 

@@ -9,9 +9,9 @@ use pyo3::types::PyCapsule;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::protocol::ExchangeError;
-use crate::python::convert::errors::Kind;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
-use crate::python::from_py::borrows::{Access, CheckValues, Loan};
+use crate::python::from_py::borrows::{BorrowAccess, CheckValues, Loan};
 use crate::python::from_py::kinds::{Elements, Place};
 use crate::python::import;
 use crate::python::import::{BorrowSource, Borrowed};
@@ -21,7 +21,7 @@ use crate::tensor::ndarray as views;
 #[inline]
 pub(super) fn open<'py>(
     object: &Bound<'py, PyAny>,
-    access: Access,
+    access: BorrowAccess,
     values: Option<CheckValues>,
     check: impl Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
@@ -32,7 +32,7 @@ pub(super) fn open<'py>(
     }
     let mut ran_no_code = false;
     let mut loan = Loan::open(object, |descriptor| {
-        let borrowed = describe(object, access == Access::Write, descriptor)?;
+        let borrowed = describe(object, access == BorrowAccess::Write, descriptor)?;
         ran_no_code = borrowed.ran_no_code;
         check(descriptor).map_err(refusal)?;
         Ok((borrowed.owner, borrowed.source))
@@ -51,7 +51,7 @@ pub(super) fn open<'py>(
 #[cold]
 fn open_capsule<'py>(
     object: &Bound<'py, PyAny>,
-    access: Access,
+    access: BorrowAccess,
     values: Option<CheckValues>,
     check: &dyn Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Option<Loan<'py>>> {
@@ -69,7 +69,7 @@ fn open_capsule<'py>(
     loan.borrow(access).and_then(|()| loan.check_values(values)).map_err(refusal)?;
     // The capsule has the same description as when it was inspected: no code has run since.
     let mut taken = Descriptor::BLANK;
-    loan.keep(import::borrow(object, access == Access::Write, &mut taken)?.owner);
+    loan.keep(import::borrow(object, access == BorrowAccess::Write, &mut taken)?.owner);
     Ok(Some(loan))
 }
 
@@ -100,7 +100,7 @@ pub(super) fn refusal(error: Error) -> PyErr {
 /// As [`refusal`], for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
 #[cold]
 fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
-    Err(if Kind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
+    Err(if ErrorKind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
 }
 
 /// Describes any object; for a `dlfield.Descriptor`, the object that it describes. That class belongs to the module, and
@@ -131,8 +131,9 @@ fn describe_described(
     }
     let described = object.getattr(intern!(py, "owner"))?;
     if described.is_exact_instance_of::<PyCapsule>() {
-        let got = "a dlfield.Descriptor of a DLPack capsule, which was taken over to describe it".to_owned();
-        let allowed = "what can be described once more, such as the tensor that dlfield.from_dlpack makes of a capsule";
+        let got = "a dlfield.Descriptor of a DLPack capsule, which was consumed to describe it".to_owned();
+        let allowed =
+            "an object that can be described again, such as the tensor that dlfield.from_dlpack makes of a capsule";
         return Err(refusal(ExchangeError::Argument { argument: "obj", got, allowed }.into()));
     }
     let mut borrowed = import::borrow(&described, writes, descriptor).or_else(|error| as_refusal(py, error))?;

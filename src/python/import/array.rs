@@ -41,9 +41,9 @@ pub(super) fn import(
     if shared && is_fresh(&array) {
         return Err(refused_copy(request.ownership, "__array__ returned an array made for this call").into());
     }
-    let within = Request { ownership: Ownership::Share, ..*request };
-    if !numpy::import(&array, &within, imported, descriptor)?
-        && !numpy::import_subclass(&array, &within, imported, descriptor)?
+    let inner_request = Request { ownership: Ownership::Share, ..*request };
+    if !numpy::import(&array, &inner_request, imported, descriptor)?
+        && !numpy::import_subclass(&array, &inner_request, imported, descriptor)?
     {
         let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
         return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());

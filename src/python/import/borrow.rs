@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::descriptor::Descriptor;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
-use crate::python::import::request::{Access, Request};
+use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table;
 use crate::python::import::type_info::TypeInfo;
 use crate::tensor::Owner;
@@ -34,7 +34,7 @@ pub struct Borrowed {
 /// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing.
 #[inline]
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
-    let (read, write) = const { (&Request::new(Access::Read), &Request::new(Access::Write)) };
+    let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
     let mut imported = Imported::default();
     table::describe(obj, request, &mut imported, descriptor)?;
@@ -60,7 +60,7 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
 fn can_reborrow(array: &Bound<'_, PyAny>, protocol: &str) -> PyResult<bool> {
     match protocol {
         "numpy" => Ok(is_array(array)),
-        "dlpack-c" => Ok(TypeInfo::of(array)?.torch_lends().is_some()),
+        "dlpack-c" => Ok(TypeInfo::of(array)?.torch_borrow().is_some()),
         _ => Ok(false),
     }
 }

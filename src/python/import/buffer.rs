@@ -28,7 +28,7 @@ pub(super) fn import_builtin(
     }
     hold(object, imported, descriptor)?;
     if request.ownership == Ownership::Share
-        && let Some(owner) = owners::behind(object)
+        && let Some(owner) = owners::exporting_tensor(object)
     {
         imported.owned(owner);
     }

@@ -46,7 +46,7 @@ pub(super) fn on_host(
     let held = Held::get(&exporter)?;
     if !held.is_contiguous() {
         let got = "a buffer with gaps between its elements";
-        return Err(interface.entry("data", got, "a contiguous buffer, with strides told by \"strides\"").into());
+        return Err(interface.entry("data", got, "a contiguous buffer, with its strides in \"strides\"").into());
     }
     let (start, len, readonly) = held.bytes();
     let len = usize::try_from(len).unwrap_or(0);

@@ -37,7 +37,7 @@ pub(super) fn import(
     };
     *descriptor = described.clone();
     check_exported(request, descriptor.device())?;
-    host_device::used_again(&object, descriptor.device(), request.access)?;
+    host_device::refresh_described(&object, descriptor.device(), request.access)?;
     if request.ownership == Ownership::Borrow
         && descriptor.device() == Device::CPU
         && let Some(tensor) = own_classes::tensor(&object)
@@ -46,7 +46,7 @@ pub(super) fn import(
     }
     let owner = match (owner, request.ownership) {
         (Some(owner), Ownership::Borrow) => owner.clone(),
-        (Some(owner), Ownership::Share) => owners::with(owner.clone(), &object),
+        (Some(owner), Ownership::Share) => owners::owner_and_object(owner.clone(), &object),
         (None, Ownership::Borrow) => {
             pinned::check_unmoved(&object, descriptor)?;
             return Ok(imported.borrowed());

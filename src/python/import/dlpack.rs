@@ -21,7 +21,7 @@ use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::ffi::getattr::Keyword;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
-use crate::python::import::request::{Access, Ownership, Request, refused_copy};
+use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{cuda_array_interface, stream_sync, torch, type_info};
 use crate::tensor::consume_managed;
@@ -40,7 +40,7 @@ pub(super) fn import(
         torch::refuse_grad(object)?;
     }
     let found = match type_info::method(object, Name::DlpackDevice)? {
-        Some(ask) => Some(device_of(&ask.call(py, [], None)?)?),
+        Some(method) => Some(device_of(&method.call(py, [], None)?)?),
         None => None,
     };
     let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
@@ -56,12 +56,12 @@ pub(super) fn import(
         }
         check_stream(request.stream.filter(|stream| !stream.is_none()), device)?;
     }
-    let stream = if device == Some(Device::CPU) { None } else { stream_sync::to_tell(request, found)? };
+    let stream = if device == Some(Device::CPU) { None } else { stream_sync::stream_for_producer(request, found)? };
     let stream = stream.map(|number| PyInt::new(py, number));
     // A description of memory that the producer has moved would not be of the object's memory.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
     let version = max_version(py)?;
-    let asked = if elsewhere.is_none() && stream.is_none() && !in_place {
+    let result = if elsewhere.is_none() && stream.is_none() && !in_place {
         method.call(py, [version], Some(MAX_VERSION.get(py)?))
     } else {
         let keywords = PyDict::new(py);
@@ -78,7 +78,7 @@ pub(super) fn import(
         }
         object.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
     };
-    let capsule = match asked {
+    let capsule = match result {
         // Producers of the old protocol take at most `stream`. The struct says which device the memory is on, but not
         // whether it is a copy, so there is no retry without `copy=False`.
         Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
@@ -156,7 +156,7 @@ pub(super) fn consume(
     }
     if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();
-        let allowed = "a fresh capsule: a capsule can be taken over once";
+        let allowed = "a new capsule: each can be consumed only once";
         return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
     }
     Ok(false)
@@ -175,7 +175,7 @@ pub fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
             if version.major != dlpack::VERSION.major {
                 return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
             }
-            check_copied((*held).flags, &Request::new(Access::Look))?;
+            check_copied((*held).flags, &Request::new(RequestAccess::Inspect))?;
             dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
             return Ok(true);
         }

@@ -29,12 +29,12 @@ pub(super) fn import(
     imported: &mut Imported<'_>,
     descriptor: &mut Descriptor,
 ) -> PyResult<bool> {
-    let (info, looked_up) = TypeInfo::remembered_or_found(object)?;
+    let (info, looked_up) = TypeInfo::cached_or_found(object)?;
     let Some(table) = info.table else { return Ok(false) };
     if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
         return Ok(false);
     }
-    let found = match info.torch_lends() {
+    let found = match info.torch_borrow() {
         Some(borrow) => torch::import(object, table, borrow, request, imported, descriptor)?,
         None => import_managed(object, table, request, imported, descriptor)?,
     };
@@ -64,8 +64,8 @@ fn is_ordered_by_table(
     table: &DLPackExchangeAPI,
     request: &Request<'_, '_>,
 ) -> PyResult<bool> {
-    let Some(stated) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
-    Ok(stream_sync::is_said(table, stated)? || type_info::method(object, Name::Dlpack)?.is_none())
+    let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
+    Ok(stream_sync::names_stream(table, stream)? || type_info::method(object, Name::Dlpack)?.is_none())
 }
 
 /// Imports the managed tensor that the table exports for the object; `false` if another protocol has to be tried.
@@ -100,8 +100,8 @@ fn import_managed(
 #[cold]
 fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let error = PyErr::take(object.py());
-    let unsaid = error.as_ref().is_some_and(|error| error.is_instance_of::<PyBufferError>(object.py()));
-    if unsaid
+    let is_buffer_error = error.as_ref().is_some_and(|error| error.is_instance_of::<PyBufferError>(object.py()));
+    if is_buffer_error
         && TypeInfo::of(object)?.framework == Framework::Other
         && type_info::method(object, Name::Dlpack)?.is_some()
     {
@@ -123,9 +123,9 @@ fn is_as_requested(
     descriptor: &Descriptor,
 ) -> PyResult<bool> {
     let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
-    let stated = request.stream.is_some_and(|stream| !stream.is_none());
-    let asked = elsewhere || (stated && !descriptor.device().is_of_cuda());
-    if asked && type_info::method(object, Name::Dlpack)?.is_some() {
+    let has_stream = request.stream.is_some_and(|stream| !stream.is_none());
+    let unmet = elsewhere || (has_stream && !descriptor.device().is_of_cuda());
+    if unmet && type_info::method(object, Name::Dlpack)?.is_some() {
         return Ok(false);
     }
     if descriptor.device().is_of_cuda() {

@@ -45,15 +45,15 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
     }
     if tensor.getattr(intern!(py, "is_quantized"))?.is_truthy()? {
         let dtype = tensor.getattr(intern!(py, "dtype"))?;
-        let got = format!("a quantized PyTorch tensor ({dtype}), whose memory holds other numbers than it has");
-        return Ok(Some((got, "numbers: pass .dequantize(), or .int_repr() for what the memory holds")));
+        let got = format!("a quantized PyTorch tensor ({dtype}), whose memory holds quantized integers");
+        return Ok(Some((got, "a tensor that is not quantized: pass .dequantize(), or .int_repr() for the integers")));
     }
     let device = tensor.getattr(intern!(py, "device"))?;
     if device.getattr(intern!(py, "type"))?.eq(intern!(py, "meta"))? {
         let got = "a PyTorch tensor on the device meta, which has no memory".to_owned();
         return Ok(Some((
             got,
-            "a tensor on a real device: make it there, as torch.empty_like(obj, device='cpu') does",
+            "a tensor with memory: create it on another device, as torch.empty_like(obj, device='cpu') does",
         )));
     }
     Ok(None)
@@ -62,7 +62,7 @@ fn obstacle(tensor: &Bound<'_, PyAny>) -> PyResult<Option<(String, &'static str)
 /// Returns the error of a function of the table that failed, made from the exception that it has set.
 #[cold]
 pub(super) fn failed(object: &Bound<'_, PyAny>, function: &'static str, error: Option<PyErr>) -> PyErr {
-    let error = error.unwrap_or_else(|| errors::silent(function, object.get_type()));
+    let error = error.unwrap_or_else(|| errors::no_exception_set(function, object.get_type()));
     match TypeInfo::of(object) {
         Ok(info) if info.framework == Framework::Torch => explained(object, error),
         _ => error,

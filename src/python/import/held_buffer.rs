@@ -38,7 +38,7 @@ impl Held {
         // SAFETY: the call takes any object and a struct to fill.
         let code = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), ffi::PyBUF_FULL_RO) };
         if code != 0 {
-            return Err(errors::set_by("the buffer protocol", object));
+            return Err(errors::exception_set_by("the buffer protocol", object));
         }
         // SAFETY: filled on success, and all zeros is a valid struct, too.
         Ok(Held(unsafe { view.assume_init() }))

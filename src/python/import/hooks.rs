@@ -23,7 +23,8 @@ pub(super) fn run_acquire<'py>(
     imported: &mut Imported<'py>,
     descriptor: &Descriptor,
 ) -> PyResult<()> {
-    if imported.has_all_metadata || !request.access.is_now() || !TypeInfo::of(object)?.may_have_hooks(object) {
+    if imported.has_all_metadata || !request.access.accesses_elements() || !TypeInfo::of(object)?.may_have_hooks(object)
+    {
         return Ok(());
     }
     if imported.protocol == "dlpack" { Ok(()) } else { run_acquire_cold(object, request, imported, descriptor) }

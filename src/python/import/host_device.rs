@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::device::Device;
-use crate::python::import::request::Access;
+use crate::python::import::request::RequestAccess;
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::wrapper::Wrapper;
 
@@ -12,20 +12,20 @@ use crate::python::import::wrapper::Wrapper;
 pub(super) fn buffer<'py>(
     pair: &Bound<'py, PyAny>,
     device: Option<Device>,
-    access: Access,
+    access: RequestAccess,
 ) -> PyResult<Bound<'py, PyAny>> {
     let access = match access {
-        Access::Look => "",
-        Access::Read => "r",
+        RequestAccess::Inspect => "",
+        RequestAccess::Read => "r",
         // A stencil does not say whether it writes.
-        Access::Stencil | Access::Write => "rw",
+        RequestAccess::Stencil | RequestAccess::Write => "rw",
     };
     pair.call_method1(intern!(pair.py(), "_buffer"), (device.map(|device| device.to_string()), access))
 }
 
 /// Brings the buffer on `device` up to date again, if a host/device pair was described and the description is used.
-pub(super) fn used_again(object: &Bound<'_, PyAny>, device: Device, access: Access) -> PyResult<()> {
-    if access.is_now() && is_pair(object)? {
+pub(super) fn refresh_described(object: &Bound<'_, PyAny>, device: Device, access: RequestAccess) -> PyResult<()> {
+    if access.accesses_elements() && is_pair(object)? {
         buffer(object, Some(device), access)?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM, Metadata};
 use crate::python::convert::args;
-use crate::python::convert::errors::Kind;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
 use crate::python::import::data_interface::Interface;
 use crate::python::import::dictionary::Key;
@@ -37,24 +37,24 @@ fn value_or_call<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option
 
 /// The common value of all sources that state one.
 struct Answer<T> {
-    kind: Kind,
+    kind: ErrorKind,
     shown: fn(&T) -> String,
     first: Option<(&'static str, T)>,
 }
 
 impl<T: PartialEq> Answer<T> {
-    fn of(kind: Kind, shown: fn(&T) -> String) -> Answer<T> {
+    fn of(kind: ErrorKind, shown: fn(&T) -> String) -> Answer<T> {
         Answer { kind, shown, first: None }
     }
 
     /// Adds the value of a source, if it states one. Rejects a value that differs from that of another source.
-    fn hear(&mut self, source: &'static str, value: Option<T>) -> PyResult<()> {
+    fn add(&mut self, source: &'static str, value: Option<T>) -> PyResult<()> {
         let Some(value) = value else { return Ok(()) };
         match &self.first {
             None => self.first = Some((source, value)),
             Some((other, known)) if *known != value => {
                 return Err(self.kind.error(format!(
-                    "{source} says {}, but {other} says {}; allowed is one answer from all",
+                    "{source} has {}, but {other} has {}; allowed is the same value in all sources",
                     (self.shown)(&value),
                     (self.shown)(known)
                 )));
@@ -70,12 +70,12 @@ impl<T: PartialEq> Answer<T> {
 }
 
 /// Returns the dims that an object states in `__gt_dims__`, its data interface or `dims`. Rejects different ones.
-pub fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
+pub fn find_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) -> PyResult<Option<Dims>> {
     let read = |source, value: Option<Bound<'_, PyAny>>| value.map(|value| strings(source, &value)).transpose();
-    let mut answer = Answer::of(Kind::Dims, |dims: &Dims| format!("({dims})"));
-    answer.hear("__gt_dims__", read("__gt_dims__", value_or_call(object, Name::GtDims)?)?)?;
+    let mut answer = Answer::of(ErrorKind::Dims, |dims: &Dims| format!("({dims})"));
+    answer.add("__gt_dims__", read("__gt_dims__", value_or_call(object, Name::GtDims)?)?)?;
     for source in interface.sources() {
-        answer.hear(source.name, read(source.name, source.get(Key::Dims)?)?)?;
+        answer.add(source.name, read(source.name, source.get(Key::Dims)?)?)?;
     }
     // Other libraries use `dims` for other things; only tuples and lists of strings are labels.
     let plain = attribute(object, Name::Dims)?
@@ -85,33 +85,34 @@ pub fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) 
                 .try_iter()
                 .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
         });
-    answer.hear("dims", read("dims", plain)?)?;
+    answer.add("dims", read("dims", plain)?)?;
     Ok(answer.given())
 }
 
 /// Returns the halo that an object's data interface states.
-fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Box<[(i64, i64)]>>> {
-    let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
+fn find_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
+    let mut answer = Answer::of(ErrorKind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
-        answer.hear(source.name, Some(args::halo(&halo, None).map_err(|error| misstated(halo.py(), &name, error))?))?;
+        answer
+            .add(source.name, Some(args::halo(&halo, None).map_err(|error| with_source(halo.py(), &name, error))?))?;
     }
-    Ok(answer.given().map(Halo::into_boxed_slice))
+    Ok(answer.given())
 }
 
 /// Returns the origin that an object states in `__gt_origin__` or `default_origin`, in index order. Rejects different ones.
 /// `dims` are the object's labels.
-fn stated_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Box<[i64]>>> {
+fn find_origin(object: &Bound<'_, PyAny>, dims: Option<&Dims>) -> PyResult<Option<Box<[i64]>>> {
     if is_field(object)? {
         return Ok(field_origin(object)?.map(Extents::into_boxed_slice));
     }
-    let mut answer = Answer::of(Kind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
+    let mut answer = Answer::of(ErrorKind::Layout, |origin: &Extents| format!("{:?}", origin.as_slice()));
     for (source, name) in [("__gt_origin__", Name::GtOrigin), ("default_origin", Name::DefaultOrigin)] {
         if let Some(value) = value_or_call(object, name)? {
             // Both are in GT4Py's order of dimensions.
-            let origin = args::ints(source, &value).map_err(|error| misstated(value.py(), source, error))?;
-            answer.hear(source, Some(in_index_order(origin, dims)))?;
+            let origin = args::ints(source, &value).map_err(|error| with_source(value.py(), source, error))?;
+            answer.add(source, Some(in_index_order(origin, dims)))?;
         }
     }
     Ok(answer.given().map(Extents::into_boxed_slice))
@@ -128,13 +129,13 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
 }
 
 /// Turns a `TypeError` for a stated value into a `LayoutError` that names its source, as no argument has the wrong type.
-pub fn misstated(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+pub fn with_source(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
     let message = error.value(py).to_string();
     let what = message.split_once(": ").map_or(&*message, |(_argument, what)| what);
-    let named = Kind::Layout.error(format!("{source}: {what}"));
+    let named = ErrorKind::Layout.error(format!("{source}: {what}"));
     named.set_cause(py, Some(error));
     named
 }
@@ -145,13 +146,13 @@ fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
         return args::dims(value);
     }
     let what = "is not a sequence of labels; allowed is one string for each dimension";
-    let wrong = || Kind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
+    let wrong = || ErrorKind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
     // Stops after one label too many, as the iterable may be endless.
     let items = value.try_iter().map_err(|_| wrong())?.take(MAX_NDIM + 1);
     let labels: Vec<String> = items.map(|item| text_of_label(source, &item?)).collect::<PyResult<_>>()?;
     if labels.len() > MAX_NDIM {
         let message = format!("{source}: more than {MAX_NDIM} labels; allowed is one string for each dimension");
-        return Err(Kind::Dims.error(message));
+        return Err(ErrorKind::Dims.error(message));
     }
     Ok(Dims::parse(labels)?)
 }
@@ -208,9 +209,9 @@ fn find_in<'py>(
         none => &*none.insert(Interface::of(object, device)?),
     };
     let of_caller = Metadata { dims: given.dims.clone(), ..Metadata::default() };
-    let dims = given.dims.map_or_else(|| stated_dims(object, interface), |dims| Ok(Some(dims)))?;
-    let origin = given.origin.map_or_else(|| stated_origin(object, dims.as_ref()), |origin| Ok(Some(origin)))?;
-    let found = Metadata { dims, origin, halo: stated_halo(interface)?, halo_is_cut: false };
+    let dims = given.dims.map_or_else(|| find_dims(object, interface), |dims| Ok(Some(dims)))?;
+    let origin = given.origin.map_or_else(|| find_origin(object, dims.as_ref()), |origin| Ok(Some(origin)))?;
+    let found = Metadata { dims, origin, halo: find_halo(interface)?.map(Halo::into_boxed_slice), halo_is_cut: false };
     let Some(inner) = inner else { return Ok(found) };
     // The caller's dims also replace those of the array inside.
     joined(found, inside(inner, of_caller)?)
@@ -227,13 +228,13 @@ fn own(object: &Bound<'_, PyAny>) -> Option<Metadata> {
 
 /// Returns the metadata of an object, filled up with that of the array inside. `DimsError` if both have dims and they differ.
 fn joined(mut outside: Metadata, mut inside: Metadata) -> PyResult<Metadata> {
-    let mut dims = Answer::of(Kind::Dims, |dims: &Dims| format!("dims ({dims})"));
-    dims.hear("the object", outside.dims.take())?;
-    dims.hear("the array inside it", inside.dims.take())?;
+    let mut dims = Answer::of(ErrorKind::Dims, |dims: &Dims| format!("dims ({dims})"));
+    dims.add("the object", outside.dims.take())?;
+    dims.add("the array inside it", inside.dims.take())?;
     Ok(Metadata { dims: dims.given(), ..outside.or(inside) })
 }
 
 /// Returns the metadata that an object states, without the result of an import.
-pub fn stated(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
+pub fn metadata_of(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
     find(object, None, &mut Imported::default(), Metadata::default())
 }

@@ -42,12 +42,12 @@ pub use data_interface::{Hooks, Interface};
 pub use dlpack::{inspect_capsule, take};
 pub use host_device::is_pair;
 pub use imported::Imported;
-pub use metadata::{misstated, stated, stated_dims};
-pub use owners::kept;
+pub use metadata::{find_dims, metadata_of, with_source};
+pub use owners::object_to_keep;
 pub use pinned::{check_described, pin_described, reborrow, summary};
 use pyo3::prelude::*;
 
-pub use request::{Access, Request, check_device, not_an_array};
+pub use request::{Request, RequestAccess, check_device, not_an_array};
 pub use stream_sync::check_place;
 pub use table::{describe, metadata, share};
 pub use torch::refuse_grad as refuse_grad_of;
@@ -64,7 +64,7 @@ use crate::tensor::{Owner, Tensor};
 /// without any protocol.
 pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
-    if !share(object, &Request::new(Access::Look), &mut imported, &mut tensor)? {
+    if !share(object, &Request::new(RequestAccess::Inspect), &mut imported, &mut tensor)? {
         return Ok(None);
     }
     tensor.relabel(metadata(object, None, &mut imported, Metadata::default())?)?;
@@ -74,7 +74,7 @@ pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 /// Imports an object as a tensor that owns its memory, for writing and without metadata. Passes `copy` on to the producer.
 pub fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
-    let mut request = Request::new(Access::Write);
+    let mut request = Request::new(RequestAccess::Write);
     request.copy = copy;
     let found = share(object, &request, &mut Imported::default(), &mut tensor)?;
     if found { Ok(tensor) } else { Err(not_an_array(object)) }
@@ -96,7 +96,7 @@ pub fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
 /// to `near`.
 pub fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> PyResult<(Descriptor, Option<Owner>)> {
     let (mut descriptor, mut imported) = (Descriptor::BLANK, Imported::default());
-    let mut request = Request::new(Access::Look);
+    let mut request = Request::new(RequestAccess::Inspect);
     request.near = near;
     describe(object, &request, &mut imported, &mut descriptor)?;
     Ok((descriptor, imported.owner))

@@ -41,8 +41,8 @@ pub(super) fn import_subclass(
         return Ok(false);
     }
     if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
-        let got = "a masked array, whose mask no protocol can tell".to_owned();
-        let allowed = "an ordinary array: pass .data, or .filled() where masked elements matter";
+        let got = "a masked array, whose mask no protocol can express".to_owned();
+        let allowed = "an ordinary array: pass .data, or .filled() to replace masked elements";
         return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
     }
     let export = intern!(py, "__dlpack__");
@@ -63,8 +63,8 @@ fn import_struct(
         return Ok(imported.borrowed());
     }
     // The owner first: it keeps the memory at the address that is read next.
-    let owner = match base(object).and_then(|base| owners::behind(&base)) {
-        Some(ours) => ours,
+    let owner = match base(object).and_then(|base| owners::exporting_tensor(&base)) {
+        Some(owner) => owner,
         None => pinned(object)?,
     };
     describe(object, descriptor)?;
@@ -79,7 +79,7 @@ pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
         holder = base;
     }
     let owner = py_owner::pinned(&holder)?;
-    Ok(if holder.is(array) { owner } else { owners::with(owner, array) })
+    Ok(if holder.is(array) { owner } else { owners::owner_and_object(owner, array) })
 }
 
 /// Describes an object that is an array. `true` if its dtype had to be inspected, which may run foreign code.

@@ -12,26 +12,26 @@ use crate::tensor::Owner;
 
 /// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
 /// description keeps its object separately.
-pub(super) fn with(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
+pub(super) fn owner_and_object(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
     Owner::foreign((owner, PyOwner::new(object)))
 }
 
 /// Returns the object to keep: for a `Descriptor` the object that it describes, as descriptors of descriptors would be a chain.
 #[inline]
-pub fn kept<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+pub fn object_to_keep<'py>(object: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     own_classes::description(object).map_or_else(|| object.clone(), |described| described.object)
 }
 
 /// Returns the owner of a `Tensor`, or of the `Tensor` that a `Descriptor` describes.
 pub(super) fn owner(object: &Bound<'_, PyAny>) -> Option<Owner> {
-    Some(own_classes::tensor(&kept(object))?.owner().clone())
+    Some(own_classes::tensor(&object_to_keep(object))?.owner().clone())
 }
 
 /// Returns the owner of the `Tensor` whose memory an array's base, or a memoryview, exports.
 ///
 /// Owning the array instead would make a chain that grows with every round trip: `numpy.asarray` makes an array on a
 /// memoryview of the tensor, and a view of that array is one link more.
-pub(super) fn behind(object: &Bound<'_, PyAny>) -> Option<Owner> {
+pub(super) fn exporting_tensor(object: &Bound<'_, PyAny>) -> Option<Owner> {
     let mut object = object.clone();
     // NumPy makes a view's base the array that has the memory, so there are few steps to the tensor.
     for _ in 0..4 {

@@ -21,7 +21,7 @@ pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyRes
         return numpy::describe(source, descriptor).map(drop);
     }
     let info = TypeInfo::of(source)?;
-    match (info.table, info.torch_lends()) {
+    match (info.table, info.torch_borrow()) {
         (Some(table), Some(borrow)) => torch::describe(source, table, borrow, descriptor),
         _ => Err(not_an_array(source)),
     }
@@ -68,7 +68,7 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     if let Some(tensor) = own_classes::tensor(object) {
         return Ok(tensor.owner().clone());
     }
-    if TypeInfo::of(object)?.torch_lends().is_some() {
+    if TypeInfo::of(object)?.torch_borrow().is_some() {
         let storage = torch::Storage::of(object)?;
         storage.pin(found.device())?;
         check_unmoved(object, found)?;

@@ -6,14 +6,14 @@ use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
 use crate::device::{Device, DeviceError};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
-use crate::python::convert::errors::Kind;
+use crate::python::convert::errors::ErrorKind;
 
 /// What the caller does with the elements. Host/device pairs bring a buffer up to date for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum RequestAccess {
     /// Reads no elements, or not yet: they may be out of date.
-    Look,
-    /// As `Look`; a stencil call runs the hooks of the data interface later.
+    Inspect,
+    /// As `Inspect`; a stencil call runs the hooks of the data interface later.
     Stencil,
     Read,
     Write,
@@ -25,7 +25,7 @@ pub struct Request<'a, 'py> {
     pub device: Option<Device>,
     /// The device that uses the memory: of several buffers, the one nearest to it is imported.
     pub near: Option<Device>,
-    pub access: Access,
+    pub access: RequestAccess,
     pub ownership: Ownership,
     pub copy: Option<bool>,
     pub stream: Option<&'a Bound<'py, PyAny>>,
@@ -35,7 +35,7 @@ impl<'a, 'py> Request<'a, 'py> {
     /// A request for access to borrowed memory on any device. The most frequent requests are constants made by this: reading
     /// a struct right after its fields were written one by one takes as long as the rest of an import.
     #[inline(always)]
-    pub const fn new(access: Access) -> Request<'a, 'py> {
+    pub const fn new(access: RequestAccess) -> Request<'a, 'py> {
         Request { device: None, near: None, access, ownership: Ownership::Borrow, copy: None, stream: None }
     }
 
@@ -46,7 +46,8 @@ impl<'a, 'py> Request<'a, 'py> {
 
     /// Whether elements are written, or are read from memory that outlives the call.
     pub fn writes_or_keeps(&self) -> bool {
-        self.access == Access::Write || (self.access == Access::Read && self.ownership == Ownership::Share)
+        self.access == RequestAccess::Write
+            || (self.access == RequestAccess::Read && self.ownership == Ownership::Share)
     }
 }
 
@@ -59,10 +60,10 @@ pub enum Ownership {
     Share,
 }
 
-impl Access {
+impl RequestAccess {
     /// Whether elements are read or written right after the import.
-    pub fn is_now(self) -> bool {
-        matches!(self, Access::Read | Access::Write)
+    pub fn accesses_elements(self) -> bool {
+        matches!(self, RequestAccess::Read | RequestAccess::Write)
     }
 }
 
@@ -81,7 +82,7 @@ pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> 
     if found == Device::CPU || stream.extract().is_ok_and(|number: i64| number == -1) {
         return Ok(());
     }
-    let allowed = "None, or -1 where the caller sees to the order: obj is exported without a word about streams";
+    let allowed = "None, or -1 if the caller synchronizes: the protocol of obj does not take a stream";
     Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
 }
 
@@ -102,7 +103,7 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
         || object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>();
     let fix = if is_copied { "; dl.from_array(...) copies it into a field" } else { "" };
-    Kind::NotAnArray.error(format!(
+    ErrorKind::NotAnArray.error(format!(
         "obj: {} has no protocol of an array{fix}; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
          __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
          protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",

@@ -15,8 +15,8 @@ use crate::device::{Device, DeviceError};
 use crate::error::Error;
 use crate::memory::cuda::{StreamUses, device_of_pointer};
 use crate::protocol::ExchangeError;
-use crate::python::convert::errors::Kind;
-use crate::python::convert::stream::Asked;
+use crate::python::convert::errors::ErrorKind;
+use crate::python::convert::stream::StreamArgument;
 use crate::python::convert::{args, errors, stream};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
@@ -25,9 +25,9 @@ use crate::tensor::Owner;
 
 /// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
 /// the memory. `None` for a device without CUDA streams, or an unknown device.
-pub(super) fn to_tell(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
-    if let Some(stated) = request.stream.filter(|stream| !stream.is_none()) {
-        return stream::number(stated);
+pub(super) fn stream_for_producer(request: &Request<'_, '_>, found: Option<Device>) -> PyResult<Option<i64>> {
+    if let Some(stream) = request.stream.filter(|stream| !stream.is_none()) {
+        return stream::number(stream);
     }
     let found = found.filter(|found| found.is_cuda() || *found == Device::CUDA_MANAGED);
     Ok(found.map(|found| i64::try_from(current_stream(found).handle()).unwrap_or(1)))
@@ -49,18 +49,18 @@ pub(super) fn order(
         return Ok(());
     }
     let py = object.py();
-    let asked = stream::asked(request.stream, device)?;
+    let argument = stream::parse(request.stream, device)?;
     let current = current_stream(device);
-    let stated = request.stream.filter(|stream| !stream.is_none()).and_then(stream::kept);
-    let consumer = if let Asked::Stream(stream) = asked { stream } else { current };
-    let kept = if imported.owner.is_none() { owners::owner(object) } else { None };
-    if let Some(known) = imported.owner.as_ref().or(kept.as_ref()).and_then(Owner::stream_uses) {
-        match asked {
-            Asked::NoOrder => {}
-            Asked::Nothing => py.detach(|| known.record_stream(device, current))?,
-            Asked::Stream(stream) => py.detach(|| {
+    let owner = request.stream.filter(|stream| !stream.is_none()).and_then(stream::owner);
+    let consumer = if let StreamArgument::Stream(stream) = argument { stream } else { current };
+    let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
+    if let Some(known) = imported.owner.as_ref().or(of_tensor.as_ref()).and_then(Owner::stream_uses) {
+        match argument {
+            StreamArgument::NoSync => {}
+            StreamArgument::None => py.detach(|| known.record_stream(device, current))?,
+            StreamArgument::Stream(stream) => py.detach(|| {
                 known.make_stream_wait(device, current, stream)?;
-                stated.map_or(Ok(()), |stated| known.record_kept_stream(device, stream, stated))
+                owner.map_or(Ok(()), |owner| known.record_owned_stream(device, stream, owner))
             })?,
         }
         return Ok(());
@@ -70,12 +70,12 @@ pub(super) fn order(
     let mut uses = StreamUses::of_import(device, producer.unwrap_or(consumer))?;
     // A producer that does not name its stream frees and reuses the memory in a stream that does not wait for our uses, unless
     // they are in the legacy default stream, which waits for blocking streams, and they for it.
-    if producer.is_none() && consumer != Stream::LEGACY && asked != Asked::NoOrder {
+    if producer.is_none() && consumer != Stream::LEGACY && argument != StreamArgument::NoSync {
         uses.set_freed_by_host();
     }
-    if asked != Asked::NoOrder {
-        let ordered = py.detach(|| match stated {
-            Some(stated) => uses.record_kept_stream(device, consumer, stated),
+    if argument != StreamArgument::NoSync {
+        let ordered = py.detach(|| match owner {
+            Some(owner) => uses.record_owned_stream(device, consumer, owner),
             None => uses.record_stream(device, consumer),
         });
         ordered.map_err(with_way_out)?;
@@ -88,9 +88,9 @@ pub(super) fn order(
 #[cold]
 fn with_way_out(error: Error) -> PyErr {
     match error {
-        Error::Device(DeviceError::Capturing { .. }) => Kind::Device.error(format!(
-            "{error}; work in that stream too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
-             stream=-1 and see to the order yourself"
+        Error::Device(DeviceError::Capturing { .. }) => ErrorKind::Device.error(format!(
+            "{error}; use that stream here too, as in `with dlfield.cuda.stream(torch.cuda.current_stream())`, or pass \
+             stream=-1 and synchronize yourself"
         )),
         error => error.into(),
     }
@@ -99,8 +99,8 @@ fn with_way_out(error: Error) -> PyErr {
 /// Whether the table names its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
 /// synchronizes the streams then.
 #[cold]
-pub(super) fn is_said(table: &DLPackExchangeAPI, stated: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stated)? != Some(-1))
+pub(super) fn names_stream(table: &DLPackExchangeAPI, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stream)? != Some(-1))
 }
 
 /// Returns the number of the stream that a table's library works on, if the table names it.
@@ -111,7 +111,7 @@ pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, dev
     // SAFETY: a function of the table, with a valid pointer for its result.
     if unsafe { ask(device.device_type, device.device_id, &raw mut stream) } != 0 {
         let function = "__dlpack_c_exchange_api__.current_work_stream";
-        return Err(errors::set_by(function, object));
+        return Err(errors::exception_set_by(function, object));
     }
     // The driver's NULL is the legacy default stream.
     let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
@@ -146,6 +146,7 @@ pub(super) fn check_same(wanted: &Bound<'_, PyAny>, stream: i64, found: Option<i
     if found.is_none_or(|found| found == stream) {
         return Ok(());
     }
-    let allowed = "the producer's own stream, or -1 for no waiting: there is no CUDA driver here to order streams";
+    let allowed =
+        "the producer's own stream, or -1 for no synchronization: there is no CUDA driver to synchronize streams";
     Err(ExchangeError::Argument { argument: "stream", got: args::shown(wanted), allowed })
 }

@@ -13,7 +13,7 @@ use crate::layout::Metadata;
 use crate::python::ffi::fastcall;
 use crate::python::import::imported::{Imported, Inner};
 use crate::python::import::metadata::find;
-use crate::python::import::request::{Access, Ownership, Request, not_an_array};
+use crate::python::import::request::{Ownership, Request, RequestAccess, not_an_array};
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
@@ -87,43 +87,46 @@ fn import_wrapped<'py>(
     descriptor: &mut Descriptor,
 ) -> PyResult<bool> {
     let mut wrappers = SmallVec::<[Wrapper<'_, 'py>; 2]>::new();
-    let (mut current, mut within) = (object.clone(), *request);
+    let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &within, imported, descriptor)? {
+        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported, descriptor)? {
             break;
         }
         if is_no_array(&current) {
             return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
         }
         let inner = if host_device::is_pair(&current)? {
-            if within.access == Access::Stencil && first_of(&PAIR_FOR_STENCIL, &current, &within, imported, descriptor)?
+            if current_request.access == RequestAccess::Stencil
+                && first_of(&PAIR_FOR_STENCIL, &current, &current_request, imported, descriptor)?
             {
                 break;
             }
-            let buffer = host_device::buffer(&current, within.device.or(within.near), within.access)?;
+            let buffer =
+                host_device::buffer(&current, current_request.device.or(current_request.near), current_request.access)?;
             // The pair has brought the buffer up to date, so it is imported without access.
-            (Peeled::from(buffer), Request { near: None, access: Access::Look, ..within })
-        } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &within)? } else { None } {
+            (Peeled::from(buffer), Request { near: None, access: RequestAccess::Inspect, ..current_request })
+        } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &current_request)? } else { None }
+        {
             // A wrapper inside another is not peeled: it could contain itself.
-            (peeled, within)
+            (peeled, current_request)
         } else {
-            if !first_of(&BY_ATTRIBUTE, &current, &within, imported, descriptor)? {
+            if !first_of(&BY_ATTRIBUTE, &current, &current_request, imported, descriptor)? {
                 fastcall::drop_deferred_references();
                 return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
             }
             break;
         };
         let array = inner.0.array.clone();
-        wrappers.push(Wrapper { object: current, request: within, peeled: inner.0 });
-        (current, within) = (array, inner.1);
+        wrappers.push(Wrapper { object: current, request: current_request, peeled: inner.0 });
+        (current, current_request) = (array, inner.1);
     }
-    finish(&current, &within, imported, descriptor)?;
-    // Looking into the object, and for the protocols that are attributes, may have run code.
+    finish(&current, &current_request, imported, descriptor)?;
+    // Looking up the wrapped array and the protocol attributes may have run foreign code.
     imported.ran_no_code = false;
     while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
         // A wrapper's array may be replaced at any time, so the owner keeps this array.
         let owner = match imported.owner.take() {
-            Some(owner) if request.ownership == Ownership::Borrow => owners::with(owner, &peeled.array),
+            Some(owner) if request.ownership == Ownership::Borrow => owners::owner_and_object(owner, &peeled.array),
             Some(owner) => owner,
             None => imported.take_owner(&peeled.array, descriptor)?,
         };
@@ -248,9 +251,9 @@ pub fn share<'py>(
     let mut request = *request;
     request.ownership = Ownership::Share;
     let request = &request;
-    if let Some(ours) = own_classes::tensor(object) {
+    if let Some(own) = own_classes::tensor(object) {
         // A clone keeps layout, padding and alignment, which a descriptor lacks.
-        *tensor = ours.clone();
+        *tensor = own.clone();
         (imported.protocol, imported.has_all_metadata) = ("dlfield", true);
         if tensor.descriptor().device() != Device::CPU {
             imported.owner = Some(tensor.owner().clone());
@@ -266,9 +269,9 @@ pub fn share<'py>(
     }
     *owner = imported.take_owner(object, descriptor)?;
     if let Some(inner) = &imported.inner
-        && let Some(ours) = own_classes::tensor(&inner.array)
+        && let Some(own) = own_classes::tensor(&inner.array)
     {
-        tensor.promised(ours.promise().clone());
+        tensor.promised(own.promise().clone());
     }
     Ok(true)
 }

@@ -57,7 +57,7 @@ impl Api {
             let requires_grad = tensor.getattr(intern!(py, "requires_grad"))?;
             // SAFETY: the class of a live object.
             let get = unsafe { (*requires_grad.get_type_ptr()).tp_descr_get };
-            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: no descriptor");
+            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: not a Python descriptor");
             let internals = torch.getattr(intern!(py, "_C"))?;
             Ok(Api {
                 disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
@@ -80,18 +80,18 @@ fn call<'py>(method: &Py<PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'
     unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyObject_CallOneArg(method.as_ptr(), object.as_ptr())) }
 }
 
-/// Runs `ask` without the `__torch_function__` of a subclass: that of PyTorch's own `ReadOnlyTensorWrapper` rejects every call.
-fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, ask: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+/// Runs `work` without the `__torch_function__` of a subclass: that of PyTorch's own `ReadOnlyTensorWrapper` rejects every call.
+fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let py = tensor.py();
     let api = Api::get(py)?;
     if tensor.get_type_ptr() == api.tensor.as_ptr().cast() {
-        return ask();
+        return work();
     }
     let context = api.disable_subclasses.bind(py).call0()?;
     context.call_method0(intern!(py, "__enter__"))?;
-    let answer = ask();
+    let outcome = work();
     context.call_method1(intern!(py, "__exit__"), (py.None(), py.None(), py.None()))?;
-    answer
+    outcome
 }
 
 /// The current storage of a tensor.
@@ -129,8 +129,7 @@ impl<'py> Storage<'py> {
         if self.contains(field)? {
             return Ok(());
         }
-        let (got, allowed) =
-            ("one that the tensor's memory is not in".to_owned(), "the storage of the tensor's memory");
+        let (got, allowed) = ("a storage without the tensor's memory".to_owned(), "the storage of the tensor's memory");
         Err(ExchangeError::Argument { argument: "untyped_storage()", got, allowed }.into())
     }
 
@@ -179,12 +178,12 @@ pub(super) fn import(
         refuse_grad(tensor)?;
     }
     describe(tensor, table, borrow, descriptor)?;
-    let asked = check_lazy(tensor, descriptor)?;
-    if asked {
+    let called = check_lazy(tensor, descriptor)?;
+    if called {
         describe(tensor, table, borrow, descriptor)?;
     }
     if request.ownership == Ownership::Borrow {
-        imported.ran_no_code = !rejects_grad && !asked;
+        imported.ran_no_code = !rejects_grad && !called;
         return Ok(imported.borrowed());
     }
     if let Some(storage) = storages::holder(tensor.py(), descriptor) {
@@ -218,15 +217,15 @@ pub(super) fn describe(
     borrow: Borrow,
     descriptor: &mut Descriptor,
 ) -> PyResult<()> {
-    let mut lent = MaybeUninit::<DLTensor>::uninit();
+    let mut borrowed = MaybeUninit::<DLTensor>::uninit();
     // SAFETY: the table is that of the object's type; on success the struct is filled, and its shape and strides live until
     // control returns to the producer. They are copied here.
     unsafe {
-        if borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
+        if borrow(tensor.as_ptr().cast::<c_void>(), borrowed.as_mut_ptr()) != 0 {
             return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
         }
         let version = Some(table.header.version);
-        dlpack::read_into(descriptor, lent.assume_init_ref(), version, DlpackFlags::empty())?;
+        dlpack::read_into(descriptor, borrowed.assume_init_ref(), version, DlpackFlags::empty())?;
     }
     Ok(())
 }
@@ -248,11 +247,11 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
 /// were called: foreign code may have run then and moved the memory.
 #[inline]
 fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    let asked = may_be_lazy(descriptor);
-    if asked && is_lazy(tensor)? {
+    let called = may_be_lazy(descriptor);
+    if called && is_lazy(tensor)? {
         return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
-    Ok(asked)
+    Ok(called)
 }
 
 /// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex

@@ -43,7 +43,7 @@ pub(super) struct TypeInfo {
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
     /// The function that lends the struct of a PyTorch tensor.
-    lends: Option<dlpack_c::Borrow>,
+    borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
     /// Those of them that are methods, which every instance has. Properties and slots may be empty.
@@ -74,12 +74,12 @@ impl TypeInfo {
     /// no version: its entries are never used.
     #[inline]
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
-        TypeInfo::remembered_or_found(object).map(|(info, _)| info)
+        TypeInfo::cached_or_found(object).map(|(info, _)| info)
     }
 
     /// As [`TypeInfo::of`]. Returns also whether the type had to be looked up, which may have run foreign code.
     #[inline]
-    pub(super) fn remembered_or_found(object: &Bound<'_, PyAny>) -> PyResult<(TypeInfo, bool)> {
+    pub(super) fn cached_or_found(object: &Bound<'_, PyAny>) -> PyResult<(TypeInfo, bool)> {
         let ty = object.get_type_ptr();
         // SAFETY: the type of a live object.
         let version = unsafe { (*ty).tp_version_tag };
@@ -103,8 +103,8 @@ impl TypeInfo {
         let (on_type, methods) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);
         let table = dlpack_c::table(ty)?;
-        let lends = if framework == Framework::Torch { torch_lends(ty, table)? } else { None };
-        let info = TypeInfo { table, framework, wrapper, lends, on_type, methods, instance };
+        let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
+        let info = TypeInfo { table, framework, wrapper, borrow, on_type, methods, instance };
         let entry = Some(Entry { ty: address, version, info });
         // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known[place].set(entry));
@@ -114,8 +114,8 @@ impl TypeInfo {
     /// Returns the function that lends the struct of a PyTorch tensor. Such a struct has no read-only flag. Only PyTorch's own
     /// tensors are known to be writable; other libraries export a managed tensor.
     #[inline]
-    pub(super) fn torch_lends(&self) -> Option<dlpack_c::Borrow> {
-        self.lends
+    pub(super) fn torch_borrow(&self) -> Option<dlpack_c::Borrow> {
+        self.borrow
     }
 
     /// Whether the object may have one of these attributes.
@@ -155,7 +155,7 @@ impl TypeInfo {
 
 /// Returns the function that lends the struct of a PyTorch tensor of this type; `None` if the type's table is not that of
 /// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
-fn torch_lends(
+fn torch_borrow(
     ty: &Bound<'_, PyType>,
     table: Option<&'static DLPackExchangeAPI>,
 ) -> PyResult<Option<dlpack_c::Borrow>> {

@@ -61,7 +61,7 @@ pub fn inner_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, P
         }
     }
     let array = getattr::getattr_opt(object, intern!(py, "ndarray"))?;
-    let missing = || wrong_field("a field without an array, such as a constant".to_owned(), "an array behind it");
+    let missing = || wrong_field("a field without an array, such as a constant".to_owned(), "a field with an array");
     Ok(Some(array.ok_or_else(missing)?))
 }
 
@@ -103,13 +103,13 @@ fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
             let got =
                 format!("a field with {} points in dimension {dim} on an array with {extent}", points.unwrap_or(0));
             return Err(
-                wrong_field(got, "an element for each point: give the field an array of its domain's shape").into()
+                wrong_field(got, "one element for each point: give the field an array of its domain's shape").into()
             );
         }
     }
     if ranges.len() != shape.len() {
         let got = format!("a field of {} dimensions on an array of {}", ranges.len(), shape.len());
-        return Err(wrong_field(got, "a dimension of the array for each of the domain").into());
+        return Err(wrong_field(got, "one dimension of the array for each dimension of the domain").into());
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
     let origin = getattr::getattr_opt(field, intern!(field.py(), "__gt_origin__"))?.filter(|origin| !origin.is_none());
     let Some(origin) = origin else { return Ok(None) };
     let origin = args::ints("__gt_origin__", &origin)?;
-    let within =
+    let is_inside =
         origin.len() == shape.len() && origin.iter().zip(&shape).all(|(at, extent)| (0..=*extent).contains(at));
-    Ok(within.then_some(origin))
+    Ok(is_inside.then_some(origin))
 }

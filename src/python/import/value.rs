@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::import::imported::Imported;
-use crate::python::import::request::{Access, Request};
+use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table::{metadata, share};
 use crate::tensor::Tensor;
 
@@ -48,7 +48,7 @@ impl Value<'_> {
 /// Imports an object for reading, up to date, with metadata; of several buffers, takes the one nearest to `near`. `None` for
 /// an object without any protocol.
 pub fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
-    let mut request = Request::new(Access::Read);
+    let mut request = Request::new(RequestAccess::Read);
     request.near = Some(near);
     let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
     if !share(object, &request, &mut imported, &mut tensor)? {

@@ -124,7 +124,7 @@ impl Owner {
     /// Owns nothing: for fields without elements.
     #[cfg(feature = "python")]
     #[doc(hidden)]
-    pub const NOBODY: Owner = Owner(None);
+    pub const NONE: Owner = Owner(None);
 
     /// Owns an allocation of this crate, which is freed after the work of the streams in `uses`.
     pub(crate) fn block(block: Block, uses: Option<Box<StreamUses>>) -> Owner {

@@ -163,7 +163,7 @@ def test_on_a_gpu(driver: Driver, device: str) -> None:
 @pytest.mark.parametrize("pair", [(2, 99), (10, 0), (99, 0), (1, 1)])
 def test_missing_devices(pair: tuple[int, int]) -> None:
     field = dl.zeros(3, device="cuda:0")
-    with pytest.raises(BufferError, match=rf"dl_device: \({pair[0]}, {pair[1]}\) cannot be had"):
+    with pytest.raises(BufferError, match=rf"dl_device: \({pair[0]}, {pair[1]}\) is not available"):
         field.__dlpack__(dl_device=pair)
 
 

@@ -175,7 +175,7 @@ def test_synchronize_lets_other_threads_run(driver: Driver) -> None:
 
 
 def test_synchronize_is_refused_during_graph_capture(driver: Driver) -> None:
-    recorded = "stream .* of cuda:0 is being recorded"
+    recorded = "stream .* of cuda:0 is capturing a graph"
     with driver.stream() as stream, driver.capturing(stream), pytest.raises(dl.DeviceError, match=recorded):
         dl.cuda.synchronize(0, stream)
 

@@ -25,7 +25,7 @@ const ALIGNMENT: usize = 256;
 /// # Safety
 /// - As for [`crate::copy::copy`].
 pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
-    let device = link.carrier();
+    let device = link.device();
     let stream = current_stream(device);
     if let Link::Up(_) = link
         && work.plan.steps.iter().all(|step| step.from == 0)
@@ -42,18 +42,18 @@ pub(super) unsafe fn with_host(link: Link, work: &Work, conversion: Conversion, 
     // SAFETY: passed on from the caller. Both branches return only after the stream has finished with the host's memory.
     unsafe {
         match conversion {
-            Conversion::None => finished(device, stream, carry(link, work)),
-            Conversion::Convert { .. } => by_the_host(link, work, conversion, itemsize),
+            Conversion::None => finished(device, stream, copy_across(link, work)),
+            Conversion::Convert { .. } => copy_on_host(link, work, conversion, itemsize),
         }
     }
 }
 
-/// Copies from end to end of a link, in the order of the carrier's current stream.
+/// Copies from end to end of a link, in the order of the device's current stream.
 ///
 /// # Safety
 /// - All memory stays valid until the stream has done the copy.
-pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
-    let device = link.carrier();
+pub(super) unsafe fn copy_across(link: Link, work: &Work) -> Result<()> {
+    let device = link.device();
     let stream = current_stream(device);
     if let Some(rows) = Rows::of(work).filter(|rows| rows.is_worthwhile(link)) {
         // SAFETY: passed on from the caller.
@@ -68,21 +68,21 @@ pub(super) unsafe fn carry(link: Link, work: &Work) -> Result<()> {
     // SAFETY: passed on from the caller.
     unsafe {
         if Rows::of(&carried).is_some_and(|rows| rows.is_worthwhile(link)) {
-            by_the_carrier(link, work, &detour)
+            copy_on_device(link, work, &detour)
         } else if let Link::Peer { to, from } = link {
-            by_the_peer(to, from, work)
+            copy_from_peer(to, from, work)
         } else {
-            by_the_host(link, work, Conversion::None, work.itemsize)
+            copy_on_host(link, work, Conversion::None, work.itemsize)
         }
     }
 }
 
-/// Carries elements in the layout of the other end; the carrier reorders them.
+/// Carries elements in the layout of the other end; the device reorders them.
 ///
 /// # Safety
 /// - As for [`carry`].
-unsafe fn by_the_carrier(link: Link, work: &Work, detour: &Detour) -> Result<()> {
-    let device = link.carrier();
+unsafe fn copy_on_device(link: Link, work: &Work, detour: &Detour) -> Result<()> {
+    let device = link.device();
     let stream = current_stream(device);
     let between = Block::allocate(device, detour.bytes, ALIGNMENT, Contents::Undefined, stream)?;
     let (into, out) = detour.through(work, between.as_ptr());
@@ -90,20 +90,20 @@ unsafe fn by_the_carrier(link: Link, work: &Work, detour: &Detour) -> Result<()>
     unsafe {
         if let Link::Down(_) = link {
             launch::copy(device, stream, &into)?;
-            carry(link, &out)
+            copy_across(link, &out)
         } else {
-            carry(link, &into)?;
+            copy_across(link, &into)?;
             launch::copy(device, stream, &out)
         }
     }
 }
 
-/// Reorders elements for the carrier, or converts them, on the host.
+/// Reorders elements for the device, or converts them, on the host.
 ///
 /// # Safety
 /// - As for [`with_host`].
-unsafe fn by_the_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
-    let device = link.carrier();
+unsafe fn copy_on_host(link: Link, work: &Work, conversion: Conversion, itemsize: usize) -> Result<()> {
+    let device = link.device();
     let stream = current_stream(device);
     let (side, _) = link.sides();
     let detour = Detour::like(work, side, itemsize);
@@ -112,12 +112,12 @@ unsafe fn by_the_host(link: Link, work: &Work, conversion: Conversion, itemsize:
     // SAFETY: passed on from the caller; the host waits for the stream before it reads or frees the staging buffer.
     unsafe {
         if let Link::Down(_) = link {
-            finished(device, stream, carry(link, &into))?;
+            finished(device, stream, copy_across(link, &into))?;
             threads::copy(&out.plan, out.to, out.from, out.itemsize, conversion, false);
             Ok(())
         } else {
             threads::copy(&into.plan, into.to, into.from, into.itemsize, conversion, false);
-            finished(device, stream, carry(link, &out))
+            finished(device, stream, copy_across(link, &out))
         }
     }
 }
@@ -126,7 +126,7 @@ unsafe fn by_the_host(link: Link, work: &Work, conversion: Conversion, itemsize:
 ///
 /// # Safety
 /// - As for [`carry`].
-unsafe fn by_the_peer(to: Device, from: Device, work: &Work) -> Result<()> {
+unsafe fn copy_from_peer(to: Device, from: Device, work: &Work) -> Result<()> {
     let (writes, reads) = ((to, current_stream(to)), (from, current_stream(from)));
     let detour = Detour::like(work, Side::To, work.itemsize);
     let between = Block::allocate(from, detour.bytes, ALIGNMENT, Contents::Undefined, reads.1)?;
@@ -136,7 +136,7 @@ unsafe fn by_the_peer(to: Device, from: Device, work: &Work) -> Result<()> {
     unsafe {
         launch::copy(from, reads.1, &into)?;
         wait(writes, reads)?;
-        let carried = carry(Link::Peer { to, from }, &out);
+        let carried = copy_across(Link::Peer { to, from }, &out);
         carried.and(wait(reads, writes))
     }
 }

@@ -3,7 +3,7 @@
 use super::work::Side;
 use crate::device::Device;
 
-/// The two ends of a copy. The carrier is the device that copies the elements, in its current stream.
+/// The two ends of a copy. The device is the device that copies the elements, in its current stream.
 #[derive(Clone, Copy)]
 pub(super) enum Link {
     /// From the host, carried by the destination.
@@ -15,13 +15,13 @@ pub(super) enum Link {
 }
 
 impl Link {
-    pub(super) fn carrier(self) -> Device {
+    pub(super) fn device(self) -> Device {
         match self {
             Link::Up(device) | Link::Down(device) | Link::Peer { to: device, .. } => device,
         }
     }
 
-    /// Returns the carrier's side, and the other one.
+    /// Returns the device's side, and the other one.
     pub(super) fn sides(self) -> (Side, Side) {
         match self {
             Link::Up(_) | Link::Peer { .. } => (Side::To, Side::From),

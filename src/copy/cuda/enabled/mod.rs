@@ -75,10 +75,10 @@ unsafe fn between(to: Device, from: Device, work: &Work) -> Result<()> {
     let link = Link::Peer { to, from };
     if is_capturing(to, writes.1)? {
         // SAFETY: passed on from the caller.
-        return unsafe { cross::carry(link, work) };
+        return unsafe { cross::copy_across(link, work) };
     }
     wait(writes, reads)?;
     // SAFETY: as above.
-    let carried = unsafe { cross::carry(link, work) };
+    let carried = unsafe { cross::copy_across(link, work) };
     carried.and(wait(reads, writes))
 }

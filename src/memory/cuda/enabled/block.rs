@@ -27,12 +27,12 @@ pub(in crate::memory) struct CudaMemory {
     device: Device,
     /// The stream that it was allocated on.
     queue: Queue,
-    kind: Kind,
+    kind: BlockKind,
 }
 
 /// How the memory was allocated, and is freed.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum BlockKind {
     /// From the device's pool, in stream order.
     Pooled,
     /// From the device, synchronously.
@@ -62,8 +62,8 @@ impl CudaMemory {
         let entered = enter(device)?;
         // Another stream may be captured, too.
         let _relaxed = Relaxed::new();
-        let stream = if recorded { aside(device)? } else { stream };
-        let (base, kind) = had(device, &entered, wanted, stream).map_err(|error| match error {
+        let stream = if recorded { internal_stream(device)? } else { stream };
+        let (base, kind) = allocate_raw(device, &entered, wanted, stream).map_err(|error| match error {
             DeviceError::Driver { code, .. } if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32 => {
                 out_of_memory().into()
             }
@@ -87,7 +87,7 @@ impl CudaMemory {
     }
 
     fn zero(&self, bytes: usize, stream: Stream) -> Result<()> {
-        if matches!(self.kind, Kind::Pinned) {
+        if matches!(self.kind, BlockKind::Pinned) {
             // SAFETY: fresh host memory of at least so many bytes.
             unsafe { std::ptr::with_exposed_provenance_mut::<u8>(self.base).write_bytes(0, bytes) };
             return Ok(());
@@ -109,7 +109,7 @@ impl CudaMemory {
 
     /// Returns where the allocation starts, if it is device memory.
     pub(in crate::memory) fn base(&self) -> Option<usize> {
-        matches!(self.kind, Kind::Pooled | Kind::Plain).then_some(self.base)
+        matches!(self.kind, BlockKind::Pooled | BlockKind::Plain).then_some(self.base)
     }
 
     /// Returns fresh stream uses: only the allocation itself has used the memory.
@@ -119,23 +119,28 @@ impl CudaMemory {
 }
 
 /// Allocates memory of the kind that the device stands for; returns its address.
-fn had(device: Device, entered: &Entered, bytes: usize, stream: Stream) -> Result<(usize, Kind), DeviceError> {
+fn allocate_raw(
+    device: Device,
+    entered: &Entered,
+    bytes: usize,
+    stream: Stream,
+) -> Result<(usize, BlockKind), DeviceError> {
     let (mut base, mut pinned) = (0u64, std::ptr::null_mut());
     // SAFETY: the driver writes the addresses to live variables.
     let (result, function, kind) = unsafe {
         match device {
             Device::CUDA_HOST => {
                 let result = sys::cuMemHostAlloc(&raw mut pinned, bytes, sys::CU_MEMHOSTALLOC_PORTABLE);
-                (result, "cuMemHostAlloc", Kind::Pinned)
+                (result, "cuMemHostAlloc", BlockKind::Pinned)
             }
             Device::CUDA_MANAGED => {
                 let everybody = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
-                (sys::cuMemAllocManaged(&raw mut base, bytes, everybody), "cuMemAllocManaged", Kind::Managed)
+                (sys::cuMemAllocManaged(&raw mut base, bytes, everybody), "cuMemAllocManaged", BlockKind::Managed)
             }
             _ if entered.has_pools => {
-                (sys::cuMemAllocAsync(&raw mut base, bytes, raw(stream)), "cuMemAllocAsync", Kind::Pooled)
+                (sys::cuMemAllocAsync(&raw mut base, bytes, raw(stream)), "cuMemAllocAsync", BlockKind::Pooled)
             }
-            _ => (sys::cuMemAlloc_v2(&raw mut base, bytes), "cuMemAlloc", Kind::Plain),
+            _ => (sys::cuMemAlloc_v2(&raw mut base, bytes), "cuMemAlloc", BlockKind::Plain),
         }
     };
     check(device, function, result)?;
@@ -152,29 +157,29 @@ impl Drop for CudaMemory {
         // SAFETY: memory of the driver is freed once, after the work on it: see `StreamUses`.
         unsafe {
             let _ = match self.kind {
-                Kind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
-                Kind::Pooled
+                BlockKind::Pinned => sys::cuMemFreeHost(std::ptr::with_exposed_provenance_mut(self.base)),
+                BlockKind::Pooled
                     if !self.queue.has_lost_handle()
                         && sys::cuMemFreeAsync(self.base as u64, self.queue.raw()) == CUresult::CUDA_SUCCESS =>
                 {
                     return;
                 }
-                Kind::Pooled => {
+                BlockKind::Pooled => {
                     // Its stream was destroyed. `cuMemFree` of pool memory assumes that no work uses it any more; if nothing
                     // can be waited for, the memory is leaked instead.
-                    if self.queue.finish_or_all().is_err() {
+                    if self.queue.synchronize_stream_or_device().is_err() {
                         return;
                     }
                     sys::cuMemFree_v2(self.base as u64)
                 }
-                Kind::Plain | Kind::Managed => sys::cuMemFree_v2(self.base as u64),
+                BlockKind::Plain | BlockKind::Managed => sys::cuMemFree_v2(self.base as u64),
             };
         }
     }
 }
 
 /// Returns a device's stream that only allocations during graph capture use.
-fn aside(device: Device) -> Result<Stream, DeviceError> {
+fn internal_stream(device: Device) -> Result<Stream, DeviceError> {
     static STREAMS: OnceLock<Vec<OnceLock<Stream>>> = OnceLock::new();
     let count = super::device_count();
     let streams = STREAMS.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect());

@@ -96,7 +96,7 @@ fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {
         check(device, "cuDeviceGetAttribute", result)?;
         check(device, "cuDevicePrimaryCtxRetain", sys::cuDevicePrimaryCtxRetain(&raw mut raw, number))?;
         if has_pools != 0 {
-            keep_what_is_freed(number);
+            set_pool_threshold(number);
         }
     }
     Ok(Context { raw, has_pools: has_pools != 0 })
@@ -107,7 +107,7 @@ fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {
 ///
 /// # Safety
 /// - The driver has a device of this number, with a memory pool.
-unsafe fn keep_what_is_freed(number: sys::CUdevice) {
+unsafe fn set_pool_threshold(number: sys::CUdevice) {
     let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     let (mut pool, mut kept) = (std::ptr::null_mut(), 0u64);
     let mut everything = u64::MAX;

@@ -13,7 +13,7 @@ use crate::device::{Device, DeviceError};
 const OLDEST: i32 = 11_020;
 
 /// The first version with stream ids.
-const NUMBERS_STREAMS: i32 = 12_000;
+const STREAM_IDS_SINCE: i32 = 12_000;
 
 /// A driver that works, with its devices.
 pub(super) struct Driver {
@@ -46,7 +46,7 @@ pub(super) fn driver() -> Result<&'static Driver, &'static str> {
 fn look() -> Result<Driver, String> {
     // SAFETY: loads the driver's library, as every CUDA program does.
     if !unsafe { sys::is_culib_present() } {
-        return Err("the driver's library was looked for as libcuda.so and libcuda.so.1, and not found".to_owned());
+        return Err("the driver's library was not found; looked for libcuda.so and libcuda.so.1".to_owned());
     }
     let (mut version, mut count) = (0, 0);
     // SAFETY: `cuInit` comes first, as the driver requires; the others write to live variables.
@@ -54,7 +54,11 @@ fn look() -> Result<Driver, String> {
         called("cuInit", sys::cuInit(0))?;
         called("cuDriverGetVersion", sys::cuDriverGetVersion(&raw mut version))?;
         if version < OLDEST {
-            return Err(format!("the driver is of CUDA {}.{}; 11.2 is needed", version / 1000, version % 1000 / 10));
+            return Err(format!(
+                "the driver supports CUDA {}.{}; 11.2 or newer is needed",
+                version / 1000,
+                version % 1000 / 10
+            ));
         }
         called("cuDeviceGetCount", sys::cuDeviceGetCount(&raw mut count))?;
     }
@@ -62,16 +66,16 @@ fn look() -> Result<Driver, String> {
         return Err("the driver finds no device".to_owned());
     }
     let contexts = (0..count).map(|_| OnceLock::new()).collect();
-    Ok(Driver { contexts, numbers_streams: version >= NUMBERS_STREAMS })
+    Ok(Driver { contexts, numbers_streams: version >= STREAM_IDS_SINCE })
 }
 
 // An error code that is newer than cudarc's bindings would be no value of `CUresult`; cudarc leaves that open.
 fn called(function: &str, result: CUresult) -> Result<(), String> {
-    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{function}: {}", words(result))) }
+    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(format!("{function}: {}", error_text(result))) }
 }
 
 /// Returns the driver's name and explanation of an error.
-fn words(result: CUresult) -> String {
+fn error_text(result: CUresult) -> String {
     let text = |ask: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
         let mut text = std::ptr::null();
         // SAFETY: the driver writes the address of a string of its own to a live variable.
@@ -100,5 +104,5 @@ impl DeviceError {
 
 #[cold]
 fn failed(device: Device, function: &'static str, result: CUresult) -> DeviceError {
-    DeviceError::Driver { device, function, code: result as u32, words: words(result) }
+    DeviceError::Driver { device, function, code: result as u32, words: error_text(result) }
 }

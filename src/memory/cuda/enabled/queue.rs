@@ -102,7 +102,7 @@ impl Queue {
     }
 
     /// Waits for the stream, or for all work of its device if it was destroyed.
-    pub(super) fn finish_or_all(&self) -> Result<(), DeviceError> {
+    pub(super) fn synchronize_stream_or_device(&self) -> Result<(), DeviceError> {
         if self.has_lost_handle() { self.finish_all() } else { self.finish().or_else(|_| self.finish_all()) }
     }
 
@@ -143,7 +143,7 @@ pub(super) fn order(later: Queue, earlier: Queue) -> Result<()> {
         // An event would pull `later` into the graph of `earlier`.
         (false, true) => Err(earlier.captured().into()),
         // A graph cannot wait for work outside it, but it does not run before its capture is over: the host waits.
-        (true, false) => Ok(earlier.finish_or_all()?),
+        (true, false) => Ok(earlier.synchronize_stream_or_device()?),
         _ => by_event(later, earlier),
     }
 }

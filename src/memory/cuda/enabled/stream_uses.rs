@@ -9,7 +9,7 @@ use super::queue::{self, Queue, State};
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
-use crate::memory::cuda::stream::{StreamOwner, kept};
+use crate::memory::cuda::stream::{StreamOwner, owner_of};
 
 /// The streams that use some memory: what PyTorch's allocator records with `record_stream`.
 #[derive(Debug)]
@@ -36,13 +36,13 @@ struct Use {
     /// Whether its work is ordered after the earlier work of the first stream.
     ordered: bool,
     /// Keeps the stream alive, if its owner is known.
-    kept: Option<StreamOwner>,
+    owner: Option<StreamOwner>,
 }
 
 impl Drop for StreamUses {
     fn drop(&mut self) {
         let Streams { recorded, destroyed } = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if recorded.iter().chain(&*destroyed).any(|used| used.kept.is_some()) {
+        if recorded.iter().chain(&*destroyed).any(|used| used.owner.is_some()) {
             // Destroying a stream makes its device current.
             let _entered = enter(self.first.device());
             recorded.clear();
@@ -59,8 +59,8 @@ impl StreamUses {
 
     /// The same for a stream as its own thread named it.
     pub(super) fn at(device: Device, first: Queue) -> StreamUses {
-        let kept = kept(first.device(), first.stream());
-        let recorded = kept.map(|kept| Use { queue: first, ordered: true, kept: Some(kept) }).into_iter().collect();
+        let owner = owner_of(first.device(), first.stream());
+        let recorded = owner.map(|owner| Use { queue: first, ordered: true, owner: Some(owner) }).into_iter().collect();
         let streams = Streams { recorded, destroyed: Vec::new() };
         StreamUses { first, freed_by_host: !device.is_cuda(), streams: Mutex::new(streams) }
     }
@@ -90,20 +90,20 @@ impl StreamUses {
         self.record(device, stream, None)
     }
 
-    /// As [`StreamUses::record_stream`]; `keep` keeps the stream alive until its work on the memory is done.
+    /// As [`StreamUses::record_stream`]; `owner` keeps the stream alive until its work on the memory is done.
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
     #[doc(hidden)]
-    pub fn record_kept_stream(&self, device: Device, stream: Stream, keep: StreamOwner) -> Result<()> {
-        self.record(device, stream, Some(keep))
+    pub fn record_owned_stream(&self, device: Device, stream: Stream, owner: StreamOwner) -> Result<()> {
+        self.record(device, stream, Some(owner))
     }
 
-    fn record(&self, device: Device, stream: Stream, keep: Option<StreamOwner>) -> Result<()> {
-        // If `keep` is not needed, it is dropped after the lock is released.
-        let mut keep = keep.or_else(|| kept(device, stream));
+    fn record(&self, device: Device, stream: Stream, owner: Option<StreamOwner>) -> Result<()> {
+        // If `owner` is not needed, it is dropped after the lock is released.
+        let mut owner = owner.or_else(|| owner_of(device, stream));
         let queue = Queue::of(device, stream);
-        if queue == self.first && keep.is_none() {
+        if queue == self.first && owner.is_none() {
             return Ok(());
         }
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,10 +111,10 @@ impl StreamUses {
         let recorded = &mut streams.recorded;
         let place = recorded.iter().position(|used| used.queue == queue).unwrap_or(recorded.len());
         if place == recorded.len() {
-            recorded.push(Use { queue, ordered: false, kept: None });
+            recorded.push(Use { queue, ordered: false, owner: None });
         }
-        if recorded[place].kept.is_none() {
-            recorded[place].kept = keep.take();
+        if recorded[place].owner.is_none() {
+            recorded[place].owner = owner.take();
         }
         if !recorded[place].ordered {
             // Under the lock: no other thread may see the stream as ordered before it is.
@@ -164,7 +164,7 @@ impl StreamUses {
             if queue.state() == State::Capturing {
                 return Err(queue.captured().into());
             }
-            queue.finish_or_all()?;
+            queue.synchronize_stream_or_device()?;
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl StreamUses {
                 continue;
             }
             if by_host {
-                queue.finish_or_all()?;
+                queue.synchronize_stream_or_device()?;
             } else if queue::order(self.first, queue).is_err() {
                 queue.finish_all()?;
             }
@@ -224,7 +224,7 @@ impl Streams {
         let replaced = self.recorded.remove(place);
         let is_known = self.destroyed.iter().any(|other| other.queue.is_on_device_of(&replaced.queue));
         // Dropping what keeps a stream alive may run foreign code: it is dropped with the memory.
-        if !is_known || replaced.kept.is_some() {
+        if !is_known || replaced.owner.is_some() {
             self.destroyed.push(replaced);
         }
     }
