@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use dlpark::DlpackFlags;
-use dlpark::ffi::{DLDataTypeCode, DLPackExchangeAPI, DLTensor};
+use dlpark::ffi::{DLDataTypeCode, DLPackVersion, DLTensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -167,7 +167,7 @@ impl<'py> Storage<'py> {
 /// Imports a tensor by the struct that PyTorch lends. A borrowed import has no owner; a shared one owns the storage.
 pub(super) fn import(
     tensor: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
+    version: DLPackVersion,
     borrow: Borrow,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_>,
@@ -178,10 +178,10 @@ pub(super) fn import(
         // Before the memory is described: a subclass may run foreign code here.
         refuse_grad(tensor)?;
     }
-    describe(tensor, table, borrow, descriptor)?;
+    describe(tensor, version, borrow, descriptor)?;
     let asked = check_lazy(tensor, descriptor)?;
     if asked {
-        describe(tensor, table, borrow, descriptor)?;
+        describe(tensor, version, borrow, descriptor)?;
     }
     if request.ownership == Ownership::Borrow {
         imported.ran_no_code = !rejects_grad && !asked;
@@ -193,7 +193,7 @@ pub(super) fn import(
     let storage = Storage::of(tensor)?;
     storage.pin(descriptor.device())?;
     // Described again, now that nothing moves the memory: the calls above may have run foreign code.
-    describe(tensor, table, borrow, descriptor)?;
+    describe(tensor, version, borrow, descriptor)?;
     storage.check_contains(descriptor)?;
     storage.remember(descriptor)?;
     Ok(imported.owned(storage.into_owner()))
@@ -214,7 +214,7 @@ pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: 
 #[inline]
 pub(super) fn describe(
     tensor: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
+    version: DLPackVersion,
     borrow: Borrow,
     descriptor: &mut Descriptor,
 ) -> PyResult<()> {
@@ -225,8 +225,7 @@ pub(super) fn describe(
         if borrow(tensor.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
             return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
         }
-        let version = Some(table.header.version);
-        dlpack::read_into(descriptor, lent.assume_init_ref(), version, DlpackFlags::empty())?;
+        dlpack::read_into(descriptor, lent.assume_init_ref(), Some(version), DlpackFlags::empty())?;
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
-use dlpark::ffi::DLPackExchangeAPI;
+use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 use pyo3::{ffi, intern};
 
@@ -118,6 +119,15 @@ impl TypeInfo {
     }
 }
 
+/// `torch.Tensor`, and what its table lends structs with.
+pub(super) struct TorchLender {
+    tensor: Py<PyType>,
+    pub(super) version: DLPackVersion,
+    pub(super) borrow: dlpack_c::Borrow,
+}
+
+static TORCH_LENDER: PyOnceLock<TorchLender> = PyOnceLock::new();
+
 /// Returns the function that lends the struct of a PyTorch tensor of this type; `None` if the type's table is not that of
 /// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
 fn torch_lends(
@@ -125,9 +135,27 @@ fn torch_lends(
     table: Option<&'static DLPackExchangeAPI>,
 ) -> PyResult<Option<dlpack_c::Borrow>> {
     let (Some(table), Some(tensor)) = (table, torch_tensor(ty.py())?) else { return Ok(None) };
-    let plain = dlpack_c::table(tensor.cast()?)?;
-    let same = plain.is_some_and(|plain| std::ptr::eq(plain, table));
-    Ok(if same { table.dltensor_from_py_object_no_sync } else { None })
+    let tensor = tensor.cast_into::<PyType>()?;
+    let plain = dlpack_c::table(&tensor)?;
+    let borrow =
+        table.dltensor_from_py_object_no_sync.filter(|_| plain.is_some_and(|plain| std::ptr::eq(plain, table)));
+    if let Some(borrow) = borrow {
+        TORCH_LENDER.get_or_init(ty.py(), || TorchLender {
+            tensor: tensor.unbind(),
+            version: table.header.version,
+            borrow,
+        });
+    }
+    Ok(borrow)
+}
+
+/// Returns what lends the struct of a PyTorch tensor that was described by it before; `None` for other objects. Runs no
+/// foreign code, whatever has happened to the tensor's class since.
+pub(super) fn torch_lender(object: &Bound<'_, PyAny>) -> Option<&'static TorchLender> {
+    let known = TORCH_LENDER.get(object.py())?;
+    // SAFETY: two live types.
+    let derived = unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), known.tensor.as_ptr().cast()) != 0 };
+    derived.then_some(known)
 }
 
 /// Returns `torch.Tensor`; `None` if PyTorch is not imported, or is still being imported and has no class yet.
