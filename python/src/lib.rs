@@ -11,9 +11,12 @@ use dlfield::native::errors;
 use pyo3::prelude::*;
 
 /// The compiled part of `dlfield`.
-#[pymodule]
-// The freelists rely on the GIL; by default PyO3 would declare that the module does not need it.
-#[pyo3(name = "_native", gil_used = true)]
+// The freelists of `classes::freelist::private` rely on the GIL.
+#[cfg_attr(not(dlfield_portable), pymodule(gil_used = true))]
+// The other statics of both crates are locks, atomics, cells that are written once (`OnceLock`, `PyOnceLock`), thread-local, or
+// constants. The ledger of borrows has a lock in free-threaded builds.
+#[cfg_attr(dlfield_portable, pymodule(gil_used = false))]
+#[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;

@@ -279,3 +279,26 @@ def test_more_types_than_are_cached() -> None:
     wanted = ["array-interface" if turn % 2 else "dlpack" for turn in range(300)]
     for _ in range(3):
         assert [protocol_of(array) for array in arrays] == wanted
+
+
+def test_memory_is_checked_again_without_a_lookup_on_the_class(torch: Any) -> None:
+    """A lookup could run code of the metaclass, which could move the memory again."""
+    looked_up = []
+
+    class Watching(type(torch.Tensor)):  # type: ignore[misc]
+        def __getattribute__(cls, name: str) -> Any:
+            if name == "__dlpack_c_exchange_api__":
+                looked_up.append(name)
+            return super().__getattribute__(name)
+
+    class Patched(torch.Tensor, metaclass=Watching):  # type: ignore[misc]
+        @property
+        def default_origin(self) -> None:
+            # The last attribute of the metadata. The class gets a new version, with which nothing is cached.
+            type(self).patched = object()
+            looked_up.clear()
+
+    tensor = torch.ones(3).as_subclass(Patched)
+    for _ in range(2):
+        assert dl.describe(tensor).shape == (3,)
+        assert not looked_up

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
 use dlfield::descriptor::Descriptor;
 use dlfield::native::Description;
@@ -68,5 +69,11 @@ impl HasFreelist for PyDescriptor {
         }
         self.descriptor.clear();
         drop(self.object.take().map(|object| object.into_bound(py)));
+    }
+}
+
+impl Drop for PyDescriptor {
+    fn drop(&mut self) {
+        freelist::drop_value(self);
     }
 }

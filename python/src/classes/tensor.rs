@@ -54,3 +54,9 @@ impl HasFreelist for PyTensor {
         }
     }
 }
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        freelist::drop_value(self);
+    }
+}

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 
 use crate::classes::descriptor::PyDescriptor;
+use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
 use crate::signature::PySignature;
 use crate::signature::field::Field;
@@ -119,6 +120,12 @@ impl HasFreelist for PyBound {
             field.release(py);
         }
         drop(self.signature.take().map(|signature| signature.into_bound(py)));
+    }
+}
+
+impl Drop for PyBound {
+    fn drop(&mut self) {
+        freelist::drop_value(self);
     }
 }
 

@@ -4,9 +4,12 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{ffi, intern};
 use smallvec::SmallVec;
+
+pub use crate::python::ffi::optional_attr::getattr_opt;
+pub use crate::python::ffi::type_lookup::on_type;
 
 /// A method to call.
 pub enum Method<'a, 'py> {
@@ -83,55 +86,6 @@ impl Keyword {
         let made = || PyTuple::new(py, [PyString::intern(py, self.name)]).map(Bound::unbind);
         Ok(self.tuple.get_or_try_init(py, made)?.bind(py))
     }
-}
-
-/// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
-///
-/// Most objects lack most of the attributes looked up here. An `AttributeError` for each would take 0.2 µs; this call makes
-/// none.
-#[cfg(Py_3_13)]
-pub fn getattr_opt<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    object.getattr_opt(name)
-}
-
-#[cfg(not(Py_3_13))]
-unsafe extern "C" {
-    /// The predecessor of `PyObject_GetOptionalAttr` in 3.13: exported since 3.7, and neither 3.11 nor 3.12 will change.
-    fn _PyObject_LookupAttr(
-        object: *mut ffi::PyObject,
-        name: *mut ffi::PyObject,
-        result: *mut *mut ffi::PyObject,
-    ) -> std::ffi::c_int;
-}
-
-/// As above.
-#[cfg(not(Py_3_13))]
-pub fn getattr_opt<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let mut found = std::ptr::null_mut();
-    // SAFETY: both are live objects; `found` becomes a new reference, or NULL if the attribute is absent or on an error.
-    unsafe {
-        if _PyObject_LookupAttr(object.as_ptr(), name.as_ptr(), &raw mut found) < 0 {
-            return Err(PyErr::fetch(object.py()));
-        }
-        Ok(Bound::from_owned_ptr_or_opt(object.py(), found))
-    }
-}
-
-unsafe extern "C" {
-    /// Exported by every version, but not part of the documented API.
-    fn _PyType_Lookup(ty: *mut ffi::PyTypeObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject;
-}
-
-/// Returns the attribute of a type or its bases, unbound: runs no foreign code, and ignores the metaclass.
-pub fn on_type<'py>(ty: &Bound<'py, PyType>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
-    // SAFETY: a live type and a string; the call returns a borrowed reference, or NULL without an error.
-    unsafe { Bound::from_borrowed_ptr_or_opt(ty.py(), _PyType_Lookup(ty.as_type_ptr(), name.as_ptr())) }
 }
 
 /// Returns a module that is already imported; `None` also if a None in `sys.modules` forbids its import.

@@ -1,4 +1,8 @@
 //! The C API of Python, NumPy and DLPack, where PyO3 has no safe or no fast call.
+//!
+//! `private` is what CPython exports but does not document, one file each beside the figure that pays for it. `portable`
+//! replaces it in builds with `--cfg dlfield_portable`, which free-threaded builds set by themselves, with the same signatures;
+//! the choice is made only here.
 
 pub mod dlpack_c;
 pub mod fastcall;
@@ -6,3 +10,12 @@ pub mod getattr;
 pub mod numpy_api;
 pub mod refcount;
 pub mod saved_error;
+
+#[cfg(dlfield_portable)]
+#[path = "portable/mod.rs"]
+mod twin;
+#[cfg(not(dlfield_portable))]
+#[path = "private/mod.rs"]
+mod twin;
+
+pub use self::twin::{instance_dict, optional_attr, type_cache, type_lookup};

@@ -35,7 +35,7 @@ pub(super) fn import(
         return Ok(false);
     }
     let found = match info.torch_borrow() {
-        Some(borrow) => torch::import(object, table, borrow, request, imported, descriptor)?,
+        Some(borrow) => torch::import(object, table.header.version, borrow, request, imported, descriptor)?,
         None => import_managed(object, table, request, imported, descriptor)?,
     };
     if !found {

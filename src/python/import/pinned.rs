@@ -9,7 +9,7 @@ use crate::python::convert::args;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
-use crate::python::import::type_info::TypeInfo;
+use crate::python::import::type_info::{TypeInfo, torch_table};
 use crate::python::import::{numpy, torch};
 use crate::python::own_classes::{self, Description};
 use crate::python::py_owner;
@@ -20,10 +20,9 @@ pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyRes
     if is_array(source) {
         return numpy::describe(source, descriptor).map(drop);
     }
-    let info = TypeInfo::of(source)?;
-    match (info.table, info.torch_borrow()) {
-        (Some(table), Some(borrow)) => torch::describe(source, table, borrow, descriptor),
-        _ => Err(not_an_array(source)),
+    match torch_table(source) {
+        Some(table) => torch::describe(source, table.version, table.borrow, descriptor),
+        None => Err(not_an_array(source)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Imports PyTorch tensors by the struct that PyTorch's exchange table lends, and owns their memory by keeping the storage.
+//! Imports PyTorch tensors by the borrowed struct that PyTorch's exchange table fills in, and owns their memory by keeping the storage.
 //!
 //! `x.data = y` and `x.set_()` give a tensor another storage, and `x.resize_()` gives the storage other memory. A managed
 //! tensor keeps only the tensor (PyTorch 2.5 to 2.15). So an owner keeps the storage, and makes it non-resizable as
@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use dlpark::DlpackFlags;
-use dlpark::ffi::{DLDataTypeCode, DLPackExchangeAPI, DLTensor};
+use dlpark::ffi::{DLDataTypeCode, DLPackVersion, DLTensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -163,10 +163,10 @@ impl<'py> Storage<'py> {
     }
 }
 
-/// Imports a tensor by the struct that PyTorch lends. A borrowed import has no owner; a shared one owns the storage.
+/// Imports a tensor by PyTorch's borrowed struct. A borrowed import has no owner; a shared one owns the storage.
 pub(super) fn import(
     tensor: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
+    version: DLPackVersion,
     borrow: Borrow,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_>,
@@ -177,10 +177,10 @@ pub(super) fn import(
         // Before the memory is described: a subclass may run foreign code here.
         refuse_grad(tensor)?;
     }
-    describe(tensor, table, borrow, descriptor)?;
+    describe(tensor, version, borrow, descriptor)?;
     let called = check_lazy(tensor, descriptor)?;
     if called {
-        describe(tensor, table, borrow, descriptor)?;
+        describe(tensor, version, borrow, descriptor)?;
     }
     if request.ownership == Ownership::Borrow {
         imported.ran_no_code = !rejects_grad && !called;
@@ -192,7 +192,7 @@ pub(super) fn import(
     let storage = Storage::of(tensor)?;
     storage.pin(descriptor.device())?;
     // Described again, now that nothing moves the memory: the calls above may have run foreign code.
-    describe(tensor, table, borrow, descriptor)?;
+    describe(tensor, version, borrow, descriptor)?;
     storage.check_contains(descriptor)?;
     storage.remember(descriptor)?;
     Ok(imported.owned(storage.into_owner()))
@@ -209,11 +209,11 @@ pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: 
     Ok(Owner::foreign((owner, PyOwner::new(&storage.0))))
 }
 
-/// Describes a tensor by the struct that PyTorch lends.
+/// Describes a tensor by PyTorch's borrowed struct.
 #[inline]
 pub(super) fn describe(
     tensor: &Bound<'_, PyAny>,
-    table: &DLPackExchangeAPI,
+    version: DLPackVersion,
     borrow: Borrow,
     descriptor: &mut Descriptor,
 ) -> PyResult<()> {
@@ -224,8 +224,7 @@ pub(super) fn describe(
         if borrow(tensor.as_ptr().cast::<c_void>(), borrowed.as_mut_ptr()) != 0 {
             return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
         }
-        let version = Some(table.header.version);
-        dlpack::read_into(descriptor, borrowed.assume_init_ref(), version, DlpackFlags::empty())?;
+        dlpack::read_into(descriptor, borrowed.assume_init_ref(), Some(version), DlpackFlags::empty())?;
     }
     Ok(())
 }

@@ -2,14 +2,15 @@
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
-use std::cell::Cell;
-
-use dlpark::ffi::DLPackExchangeAPI;
+use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
 use pyo3::{ffi, intern};
 
 use crate::python::ffi::getattr::{Method, loaded};
+use crate::python::ffi::instance_dict::InstanceDict;
+use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
 use crate::python::import::names::{Name, Names};
 use crate::python::import::wrapper::Wrapper;
@@ -27,10 +28,8 @@ pub(super) enum Framework {
 enum Instance {
     /// Nowhere.
     Never,
-    /// In a dictionary whose pointer is at this offset in the object; it may be NULL.
-    InDictionary(usize),
-    /// In the dictionary that `_PyObject_GetDictPtr` finds.
-    InAttributes,
+    /// In its `__dict__`.
+    InDictionary(InstanceDict),
     /// Anywhere: only a look-up tells.
     Anywhere,
 }
@@ -42,7 +41,7 @@ pub(super) struct TypeInfo {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
-    /// The function that lends the struct of a PyTorch tensor.
+    /// The function that describes a PyTorch tensor in a borrowed struct.
     borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
@@ -51,27 +50,12 @@ pub(super) struct TypeInfo {
     instance: Instance,
 }
 
-/// The info of one version of a type.
-#[derive(Clone, Copy)]
-struct Entry {
-    ty: *mut ffi::PyTypeObject,
-    version: u32,
-    info: TypeInfo,
-}
-
-const ENTRIES: usize = 64;
-
 thread_local! {
-    /// A direct-mapped cache by the type's address; types with the same slot replace each other.
-    static KNOWN: [Cell<Option<Entry>>; ENTRIES] = const { [const { Cell::new(None) }; ENTRIES] };
+    static KNOWN: TypeCache<TypeInfo> = const { TypeCache::new() };
 }
 
 impl TypeInfo {
     /// Returns the info of an object's type.
-    ///
-    /// The interpreter gives each type a version that no other type ever had, and a new one whenever the type or one of its
-    /// bases changes. So what is cached for a version stays true, also if a type dies and another one gets its address. 0 means
-    /// no version: its entries are never used.
     #[inline]
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
         TypeInfo::cached_or_found(object).map(|(info, _)| info)
@@ -80,38 +64,28 @@ impl TypeInfo {
     /// As [`TypeInfo::of`]. Returns also whether the type had to be looked up, which may have run foreign code.
     #[inline]
     pub(super) fn cached_or_found(object: &Bound<'_, PyAny>) -> PyResult<(TypeInfo, bool)> {
-        let ty = object.get_type_ptr();
-        // SAFETY: the type of a live object.
-        let version = unsafe { (*ty).tp_version_tag };
-        let place = (ty.addr() >> 4 ^ ty.addr() >> 10) % ENTRIES;
-        let known = KNOWN.try_with(|known| known[place].get()).ok().flatten();
-        match known {
-            Some(entry) if entry.ty == ty && entry.version == version && version != 0 => Ok((entry.info, false)),
-            _ => TypeInfo::find(&object.get_type(), place).map(|info| (info, true)),
+        match KNOWN.try_with(|known| known.get(object)) {
+            Ok(Some(info)) => Ok((info, false)),
+            _ => TypeInfo::find(object).map(|info| (info, true)),
         }
     }
 
     #[cold]
-    fn find(ty: &Bound<'_, PyType>, place: usize) -> PyResult<TypeInfo> {
-        // Any look-up gives a type a version, if it can have one. The version is read first: the calls below may run code of a
-        // metaclass, and if that changes the type, the entry has an old version and is never used.
-        getattr::on_type(ty, Name::Dlpack.text(ty.py()));
-        let address = ty.as_type_ptr();
-        // SAFETY: a live type.
-        let version = unsafe { (*address).tp_version_tag };
+    fn find(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
+        let (version, ty) = (TypeVersion::of(object), &object.get_type());
+        // These may run code of a metaclass.
         let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);
         let table = dlpack_c::table(ty)?;
         let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
         let info = TypeInfo { table, framework, wrapper, borrow, on_type, methods, instance };
-        let entry = Some(Entry { ty: address, version, info });
         // A thread that is about to end has no cache any more.
-        let _ = KNOWN.try_with(|known| known[place].set(entry));
+        let _ = KNOWN.try_with(|known| known.set(version, info));
         Ok(info)
     }
 
-    /// Returns the function that lends the struct of a PyTorch tensor. Such a struct has no read-only flag. Only PyTorch's own
+    /// Returns the function that describes a PyTorch tensor in a borrowed struct. Such a struct has no read-only flag. Only PyTorch's own
     /// tensors are known to be writable; other libraries export a managed tensor.
     #[inline]
     pub(super) fn torch_borrow(&self) -> Option<dlpack_c::Borrow> {
@@ -127,16 +101,8 @@ impl TypeInfo {
         match self.instance {
             Instance::Never => false,
             Instance::Anywhere => true,
-            Instance::InDictionary(distance) => {
-                // SAFETY: by the type's `tp_dictoffset` the object has its dictionary there, or NULL.
-                !unsafe { *object.as_ptr().byte_add(distance).cast::<*mut ffi::PyObject>() }.is_null()
-            }
-            Instance::InAttributes => {
-                // SAFETY: takes any object.
-                let dictionary = unsafe { _PyObject_GetDictPtr(object.as_ptr()) };
-                // SAFETY: NULL, or a pointer to the dictionary's pointer, which is NULL while the object has no attributes.
-                !dictionary.is_null() && !unsafe { *dictionary }.is_null()
-            }
+            // SAFETY: this is the info of the object's type.
+            Instance::InDictionary(dictionary) => unsafe { dictionary.may_have_any(object) },
         }
     }
 
@@ -153,16 +119,43 @@ impl TypeInfo {
     }
 }
 
-/// Returns the function that lends the struct of a PyTorch tensor of this type; `None` if the type's table is not that of
+/// `torch.Tensor`, and its table's function for borrowed structs.
+pub(super) struct TorchTable {
+    tensor: Py<PyType>,
+    pub(super) version: DLPackVersion,
+    pub(super) borrow: dlpack_c::Borrow,
+}
+
+static TORCH_TABLE: PyOnceLock<TorchTable> = PyOnceLock::new();
+
+/// Returns the function that describes a PyTorch tensor in a borrowed struct of this type; `None` if the type's table is not that of
 /// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
 fn torch_borrow(
     ty: &Bound<'_, PyType>,
     table: Option<&'static DLPackExchangeAPI>,
 ) -> PyResult<Option<dlpack_c::Borrow>> {
     let (Some(table), Some(tensor)) = (table, torch_tensor(ty.py())?) else { return Ok(None) };
-    let plain = dlpack_c::table(tensor.cast()?)?;
-    let same = plain.is_some_and(|plain| std::ptr::eq(plain, table));
-    Ok(if same { table.dltensor_from_py_object_no_sync } else { None })
+    let tensor = tensor.cast_into::<PyType>()?;
+    let plain = dlpack_c::table(&tensor)?;
+    let borrow =
+        table.dltensor_from_py_object_no_sync.filter(|_| plain.is_some_and(|plain| std::ptr::eq(plain, table)));
+    if let Some(borrow) = borrow {
+        TORCH_TABLE.get_or_init(ty.py(), || TorchTable {
+            tensor: tensor.unbind(),
+            version: table.header.version,
+            borrow,
+        });
+    }
+    Ok(borrow)
+}
+
+/// Returns the function that described a PyTorch tensor before; `None` for other objects. Runs no
+/// foreign code, whatever has happened to the tensor's class since.
+pub(super) fn torch_table(object: &Bound<'_, PyAny>) -> Option<&'static TorchTable> {
+    let known = TORCH_TABLE.get(object.py())?;
+    // SAFETY: two live types.
+    let derived = unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), known.tensor.as_ptr().cast()) != 0 };
+    derived.then_some(known)
 }
 
 /// Returns `torch.Tensor`; `None` if PyTorch is not imported, or is still being imported and has no class yet.
@@ -206,7 +199,7 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
         }
         found.insert(name);
         // SAFETY: the type of a live object.
-        let flags = unsafe { (*value.get_type_ptr()).tp_flags };
+        let flags = unsafe { ffi::PyType_GetFlags(value.get_type_ptr()) };
         if ordinary && flags & ffi::Py_TPFLAGS_METHOD_DESCRIPTOR != 0 {
             methods.insert(name);
         }
@@ -227,11 +220,6 @@ fn has_ordinary_attributes(ty: &Bound<'_, PyType>) -> bool {
     // SAFETY: a live type; the field changes only with its version.
     let getattr = unsafe { (*ty.as_type_ptr()).tp_getattro };
     getattr.is_some_and(|getattr| std::ptr::fn_addr_eq(getattr, ffi::PyObject_GenericGetAttr as ffi::getattrofunc))
-}
-
-unsafe extern "C" {
-    /// Returns the address of the pointer to an object's `__dict__`. Every CPython version exports it, without documenting it.
-    fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
 impl Framework {
@@ -260,19 +248,8 @@ impl Instance {
         if !has_ordinary_attributes(ty) {
             return Instance::Anywhere;
         }
-        // SAFETY: a live type; these fields do not change once it is ready.
-        let (offset, flags) = unsafe {
-            let ty = &*ty.as_type_ptr();
-            (ty.tp_dictoffset, ty.tp_flags)
-        };
-        let managed = flags & ffi::Py_TPFLAGS_MANAGED_DICT != 0;
-        match usize::try_from(offset) {
-            Ok(0) if !managed => Instance::Never,
-            Ok(distance) if !managed => Instance::InDictionary(distance),
-            _ if framework == Framework::Torch => Instance::InAttributes,
-            // `_PyObject_GetDictPtr` would create the dictionary, which slows every later access to the attributes.
-            _ => Instance::Anywhere,
-        }
+        // Attributes of tensors are rarely read, so that it may be created.
+        Instance::InDictionary(InstanceDict::of(ty, framework == Framework::Torch))
     }
 }
 

@@ -1,18 +1,16 @@
-//! Freelists: short lists of freed objects for reuse, as CPython has for tuples and floats, for the classes whose objects
-//! calls make and free all the time (DESIGN.md has the times).
+//! Freelists that replace the `tp_dealloc` of their class.
 
 #![allow(unsafe_code, reason = "objects are made and freed by hand")]
 
 use std::cell::UnsafeCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::{PyClass, PyClassInitializer, ffi};
 
-use dlfield::native::saved_error::SavedError;
+use crate::classes::freelist::{HasFreelist, release};
 
 /// How many freed objects a list keeps.
 const CAPACITY: usize = 32;
@@ -42,19 +40,6 @@ impl Freelist {
     }
 }
 
-/// A class with a freelist. It is final and has no `__dict__`, so that an object consists of its Rust value and, if it has
-/// any, a list of weak references.
-pub(crate) trait HasFreelist: PyClass + Sync + Into<PyClassInitializer<Self>> {
-    /// Returns the class's freelist.
-    fn freelist() -> &'static Freelist;
-
-    /// Returns a value that holds nothing.
-    fn blank() -> Self;
-
-    /// Releases everything that the value holds, which makes it as good as blank. The thread is attached.
-    fn release(&mut self, py: Python<'_>);
-}
-
 /// Puts freed objects of a class on its freelist from now on.
 pub(crate) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
     let template = Bound::new(py, T::blank())?;
@@ -65,7 +50,7 @@ pub(crate) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
     // SAFETY: the class is final, so `tp_dealloc` frees objects of `T` only.
     unsafe {
         // PyO3 sets this flag on every class.
-        if (*class).tp_flags & ffi::Py_TPFLAGS_HAVE_GC == 0 {
+        if ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HAVE_GC == 0 {
             return Err(PyRuntimeError::new_err("dlfield: internal error, a class without garbage collection"));
         }
         (*class).tp_dealloc = Some(free::<T>);
@@ -126,11 +111,7 @@ unsafe extern "C" fn free<T: HasFreelist>(object: *mut ffi::PyObject) {
             ffi::PyObject_ClearWeakRefs(object);
         }
         let value = value::<T>(object).as_ptr();
-        // An object may be freed while an exception is set, which code that `release` runs must not see.
-        let saved = (!ffi::PyErr_Occurred().is_null()).then(|| SavedError::take(py));
-        // The value may hold anything, and a panic must not unwind into C.
-        let _ = catch_unwind(AssertUnwindSafe(|| (*value).release(py)));
-        drop(saved);
+        release(py, &mut *value);
         // Only now: `release` may have run any code, which may have made and freed objects of this class.
         let freed = &mut *T::freelist().freed.get();
         if freed.count < CAPACITY {
