@@ -42,7 +42,7 @@ pub(super) struct TypeInfo {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
-    /// The function that lends the struct of a PyTorch tensor.
+    /// The function that borrows the `DLTensor` of a PyTorch tensor.
     borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
@@ -111,7 +111,7 @@ impl TypeInfo {
         Ok(info)
     }
 
-    /// Returns the function that lends the struct of a PyTorch tensor. Such a struct has no read-only flag. Only PyTorch's own
+    /// Returns the function that borrows the `DLTensor` of a PyTorch tensor. It has no read-only flag. Only PyTorch's own
     /// tensors are known to be writable; other libraries export a managed tensor.
     #[inline]
     pub(super) fn torch_borrow(&self) -> Option<dlpack_c::Borrow> {
@@ -153,7 +153,7 @@ impl TypeInfo {
     }
 }
 
-/// Returns the function that lends the struct of a PyTorch tensor of this type; `None` if the type's table is not that of
+/// Returns the function that borrows the `DLTensor` of a PyTorch tensor of this type; `None` if the type's table is not that of
 /// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
 fn torch_borrow(
     ty: &Bound<'_, PyType>,
