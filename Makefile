@@ -51,7 +51,7 @@ demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 
 # The other tests compile while the Python host tests run.
 test: $(VENV)/.test $(VENV)/.build
-	@echo "Running the Python tests, and those of Rust and CUDA beside them: each shows what it found when it is through"
+	@echo "Running the Python tests, and at the same time those of Rust and CUDA; each prints its results when it ends"
 	@+$(MAKE) --jobs=2 --output-sync=target --no-print-directory test-host test-rust
 
 test-host: $(VENV)/.test $(VENV)/.example

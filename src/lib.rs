@@ -6,7 +6,7 @@
 //! ```text
 //! in:     object -> python/import -> protocol -> Descriptor (+ Owner) -> Tensor or view -> export -> object
 //! alloc:  Spec -> layout -> memory -> Tensor
-//! call:   arguments -> python/import -> signature -> Bound -> kernel
+//! call:   arguments -> python/import -> signature -> BoundCall -> kernel
 //! rust:   arguments -> python/from_py -> ndarray views -> a Rust function -> Tensor -> python/into_py -> object
 //! ```
 //!

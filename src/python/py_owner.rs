@@ -14,7 +14,7 @@ use crate::tensor::Owner;
 
 /// An owner that keeps one Python object alive, as [`PyOwner`] does.
 pub fn owner(object: &Bound<'_, PyAny>) -> Owner {
-    // SAFETY: `release` gives back the reference that is taken here.
+    // SAFETY: `release` drops the reference that is taken here.
     unsafe { Owner::object(object.clone().into_ptr().cast(), release) }
 }
 
@@ -26,12 +26,12 @@ pub fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
     if weak.is_null() {
         return Err(PyErr::fetch(object.py()));
     }
-    // SAFETY: `release_pinned` gives back both references that are taken here.
+    // SAFETY: `release_pinned` drops both references that are taken here.
     Ok(unsafe { Owner::object(object.clone().into_ptr().cast(), release_pinned) })
 }
 
 /// # Safety
-/// - `address` is a reference that the caller owns and gives up, together with one to the object's weak reference.
+/// - `address` is a reference whose ownership the caller passes on, together with one to the object's weak reference.
 unsafe fn release_pinned(address: *mut c_void) {
     Python::try_attach(|py| {
         // SAFETY: passed on from the caller. The weak reference of this object is alive, so this call returns the same one.
@@ -50,7 +50,7 @@ unsafe fn release_pinned(address: *mut c_void) {
 }
 
 /// # Safety
-/// - `address` is a reference that the caller owns and gives up.
+/// - `address` is a reference whose ownership the caller passes on.
 unsafe fn release(address: *mut c_void) {
     // SAFETY: passed on from the caller. After the interpreter has ended, the object is gone too.
     Python::try_attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));

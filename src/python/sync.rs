@@ -1,6 +1,6 @@
 //! Copies of tensors and waiting for devices, with the GIL released.
 
-#![allow(unsafe_code, reason = "memory that others have is copied")]
+#![allow(unsafe_code, reason = "memory shared with other libraries is copied")]
 
 use pyo3::prelude::*;
 
@@ -38,8 +38,8 @@ pub fn copy_zero_padded(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
     py.detach(|| unsafe { tensor.copy_zero_padded() })
 }
 
-/// Whether the memory is not ordinary host memory: it is on a device, or it is pinned or managed memory that counts as the
-/// host's.
+/// Whether device work may be pending on the memory: it is on a device, or it is pinned or managed memory that counts as
+/// the host's.
 #[inline]
 pub fn may_have_device_work(tensor: &Tensor) -> bool {
     !tensor.is_of_host_alone()

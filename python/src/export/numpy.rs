@@ -101,7 +101,7 @@ pub(crate) fn assign_at<'py>(
     target.set_item(key, selected)
 }
 
-/// `__array__`: the view, cast or copied if asked.
+/// `__array__`: the view, cast or copied if requested.
 pub(crate) fn array<'py>(
     base: &Bound<'py, PyTensor>,
     dtype: Option<&Bound<'py, PyAny>>,

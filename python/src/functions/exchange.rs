@@ -29,7 +29,7 @@ static FROM_DLPACK: Definition = Definition::new(
 Import any array as a `Tensor` that shares its memory and owns it.
 
 Read-only memory stays read-only; memory of a legacy DLPack capsule, which has no read-only flag, counts as read-only. The
-tensor gets the dims, origin and halo that the object states. The memory stays in place as long as the tensor lives: NumPy
+tensor gets the dims, origin and halo of the object. The memory stays in place as long as the tensor lives: NumPy
 and PyTorch refuse to resize it meanwhile, and if a `torch.Tensor` is given other memory, this one stays with the tensor.
 
 Parameters
@@ -37,15 +37,15 @@ Parameters
 obj
     Any array with one of the protocols that `describe` lists.
 device
-    The device that the memory must be on; None accepts any. A producer of DLPack is asked to move it there, memory of
-    others is copied. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
+    The device that the memory must be on; None accepts any. A DLPack producer gets it as `dl_device`, other memory is
+    copied there. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
     driver checks that CUDA memory is on the device.
 copy
     None copies only if the producer has no memory to share; True always copies, False never.
 dims
-    Labels of the dimensions, instead of those that `obj` states.
+    Labels of the dimensions, instead of those of `obj`.
 origin
-    Index of the first compute point, instead of the one that `obj` states.
+    Index of the first compute point, instead of that of `obj`.
 stream
     The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
     object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
@@ -70,7 +70,7 @@ DeviceError
 MemoryError
     There is no memory for a copy.
 DimsError, LayoutError
-    Metadata that does not fit the shape, or that two sources state differently.
+    Metadata that does not fit the shape, or that differs between two sources.
 Exception
     The producer's own exceptions reach the caller.
 
@@ -187,7 +187,7 @@ Parameters
 obj
     The array. A raw capsule can be described only once: that consumes it.
 dims
-    Labels of the dimensions, instead of those that `obj` states.
+    Labels of the dimensions, instead of those of `obj`.
 device
     The device that the memory must be on; None accepts any. The CUDA and ROCm interfaces do not name the GPU: this
     argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
@@ -212,14 +212,14 @@ NotAnArrayError
     No protocol describes `obj`.
 ExchangeError
     A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer offers only a copy; a
-    stream that the device does not have or that the producer cannot be told; a PyTorch tensor that requires grad and
+    stream that the device does not have or that the protocol of `obj` does not take; a PyTorch tensor that requires grad and
     `writable=True`.
 DTypeError
     Elements that no other library supports: of the other byte order, structured, objects, dates, text.
 DeviceError
     The memory is on another device than `device`.
 DimsError, LayoutError
-    Metadata that does not fit the shape, or that two sources state differently.
+    Metadata that does not fit the shape, or that differs between two sources.
 Exception
     The producer's own exceptions reach the caller.
 

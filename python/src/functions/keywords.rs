@@ -119,7 +119,7 @@ fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
     })
 }
 
-/// Warns that a preset does not know which label is which dimension of the grid.
+/// Warns that a preset cannot map the labels to dimensions of the grid.
 #[cold]
 fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
     let name = args::shown(backend);

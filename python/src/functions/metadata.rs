@@ -9,17 +9,17 @@ use dlfield::layout::Extents;
 use dlfield::native::import::{Interface, find_dims, inner_of, metadata_of};
 use dlfield::native::{MetadataState, args};
 
-/// Return the labels that an object states for its dimensions, in index order.
+/// Return the dims of an object: the labels of its dimensions, in index order.
 ///
 /// The sources are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
-/// strings. If an object that wraps an array states none, the array inside is asked.
+/// strings. If a wrapper has none, those of the array inside are returned.
 ///
 /// Parameters
 /// ----------
 /// obj
 ///     Any object; it need not be an array.
 /// annotation
-///     Labels to return if the object states none: a string of one-letter labels or a sequence of labels.
+///     Labels to return if the object has none: a string of one-letter labels or a sequence of labels.
 ///
 /// Returns
 /// -------
@@ -53,22 +53,22 @@ fn get_dims<'py>(
     dims.map(|dims| attribute_values::labels(py, &dims)).transpose()
 }
 
-/// Return the index of the first compute point that an object states, in index order.
+/// Return the origin of an object: the index of its first compute point, in index order.
 ///
 /// The sources are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
-/// data interface's lower halo. If an object that wraps an array states none, the array inside is asked.
+/// data interface's lower halo. If a wrapper has none, those of the array inside are returned.
 ///
 /// Parameters
 /// ----------
 /// obj
 ///     Any object; it need not be an array.
 /// default
-///     The origin to return if the object states none: a sequence of integers.
+///     The origin to return if the object has none: a sequence of integers.
 ///
 /// Returns
 /// -------
 /// tuple of int, or None
-///     None if the object states none and there is no default.
+///     None if the object has none and there is no default.
 ///
 /// Raises
 /// ------
@@ -99,7 +99,7 @@ fn get_origin<'py>(
     origin.map(|origin| PyTuple::new(py, origin)).transpose()
 }
 
-/// Returns what the object states, else what the array inside it states, which is looked up only then.
+/// Returns the value of the object, else that of the array inside it, which is looked up only then.
 fn find_in_or_inside<'py, T>(
     object: &Bound<'py, PyAny>,
     find: impl Fn(&Bound<'py, PyAny>) -> PyResult<Option<T>>,

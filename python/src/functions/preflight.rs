@@ -88,7 +88,7 @@ impl PyPreflight {
 /// ValueError
 ///     `target` has another value.
 /// ImportError
-///     PyTorch or JAX, which is asked for its dtypes, is not installed. Without CuPy, only the layout counts.
+///     PyTorch or JAX, whose dtypes are tried, is not installed. Without CuPy, only the layout counts.
 ///
 /// Example
 /// -------

@@ -102,8 +102,8 @@ pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> P
     Ok(view.into_any())
 }
 
-/// `t[key] = value`, by label or by position (see [`broadcast_by_label`]), with NumPy's broadcasting and its "same_kind" rule for
-/// casts.
+/// `t[key] = value`, by label or by position (see [`broadcast_by_label`]), with NumPy's broadcasting and its "same_kind" rule
+/// for casts.
 pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().0;
     if tensor.descriptor().is_readonly() {
@@ -187,8 +187,8 @@ fn broadcast_by_label(value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult
     value.broadcast_to(&dims, to.descriptor().shape()).map(Some).map_err(|error| {
         let kind = if matches!(error, Error::Dims(_)) { ErrorKind::Dims } else { ErrorKind::Layout };
         kind.error(format!(
-            "value: {error}; dims ({own}) are matched with dims ({dims}) by label: relabel it with from_dlpack(value, dims=...), \
-             or assign value.to_numpy() by position"
+            "value: {error}; dims ({own}) are matched with dims ({dims}) by label: relabel it with from_dlpack(value, \
+             dims=...), or assign value.to_numpy() by position"
         ))
     })
 }
@@ -201,7 +201,7 @@ fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// `t[key] = value` on a device. Values of another element type are converted on the host first, by NumPy if this crate has
 /// no cast.
 #[cold]
-#[allow(unsafe_code, reason = "the memory is the interpreter's word")]
+#[allow(unsafe_code, reason = "elements are accessed by address")]
 fn set_on_device(
     slf: &Bound<'_, PyTensor>,
     key: &Bound<'_, PyAny>,
@@ -250,7 +250,7 @@ fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 
 /// Copies an array; releases the GIL for a large one. Returns `false` without any effect for arrays that NumPy has to
 /// handle: it knows more element types, and its errors name the cause.
-#[allow(unsafe_code, reason = "the memory is the interpreter's word")]
+#[allow(unsafe_code, reason = "elements are accessed by address")]
 fn copied(py: Python<'_>, to: &Tensor, from: &Tensor) -> PyResult<bool> {
     // SAFETY: `set` has rejected read-only tensors. Races with other threads on the elements are the program's
     // responsibility, as with NumPy.

@@ -44,7 +44,7 @@ impl PyTensor {
         unsafe { export::buffer::release(view) };
     }
 
-    /// Returns the NumPy array on the same memory, cast or copied if asked.
+    /// Returns the NumPy array on the same memory, cast or copied if requested.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, PyTensor>,

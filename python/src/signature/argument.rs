@@ -15,7 +15,7 @@ pub(crate) struct Described {
     pub(crate) ran_code: bool,
 }
 
-/// Describes an object in place, with the metadata that it states. `device` selects one of several buffers; the memory that
+/// Describes an object in place, with its metadata. `device` selects one of several buffers; the memory that
 /// is found may still be on another device.
 #[inline]
 pub(crate) fn argument<'py>(

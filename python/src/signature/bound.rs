@@ -50,7 +50,7 @@ const ENTERED: u8 = 2;
 const LEFT: u8 = 3;
 
 impl PyBound {
-    /// Room for the fields of a signature.
+    /// Makes room for the fields of a signature.
     pub(crate) fn prepare(&mut self, signature: &Bound<'_, PySignature>) -> &mut [Option<Field>] {
         self.signature = Some(signature.clone().unbind());
         self.fields.clear();
@@ -138,8 +138,8 @@ impl PyBound {
         self.given().try_for_each(|(_, field)| field.traverse(&visit))
     }
 
-    /// Fields come first, except for those with the name of an attribute of the class. Names in code are interned, so most
-    /// are found, or found to be none, without comparing text.
+    /// Fields come first, except for those with the name of an attribute of the class. Names in code are interned, so
+    /// most look-ups compare addresses, not text.
     fn __getattribute__<'py>(slf: &Bound<'py, PyBound>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, bound) = (slf.py(), slf.get());
         let signature = bound.signature()?;

@@ -152,7 +152,7 @@ impl Field {
         extras.copy.as_ref().map_or(Ok(()), |copy| visit.call(&copy.described))
     }
 
-    /// Releases all references at once: this thread is attached, which PyO3 need not know.
+    /// Releases all references at once: the thread is attached, so PyO3 need not defer them.
     pub(crate) fn release(self, py: Python<'_>) {
         drop(self.original.into_bound(py));
         let Some(extras) = self.extras else { return };

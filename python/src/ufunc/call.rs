@@ -25,7 +25,7 @@ pub(super) fn call<'py>(
     let space = outputs.space(&joined)?;
     outputs.check_halos(&operands)?;
     let library = ArrayLibrary::choose(&operands, &outputs)?;
-    // New results have the dimension order of the inputs, whatever that of an output.
+    // New results have the dimension order of the inputs, also beside an output in another order.
     let own = if outputs.0.is_empty() { joined } else { LabelledShape::broadcast(&[joined, space.clone()])? };
     let mut made = Results::new();
     if outputs.0.is_empty() || outputs.0.iter().any(|output| matches!(output, Output::New)) {

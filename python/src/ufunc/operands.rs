@@ -114,7 +114,7 @@ impl<'py> Array<'py> {
     }
 
     /// Sets the labels, and drops the dimensions at `dropped`, which have one point.
-    pub(super) fn state(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
+    pub(super) fn set_labels(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
         let mut tensor = self.tensor().clone();
         tensor.relabel(Metadata { dims: Some(dims.clone()), ..Metadata::default() })?;
         if !dropped.is_empty() {
@@ -127,17 +127,17 @@ impl<'py> Array<'py> {
         Ok(())
     }
 
-    /// Derives the labels of an array that states none: those of an input of the same shape; those of the result, if it has
+    /// Derives the labels of an array without any: those of an input of the same shape; those of the result, if it has
     /// as many dimensions, with the same sizes or 1; or I, J, K if the result has no other labels.
     fn label(&mut self, inputs: &[LabelledShape], result: &LabelledShape) -> PyResult<()> {
         let shape = self.tensor().descriptor().shape();
         if shape.is_empty() {
-            return self.state(&Dims::standard(0), &[]);
+            return self.set_labels(&Dims::standard(0), &[]);
         }
         let mut same = inputs.iter().filter(|input| input.shape() == shape);
         if let Some(found) = same.next() {
             return match same.find(|other| other.dims() != found.dims()) {
-                None => self.state(found.dims(), &[]),
+                None => self.set_labels(found.dims(), &[]),
                 Some(other) => Err(self.unclear(&format!(
                     "inputs of the same shape have dims ({}) and dims ({})",
                     found.dims(),
@@ -146,12 +146,12 @@ impl<'py> Array<'py> {
             };
         }
         if fits(shape, result.shape()) {
-            return self.state(result.dims(), &[]);
+            return self.set_labels(result.dims(), &[]);
         }
         let standard = result.dims().iter().all(|label| matches!(label, Dim::I | Dim::J | Dim::K));
         if shape.len() == 3 && standard {
             let dropped: SmallVec<[usize; 3]> = (0..3).filter(|axis| shape[*axis] == 1).collect();
-            return self.state(&Dims::standard(3), &dropped);
+            return self.set_labels(&Dims::standard(3), &dropped);
         }
         let labels = format!("the result has dims ({}) and shape {:?}", result.dims(), result.shape());
         Err(self.unclear(&labels))
@@ -160,8 +160,8 @@ impl<'py> Array<'py> {
     fn unclear(&self, what: &str) -> PyErr {
         let shape = self.tensor().descriptor().shape();
         ErrorKind::Dims.error(format!(
-            "dims: an array of shape {shape:?} has no labels, and {what}; allowed without labels are the shape of an input, that \
-             of the result with sizes of 1, or three dimensions I, J, K: label it with dl.from_dlpack(array, dims=...)"
+            "dims: an array of shape {shape:?} has no labels, and {what}; allowed without labels are the shape of an input, \
+             that of the result with sizes of 1, or three dimensions I, J, K: label it with dl.from_dlpack(array, dims=...)"
         ))
     }
 }
@@ -208,7 +208,7 @@ impl<'py> Operands<'py> {
         outcome
     }
 
-    /// Derives the labels of arrays that state none, also from the outputs.
+    /// Derives the labels of arrays without any, also from the outputs.
     pub(super) fn label(&mut self, outputs: &[LabelledShape]) -> PyResult<()> {
         if self.arrays().all(|array| array.labels != LabelSource::Unknown) {
             return Ok(());

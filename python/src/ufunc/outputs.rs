@@ -77,7 +77,7 @@ impl<'py> Outputs<'py> {
             let Output::Given { array, .. } = output else { continue };
             if array.labels == LabelSource::Unknown {
                 let dims = by_position(array.tensor().descriptor().shape(), first.as_ref().unwrap_or(result))?;
-                array.state(&dims, &[])?;
+                array.set_labels(&dims, &[])?;
             }
             let found = LabelledShape::of(array.tensor());
             match &first {
@@ -131,7 +131,7 @@ fn check(output: &LabelledShape, result: &LabelledShape) -> PyResult<()> {
     Ok(())
 }
 
-/// The dims of an output that states none: the result's if it has the result's shape, else I, J, K.
+/// The dims of an output without labels: the result's if it has the result's shape, else I, J, K.
 fn by_position(shape: &[i64], result: &LabelledShape) -> PyResult<Dims> {
     if shape == result.shape() {
         return Ok(result.dims().clone());

@@ -108,12 +108,12 @@ pub fn push_stream(device: Device, stream: Stream, owner: Option<StreamOwner>) -
 /// Removes a current stream that this thread has set.
 pub fn pop_stream(number: u64) {
     let position = |streams: &Vec<CurrentStream>| streams.iter().position(|one| one.number == number);
-    // Dropping what keeps the stream alive may run foreign code, which may ask for the current stream.
+    // Dropping the owner of the stream may run foreign code, which may ask for the current stream.
     let taken = CURRENT.with_borrow_mut(|streams| position(streams).map(|position| streams.remove(position)));
     drop(taken);
 }
 
-/// Returns what keeps a stream alive that this thread has set, if its owner is known.
+/// Returns the owner of a stream that this thread has set, if it is known.
 #[cfg(feature = "cuda")]
 pub(super) fn owner_of(device: Device, stream: Stream) -> Option<StreamOwner> {
     let device = device.cuda_ordinal();

@@ -51,7 +51,7 @@ pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     }
 }
 
-/// What keeps a stream alive: the object that it was passed as; `None` for a number.
+/// The owner of a stream: the object that was passed for it; `None` for a number.
 pub fn owner(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
     (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }

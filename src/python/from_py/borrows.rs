@@ -62,7 +62,7 @@ struct Entry {
     /// Python code has run.
     values: Option<CheckValues>,
     /// Written through the ledger, for the argument: whether the memory has had a view. From then on no other code may read
-    /// it, and it is too late to find it changed.
+    /// it, so it is not checked any more.
     viewed: bool,
     /// Accessed through the ledger only: the position of the entry in the list.
     place: usize,

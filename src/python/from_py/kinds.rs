@@ -1,6 +1,6 @@
 //! The type parameters of array arguments: elements, order, device.
 
-#![allow(unsafe_code, reason = "bools are looked at where they lie")]
+#![allow(unsafe_code, reason = "bools are read in place")]
 
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};

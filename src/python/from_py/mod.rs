@@ -1,6 +1,6 @@
 //! Argument types for Python arrays: the type says what a Rust function needs of the array.
 
-#![allow(unsafe_code, reason = "views are made of memory that the ledger keeps others from")]
+#![allow(unsafe_code, reason = "views are made of memory that the ledger guards")]
 
 mod borrows;
 mod copied;
@@ -148,8 +148,7 @@ macro_rules! described {
                 self.loan.descriptor()
             }
 
-            /// Returns the descriptor with the dims, origin and halo that the object states; those that it does not state
-            /// are absent.
+            /// Returns the descriptor with the dims, origin and halo of the object; those that it does not have are absent.
             ///
             /// # Errors
             /// The exceptions of the object, and `dlfield.Error` for metadata that contradicts itself or does not fit.

@@ -125,8 +125,8 @@ fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(version.bind(py).as_any())
 }
 
-/// Consumes a capsule: fills in the descriptor and the owner. The capsule's name decides on the ABI, not the request. `false`
-/// for an object that is not a DLPack capsule. Rejects a consumed capsule, and a copy if the request forbids copies.
+/// Consumes a capsule: fills in the descriptor and the owner. The ABI follows from the capsule's name, not from the request.
+/// `false` for an object that is not a DLPack capsule. Rejects a consumed capsule, and a copy if the request forbids copies.
 pub(super) fn consume(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,

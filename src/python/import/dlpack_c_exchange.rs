@@ -41,7 +41,7 @@ pub(super) fn import(
     if !found {
         return Ok(false);
     }
-    // The attributes that may state metadata include those that may have hooks.
+    // The attributes that may have metadata include those that may have hooks.
     imported.has_all_metadata = !info.may_be_labelled(object);
     imported.ran_no_code &= !looked_up;
     // Most calls end here; the rest is kept out of this function.
@@ -54,10 +54,10 @@ pub(super) fn import(
     is_as_requested(object, table, request, imported, descriptor)
 }
 
-/// Whether the table may be used with the caller's stream: if it names the producer's stream, for which the caller's stream
-/// then waits, or if the object has no `__dlpack__`. Otherwise `__dlpack__` is called, as the table takes no stream. A library
-/// that names its own stream is not told the caller's: it would forget that stream, and reuse the memory in its own while the
-/// caller's work still runs.
+/// Whether the table may be used with the caller's stream: if it returns the producer's stream, for which the caller's stream
+/// then waits, or if the object has no `__dlpack__`. Otherwise `__dlpack__` is called, as the table takes no stream. Calling it
+/// for a library that returns its stream would be wrong: such a library does not record the caller's stream, and reuses the
+/// memory in its own while the caller's work still runs.
 #[cold]
 fn is_ordered_by_table(
     object: &Bound<'_, PyAny>,

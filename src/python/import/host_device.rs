@@ -17,7 +17,7 @@ pub(super) fn buffer<'py>(
     let access = match access {
         RequestAccess::Inspect => "",
         RequestAccess::Read => "r",
-        // A stencil does not say whether it writes.
+        // Whether the stencil writes is not known here.
         RequestAccess::Stencil | RequestAccess::Write => "rw",
     };
     pair.call_method1(intern!(pair.py(), "_buffer"), (device.map(|device| device.to_string()), access))

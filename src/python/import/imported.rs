@@ -20,7 +20,7 @@ pub struct Imported<'py> {
     pub readonly_unknown: bool,
     /// The producer's stream, on which work on the memory may still run, if the producer names it.
     pub(super) producer_stream: Option<i64>,
-    /// Whether the descriptor has all metadata that the object states, and the object has no hooks.
+    /// Whether the descriptor has all metadata of the object, and the object has no hooks.
     pub(super) has_all_metadata: bool,
     /// Whether no foreign code ran during the import, so that no other array can have changed.
     pub ran_no_code: bool,

@@ -38,7 +38,7 @@ impl Name {
         Name::DefaultOrigin,
     ];
 
-    /// The attributes that state metadata.
+    /// The attributes that have metadata.
     pub(super) const LABELS: Names = Names::of(&[
         Name::GtDataInterface,
         Name::GtInterface,

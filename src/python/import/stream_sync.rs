@@ -35,7 +35,7 @@ pub(super) fn stream_for_producer(request: &Request<'_, '_>, found: Option<Devic
 
 /// Makes the consumer's stream, the caller's or else the current one, wait for the producer's work, and makes the owner wait
 /// for both before it releases the memory. `imported.producer_stream` is the stream on which the producer's work may still
-/// run; without it, the producer was told the consumer's stream, if its protocol has a way to say it.
+/// run. If it is `None`, the producer got the consumer's stream, unless its protocol takes no stream.
 ///
 /// Without CUDA no work is pending. Memory is still described then, and owned if the host can read it.
 #[cold]
@@ -84,7 +84,7 @@ pub(super) fn order(
     Ok(())
 }
 
-/// Adds to the error of a stream during graph capture what the caller can do.
+/// Adds the fix to the error for a stream in graph capture.
 #[cold]
 fn with_way_out(error: Error) -> PyErr {
     match error {
@@ -96,14 +96,14 @@ fn with_way_out(error: Error) -> PyErr {
     }
 }
 
-/// Whether the table names its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
+/// Whether the table returns its library's stream, so that the caller's stream can wait for it. `false` for -1: the caller
 /// synchronizes the streams then.
 #[cold]
 pub(super) fn names_stream(table: &DLPackExchangeAPI, stream: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(table.current_work_stream.is_some() && cuda::is_available() && stream::number(stream)? != Some(-1))
 }
 
-/// Returns the number of the stream that a table's library works on, if the table names it.
+/// Returns the number of the current stream of a table's library, if the table returns it.
 #[cold]
 pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, device: Device) -> PyResult<Option<i64>> {
     let Some(ask) = table.current_work_stream.filter(|_| cuda::is_available()) else { return Ok(None) };

@@ -30,7 +30,7 @@ type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'
 struct Protocol {
     name: &'static str,
     import: Import,
-    /// Whether the import puts all metadata that the object states on the descriptor.
+    /// Whether the import sets all metadata of the object on the descriptor.
     has_metadata: bool,
 }
 
@@ -197,7 +197,7 @@ fn order(
 }
 
 /// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
-/// lists and tuples are often assigned to fields, so they are sorted out early.
+/// lists and tuples are often assigned to fields, so they are rejected early.
 fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyType>()
         || object.is_exact_instance_of::<PyFloat>()
@@ -219,13 +219,13 @@ pub fn describe<'py>(
 }
 
 impl Imported<'_> {
-    /// Whether the object may state metadata that the descriptor does not have.
+    /// Whether the object may have metadata that the descriptor does not have.
     pub fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.inner.is_some() || !self.has_all_metadata && TypeInfo::of(object)?.may_be_labelled(object))
     }
 }
 
-/// Returns the metadata of an imported object: what the caller has given, else what the object states.
+/// Returns the metadata of an imported object: what the caller has given, else the object's.
 pub fn metadata<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
@@ -261,7 +261,7 @@ pub fn share<'py>(
         }
         return Ok(true);
     }
-    #[allow(unsafe_code, reason = "the producer's word for its memory is taken here")]
+    #[allow(unsafe_code, reason = "the producer promises that its memory is valid")]
     // SAFETY: by its protocol the producer promises that the memory is valid as long as the owner lives, which is set below.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
     if !import(object, request, imported, descriptor)? {

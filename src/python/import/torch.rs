@@ -1,4 +1,4 @@
-//! Imports PyTorch tensors by the borrowed struct that PyTorch's exchange table fills in, and owns their memory by keeping the storage.
+//! Imports PyTorch tensors by the `DLTensor` of PyTorch's exchange table, and owns their memory by keeping the storage.
 //!
 //! `x.data = y` and `x.set_()` give a tensor another storage, and `x.resize_()` gives the storage other memory. A managed
 //! tensor keeps only the tensor (PyTorch 2.5 to 2.15). So an owner keeps the storage, and makes it non-resizable as
@@ -80,7 +80,7 @@ fn call<'py>(method: &Py<PyAny>, object: &Bound<'py, PyAny>) -> PyResult<Bound<'
     unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyObject_CallOneArg(method.as_ptr(), object.as_ptr())) }
 }
 
-/// Runs `work` without the `__torch_function__` of a subclass: that of PyTorch's own `ReadOnlyTensorWrapper` rejects every call.
+/// Runs `work` without the `__torch_function__` of a subclass: that of PyTorch's `ReadOnlyTensorWrapper` rejects every call.
 fn without_subclass<'py, T>(tensor: &Bound<'py, PyAny>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let py = tensor.py();
     let api = Api::get(py)?;
@@ -163,7 +163,7 @@ impl<'py> Storage<'py> {
     }
 }
 
-/// Imports a tensor by PyTorch's borrowed struct. A borrowed import has no owner; a shared one owns the storage.
+/// Imports a tensor by its borrowed `DLTensor`. A borrowed import has no owner; a shared one owns the storage.
 pub(super) fn import(
     tensor: &Bound<'_, PyAny>,
     version: DLPackVersion,
@@ -209,7 +209,7 @@ pub(super) fn with_storage(tensor: &Bound<'_, PyAny>, owner: Owner, descriptor: 
     Ok(Owner::foreign((owner, PyOwner::new(&storage.0))))
 }
 
-/// Describes a tensor by PyTorch's borrowed struct.
+/// Describes a tensor by its borrowed `DLTensor`.
 #[inline]
 pub(super) fn describe(
     tensor: &Bound<'_, PyAny>,
@@ -229,7 +229,7 @@ pub(super) fn describe(
     Ok(())
 }
 
-/// Rejects a tensor that requires grad, as autograd does not see what others do to its memory. Descriptions, and stencil
+/// Rejects a tensor that requires grad, as autograd does not track access by other libraries. Descriptions, and stencil
 /// arguments that are only read, accept such tensors.
 pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     let api = Api::get(tensor.py())?;

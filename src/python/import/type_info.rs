@@ -41,7 +41,7 @@ pub(super) struct TypeInfo {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
-    /// The function that describes a PyTorch tensor in a borrowed struct.
+    /// The function that borrows the `DLTensor` of a PyTorch tensor.
     borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
@@ -85,7 +85,7 @@ impl TypeInfo {
         Ok(info)
     }
 
-    /// Returns the function that describes a PyTorch tensor in a borrowed struct. Such a struct has no read-only flag. Only PyTorch's own
+    /// Returns the function that borrows the `DLTensor` of a PyTorch tensor. It has no read-only flag. Only PyTorch's own
     /// tensors are known to be writable; other libraries export a managed tensor.
     #[inline]
     pub(super) fn torch_borrow(&self) -> Option<dlpack_c::Borrow> {
@@ -119,7 +119,7 @@ impl TypeInfo {
     }
 }
 
-/// `torch.Tensor`, and its table's function for borrowed structs.
+/// `torch.Tensor`, and its table's function for a borrowed `DLTensor`.
 pub(super) struct TorchTable {
     tensor: Py<PyType>,
     pub(super) version: DLPackVersion,
@@ -128,7 +128,7 @@ pub(super) struct TorchTable {
 
 static TORCH_TABLE: PyOnceLock<TorchTable> = PyOnceLock::new();
 
-/// Returns the function that describes a PyTorch tensor in a borrowed struct of this type; `None` if the type's table is not that of
+/// Returns the function that borrows the `DLTensor` of a PyTorch tensor of this type; `None` if the type's table is not that of
 /// `torch.Tensor`, as for PyTorch's `ReadOnlyTensorWrapper`.
 fn torch_borrow(
     ty: &Bound<'_, PyType>,

@@ -114,7 +114,7 @@ fn check_extents(ranges: &[Range], shape: &[i64]) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the index of the grid's point zero in a field, if that is inside; `gt4py.next` states it in index order.
+/// Returns the index of the grid's point zero in a field, if that is inside; `gt4py.next` has it in index order.
 pub fn field_origin(field: &Bound<'_, PyAny>) -> PyResult<Option<Extents>> {
     let shape: Option<Extents> = ranges(field)?.into_iter().map(|(_, points)| points).collect();
     let Some(shape) = shape else { return Ok(None) };
