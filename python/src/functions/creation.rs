@@ -93,7 +93,7 @@ fn imported_or_converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 }
 
 /// As [`imported_or_converted`], for elements that are read and copied to `near`.
-fn source<'py>(data: &Bound<'py, PyAny>, near: Device) -> PyResult<Value<'py>> {
+fn source(data: &Bound<'_, PyAny>, near: Device) -> PyResult<Value> {
     import::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
 }
 

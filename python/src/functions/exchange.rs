@@ -12,7 +12,6 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
-use dlfield::dims::Dims;
 use dlfield::layout::{Extents, Metadata};
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
@@ -110,12 +109,11 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let mut request = Request::new(access);
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
-    let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?;
+    let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?.map(Extents::into_boxed_slice);
+    let given = Metadata { dims, origin, ..Metadata::default() };
+    request.metadata = Some(&given);
     let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
-        let mut imported = Imported::default();
-        if !import::share(obj, &request, &mut imported, tensor)? {
-            return Err(not_an_array(obj));
-        }
+        let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
         let found = tensor.descriptor().device();
         let elsewhere = request.device.filter(|wanted| *wanted != found);
         if found == Device::CPU && elsewhere.is_none() {
@@ -123,15 +121,11 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
         } else {
             check_owned(&request, tensor.descriptor())?;
         }
-        if dims.is_some() || origin.is_some() || imported.may_lack_metadata(obj)? {
-            let given = Metadata { dims, origin: origin.map(Extents::into_boxed_slice), ..Metadata::default() };
-            tensor.relabel(import::metadata(obj, None, &mut imported, given)?)?;
-        }
         if let Some(wanted) = elsewhere {
             *tensor = moved(py, tensor, wanted, &request)?;
         } else if copy == Some(true) {
             let copied = sync::copy_like(py, tensor)?;
-            imported.release(py, found)?;
+            release.after_copy(py, found)?;
             *tensor = copied;
         }
         Ok(())
@@ -253,59 +247,61 @@ fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]
     let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
     let made = freelist::create(py, |description: &mut PyDescriptor| {
         let has_options = arguments[1..].iter().any(Option::is_some);
-        let (given_request, dims);
+        let (metadata, options);
         let request = if has_options {
-            (given_request, dims) = describe_options(arguments)?;
-            &given_request
+            metadata = describe_metadata(arguments)?;
+            options = describe_request(arguments, &metadata)?;
+            &options
         } else {
-            dims = None;
-            const { &Request::new(RequestAccess::Read) }
+            const { &Request::new(RequestAccess::Read).with_metadata() }
         };
-        let mut imported = Imported::default();
-        import::describe(obj, request, &mut imported, description.descriptor_mut())?;
-        description.set(import::object_to_keep(obj), imported.owner.take(), imported.protocol);
-        if imported.ran_no_code && !has_options { Ok(()) } else { complete(obj, request, dims, imported, description) }
+        let mut imported = Imported::new(description.descriptor_mut());
+        import::describe(obj, request, &mut imported)?;
+        let Imported { owner, protocol, ran_no_code, readonly_unknown, .. } = imported;
+        description.set(import::object_to_keep(obj), owner, protocol);
+        if !ran_no_code {
+            import::check_described(&description.parts(py))?;
+        }
+        if has_options { check_request(request, readonly_unknown, description.descriptor_mut()) } else { Ok(()) }
     })?;
     Ok(made.into_any())
 }
 
-/// Parses the optional arguments of `describe`: a request, and the labels.
+/// Parses the labels that `describe` is given.
 #[cold]
-fn describe_options<'a, 'py>(arguments: &'a [Argument<'_, 'py>; 5]) -> PyResult<(Request<'a, 'py>, Option<Dims>)> {
-    let [_, dims, device, writable, stream] = arguments.each_ref().map(given);
-    let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
-    let dims = dims.map(args::dims).transpose()?;
-    let mut request = Request::new(if writable { RequestAccess::Write } else { RequestAccess::Read });
-    (request.device, request.stream) = (device.map(parse_device).transpose()?, stream);
-    Ok((request, dims))
+fn describe_metadata(arguments: &[Argument<'_, '_>; 5]) -> PyResult<Metadata> {
+    Ok(Metadata { dims: given(&arguments[1]).map(args::dims).transpose()?, ..Metadata::default() })
 }
 
-/// Checks a description against the request and adds the metadata.
-fn complete<'py>(
-    obj: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    dims: Option<Dims>,
-    mut imported: Imported<'py>,
-    description: &mut PyDescriptor,
-) -> PyResult<()> {
-    let descriptor = description.descriptor_mut();
+/// Parses the other optional arguments of `describe`.
+#[cold]
+fn describe_request<'a, 'py>(
+    arguments: &'a [Argument<'_, 'py>; 5],
+    metadata: &'a Metadata,
+) -> PyResult<Request<'a, 'py>> {
+    let [_, _, device, writable, stream] = arguments.each_ref().map(given);
+    let writable = writable.map_or(Ok(false), |flag| args::flag("writable", flag))?;
+    let mut request = Request::new(if writable { RequestAccess::Write } else { RequestAccess::Read });
+    (request.device, request.stream) = (device.map(parse_device).transpose()?, stream);
+    request.metadata = Some(metadata);
+    Ok(request)
+}
+
+/// Checks a description against the request.
+#[cold]
+fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: &mut Descriptor) -> PyResult<()> {
     check_device(request.device, descriptor.device())?;
     args::check_stream(request.stream, descriptor.device())?;
     if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
         check_place(wanted, descriptor)?;
     }
-    if dims.is_some() || imported.may_lack_metadata(obj)? {
-        let given = Metadata { dims, ..Metadata::default() };
-        descriptor.relabel(import::metadata(obj, None, &mut imported, given)?.with_default_origin())?;
+    if request.access != RequestAccess::Write {
+        return Ok(());
     }
-    if !imported.ran_no_code {
-        import::check_described(&description.parts(obj.py()))?;
-    }
-    let (descriptor, writable) = (description.descriptor_mut(), request.access == RequestAccess::Write);
-    if writable && imported.readonly_unknown {
+    if readonly_unknown {
         descriptor.set_readonly(false);
     }
-    if writable && descriptor.is_readonly() {
+    if descriptor.is_readonly() {
         let fix = "describe it without writable=True, or pass a copy";
         return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
     }

@@ -29,9 +29,10 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
 #[pyo3(name = "_inspect")]
 fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
     freelist::create(obj.py(), |description: &mut PyDescriptor| {
-        let mut imported = Imported::default();
-        import::describe(obj, &Request::new(RequestAccess::Inspect), &mut imported, description.descriptor_mut())?;
-        description.set(import::object_to_keep(obj), imported.owner, imported.protocol);
+        let mut imported = Imported::new(description.descriptor_mut());
+        import::describe(obj, &Request::new(RequestAccess::Inspect), &mut imported)?;
+        let Imported { owner, protocol, .. } = imported;
+        description.set(import::object_to_keep(obj), owner, protocol);
         Ok(())
     })
 }

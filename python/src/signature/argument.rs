@@ -1,7 +1,6 @@
 //! Describes the arguments of a stencil call in place, with their metadata and hooks.
 
 use dlfield::device::Device;
-use dlfield::layout::Metadata;
 use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
 use pyo3::prelude::*;
 
@@ -28,36 +27,31 @@ pub(crate) fn argument<'py>(
     let device = Some(device).filter(|device| *device != Device::CPU);
     let mut on_device;
     let request = if device.is_some() {
-        on_device = Request::new(RequestAccess::Stencil);
+        on_device = Request::new(RequestAccess::Stencil).with_metadata();
         on_device.device = device;
         &on_device
     } else {
-        const { &Request::new(RequestAccess::Stencil) }
+        const { &Request::new(RequestAccess::Stencil).with_metadata() }
     };
-    let mut imported = Imported::default();
-    import::describe(object, request, &mut imported, description.descriptor_mut())?;
-    description.set(import::object_to_keep(object), imported.owner.take(), imported.protocol);
-    if imported.ran_no_code && !(writes && imported.protocol != "numpy") {
-        return Ok(Described { hooks: None, ran_code: false });
-    }
-    if imported.may_lack_metadata(object)? {
-        let found = import::metadata(object, device, &mut imported, Metadata::default())?;
-        description.descriptor_mut().relabel(found.with_default_origin())?;
-    } else if let Ok(described) = object.cast_exact::<PyDescriptor>() {
+    let mut imported = Imported::new(description.descriptor_mut());
+    import::describe(object, request, &mut imported)?;
+    if let Ok(described) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.
-        let object_described = described.get().object(object.py());
-        if import::may_be_labelled(&object_described)? {
-            imported.interface = Some(Interface::of(&object_described, device)?);
+        let described = described.get().object(object.py());
+        if import::may_be_labelled(&described)? {
+            imported.interface = Some(Interface::of(&described, device)?);
         }
     }
-    let mut ran_code = !imported.ran_no_code;
-    if writes && imported.protocol != "numpy" {
+    let hooks = if imported.ran_no_code { None } else { imported.hooks(imported.descriptor.device())? };
+    let Imported { owner, protocol, ran_no_code, .. } = imported;
+    description.set(import::object_to_keep(object), owner, protocol);
+    let mut ran_code = !ran_no_code;
+    if writes && protocol != "numpy" {
         let kept = description.object(object.py());
         if import::is_torch(&kept)? {
             import::refuse_grad_of(&kept)?;
             ran_code = true;
         }
     }
-    let hooks = imported.hooks(description.descriptor().device())?;
     Ok(Described { hooks, ran_code })
 }

@@ -36,7 +36,7 @@ pub(super) struct Array<'py> {
     pub(super) tensor: Bound<'py, PyTensor>,
     pub(super) labels: LabelSource,
     /// The imported value, to be released after its memory was read.
-    acquired: Option<Box<Value<'py>>>,
+    acquired: Option<Box<Value>>,
 }
 
 impl<'py> Array<'py> {

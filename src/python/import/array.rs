@@ -6,7 +6,6 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr::Keyword;
@@ -23,8 +22,7 @@ static COPY: Keyword = Keyword::new("copy");
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let py = object.py();
     let Some(method) = type_info::method(object, Name::Array)? else { return Ok(false) };
@@ -42,9 +40,7 @@ pub(super) fn import(
         return Err(refused_copy(request.ownership, "__array__ returned an array made for this call").into());
     }
     let inner_request = Request { ownership: Ownership::Share, ..*request };
-    if !numpy::import(&array, &inner_request, imported, descriptor)?
-        && !numpy::import_subclass(&array, &inner_request, imported, descriptor)?
-    {
+    if !numpy::import(&array, &inner_request, imported)? && !numpy::import_subclass(&array, &inner_request, imported)? {
         let (got, allowed) = (args::shown(&array), "a numpy.ndarray as the return value");
         return Err(ExchangeError::Argument { argument: "__array__", got, allowed }.into());
     }

@@ -5,7 +5,6 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
 
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::array_interface::HOST;
 use crate::python::ffi::refcount::references;
@@ -21,8 +20,7 @@ use crate::tensor::Owner;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if numpy_scalar(object)?.is_some() {
         // The interface of a scalar points to a temporary.
@@ -33,7 +31,7 @@ pub(super) fn import(
     drop(value);
     check_copied(&dict, request)?;
     let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
-    *descriptor = found.read(&HOST, Device::CPU)?;
+    *imported.descriptor = found.read(&HOST, Device::CPU)?;
     // Producers tie the memory to the dictionary too; a description keeps the object itself.
     let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
     Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held))))

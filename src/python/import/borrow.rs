@@ -36,8 +36,8 @@ pub struct Borrowed {
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
-    let mut imported = Imported::default();
-    table::describe(obj, request, &mut imported, descriptor)?;
+    let mut imported = Imported::new(descriptor);
+    table::describe(obj, request, &mut imported)?;
     let source = match imported.inner.take() {
         Some(mut inner) => {
             while let Some(next) = inner.inner.take() {

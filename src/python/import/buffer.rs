@@ -5,7 +5,6 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
-use crate::descriptor::Descriptor;
 use crate::protocol::pep3118;
 use crate::python::import::held_buffer::{Held, is_exporter};
 use crate::python::import::imported::Imported;
@@ -17,8 +16,7 @@ use crate::python::import::request::{Ownership, Request};
 pub(super) fn import_builtin(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let builtin = object.is_exact_instance_of::<PyMemoryView>()
         || object.is_exact_instance_of::<PyByteArray>()
@@ -26,7 +24,7 @@ pub(super) fn import_builtin(
     if !builtin {
         return Ok(false);
     }
-    hold(object, imported, descriptor)?;
+    hold(object, imported)?;
     if request.ownership == Ownership::Share
         && let Some(owner) = owners::exporting_tensor(object)
     {
@@ -38,8 +36,7 @@ pub(super) fn import_builtin(
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     _: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if !is_exporter(object) {
         return Ok(false);
@@ -48,16 +45,12 @@ pub(super) fn import(
     if numpy_scalar(object)?.is_some_and(|dtype| pep3118::encode(dtype).is_none()) {
         return Ok(false);
     }
-    hold(object, imported, descriptor)
+    hold(object, imported)
 }
 
 /// Describes the buffer of an object that has one, and holds it as the owner.
-pub(super) fn hold(
-    object: &Bound<'_, PyAny>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
-) -> PyResult<bool> {
+pub(super) fn hold(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
     let held = Held::get(object)?;
-    *descriptor = held.describe()?;
+    *imported.descriptor = held.describe()?;
     Ok(imported.owned(held.into_owner()))
 }

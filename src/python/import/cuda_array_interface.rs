@@ -6,7 +6,6 @@
 use pyo3::prelude::*;
 
 use crate::cuda;
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{CUDA, Data, HIP, Interface};
@@ -42,19 +41,17 @@ static SIDES: [Side; 2] = [
 pub(super) fn import_cuda(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    SIDES[0].import(object, request, imported, descriptor)
+    SIDES[0].import(object, request, imported)
 }
 
 pub(super) fn import_hip(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    SIDES[1].import(object, request, imported, descriptor)
+    SIDES[1].import(object, request, imported)
 }
 
 impl Side {
@@ -62,8 +59,7 @@ impl Side {
         &self,
         object: &Bound<'_, PyAny>,
         request: &Request<'_, '_>,
-        imported: &mut Imported<'_>,
-        descriptor: &mut Descriptor,
+        imported: &mut Imported<'_, '_>,
     ) -> PyResult<bool> {
         let wanted = request.device.filter(|device| self.kinds.contains(&device.kind()));
         if let Some(other) = request.device.filter(|_| wanted.is_none())
@@ -80,7 +76,7 @@ impl Side {
             (None, Data::At { address, .. }) if self.default.is_cuda() => stream_sync::device_at(address)?,
             _ => None,
         };
-        *descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
+        *imported.descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
         imported.producer_stream = found.stream;
         let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));

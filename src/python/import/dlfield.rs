@@ -2,7 +2,6 @@
 
 use pyo3::prelude::*;
 
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Ownership, Request, check_exported};
@@ -14,32 +13,31 @@ use crate::python::sync;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if let Some(tensor) = own_classes::tensor(object) {
-        *descriptor = tensor.descriptor().clone();
+        *imported.descriptor = tensor.descriptor().clone();
         if request.ownership == Ownership::Share {
             return Ok(imported.owned(tensor.owner().clone()));
         }
-        if descriptor.device() == Device::CPU {
+        if imported.descriptor.device() == Device::CPU {
             // Users of a description may read the host memory at its address.
             sync::synchronize_host(object.py(), tensor)?;
         }
         // A description also has the tensor's default metadata.
-        descriptor.set_dims(tensor.dims())?;
-        descriptor.set_halo(tensor.halo().as_slice().into())?;
-        descriptor.set_origin(tensor.origin().as_slice().into())?;
+        imported.descriptor.set_dims(tensor.dims())?;
+        imported.descriptor.set_halo(tensor.halo().as_slice().into())?;
+        imported.descriptor.set_origin(tensor.origin().as_slice().into())?;
         return Ok(imported.borrowed());
     }
     let Some(Description { descriptor: described, object, owner }) = own_classes::description(object) else {
         return Ok(false);
     };
-    *descriptor = described.clone();
-    check_exported(request, descriptor.device())?;
-    host_device::refresh_described(&object, descriptor.device(), request.access)?;
+    *imported.descriptor = described.clone();
+    check_exported(request, imported.descriptor.device())?;
+    host_device::refresh_described(&object, imported.descriptor.device(), request.access)?;
     if request.ownership == Ownership::Borrow
-        && descriptor.device() == Device::CPU
+        && imported.descriptor.device() == Device::CPU
         && let Some(tensor) = own_classes::tensor(&object)
     {
         sync::synchronize_host(object.py(), tensor)?;
@@ -48,14 +46,14 @@ pub(super) fn import(
         (Some(owner), Ownership::Borrow) => owner.clone(),
         (Some(owner), Ownership::Share) => owners::owner_and_object(owner.clone(), &object),
         (None, Ownership::Borrow) => {
-            pinned::check_unmoved(&object, descriptor)?;
+            pinned::check_unmoved(&object, imported.descriptor)?;
             return Ok(imported.borrowed());
         }
         (None, Ownership::Share) => {
             if request.writes_or_keeps() && is_torch(&object)? {
                 torch::refuse_grad(&object)?;
             }
-            pinned::pinned(&object, descriptor)?
+            pinned::pinned(&object, imported.descriptor)?
         }
     };
     Ok(imported.owned(owner))

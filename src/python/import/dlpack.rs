@@ -31,8 +31,7 @@ static MAX_VERSION: Keyword = Keyword::new("max_version");
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let py = object.py();
     let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(false) };
@@ -91,7 +90,7 @@ pub(super) fn import(
         },
         other => other?,
     };
-    if !consume(&capsule, request, imported, descriptor)? {
+    if !consume(&capsule, request, imported)? {
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }
@@ -99,8 +98,11 @@ pub(super) fn import(
         // A JAX array is immutable, also if the caller passes `writable=True`.
         Framework::Jax => imported.readonly_unknown = false,
         Framework::Torch if !imported.readonly_unknown => {
-            let owner =
-                imported.owner.take().map(|owner| torch::with_storage(object, owner, descriptor)).transpose()?;
+            let owner = imported
+                .owner
+                .take()
+                .map(|owner| torch::with_storage(object, owner, imported.descriptor))
+                .transpose()?;
             imported.owner = owner;
         }
         _ => {}
@@ -130,8 +132,7 @@ fn max_version(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 pub(super) fn consume(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let raw = object.as_ptr();
     let named = |name: &std::ffi::CStr| {
@@ -143,7 +144,8 @@ pub(super) fn consume(
         let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
         check_copied(managed.flags(), request)?;
         // SAFETY: as above; the struct's contents are the producer's promise.
-        return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
+        let owner = unsafe { consume_managed(managed, imported.descriptor) }?;
+        return Ok(imported.owned(owner));
     }
     if named(c"dltensor") {
         let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
@@ -152,7 +154,8 @@ pub(super) fn consume(
         let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
         imported.readonly_unknown = true;
         // SAFETY: as above.
-        return Ok(imported.owned(unsafe { consume_managed(managed, descriptor) }?));
+        let owner = unsafe { consume_managed(managed, imported.descriptor) }?;
+        return Ok(imported.owned(owner));
     }
     if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();

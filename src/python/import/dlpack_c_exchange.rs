@@ -9,7 +9,6 @@ use dlpark::ffi::DLPackExchangeAPI;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::dlpack_c::EXPORT;
@@ -26,8 +25,7 @@ use crate::tensor::consume_managed;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let (info, looked_up) = TypeInfo::cached_or_found(object)?;
     let Some(table) = info.table else { return Ok(false) };
@@ -35,8 +33,8 @@ pub(super) fn import(
         return Ok(false);
     }
     let found = match info.torch_borrow() {
-        Some(borrow) => torch::import(object, table.header.version, borrow, request, imported, descriptor)?,
-        None => import_managed(object, table, request, imported, descriptor)?,
+        Some(borrow) => torch::import(object, table.header.version, borrow, request, imported)?,
+        None => import_managed(object, table, request, imported)?,
     };
     if !found {
         return Ok(false);
@@ -45,13 +43,13 @@ pub(super) fn import(
     imported.has_all_metadata = !info.may_be_labelled(object);
     imported.ran_no_code &= !looked_up;
     // Most calls end here; the rest is kept out of this function.
-    if descriptor.device() == Device::CPU
+    if imported.descriptor.device() == Device::CPU
         && request.stream.is_none()
         && request.device.is_none_or(|wanted| wanted == Device::CPU)
     {
         return Ok(true);
     }
-    is_as_requested(object, table, request, imported, descriptor)
+    is_as_requested(object, table, request, imported)
 }
 
 /// Whether the table may be used with the caller's stream: if it returns the producer's stream, for which the caller's stream
@@ -74,8 +72,7 @@ fn import_managed(
     object: &Bound<'_, PyAny>,
     table: &DLPackExchangeAPI,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let Some(export) = table.managed_tensor_from_py_object_no_sync else {
         return Err(ExchangeError::NullPointer { field: EXPORT }.into());
@@ -90,9 +87,9 @@ fn import_managed(
     let managed = unsafe { dlpack::take(managed) }?;
     dlpack::check_copied(managed.flags(), request)?;
     // SAFETY: as above; the struct's contents are the producer's promise.
-    let owner = unsafe { consume_managed(managed, descriptor) }?;
+    let owner = unsafe { consume_managed(managed, imported.descriptor) }?;
     let of_torch = request.ownership == Ownership::Share && TypeInfo::of(object)?.framework == Framework::Torch;
-    Ok(imported.owned(if of_torch { torch::with_storage(object, owner, descriptor)? } else { owner }))
+    Ok(imported.owned(if of_torch { torch::with_storage(object, owner, imported.descriptor)? } else { owner }))
 }
 
 /// Returns the error of a failed export by the table. Drops a `BufferError` if the object has `__dlpack__`, which can say
@@ -119,20 +116,19 @@ fn is_as_requested(
     object: &Bound<'_, PyAny>,
     table: &DLPackExchangeAPI,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let elsewhere = request.device.is_some_and(|wanted| wanted != descriptor.device());
+    let elsewhere = request.device.is_some_and(|wanted| wanted != imported.descriptor.device());
     let has_stream = request.stream.is_some_and(|stream| !stream.is_none());
-    let unmet = elsewhere || (has_stream && !descriptor.device().is_of_cuda());
+    let unmet = elsewhere || (has_stream && !imported.descriptor.device().is_of_cuda());
     if unmet && type_info::method(object, Name::Dlpack)?.is_some() {
         return Ok(false);
     }
-    if descriptor.device().is_of_cuda() {
-        imported.producer_stream = stream_sync::of_table(object, table, descriptor.device())?;
+    if imported.descriptor.device().is_of_cuda() {
+        imported.producer_stream = stream_sync::of_table(object, table, imported.descriptor.device())?;
     }
     if imported.producer_stream.is_none() {
-        check_exported(request, descriptor.device())?;
+        check_exported(request, imported.descriptor.device())?;
     }
     Ok(true)
 }

@@ -4,7 +4,6 @@
 
 use pyo3::prelude::*;
 
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::array_interface::{GT_GPU, HOST};
 use crate::python::import::data_interface::Interface;
@@ -17,8 +16,7 @@ use crate::tensor::Owner;
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
     let interface = imported.interface.insert(Interface::of(object, request.device.or(request.near))?);
     let Some(source) = interface.sources().first() else { return Ok(false) };
@@ -27,13 +25,13 @@ pub(super) fn import<'py>(
     let held = if buffer.device == Device::CPU {
         let judge = HOST.named(source.name);
         let (found, held) = dictionary::on_host(object, dict, &judge)?;
-        *descriptor = found.read(&judge, buffer.device)?;
+        *imported.descriptor = found.read(&judge, buffer.device)?;
         held
     } else {
         let judge = GT_GPU.named(source.name);
         let found = dictionary::on_device(object, dict, &judge)?;
         cuda_array_interface::check_order(&judge, request.stream, found.stream)?;
-        *descriptor = found.read(&judge, request.device.unwrap_or(buffer.device))?;
+        *imported.descriptor = found.read(&judge, request.device.unwrap_or(buffer.device))?;
         imported.producer_stream = found.stream;
         None
     };

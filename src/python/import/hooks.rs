@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::descriptor::Descriptor;
 use crate::python::import::data_interface::Interface;
-use crate::python::import::imported::Imported;
+use crate::python::import::imported::{Imported, Release};
 use crate::python::import::request::Request;
 use crate::python::import::type_info::TypeInfo;
 use crate::python::py_owner::ReleaseHook;
@@ -20,14 +19,13 @@ use crate::tensor::Owner;
 pub(super) fn run_acquire<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
     if imported.has_all_metadata || !request.access.accesses_elements() || !TypeInfo::of(object)?.may_have_hooks(object)
     {
         return Ok(());
     }
-    if imported.protocol == "dlpack" { Ok(()) } else { run_acquire_cold(object, request, imported, descriptor) }
+    if imported.protocol == "dlpack" { Ok(()) } else { run_acquire_cold(object, request, imported) }
 }
 
 /// As [`run_acquire`], for an object that may have hooks.
@@ -35,20 +33,19 @@ pub(super) fn run_acquire<'py>(
 fn run_acquire_cold<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
     if imported.interface.is_none() {
         imported.interface = Some(Interface::of(object, request.device.or(request.near))?);
     }
-    let Some(hooks) = imported.hooks(descriptor.device())? else { return Ok(()) };
+    let Some(hooks) = imported.hooks(imported.descriptor.device())? else { return Ok(()) };
     if let Some(acquire) = hooks.acquire {
         acquire.call0(object.py())?;
     }
     let Some(release) = hooks.release else { return Ok(()) };
     let release = Arc::new(ReleaseHook::new(release));
-    imported.release = Some(Arc::clone(&release));
-    let owner = imported.take_owner(object, descriptor)?;
+    imported.release = Release(Some(Arc::clone(&release)));
+    let owner = imported.take_owner(object)?;
     // `release` is called before the memory is released.
     imported.owner = Some(Owner::foreign((release, owner)));
     Ok(())

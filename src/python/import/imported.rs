@@ -1,17 +1,19 @@
-//! The struct that an import fills in beside the descriptor: protocol, owner, producer's stream, data interface, hooks.
+//! The struct that an import fills in: descriptor, protocol, owner, producer's stream, data interface, hooks.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::python::import::data_interface::{Hooks, Interface};
 use crate::python::py_owner::ReleaseHook;
 use crate::tensor::Owner;
 
-/// The result of an import beside the descriptor. Importers fill in both in place, as moving them would take time.
-#[derive(Default)]
-pub struct Imported<'py> {
+/// The result of an import. Importers fill it in in place, as moving it would take time; the descriptor is in the caller's
+/// object already.
+pub struct Imported<'d, 'py> {
+    pub descriptor: &'d mut Descriptor,
     /// The name of the protocol; for a wrapper, that of the array inside.
     pub protocol: &'static str,
     /// The owner of the memory. `None` if the memory belongs to the object, which may move it; only for `Ownership::Borrow`.
@@ -28,8 +30,20 @@ pub struct Imported<'py> {
     pub interface: Option<Interface<'py>>,
     /// The array inside the object, if the object is a wrapper.
     pub(super) inner: Option<Box<Inner<'py>>>,
-    /// The `release` hook, to be called when the memory is released.
-    pub(super) release: Option<Arc<ReleaseHook>>,
+    pub(super) release: Release,
+}
+
+/// The `release` hook of an imported object, to be called when the memory is released; the owner calls it at the latest.
+#[derive(Default)]
+pub struct Release(pub(super) Option<Arc<ReleaseHook>>);
+
+impl Release {
+    /// Calls the hook after the memory was copied, so that its error reaches the caller. For memory that a device may still be
+    /// reading, the owner calls the hook.
+    pub fn after_copy(&self, py: Python<'_>, device: Device) -> PyResult<()> {
+        let hook = self.0.as_ref().filter(|_| device.is_host_readable());
+        hook.map_or(Ok(()), |hook| hook.now(py))
+    }
 }
 
 /// An array inside a wrapper, with the data interface that was looked up for it.
@@ -40,7 +54,24 @@ pub struct Inner<'py> {
     pub(super) inner: Option<Box<Inner<'py>>>,
 }
 
-impl Imported<'_> {
+impl<'d> Imported<'d, '_> {
+    /// A result to fill in, with a descriptor to fill in.
+    #[inline]
+    pub fn new(descriptor: &'d mut Descriptor) -> Self {
+        Imported {
+            descriptor,
+            protocol: "",
+            owner: None,
+            readonly_unknown: false,
+            producer_stream: None,
+            has_all_metadata: false,
+            ran_no_code: false,
+            interface: None,
+            inner: None,
+            release: Release(None),
+        }
+    }
+
     /// Sets the owner of the memory. Returns `true`, as importers do if the object has their protocol.
     pub(super) fn owned(&mut self, owner: Owner) -> bool {
         self.owner = Some(owner);
@@ -63,12 +94,5 @@ impl Imported<'_> {
                 (found, _) => return Ok(found),
             }
         }
-    }
-
-    /// Calls the `release` hook after the memory was copied, so that its error reaches the caller. For memory that a device may
-    /// still be reading, the owner calls the hook.
-    pub fn release(&self, py: Python<'_>, device: Device) -> PyResult<()> {
-        let release = self.release.as_ref().filter(|_| device.is_host_readable());
-        release.map_or(Ok(()), |release| release.now(py))
     }
 }

@@ -4,7 +4,6 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::fastcall;
@@ -16,15 +15,14 @@ use crate::python::import::type_info::{Framework, TypeInfo};
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let elsewhere = request.device.is_some_and(|device| device != Device::CPU);
     let ordered = request.stream.is_some_and(|stream| !stream.is_none());
     if elsewhere || ordered || TypeInfo::of(object)?.framework != Framework::Jax {
         return Ok(false);
     }
-    if buffer::hold(object, imported, descriptor).is_ok() {
+    if buffer::hold(object, imported).is_ok() {
         return Ok(true);
     }
     fastcall::drop_deferred_references();

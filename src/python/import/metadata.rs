@@ -177,7 +177,7 @@ fn text_of_label(source: &str, item: &Bound<'_, PyAny>) -> PyResult<String> {
 pub fn find<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
-    imported: &mut Imported<'py>,
+    imported: &mut Imported<'_, 'py>,
     given: Metadata,
 ) -> PyResult<Metadata> {
     let Imported { interface, inner, .. } = imported;
@@ -236,5 +236,5 @@ fn joined(mut outside: Metadata, mut inside: Metadata) -> PyResult<Metadata> {
 
 /// Returns the metadata that an object states, without the result of an import.
 pub fn metadata_of(object: &Bound<'_, PyAny>) -> PyResult<Metadata> {
-    find(object, None, &mut Imported::default(), Metadata::default())
+    find_in(object, None, &mut None, None, Metadata::default())
 }

@@ -49,7 +49,7 @@ use pyo3::prelude::*;
 
 pub use request::{Request, RequestAccess, check_device, not_an_array};
 pub use stream_sync::check_place;
-pub use table::{describe, metadata, share};
+pub use table::{describe, share};
 pub use torch::refuse_grad as refuse_grad_of;
 pub use type_info::{is_torch, may_be_labelled};
 pub use unwrap::inner_of;
@@ -57,18 +57,14 @@ pub use value::{Value, value};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::layout::Metadata;
 use crate::tensor::{Owner, Tensor};
 
 /// Imports an object as a tensor that owns its memory, with metadata, without access to elements. `None` for an object
 /// without any protocol.
 pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
-    if !share(object, &Request::new(RequestAccess::Inspect), &mut imported, &mut tensor)? {
-        return Ok(None);
-    }
-    tensor.relabel(metadata(object, None, &mut imported, Metadata::default())?)?;
-    Ok(Some(tensor))
+    let mut tensor = Tensor::BLANK;
+    let shared = share(object, &Request::new(RequestAccess::Inspect).with_metadata(), &mut tensor)?;
+    Ok(shared.map(|_| tensor))
 }
 
 /// Imports an object as a tensor that owns its memory, for writing and without metadata. Passes `copy` on to the producer.
@@ -76,8 +72,7 @@ pub fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor>
     let mut tensor = Tensor::BLANK;
     let mut request = Request::new(RequestAccess::Write);
     request.copy = copy;
-    let found = share(object, &request, &mut Imported::default(), &mut tensor)?;
-    if found { Ok(tensor) } else { Err(not_an_array(object)) }
+    share(object, &request, &mut tensor)?.map(|_| tensor).ok_or_else(|| not_an_array(object))
 }
 
 /// Imports an object as a tensor that owns its memory, for reading, with metadata.
@@ -95,9 +90,11 @@ pub fn refuse_grad(object: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Returns the descriptor of an object, and the owner if the producer passed one. Of several buffers, takes the one nearest
 /// to `near`.
 pub fn description(object: &Bound<'_, PyAny>, near: Option<Device>) -> PyResult<(Descriptor, Option<Owner>)> {
-    let (mut descriptor, mut imported) = (Descriptor::BLANK, Imported::default());
+    let mut descriptor = Descriptor::BLANK;
+    let mut imported = Imported::new(&mut descriptor);
     let mut request = Request::new(RequestAccess::Inspect);
     request.near = near;
-    describe(object, &request, &mut imported, &mut descriptor)?;
-    Ok((descriptor, imported.owner))
+    describe(object, &request, &mut imported)?;
+    let owner = imported.owner;
+    Ok((descriptor, owner))
 }

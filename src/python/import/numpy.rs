@@ -22,10 +22,9 @@ use crate::tensor::Owner;
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    if is_exact(object) { import_struct(object, request, imported, descriptor) } else { Ok(false) }
+    if is_exact(object) { import_struct(object, request, imported) } else { Ok(false) }
 }
 
 /// Imports instances of subclasses such as `numpy.memmap` that do not override `__dlpack__`. Rejects masked arrays: the mask
@@ -33,8 +32,7 @@ pub(super) fn import(
 pub(super) fn import_subclass(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let py = object.py();
     if !is_array(object) {
@@ -48,18 +46,17 @@ pub(super) fn import_subclass(
     let export = intern!(py, "__dlpack__");
     let base = PyUntypedArray::type_object(py).getattr(export)?;
     let inherited = object.get_type().getattr(export)?.is(&base);
-    if inherited { import_struct(object, request, imported, descriptor) } else { Ok(false) }
+    if inherited { import_struct(object, request, imported) } else { Ok(false) }
 }
 
 /// Imports an object that is an array.
 fn import_struct(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if request.ownership == Ownership::Borrow {
-        imported.ran_no_code = !describe(object, descriptor)?;
+        imported.ran_no_code = !describe(object, imported.descriptor)?;
         return Ok(imported.borrowed());
     }
     // The owner first: it keeps the memory at the address that is read next.
@@ -67,7 +64,7 @@ fn import_struct(
         Some(owner) => owner,
         None => pinned(object)?,
     };
-    describe(object, descriptor)?;
+    describe(object, imported.descriptor)?;
     Ok(imported.owned(owner))
 }
 

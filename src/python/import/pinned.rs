@@ -79,10 +79,10 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
     Ok(owner)
 }
 
-impl Imported<'_> {
+impl Imported<'_, '_> {
     /// Takes the owner of the memory out; if the memory belongs to the object, makes an owner that keeps it in place.
-    pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<Owner> {
-        self.owner.take().map_or_else(|| pinned(object, descriptor), Ok)
+    pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Owner> {
+        self.owner.take().map_or_else(|| pinned(object, self.descriptor), Ok)
     }
 }
 

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::device::{Device, DeviceError};
+use crate::layout::Metadata;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::convert::errors::ErrorKind;
@@ -29,14 +30,33 @@ pub struct Request<'a, 'py> {
     pub ownership: Ownership,
     pub copy: Option<bool>,
     pub stream: Option<&'a Bound<'py, PyAny>>,
+    /// Metadata to set on the descriptor instead of the object's; `None` to look for none.
+    pub metadata: Option<&'a Metadata>,
 }
+
+static NOTHING_GIVEN: Metadata = Metadata { dims: None, origin: None, halo: None, halo_is_cut: false };
 
 impl<'a, 'py> Request<'a, 'py> {
     /// A request for access to borrowed memory on any device. The most frequent requests are constants made by this: reading
     /// a struct right after its fields were written one by one takes as long as the rest of an import.
     #[inline(always)]
     pub const fn new(access: RequestAccess) -> Request<'a, 'py> {
-        Request { device: None, near: None, access, ownership: Ownership::Borrow, copy: None, stream: None }
+        Request {
+            device: None,
+            near: None,
+            access,
+            ownership: Ownership::Borrow,
+            copy: None,
+            stream: None,
+            metadata: None,
+        }
+    }
+
+    /// As this request, with the object's metadata.
+    #[must_use]
+    pub const fn with_metadata(mut self) -> Request<'a, 'py> {
+        self.metadata = Some(&NOTHING_GIVEN);
+        self
     }
 
     /// Whether the object's own memory is requested, so that a copy is an error.

@@ -42,7 +42,7 @@ pub(super) fn stream_for_producer(request: &Request<'_, '_>, found: Option<Devic
 pub(super) fn order(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
+    imported: &mut Imported<'_, '_>,
     device: Device,
 ) -> PyResult<()> {
     if !cuda::is_available() && (request.ownership == Ownership::Borrow || device.is_host_readable()) {

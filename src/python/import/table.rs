@@ -7,24 +7,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
 
-use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::ffi::fastcall;
-use crate::python::import::imported::{Imported, Inner};
-use crate::python::import::metadata::find;
+use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::request::{Ownership, Request, RequestAccess, not_an_array};
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
     array, array_interface, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
-    gt_data_interface, hooks, host_device, jax, numpy, owners, stream_sync, unwrap,
+    gt_data_interface, hooks, host_device, jax, metadata, numpy, owners, stream_sync, unwrap,
 };
 use crate::python::own_classes;
 use crate::tensor::Tensor;
 
 /// Imports an object by one protocol: fills in the descriptor and the rest of the result. `false` if the object lacks it.
-type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'py>, &mut Descriptor) -> PyResult<bool>;
+type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'_, 'py>) -> PyResult<bool>;
 
 /// One protocol.
 struct Protocol {
@@ -64,32 +62,37 @@ static PAIR_FOR_STENCIL: [Protocol; 1] =
 ///
 /// Wrappers are peeled until an object with memory is left. That object is imported, and the import is finished: hooks, then
 /// stream order. Then, from the inside out, the owner is made to keep the array of each wrapper, and streams are ordered for
-/// the wrapper.
+/// the wrapper. The metadata comes last: the outermost object's counts first.
 #[inline]
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    if first_of(&BY_TYPE, object, request, imported, descriptor)? {
-        finish(object, request, imported, descriptor)?;
-        return Ok(true);
+    if first_of(&BY_TYPE, object, request, imported)? {
+        finish(object, request, imported)?;
+    } else if !import_wrapped(object, request, imported)? {
+        return Ok(false);
     }
-    import_wrapped(object, request, imported, descriptor)
+    match request.metadata {
+        Some(given) if !(imported.ran_no_code && given.is_empty()) => {
+            set_metadata(object, request.device, given, request.ownership, imported)?;
+        }
+        _ => {}
+    }
+    Ok(true)
 }
 
 /// As [`import`], for an object that [`BY_TYPE`] does not import.
 fn import_wrapped<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
     let mut wrappers = SmallVec::<[Wrapper<'_, 'py>; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported, descriptor)? {
+        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported)? {
             break;
         }
         if is_no_array(&current) {
@@ -97,7 +100,7 @@ fn import_wrapped<'py>(
         }
         let inner = if host_device::is_pair(&current)? {
             if current_request.access == RequestAccess::Stencil
-                && first_of(&PAIR_FOR_STENCIL, &current, &current_request, imported, descriptor)?
+                && first_of(&PAIR_FOR_STENCIL, &current, &current_request, imported)?
             {
                 break;
             }
@@ -110,7 +113,7 @@ fn import_wrapped<'py>(
             // A wrapper inside another is not peeled: it could contain itself.
             (peeled, current_request)
         } else {
-            if !first_of(&BY_ATTRIBUTE, &current, &current_request, imported, descriptor)? {
+            if !first_of(&BY_ATTRIBUTE, &current, &current_request, imported)? {
                 fastcall::drop_deferred_references();
                 return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
             }
@@ -120,7 +123,7 @@ fn import_wrapped<'py>(
         wrappers.push(Wrapper { object: current, request: current_request, peeled: inner.0 });
         (current, current_request) = (array, inner.1);
     }
-    finish(&current, &current_request, imported, descriptor)?;
+    finish(&current, &current_request, imported)?;
     // Looking up the wrapped array and the protocol attributes may have run foreign code.
     imported.ran_no_code = false;
     while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
@@ -128,13 +131,13 @@ fn import_wrapped<'py>(
         let owner = match imported.owner.take() {
             Some(owner) if request.ownership == Ownership::Borrow => owners::owner_and_object(owner, &peeled.array),
             Some(owner) => owner,
-            None => imported.take_owner(&peeled.array, descriptor)?,
+            None => imported.take_owner(&peeled.array)?,
         };
         imported.owner = Some(owner);
-        peeled.check(descriptor.shape())?;
+        peeled.check(imported.descriptor.shape())?;
         let (interface, inner) = (imported.interface.take(), imported.inner.take());
         imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
-        order(&object, &request, imported, descriptor)?;
+        order(&object, &request, imported)?;
     }
     // A retry may have discarded the error of the producer's first call.
     fastcall::drop_deferred_references();
@@ -154,11 +157,10 @@ fn first_of<'py>(
     table: &'static [Protocol],
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
     for protocol in table {
-        if (protocol.import)(object, request, imported, descriptor)? {
+        if (protocol.import)(object, request, imported)? {
             imported.protocol = protocol.name;
             imported.has_all_metadata |= protocol.has_metadata;
             return Ok(true);
@@ -167,29 +169,23 @@ fn first_of<'py>(
     Ok(false)
 }
 
-/// Finishes an import: runs `acquire`, then orders streams. `acquire` comes first, as it may move elements on a device. Both
-/// may run foreign code.
+/// Finishes the import of an object with memory: runs `acquire`, then orders streams. `acquire` comes first, as it may move
+/// elements on a device. Both may run foreign code.
 #[inline(always)]
 fn finish<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
-    hooks::run_acquire(object, request, imported, descriptor)?;
-    imported.ran_no_code &= imported.has_all_metadata && descriptor.device() == Device::CPU;
-    order(object, request, imported, descriptor)
+    hooks::run_acquire(object, request, imported)?;
+    imported.ran_no_code &= imported.has_all_metadata && imported.descriptor.device() == Device::CPU;
+    order(object, request, imported)
 }
 
 /// Orders streams if the memory is CUDA's.
 #[inline(always)]
-fn order(
-    object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &Descriptor,
-) -> PyResult<()> {
-    let device = descriptor.device();
+fn order(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Imported<'_, '_>) -> PyResult<()> {
+    let device = imported.descriptor.device();
     if device != Device::CPU && device.is_of_cuda() {
         stream_sync::order(object, request, imported, device)?;
     }
@@ -212,66 +208,74 @@ fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
 pub fn describe<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
-    if import(object, request, imported, descriptor)? { Ok(()) } else { Err(not_an_array(object)) }
+    if import(object, request, imported)? { Ok(()) } else { Err(not_an_array(object)) }
 }
 
-impl Imported<'_> {
+impl Imported<'_, '_> {
     /// Whether the object may have metadata that the descriptor does not have.
     pub fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.inner.is_some() || !self.has_all_metadata && TypeInfo::of(object)?.may_be_labelled(object))
     }
 }
 
-/// Returns the metadata of an imported object: what the caller has given, else the object's.
-pub fn metadata<'py>(
+/// Sets metadata on the descriptor: what the request gives, else the object's.
+#[cold]
+fn set_metadata<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
-    imported: &mut Imported<'py>,
-    given: Metadata,
-) -> PyResult<Metadata> {
+    given: &Metadata,
+    ownership: Ownership,
+    imported: &mut Imported<'_, 'py>,
+) -> PyResult<()> {
+    let mut metadata = given.clone();
     if imported.may_lack_metadata(object)? {
-        let found = find(object, device, imported, given);
+        let found = metadata::find(object, device, imported, metadata);
         fastcall::drop_deferred_references();
-        found
-    } else {
-        Ok(given)
+        metadata = found?;
     }
+    if ownership == Ownership::Borrow {
+        // A description has no defaults of its own.
+        metadata = metadata.with_default_origin();
+    }
+    Ok(imported.descriptor.relabel(metadata)?)
 }
 
-/// Imports an object as a tensor that owns its memory; `false` if the object has no protocol.
+/// Imports an object as a tensor that owns its memory; `None` if the object has no protocol.
 pub fn share<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
-    imported: &mut Imported<'py>,
     tensor: &mut Tensor,
-) -> PyResult<bool> {
+) -> PyResult<Option<Release>> {
     let mut request = *request;
     request.ownership = Ownership::Share;
     let request = &request;
     if let Some(own) = own_classes::tensor(object) {
         // A clone keeps layout, padding and alignment, which a descriptor lacks.
         *tensor = own.clone();
-        (imported.protocol, imported.has_all_metadata) = ("dlfield", true);
         if tensor.descriptor().device() != Device::CPU {
+            let mut descriptor = tensor.descriptor().clone();
+            let mut imported = Imported::new(&mut descriptor);
             imported.owner = Some(tensor.owner().clone());
-            order(object, request, imported, tensor.descriptor())?;
+            order(object, request, &mut imported)?;
         }
-        return Ok(true);
+        if let Some(given) = request.metadata {
+            tensor.relabel(given.clone())?;
+        }
+        return Ok(Some(Release::default()));
     }
     #[allow(unsafe_code, reason = "the producer promises that its memory is valid")]
     // SAFETY: by its protocol the producer promises that the memory is valid as long as the owner lives, which is set below.
     let (descriptor, owner) = unsafe { tensor.parts_mut() };
-    if !import(object, request, imported, descriptor)? {
-        return Ok(false);
+    let mut imported = Imported::new(descriptor);
+    if !import(object, request, &mut imported)? {
+        return Ok(None);
     }
-    *owner = imported.take_owner(object, descriptor)?;
-    if let Some(inner) = &imported.inner
-        && let Some(own) = own_classes::tensor(&inner.array)
-    {
+    *owner = imported.take_owner(object)?;
+    let Imported { inner, release, .. } = imported;
+    if let Some(own) = inner.as_ref().and_then(|inner| own_classes::tensor(&inner.array)) {
         tensor.promised(own.promise().clone());
     }
-    Ok(true)
+    Ok(Some(release))
 }

@@ -169,32 +169,31 @@ pub(super) fn import(
     version: DLPackVersion,
     borrow: Borrow,
     request: &Request<'_, '_>,
-    imported: &mut Imported<'_>,
-    descriptor: &mut Descriptor,
+    imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let rejects_grad = request.writes_or_keeps();
     if rejects_grad {
         // Before the memory is described: a subclass may run foreign code here.
         refuse_grad(tensor)?;
     }
-    describe(tensor, version, borrow, descriptor)?;
-    let called = check_lazy(tensor, descriptor)?;
+    describe(tensor, version, borrow, imported.descriptor)?;
+    let called = check_lazy(tensor, imported.descriptor)?;
     if called {
-        describe(tensor, version, borrow, descriptor)?;
+        describe(tensor, version, borrow, imported.descriptor)?;
     }
     if request.ownership == Ownership::Borrow {
         imported.ran_no_code = !rejects_grad && !called;
         return Ok(imported.borrowed());
     }
-    if let Some(storage) = storages::holder(tensor.py(), descriptor) {
+    if let Some(storage) = storages::holder(tensor.py(), imported.descriptor) {
         return Ok(imported.owned(py_owner::owner(&storage)));
     }
     let storage = Storage::of(tensor)?;
-    storage.pin(descriptor.device())?;
+    storage.pin(imported.descriptor.device())?;
     // Described again, now that nothing moves the memory: the calls above may have run foreign code.
-    describe(tensor, version, borrow, descriptor)?;
-    storage.check_contains(descriptor)?;
-    storage.remember(descriptor)?;
+    describe(tensor, version, borrow, imported.descriptor)?;
+    storage.check_contains(imported.descriptor)?;
+    storage.remember(imported.descriptor)?;
     Ok(imported.owned(storage.into_owner()))
 }
 

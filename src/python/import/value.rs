@@ -5,19 +5,18 @@ use std::ops::Deref;
 use pyo3::prelude::*;
 
 use crate::device::Device;
-use crate::layout::Metadata;
-use crate::python::import::imported::Imported;
+use crate::python::import::imported::Release;
 use crate::python::import::request::{Request, RequestAccess};
-use crate::python::import::table::{metadata, share};
+use crate::python::import::table::share;
 use crate::tensor::Tensor;
 
 /// A tensor to read from.
-pub struct Value<'py> {
+pub struct Value {
     tensor: Tensor,
-    imported: Imported<'py>,
+    release: Release,
 }
 
-impl Deref for Value<'_> {
+impl Deref for Value {
     type Target = Tensor;
 
     fn deref(&self) -> &Tensor {
@@ -25,13 +24,13 @@ impl Deref for Value<'_> {
     }
 }
 
-impl From<Tensor> for Value<'_> {
+impl From<Tensor> for Value {
     fn from(tensor: Tensor) -> Self {
-        Value { tensor, imported: Imported::default() }
+        Value { tensor, release: Release::default() }
     }
 }
 
-impl Value<'_> {
+impl Value {
     /// Returns the tensor, whose owner calls the `release` hook.
     pub fn into_tensor(self) -> Tensor {
         self.tensor
@@ -40,20 +39,16 @@ impl Value<'_> {
     /// Returns the outcome of the work on the value. If that succeeded, calls the `release` hook, whose error is returned.
     pub fn done<R>(self, py: Python<'_>, outcome: PyResult<R>) -> PyResult<R> {
         let outcome = outcome?;
-        self.imported.release(py, self.tensor.descriptor().device())?;
+        self.release.after_copy(py, self.tensor.descriptor().device())?;
         Ok(outcome)
     }
 }
 
 /// Imports an object for reading, up to date, with metadata; of several buffers, takes the one nearest to `near`. `None` for
 /// an object without any protocol.
-pub fn value<'py>(object: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Value<'py>>> {
-    let mut request = Request::new(RequestAccess::Read);
+pub fn value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>> {
+    let mut request = Request::new(RequestAccess::Read).with_metadata();
     request.near = Some(near);
-    let (mut tensor, mut imported) = (Tensor::BLANK, Imported::default());
-    if !share(object, &request, &mut imported, &mut tensor)? {
-        return Ok(None);
-    }
-    tensor.relabel(metadata(object, None, &mut imported, Metadata::default())?)?;
-    Ok(Some(Value { tensor, imported }))
+    let mut tensor = Tensor::BLANK;
+    Ok(share(object, &request, &mut tensor)?.map(|release| Value { tensor, release }))
 }
