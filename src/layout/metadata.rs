@@ -62,8 +62,8 @@ impl Metadata {
     #[must_use]
     #[doc(hidden)]
     pub fn with_default_origin(self) -> Metadata {
-        let lower = |halo: &Box<[(i64, i64)]>| halo.iter().map(|(lower, _)| *lower).collect();
-        Metadata { origin: self.origin.or_else(|| self.halo.as_ref().map(lower)), ..self }
+        let lower = |halo: &[(i64, i64)]| halo.iter().map(|(lower, _)| *lower).collect();
+        Metadata { origin: self.origin.or_else(|| self.halo.as_deref().map(lower)), ..self }
     }
 
     /// Reorders the dimensions; `axes` has each axis once.

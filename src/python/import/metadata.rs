@@ -90,14 +90,14 @@ pub fn stated_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) 
 }
 
 /// Returns the halo that an object's data interface states.
-fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Box<[(i64, i64)]>>> {
+fn stated_halo(interface: &Interface<'_>) -> PyResult<Option<Halo>> {
     let mut answer = Answer::of(Kind::Layout, |halo: &Halo| format!("halo {:?}", halo.as_slice()));
     for source in interface.sources() {
         let Some(halo) = source.get(Key::Halo)? else { continue };
         let name = format!("{}[\"halo\"]", source.name);
         answer.hear(source.name, Some(args::halo(&halo, None).map_err(|error| misstated(halo.py(), &name, error))?))?;
     }
-    Ok(answer.given().map(Halo::into_boxed_slice))
+    Ok(answer.given())
 }
 
 /// Returns the origin that an object states in `__gt_origin__` or `default_origin`, in index order. Rejects different ones.
@@ -210,7 +210,8 @@ fn find_in<'py>(
     let of_caller = Metadata { dims: given.dims.clone(), ..Metadata::default() };
     let dims = given.dims.map_or_else(|| stated_dims(object, interface), |dims| Ok(Some(dims)))?;
     let origin = given.origin.map_or_else(|| stated_origin(object, dims.as_ref()), |origin| Ok(Some(origin)))?;
-    let found = Metadata { dims, origin, halo: stated_halo(interface)?, halo_is_cut: false };
+    let halo = stated_halo(interface)?.map(Halo::into_boxed_slice);
+    let found = Metadata { dims, origin, halo, halo_is_cut: false };
     let Some(inner) = inner else { return Ok(found) };
     // The caller's dims also replace those of the array inside.
     joined(found, inside(inner, of_caller)?)
