@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
-use super::writeback::Writeback;
+use super::writeback::{Fit, Writeback};
 use super::{FieldSpec, Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -23,6 +23,9 @@ pub struct BoundCall<'a> {
     borrowed: PhantomData<&'a Descriptor>,
 }
 
+/// Makes a temporary for a field with this name, from its oriented description.
+type MakeCopy<'c> = &'c dyn Fn(&str, &FieldSpec, &Descriptor) -> Result<Writeback>;
+
 /// A field that a temporary replaces.
 #[derive(Clone, Debug)]
 struct Copied {
@@ -32,15 +35,25 @@ struct Copied {
 }
 
 impl<'a> BoundCall<'a> {
-    /// Validates the arguments and orients their dimensions.
-    pub(super) fn new(signature: &Signature, given: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
+    /// Validates the arguments and orients their dimensions. With `copy`, which makes a temporary, a field whose memory does not
+    /// fit gets one.
+    pub(super) fn new(
+        signature: &Signature,
+        given: &[(&str, &'a Descriptor)],
+        copy: Option<MakeCopy<'_>>,
+    ) -> Result<BoundCall<'a>> {
         let mut bound = BoundCall::oriented(signature, given)?;
-        for ((name, spec), (_, field)) in signature.fields().iter().zip(&bound.fields) {
-            let Some(field) = field else { continue };
-            let fits = spec.check_memory(field, signature.device());
-            fits.map_err(|error| SignatureError::of(name, error))?;
-            if spec.is_slow(field) {
-                bound.slow.push(name.clone());
+        for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
+            let Some(found) = field else { continue };
+            let named = |error: crate::Error| SignatureError::of(name, error);
+            match (spec.fit(found, signature.device(), copy.is_some()).map_err(named)?, copy) {
+                (Fit::Direct, _) => {}
+                (Fit::Copied(_), Some(copy)) => {
+                    let copy = copy(name, spec, found).map_err(named)?;
+                    *field = Some(copy.tensor().descriptor().clone());
+                    bound.copies.push(Copied { field: name.clone(), written: spec.declared_access().writes(), copy });
+                }
+                (Fit::Slow | Fit::Copied(_), _) => bound.slow.push(name.clone()),
             }
         }
         Ok(bound)
@@ -53,28 +66,12 @@ impl<'a> BoundCall<'a> {
         filled: impl Fn(&FieldSpec, &Tensor, Descriptor, Device) -> Result<Writeback>,
     ) -> Result<BoundCall<'a>> {
         let descriptors: Vec<_> = given.iter().map(|(name, tensor)| (*name, tensor.descriptor())).collect();
-        let mut bound = BoundCall::oriented(signature, &descriptors)?;
-        let device = signature.device();
-        for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
-            let Some(found) = field else { continue };
-            let named = |error: crate::Error| SignatureError::of(name, error);
-            match spec.check_memory(found, device) {
-                Ok(()) if !spec.is_slow(found) => continue,
-                Ok(()) if !spec.is_copyable(found, device) => {
-                    bound.slow.push(name.clone());
-                    continue;
-                }
-                Err(error) if !spec.is_copyable(found, device) => {
-                    return Err(named(spec.uncopyable(found).unwrap_or(error)).into());
-                }
-                _ => {}
-            }
-            let Some((_, tensor)) = given.iter().find(|(given, _)| *given == &**name) else { continue };
-            let copy = filled(spec, tensor, found.clone(), device).map_err(named)?;
-            *field = Some(copy.tensor().descriptor().clone());
-            bound.copies.push(Copied { field: name.clone(), written: spec.declared_access().writes(), copy });
-        }
-        Ok(bound)
+        let copy = |field: &str, spec: &FieldSpec, oriented: &Descriptor| {
+            let found = given.iter().find(|(name, _)| *name == field);
+            let (_, tensor) = found.ok_or_else(|| SignatureError::Missing { field: field.into() })?;
+            filled(spec, tensor, oriented.clone(), signature.device())
+        };
+        BoundCall::new(signature, &descriptors, Some(&copy))
     }
 
     /// Orients the arguments without checking what a copy could fix.

@@ -68,8 +68,7 @@ impl FieldSpec {
     }
 
     /// Checks what a copy could fix: device, element type and alignment.
-    #[doc(hidden)]
-    pub fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
+    pub(super) fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
         if field.device() != device {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
         }
@@ -87,8 +86,7 @@ impl FieldSpec {
 
     /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent
     /// of 1 or a stride of 0, may be anywhere.
-    #[doc(hidden)]
-    pub fn is_slow(&self, field: &Descriptor) -> bool {
+    pub(super) fn is_slow(&self, field: &Descriptor) -> bool {
         let Some(layout) = &self.layout else { return false };
         let step = |axis: usize| {
             let stride = field.strides()[axis].unsigned_abs();

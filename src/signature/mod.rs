@@ -235,7 +235,7 @@ impl Signature {
     /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written; a written
     /// field that shares memory with another one.
     pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
-        BoundCall::new(self, fields)
+        BoundCall::new(self, fields, None)
     }
 
     /// As [`Signature::bind`], with a temporary copy of each field that does not fit only because of its device, element type,

@@ -91,10 +91,46 @@ impl Writeback {
     }
 }
 
+/// What the kernel gets for a field.
+#[derive(Debug)]
+#[doc(hidden)]
+pub enum Fit {
+    /// The field's memory.
+    Direct,
+    /// The same, although its layout is slow.
+    Slow,
+    /// A temporary copy: because of this error, else because the layout is slow.
+    Copied(Option<Error>),
+}
+
 impl FieldSpec {
-    /// Whether the field can be copied to a temporary, and back if it is written.
+    /// Checks what a copy could fix, and decides about a copy; `copies` allows it.
+    ///
+    /// # Errors
+    /// That of device, element type or alignment; for a field that cannot be copied because of its element type, that of the cast.
+    #[inline]
     #[doc(hidden)]
-    pub fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
+    pub fn fit(&self, field: &Descriptor, device: Device, copies: bool) -> Result<Fit> {
+        match self.check_memory(field, device) {
+            Ok(()) if !self.is_slow(field) => Ok(Fit::Direct),
+            checked => self.fit_otherwise(field, device, copies, checked.err()),
+        }
+    }
+
+    #[cold]
+    fn fit_otherwise(&self, field: &Descriptor, device: Device, copies: bool, error: Option<Error>) -> Result<Fit> {
+        if copies && self.is_copyable(field, device) {
+            return Ok(Fit::Copied(error));
+        }
+        match error {
+            None => Ok(Fit::Slow),
+            Some(error) if copies => Err(self.uncopyable(field).unwrap_or(error)),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Whether the field can be copied to a temporary, and back if it is written.
+    fn is_copyable(&self, field: &Descriptor, device: Device) -> bool {
         let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
         let had = device == Device::CPU || device.is_of_cuda() && is_available();
         // Elements are converted by the host.
@@ -103,8 +139,7 @@ impl FieldSpec {
     }
 
     /// Why it cannot, if that is because of the element types.
-    #[doc(hidden)]
-    pub fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
+    fn uncopyable(&self, field: &Descriptor) -> Option<Error> {
         let refused = |from: DType, to: DType| {
             (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
         };

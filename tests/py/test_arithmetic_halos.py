@@ -8,6 +8,7 @@ import pytest
 
 import dlfield as dl
 import oracle
+from dlfield import _native
 from test_arithmetic import numbered
 from untyped import np
 
@@ -99,6 +100,18 @@ def test_slices_match_by_index() -> None:
 def test_copies_of_a_slice_are_slices(again: Any) -> None:
     field = numbered((8,), halo=((1, 2),))
     assert (again(field[1:]) + again(field[:-1])).halo == ((1, 2),)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_extensions_say_whether_a_halo_is_cut(is_cut: bool) -> None:
+    state = (None, None, [(2, 0), (0, 0)], is_cut, None, "none", 1, None)
+    part = _native._with_metadata(field(), state)
+    assert part.halo == WIDE
+    if is_cut:
+        assert (field(NARROW) + part).shape == (6, 4)
+    else:
+        with pytest.raises(dl.LayoutError, match="halo"):
+            field(NARROW) + part
 
 
 def test_a_slice_of_all_is_the_field() -> None:

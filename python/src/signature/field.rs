@@ -14,7 +14,7 @@ use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
 use dlfield::native::import::Hooks;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
-use dlfield::native::{Writeback, errors, import};
+use dlfield::native::{Fit, Writeback, errors, import};
 use dlfield::signature::{FieldSpec, SignatureError};
 use dlfield::tensor::{Owner, Tensor};
 
@@ -65,19 +65,17 @@ impl Field {
         })?;
         let found = described.get().descriptor();
         let named = |error| PyErr::from(dlfield::Error::from(SignatureError::of(name, error)));
-        let copies = signature.copies && spec.is_copyable(found, device);
-        let reason = match spec.check_memory(found, device) {
-            Ok(()) if spec.is_slow(found) => Some(slow(spec, found)),
-            Ok(()) => None,
-            Err(error) if copies => Some(error.to_string()),
-            Err(error) if signature.copies => return Err(named(spec.uncopyable(found).unwrap_or(error))),
-            Err(error) => return Err(named(error)),
+        let fit = spec.fit(found, device, signature.copies).map_err(named)?;
+        let copy = match &fit {
+            Fit::Copied(_) => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
+            Fit::Direct | Fit::Slow => None,
         };
-        let copy = match &reason {
-            Some(_) if copies => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
-            _ => None,
+        let warning = match fit {
+            Fit::Direct => None,
+            Fit::Copied(Some(error)) => Some(error.to_string()),
+            Fit::Slow | Fit::Copied(None) => Some(slow(spec, found)),
         };
-        let extras = (hooks.is_some() || reason.is_some()).then(|| Box::new(Extras { hooks, copy, warning: reason }));
+        let extras = (hooks.is_some() || warning.is_some()).then(|| Box::new(Extras { hooks, copy, warning }));
         Ok(Field { original: described.unbind(), extras })
     }
 
