@@ -7,7 +7,9 @@
 # make miri      runs those without foreign code and large copies under Miri; needs a nightly toolchain with Miri
 # make versions  runs the host tests with the oldest and the newest packages, on Python 3.11 and 3.13
 # make test-sim  runs the CUDA tests on a test double of the driver, without a GPU; part of make test
-# make test-cuda runs them on the machine's GPU, with CuPy, PyTorch and JAX on GPU memory, and measures for docs/cuda.md
+# make test-portable  runs part of the Python tests on a module without private API of CPython, which is what free-threaded
+#                Python gets; part of make exhaustive
+# make test-cuda runs the CUDA tests on the machine's GPU, with CuPy, PyTorch and JAX on GPU memory, and measures for docs/cuda.md
 # make kernels   compiles kernels.cu to src/copy/cuda/kernels.ptx, with NVIDIA's compiler from PyPI
 # make bench     measures dlfield, NumPy, GT4Py and others, and writes the results into README.md and docs/
 #
@@ -44,7 +46,8 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-host test-rust test-sim test-cuda kernels check lint exhaustive features fuzz asan miri versions bench
+.PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features fuzz asan miri
+.PHONY: versions bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -72,6 +75,17 @@ test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	CARGO_TARGET_DIR="$(SIM)" cargo test --quiet --manifest-path tests/cuda_sim/Cargo.toml
 	$(call double,1,cargo test --quiet --features cuda$(comma)ndarray --test cuda)
 	$(call double,1,$(PYTEST) -q tests/py/cuda)
+
+# The module with the twins of src/python/ffi/private, beside the one in .venv.
+PORTABLE := $(CURDIR)/target/portable
+PORTABLE_TESTS := $(addprefix tests/py/test_,$(addsuffix .py,types recycling labels leaks unwrap signature bind bind_hooks \
+  bind_names dlpack_in exchange_api_in gt_interface_in moved_memory torch threads))
+test-portable: $(VENV)/.test $(BIN)/maturin
+	@rm -rf "$(PORTABLE)/wheels" "$(PORTABLE)/python"
+	@RUSTFLAGS="--cfg dlfield_portable" CARGO_TARGET_DIR="$(PORTABLE)" "$(BIN)/maturin" build --quiet --profile checked \
+	  --interpreter "$(BIN)/python" --out "$(PORTABLE)/wheels"
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --no-deps --target "$(PORTABLE)/python" "$(PORTABLE)"/wheels/*.whl
+	PYTHONPATH="$(PORTABLE)/python" $(PYTEST) -q $(PORTABLE_TESTS)
 
 test-cuda: $(VENV)/.gpu $(VENV)/.example-release
 	cargo test --features cuda,ndarray --test cuda
@@ -101,7 +115,9 @@ lint: $(VENV)/.check $(VENV)/.build features
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
-# No features, each feature alone, all features, the Python module. Without `python` the dependency tree has no PyO3.
+# No features, each feature alone, all features, the Python module, also for free-threaded Python, of which only the description
+# is needed. Without `python` the dependency tree has no PyO3.
+FREE_THREADED := $(CURDIR)/target/free-threaded
 features: $(BIN)/uv
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets --features ndarray -- -D warnings
@@ -109,15 +125,21 @@ features: $(BIN)/uv
 	cargo clippy --all-targets --features python -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
 	cargo clippy --package dlfield-python -- -D warnings
+	@mkdir -p "$(FREE_THREADED)"
+	@printf '%s\n' implementation=CPython version=3.14 shared=true pointer_width=64 build_flags=Py_GIL_DISABLED \
+	  suppress_build_script_link_lines=true >"$(FREE_THREADED)/pyo3.config"
+	PYO3_CONFIG_FILE="$(FREE_THREADED)/pyo3.config" CARGO_TARGET_DIR="$(FREE_THREADED)" \
+	  cargo clippy --package dlfield-python -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
 
 # Tests that `make test` leaves out: pure Rust alone, documentation of the feature `python`, most cases of the properties,
-# and the test double without memory pools.
+# the module without private API, and the test double without memory pools.
 exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
 	cargo test --quiet --features python,cuda --doc
 	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
+	@$(MAKE) --no-print-directory test-portable
 	@for pools in 1 0; do \
 	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) && \
 	  $(call double,$$pools,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda) || exit 1; \

@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 /// The compiled part of `dlfield`.
 // The freelists of `classes::freelist::private` rely on the GIL.
 #[cfg_attr(not(dlfield_portable), pymodule(gil_used = true))]
-// The other statics of both crates are locks, atomics, cells that are written once (`OnceLock`, `PyOnceLock`), thread-local, or
-// constants. The ledger of borrows has a lock in free-threaded builds.
+// The other statics of both crates are constants, thread-local, or locks, atomics and cells that are written once; the ledger of
+// borrows (`from_py/borrows.rs`) has a lock in free-threaded builds. No lock is held while Python code may run.
 #[cfg_attr(dlfield_portable, pymodule(gil_used = false))]
 #[pyo3(name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -72,8 +72,8 @@ impl TypeInfo {
 
     #[cold]
     fn find(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
+        // The version first: the calls below may run code of a metaclass, which may change the type.
         let (version, ty) = (TypeVersion::of(object), &object.get_type());
-        // These may run code of a metaclass.
         let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);
