@@ -50,9 +50,9 @@ pub(crate) fn argument<'py>(
     }
     let mut ran_code = !imported.ran_no_code;
     if writes && imported.protocol != "numpy" {
-        let kept = description.object(object.py());
-        if import::is_torch(&kept)? {
-            import::refuse_grad_of(&kept)?;
+        let object_kept = description.object(object.py());
+        if import::is_torch(&object_kept)? {
+            import::refuse_grad_of(&object_kept)?;
             ran_code = true;
         }
     }
