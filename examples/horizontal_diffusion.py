@@ -49,21 +49,21 @@ def main() -> None:
     out = torch.zeros(SHAPE, dtype=torch.float64)
     diffuse(torch.tensor(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
     assert np.array_equal(out.numpy(), wanted)
-    report("torch.Tensor", theirs=out.data_ptr(), stencils=dl.describe(out).ptr)
+    report("torch.Tensor", array=out.data_ptr(), stencil=dl.describe(out).ptr)
 
     # xarray has dimension names. The stencil gets I, J, K for any order of the dimensions.
     inp = xarray.DataArray(start, dims=("I", "J", "K")).transpose("K", "J", "I")
     out = xarray.DataArray(np.zeros(SHAPE), dims=("I", "J", "K")).transpose("K", "J", "I")
     diffuse(inp, out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
     assert np.array_equal(out.transpose("I", "J", "K"), wanted)
-    report("xarray.DataArray, K J I", theirs=out.values.ctypes.data, stencils=dl.describe(out).ptr)
+    report("xarray.DataArray, K J I", array=out.values.ctypes.data, stencil=dl.describe(out).ptr)
 
     # An array that supports only DLPack.
     memory = np.zeros(SHAPE)
     out = OnlyDLPack(memory)
     diffuse(OnlyDLPack(start), out, weight=0.1, origin=ORIGIN, domain=DOMAIN)
     assert np.array_equal(memory, wanted)
-    report("DLPack alone", theirs=memory.ctypes.data, stencils=dl.describe(out).ptr)
+    report("DLPack alone", array=memory.ctypes.data, stencil=dl.describe(out).ptr)
 
     # dlfield's tensors have a halo, so the call needs no origin. These have the layout of another backend. The stencil
     # can run on them, slowly; with "copy" it runs on temporaries in its own layout.
@@ -74,10 +74,10 @@ def main() -> None:
     print(f"{'dlfield.Tensor, copied':<26} layout {out.layout} at {out.ptr:#x}; the stencil had copies in (0, 1, 2)")
 
 
-def report(what: str, theirs: int, stencils: int) -> None:
+def report(what: str, array: int, stencil: int) -> None:
     """Print the address of the caller's memory and the address that the stencil gets."""
-    assert theirs == stencils
-    print(f"{what:<26} memory at {theirs:#x}, the stencil gets {stencils:#x}")
+    assert array == stencil
+    print(f"{what:<26} memory at {array:#x}, the stencil gets {stencil:#x}")
 
 
 if __name__ == "__main__":

@@ -65,20 +65,20 @@ def main() -> None:
     views = {name: torch.from_numpy(array).permute(2, 1, 0) for name, array in system.items()}
     solve(**views, out=out.permute(2, 1, 0))
     assert np.array_equal(out.numpy(), wanted)
-    report("torch.Tensor", theirs=out.data_ptr(), stencils=dl.describe(out).ptr)
+    report("torch.Tensor", array=out.data_ptr(), stencil=dl.describe(out).ptr)
 
     # xarray has dimension names: the stencil accepts the arrays as they come from a file.
     out = xarray.DataArray(np.zeros(SHAPE[::-1]), dims=("K", "J", "I"))
     solve(**{name: xarray.DataArray(array, dims=("K", "J", "I")) for name, array in system.items()}, out=out)
     assert np.array_equal(out, wanted)
-    report("xarray.DataArray, K J I", theirs=out.values.ctypes.data, stencils=dl.describe(out).ptr)
+    report("xarray.DataArray, K J I", array=out.values.ctypes.data, stencil=dl.describe(out).ptr)
 
     # DLPack has no dimension names either, but `from_dlpack` adds them.
     memory = np.zeros(SHAPE[::-1])
     out = dl.from_dlpack(OnlyDLPack(memory), dims="KJI")
     solve(**{name: dl.from_dlpack(OnlyDLPack(array), dims="KJI") for name, array in system.items()}, out=out)
     assert np.array_equal(memory, wanted)
-    report("DLPack alone", theirs=memory.ctypes.data, stencils=dl.describe(out).ptr)
+    report("DLPack alone", array=memory.ctypes.data, stencil=dl.describe(out).ptr)
 
     # A result in another layout: with "copy" the solver writes to a temporary, which is copied back.
     out = dl.zeros(SHAPE, backend="gt:cpu_kfirst")
@@ -96,10 +96,10 @@ def product(system: dict[str, npt.NDArray[np.float64]], solution: npt.NDArray[np
     return result
 
 
-def report(what: str, theirs: int, stencils: int) -> None:
+def report(what: str, array: int, stencil: int) -> None:
     """Print the address of the caller's memory and the address that the stencil gets."""
-    assert theirs == stencils
-    print(f"{what:<26} memory at {theirs:#x}, the stencil gets {stencils:#x}")
+    assert array == stencil
+    print(f"{what:<26} memory at {array:#x}, the stencil gets {stencil:#x}")
 
 
 if __name__ == "__main__":

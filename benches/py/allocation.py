@@ -38,10 +38,10 @@ def lines() -> list[Line]:
     write = best_measured(
         {"np.zeros": partial(_first_write, np.zeros), "dlfield.zeros": partial(_first_write, dl.zeros)}
     )
-    ours, backend = small["dlfield.empty"], small["dlfield.empty, backend"]
+    plain, backend = small["dlfield.empty"], small["dlfield.empty, backend"]
     return [
-        Line("`empty((8, 8, 8))`", ours, "`np.empty`", small["np.empty"], "at most 3"),
-        Line("`empty((8, 8, 8))`", ours, "`gt4py.storage.empty`", small["gt4py.storage.empty"], "at most 0.01"),
+        Line("`empty((8, 8, 8))`", plain, "`np.empty`", small["np.empty"], "at most 3"),
+        Line("`empty((8, 8, 8))`", plain, "`gt4py.storage.empty`", small["gt4py.storage.empty"], "at most 0.01"),
         Line(
             '`empty((8, 8, 8), backend="gt:cpu_ifirst")`',
             backend,

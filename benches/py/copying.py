@@ -55,16 +55,16 @@ def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, float]:
     """Return the nanoseconds that each library needs to copy `source` into `to`, the best of `rounds` rounds."""
     _check(to, source)
     numpy_to, torch_to = dl.as_numpy(to, copy=False), dl.as_torch(to, copy=False)
-    ours: Case = (partial(setitem, to, ...), source)
-    theirs: Case = (torch_to.copy_, dl.as_torch(source, copy=False))
+    dlfield_case: Case = (partial(setitem, to, ...), source)
+    torch_case: Case = (torch_to.copy_, dl.as_torch(source, copy=False))
     cases: dict[str, Case] = {
         MEMCPY: (partial(setitem, _bytes(to, source.nbytes), slice(None)), _bytes(source, source.nbytes)),
-        OURS[0]: ours,
-        OURS[1]: ours,
+        OURS[0]: dlfield_case,
+        OURS[1]: dlfield_case,
         # np.copyto does the same with 0.1 µs more call overhead.
         NUMPY: (partial(setitem, numpy_to, ...), dl.as_numpy(source, copy=False)),
-        TORCH[0]: theirs,
-        TORCH[1]: theirs,
+        TORCH[0]: torch_case,
+        TORCH[1]: torch_case,
     }
     return best_with_threads({name: _timed(name, case) for name, case in cases.items()}, rounds)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import dlfield as dl
-import rust_extension as ours
+import rust_extension as extension
 from interleaved import Case, best_times
 from peers import consumers
 from report import Line
@@ -26,11 +26,11 @@ def lines() -> list[Line]:
 def _arguments() -> list[Line]:
     nanobind, numpy_array, torch_tensor = consumers()["nanobind"].call, np.zeros(SMALL), torch.zeros(SMALL)
     cases: dict[str, Case] = {
-        "ndim(ndarray)": (ours.ndim, numpy_array),
+        "ndim(ndarray)": (extension.ndim, numpy_array),
         "nanobind(ndarray)": (nanobind, numpy_array),
-        "PyReadonlyArray3": (ours.peers.ndim3, numpy_array),
-        "PyReadonlyArrayDyn": (ours.peers.ndim, numpy_array),
-        "ndim(torch.Tensor)": (ours.ndim, torch_tensor),
+        "PyReadonlyArray3": (extension.peers.ndim3, numpy_array),
+        "PyReadonlyArrayDyn": (extension.peers.ndim, numpy_array),
+        "ndim(torch.Tensor)": (extension.ndim, torch_tensor),
         "nanobind(torch.Tensor)": (nanobind, torch_tensor),
     }
     times = best_times(cases, rounds=100, turn=0.002)
@@ -48,18 +48,23 @@ def _loops() -> list[Line]:
     field, result = (dl.from_array(array, backend="gt:cpu_ifirst") for array in (inp, out))
     reach = "at most 1.1"
     found = []
-    for what, peer, mine, theirs in (
-        ("sum", "a slice's", (ours.sum, inp), (ours.peers.sum, inp)),
-        ("sum", "a slice's", (ours.sum, field), (ours.peers.sum, inp)),
-        ("laplacian", "over slices", (partial(ours.laplacian, inp), out), (partial(ours.peers.laplacian, inp), out)),
+    for what, peer, mine, reference in (
+        ("sum", "a slice's", (extension.sum, inp), (extension.peers.sum, inp)),
+        ("sum", "a slice's", (extension.sum, field), (extension.peers.sum, inp)),
         (
             "laplacian",
             "over slices",
-            (partial(ours.laplacian, field), result),
-            (partial(ours.peers.laplacian, inp), out),
+            (partial(extension.laplacian, inp), out),
+            (partial(extension.peers.laplacian, inp), out),
+        ),
+        (
+            "laplacian",
+            "over slices",
+            (partial(extension.laplacian, field), result),
+            (partial(extension.peers.laplacian, inp), out),
         ),
     ):
-        times = best_times({"mine": mine, "theirs": theirs}, rounds=30, turn=0.01)
+        times = best_times({"mine": mine, "reference": reference}, rounds=30, turn=0.01)
         kind = "gt:cpu_ifirst" if isinstance(mine[1], dl.Tensor) else "ndarray"
-        found.append(Line(f"Rust `{what}`, {LARGE}, {kind}", times["mine"], peer, times["theirs"], reach))
+        found.append(Line(f"Rust `{what}`, {LARGE}, {kind}", times["mine"], peer, times["reference"], reach))
     return found

@@ -117,15 +117,15 @@ def _allocation() -> list[Line]:
 
 
 def _exchange() -> list[Line]:
-    ours, theirs, tensor = dl.zeros(SMALL, device="cuda"), cupy.zeros(SMALL), torch.zeros(SMALL, device="cuda")
+    field, array, tensor = dl.zeros(SMALL, device="cuda"), cupy.zeros(SMALL), torch.zeros(SMALL, device="cuda")
     took = times(
         {
-            "from_dlpack(cupy)": partial(dl.from_dlpack, theirs),
-            "torch.from_dlpack(cupy)": partial(torch.from_dlpack, theirs),
+            "from_dlpack(cupy)": partial(dl.from_dlpack, array),
+            "torch.from_dlpack(cupy)": partial(torch.from_dlpack, array),
             "from_dlpack(torch)": partial(dl.from_dlpack, tensor),
             "cupy.from_dlpack(torch)": partial(cupy.from_dlpack, tensor),
-            "cupy.from_dlpack(dlfield)": partial(cupy.from_dlpack, ours),
-            "torch.from_dlpack(dlfield)": partial(torch.from_dlpack, ours),
+            "cupy.from_dlpack(dlfield)": partial(cupy.from_dlpack, field),
+            "torch.from_dlpack(dlfield)": partial(torch.from_dlpack, field),
         },
         CALLS,
     )

@@ -45,23 +45,23 @@ impl Plan {
             (step.to, step.from) = (-step.to, step.from.wrapping_neg());
         }
         steps.sort_by_key(|step| std::cmp::Reverse(step.to));
-        // Merges in place: `steps[..kept]` is done, the steps from `position` on are not.
-        let mut kept = 0;
+        // Merges in place: `steps[..merged]` is done, the steps from `position` on are not.
+        let mut merged = 0;
         for position in 0..steps.len() {
             let step = steps[position];
             let runs_on = |outer: &Step| {
                 let reach = |bytes: isize| isize::try_from(step.count).ok().and_then(|count| bytes.checked_mul(count));
                 reach(step.to) == Some(outer.to) && reach(step.from) == Some(outer.from)
             };
-            match steps[..kept].last_mut() {
+            match steps[..merged].last_mut() {
                 Some(outer) if runs_on(outer) => *outer = Step { count: outer.count * step.count, ..step },
                 _ => {
-                    steps[kept] = step;
-                    kept += 1;
+                    steps[merged] = step;
+                    merged += 1;
                 }
             }
         }
-        steps.truncate(kept);
+        steps.truncate(merged);
         Plan { steps, start }
     }
 

@@ -134,22 +134,22 @@ impl Equation {
         // All sums below are part of this one, so none of them overflows.
         terms.iter().try_fold(slack, |sum, term| sum.checked_add(term.step.checked_mul(term.last)?))?;
         terms.sort_unstable_by_key(|term| term.step);
-        // Merges in place: `terms[..kept]` is done, the terms from `position` on are not.
-        let mut kept = 0;
+        // Merges in place: `terms[..merged]` is done, the terms from `position` on are not.
+        let mut merged = 0;
         for position in 0..terms.len() {
             let term = terms[position];
-            match terms[..kept].last_mut() {
+            match terms[..merged].last_mut() {
                 None if term.step - 1 <= slack => slack += term.step * term.last,
                 Some(finer) if term.step.is_multiple_of(finer.step) && term.step / finer.step - 1 <= finer.last => {
                     finer.last += term.step / finer.step * term.last;
                 }
                 _ => {
-                    terms[kept] = term;
-                    kept += 1;
+                    terms[merged] = term;
+                    merged += 1;
                 }
             }
         }
-        terms.truncate(kept);
+        terms.truncate(merged);
         let mut finer = Finer { reach: 0, gcd: 0 };
         for term in &mut terms {
             term.finer = finer;

@@ -1,6 +1,6 @@
 //! Conversion of tensors from and to slices of the crate `cudarc`, and views of tensors for its kernels.
 
-#![allow(unsafe_code, reason = "addresses of devices change hands")]
+#![allow(unsafe_code, reason = "device memory is passed on by address")]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -139,11 +139,11 @@ impl Tensor {
         let (exclusive, uses) = owner.into_exclusive().ok_or(ExchangeError::Shared)?;
         match exclusive {
             ExclusiveOwner::Elements(elements) => match elements.downcast::<OwnedSlice<T>>() {
-                Ok(mut kept) if kept.slice.as_ref().is_some_and(|slice| slice.len() == count) => {
-                    kept.slice.take().ok_or_else(|| gaps().into())
+                Ok(mut elements) if elements.slice.as_ref().is_some_and(|slice| slice.len() == count) => {
+                    elements.slice.take().ok_or_else(|| gaps().into())
                 }
-                Ok(kept) => {
-                    drop(Owner::from_exclusive(ExclusiveOwner::Elements(kept), uses));
+                Ok(elements) => {
+                    drop(Owner::from_exclusive(ExclusiveOwner::Elements(elements), uses));
                     Err(gaps().into())
                 }
                 Err(other) => {

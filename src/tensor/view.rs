@@ -27,7 +27,7 @@ impl Tensor {
         }
         let (origin, halo, old_aligned) = (self.origin(), self.halo(), self.aligned_index());
         let itemsize = i64::try_from(from.itemsize()).unwrap_or(i64::MAX);
-        let mut kept = smallvec::SmallVec::<[usize; 6]>::new();
+        let mut axes = smallvec::SmallVec::<[usize; 6]>::new();
         let (mut shape, mut strides, mut new_origin) = (Extents::new(), Extents::new(), Extents::new());
         let (mut new_halo, mut aligned_index, mut offset) = (Halo::new(), Extents::new(), 0i64);
         let mut is_cut = false;
@@ -58,7 +58,7 @@ impl Tensor {
                     (start, len, step)
                 }
             };
-            kept.push(axis);
+            axes.push(axis);
             shape.push(len);
             // The step of a range of one position may be any number, and means nothing.
             strides.push(stride.checked_mul(step).unwrap_or(1));
@@ -81,7 +81,7 @@ impl Tensor {
             is_cut |= new_halo.last() != Some(&halo[axis]);
         }
         let ptr = from.ptr().wrapping_offset(isize::try_from(offset.wrapping_mul(itemsize)).unwrap_or(0));
-        let mut view = self.describe_again(ptr, &kept, shape, strides, new_origin, new_halo, aligned_index)?;
+        let mut view = self.describe_again(ptr, &axes, shape, strides, new_origin, new_halo, aligned_index)?;
         if is_cut {
             view.descriptor.set_halo_is_cut(true);
         }

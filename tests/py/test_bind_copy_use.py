@@ -74,7 +74,7 @@ def test_a_bound_is_entered_once() -> None:
         with suppress(RuntimeError), bound as fields:
             view(fields.x)[...] += 1
     assert (array == numbers("float32") + 1).all()
-    with pytest.raises(RuntimeError, match="entered twice; call bind for another call"):
+    with pytest.raises(RuntimeError, match=r"entered twice; call bind\(\) again for another call"):
         bound.__enter__()
 
 

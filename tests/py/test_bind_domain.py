@@ -15,7 +15,7 @@ from calls import F8, cube, signature
 from fakes_interfaces import Exposing, Hooked, interface_of
 
 
-def test_the_origin_is_stated_or_behind_the_halo_or_0() -> None:
+def test_the_origin_is_explicit_or_the_lower_halo_or_0() -> None:
     sig = dl.Signature(x=F8)
     array = cube(6, 6, 6)
     halo = ((1, 2), (0, 1), (3, 0))

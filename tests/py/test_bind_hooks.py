@@ -148,7 +148,7 @@ def test_a_bound_is_entered_and_left_once() -> None:
     bound = SIG.bind(a=Hooked(array(), log, "a"), b=array())
     with pytest.raises(RuntimeError, match="__exit__ without __enter__"):
         bound.__exit__(None, None, None)
-    with bound, pytest.raises(RuntimeError, match="entered twice; call bind"):
+    with bound, pytest.raises(RuntimeError, match=r"entered twice; call bind\(\) again"):
         bound.__enter__()
     for again in (bound.__enter__, lambda: bound.__exit__(None, None, None)):
         with pytest.raises(RuntimeError, match=r"entered twice|without __enter__"):

@@ -88,7 +88,7 @@ def test_streams(make: Any, legal: tuple[Any, ...], illegal: tuple[Any, ...]) ->
         assert dl.describe(make(stream=stream)).shape == (2, 3)
         assert dl.describe(make(stream=stream), stream=stream).shape == (2, 3), "the same stream: nothing to wait for"
         assert dl.describe(make(), stream=stream).shape == (2, 3), "nothing is going on on any stream"
-        assert dl.describe(make(stream=stream), stream=-1).shape == (2, 3), "the caller sees to the order"
+        assert dl.describe(make(stream=stream), stream=-1).shape == (2, 3), "the caller synchronizes"
     for stream in illegal:
         with pytest.raises(dl.ExchangeError, match=rf'\["stream"\]: {stream}'):
             dl.describe(make(stream=stream))

@@ -26,13 +26,13 @@ def test_memory_that_cannot_be_owned_is_refused_before_the_export(take: Any, dev
     assert not producer.calls
 
 
-def test_a_producer_is_asked_to_copy_such_memory_to_the_host() -> None:
+def test_a_producer_gets_dl_device_for_a_copy_to_the_host() -> None:
     producer = Producer(FakeTensor(int_matrix()), (8, 0))
     assert values(dl.from_dlpack(producer, device="cpu")) == ROWS
     assert [call["dl_device"] for call in producer.calls] == [(1, 0)]
 
 
-def test_no_producer_is_asked_to_copy_to_a_device_without_support() -> None:
+def test_no_producer_gets_dl_device_for_a_device_without_support() -> None:
     producer = Producer(FakeTensor(int_matrix()))
     with pytest.raises(dl.DeviceError, match="metal:0"):
         dl.from_dlpack(producer, device="metal:0")

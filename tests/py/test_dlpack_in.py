@@ -340,7 +340,7 @@ def test_given_labels_replace_the_objects_labels() -> None:
         dl.describe(Labelled(FakeTensor(int_matrix()), __gt_dims__=5))
 
 
-def test_the_halo_is_the_origin_only_if_none_is_stated() -> None:
+def test_the_halo_is_the_origin_only_if_the_object_has_none() -> None:
     field = dl.zeros((6, 6), halo=(1, 1), origin=(2, 2))
     interface = field.__gt_data_interface__
     both = Labelled(FakeTensor(np.zeros((6, 6))), __gt_origin__=(2, 2), __gt_data_interface__=interface)

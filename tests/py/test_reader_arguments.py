@@ -122,7 +122,7 @@ def test_cuda_memory(name: str) -> None:
     assert found.device == "cuda:0"
     assert found.protocol == name.split()[0]
     assert dl.describe(make(), device="gpu", writable=True, dims="JI").dims == ("J", "I")
-    assert dl.describe(make(), stream=-1).device == "cuda:0", "the caller sees to the order"
+    assert dl.describe(make(), stream=-1).device == "cuda:0", "the caller synchronizes"
     wrong: tuple[Any, ...] = (0, "x", 1.5, -2)
     for stream in wrong:
         with pytest.raises(dl.ExchangeError, match="stream: "):
@@ -165,7 +165,7 @@ def test_descriptions_ask_no_framework_to_move_memory(torch: Any) -> None:
 
 
 @pytest.mark.usefixtures("torch", "jax")
-def test_frameworks_are_not_asked_for_streams_of_the_host(torch: Any, jnp: Any) -> None:
+def test_host_memory_does_not_query_framework_streams(torch: Any, jnp: Any) -> None:
     for make in (torch.ones, jnp.ones):
         for read in READERS:
             with pytest.raises(dl.ExchangeError, match="stream: 1; allowed is None on the host"):

@@ -110,7 +110,7 @@ def test_inner_labels_agree_or_are_an_error(xarray: Any) -> None:
     for read in READERS:
         with pytest.raises(dl.DimsError, match=r"\(J, I\).*\(I, J\)|\(I, J\).*\(J, I\)"):
             read(differing)
-    assert dl.from_dlpack(differing, dims="KI").dims == ("K", "I"), "what the caller says, nobody else is asked"
+    assert dl.from_dlpack(differing, dims="KI").dims == ("K", "I"), "the caller's dims replace those of the object"
 
 
 def test_arrays_made_at_each_access_are_not_described(xarray: Any) -> None:

@@ -59,11 +59,11 @@ class PairArithmetic(Sides, np.lib.mixins.NDArrayOperatorsMixin):
             _mark(_pairs(outputs), device)
         results = found if isinstance(found, tuple) else (found,)
         places = outputs if len(outputs) == len(results) else (None,) * len(results)
-        kept = [
+        outcomes = [
             _paired(type(self), result, pairs[0].device) if place is None else place
             for result, place in zip(results, places, strict=True)
         ]
-        return tuple(kept) if isinstance(found, tuple) else kept[0]
+        return tuple(outcomes) if isinstance(found, tuple) else outcomes[0]
 
     def __eq__(self, other: object, /) -> Any:
         return super().__eq__(other) if _is_operand(other) else NotImplemented

@@ -36,13 +36,13 @@ pub(super) struct Array<'py> {
     pub(super) tensor: Bound<'py, PyTensor>,
     pub(super) labels: LabelSource,
     /// The imported value, to be released after its memory was read.
-    acquired: Option<Box<Value>>,
+    imported: Option<Box<Value>>,
 }
 
 impl<'py> Array<'py> {
     /// Wraps one of our tensors.
     pub(super) fn of(tensor: &Bound<'py, PyTensor>) -> Array<'py> {
-        Array { tensor: tensor.clone(), labels: LabelSource::Tensor, acquired: None }
+        Array { tensor: tensor.clone(), labels: LabelSource::Tensor, imported: None }
     }
 
     pub(super) fn tensor(&self) -> &Tensor {
@@ -110,7 +110,7 @@ impl<'py> Array<'py> {
         let Some(found) = import::value(value, near)? else { return Ok(None) };
         let tensor = Tensor::clone(&found);
         let labels = if tensor.descriptor().dims().is_some() { LabelSource::Known } else { LabelSource::Unknown };
-        Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, acquired: Some(Box::new(found)) }))
+        Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, imported: Some(Box::new(found)) }))
     }
 
     /// Sets the labels, and drops the dimensions at `dropped`, which have one point.
@@ -201,7 +201,7 @@ impl<'py> Operands<'py> {
     #[inline]
     pub(super) fn done<R>(self, py: Python<'py>, mut outcome: PyResult<R>) -> PyResult<R> {
         for operand in self.inputs.into_iter().chain(self.mask) {
-            if let Operand::Array(Array { acquired: Some(value), .. }) = operand {
+            if let Operand::Array(Array { imported: Some(value), .. }) = operand {
                 outcome = value.done(py, outcome);
             }
         }

@@ -183,8 +183,8 @@ fn internal_stream(device: Device) -> Result<Stream, DeviceError> {
     static STREAMS: OnceLock<Vec<OnceLock<Stream>>> = OnceLock::new();
     let count = super::device_count();
     let streams = STREAMS.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect());
-    let kept = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| streams.get(ordinal));
-    if let Some(stream) = kept.and_then(OnceLock::get) {
+    let slot = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| streams.get(ordinal));
+    if let Some(stream) = slot.and_then(OnceLock::get) {
         return Ok(*stream);
     }
     let mut made = std::ptr::null_mut();
@@ -193,5 +193,5 @@ fn internal_stream(device: Device) -> Result<Stream, DeviceError> {
     check(device, "cuStreamCreate", unsafe { sys::cuStreamCreate(&raw mut made, flags) })?;
     let made = Stream::of_raw(made.addr() as u64);
     // Two threads may do this at once; the surplus stream costs nothing.
-    Ok(kept.map_or(made, |kept| *kept.get_or_init(|| made)))
+    Ok(slot.map_or(made, |slot| *slot.get_or_init(|| made)))
 }

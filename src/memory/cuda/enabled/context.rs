@@ -67,20 +67,20 @@ pub(crate) fn is_primary(device: Device, context: sys::CUcontext) -> Result<bool
 
 /// Returns the primary context of a device.
 pub(super) fn context(device: Device) -> Result<Context, DeviceError> {
-    let kept = found(device)?;
-    if let Some(context) = kept.get() {
+    let slot = found(device)?;
+    if let Some(context) = slot.get() {
         return Ok(*context);
     }
     // Two threads may do this at once: the driver counts references, and a surplus one is held until the process ends, too.
     let context = retain(device, device.cuda_ordinal())?;
-    Ok(*kept.get_or_init(|| context))
+    Ok(*slot.get_or_init(|| context))
 }
 
 /// Returns the cell for the context of a device that the driver has found.
 pub(super) fn found(device: Device) -> Result<&'static OnceLock<Context>, DeviceError> {
     let driver = driver().map_err(|why| DeviceError::NoCuda { device, why: why.to_owned() })?;
-    let kept = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| driver.contexts.get(ordinal));
-    kept.ok_or_else(|| {
+    let slot = usize::try_from(device.cuda_ordinal()).ok().and_then(|ordinal| driver.contexts.get(ordinal));
+    slot.ok_or_else(|| {
         let count = driver.contexts.len();
         DeviceError::NoCuda { device, why: format!("the driver finds {count} devices, with numbers from 0") }
     })
@@ -109,14 +109,14 @@ fn retain(device: Device, ordinal: i32) -> Result<Context, DeviceError> {
 /// - The driver has a device of this number, with a memory pool.
 unsafe fn set_pool_threshold(number: sys::CUdevice) {
     let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    let (mut pool, mut kept) = (std::ptr::null_mut(), 0u64);
+    let (mut pool, mut threshold) = (std::ptr::null_mut(), 0u64);
     let mut everything = u64::MAX;
     // SAFETY: the driver writes to live variables of the attribute's type. If the pool does not answer it stays as it is, which
     // is only slower.
     unsafe {
         let found = sys::cuDeviceGetDefaultMemPool(&raw mut pool, number) == sys::CUresult::CUDA_SUCCESS
-            && sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut kept).cast()) == sys::CUresult::CUDA_SUCCESS;
-        if found && kept == 0 {
+            && sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut threshold).cast()) == sys::CUresult::CUDA_SUCCESS;
+        if found && threshold == 0 {
             let _ = sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut everything).cast());
         }
     }
