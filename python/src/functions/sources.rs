@@ -1,6 +1,5 @@
 //! Functions for the Python part of the package: arrays to read from, and descriptions without access to elements.
 
-use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess};
 use pyo3::prelude::*;
 
@@ -17,11 +16,8 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
     if let Ok(tensor) = obj.cast_exact::<PyTensor>() {
         return Ok(Some(tensor.clone()));
     }
-    match import::value(obj, parse_device(near)?) {
-        Ok(found) => found.map(|found| PyTensor::create(py, found.into_tensor())).transpose(),
-        Err(error) if ErrorKind::DType.is(py, &error) => Ok(None),
-        Err(error) => Err(error),
-    }
+    let found = import::assigned_value(obj, parse_device(near)?)?;
+    found.map(|found| PyTensor::create(py, found.into_tensor())).transpose()
 }
 
 /// Describe an array as `describe` does, without access to its elements: they may be out of date.

@@ -120,11 +120,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     // Before the value is imported: parsing a key may run code that changes it.
     let index = parse(tensor.descriptor(), key)?.map(|Basic { index, .. }| index);
     let selected = index.map(|index| tensor.view(&index)).transpose()?;
-    let array = match import::value(value, tensor.descriptor().device()) {
-        Ok(array) => array,
-        Err(error) if ErrorKind::DType.is(py, &error) => None,
-        Err(error) => return Err(error),
-    };
+    let array = import::assigned_value(value, tensor.descriptor().device())?;
     let written = if tensor.descriptor().device().is_host_readable() {
         set_on_host(slf, key, selected, value, array.as_deref())
     } else {

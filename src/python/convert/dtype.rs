@@ -92,9 +92,27 @@ fn of_torch(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
 
 /// The element type of a NumPy dtype object.
 pub fn of_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
+    match find(descriptor)? {
+        Some(dtype) => Ok(dtype),
+        None => Err(unsupported(descriptor)),
+    }
+}
+
+/// As [`of_descriptor`]; `None` for a type that only NumPy supports: not in native byte order, structured, objects, dates, text.
+pub fn find(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<Option<DType>> {
     // SAFETY: a bound dtype object is a live struct of this type.
     let known = unsafe { of_native(descriptor.as_dtype_ptr()) };
-    known.map_or_else(|| of_unusual(descriptor, descriptor.num()), Ok)
+    let number = descriptor.num();
+    if known.is_some() || number < FIRST_USER_TYPE {
+        return Ok(known);
+    }
+    let added = DType::from_name(&descriptor.getattr("name")?.to_string());
+    if let Some(dtype) = added
+        && let Some(slot) = usize::try_from(number - FIRST_USER_TYPE).ok().and_then(|slot| USER_TYPES.get(slot))
+    {
+        slot.store(u8::try_from(dtype.index() + 1).unwrap_or(0), Ordering::Relaxed);
+    }
+    Ok(added)
 }
 
 /// The element type of a dtype struct, if it is native and already known; otherwise callers use [`of_descriptor`].
@@ -144,31 +162,23 @@ fn foreign_order() -> std::ffi::c_char {
     (if cfg!(target_endian = "little") { b'>' } else { b'<' }) as std::ffi::c_char
 }
 
+/// The error for a type that only NumPy supports.
 #[cold]
-fn of_unusual(descriptor: &Bound<'_, PyArrayDescr>, number: i32) -> PyResult<DType> {
-    let name = descriptor.getattr("name")?.to_string();
-    let refuse = |why: &str| Err(ErrorKind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any()))));
-    if number < FIRST_USER_TYPE {
-        return match descriptor.kind() {
-            b'O' => refuse("holds Python objects, which cannot be shared as memory; allowed are numbers and bool"),
-            b'V' => refuse("is structured; allowed are numbers and bool: take one field of it at a time"),
-            b'M' | b'm' => refuse("is a date or time span; allowed are numbers and bool: view it as int64"),
-            b'S' | b'U' | b'T' => refuse("holds text; allowed are numbers and bool"),
-            _ if of_type_number(number).is_some() => refuse(
-                "is not in native byte order; allowed is native byte order: convert with .astype(dtype.newbyteorder('='))",
-            ),
-            _ => refuse("has a width that other libraries do not support; allowed are up to float64 and complex128"),
-        };
-    }
-    let Some(dtype) = DType::from_name(&name) else {
-        return refuse(
-            "is not a type that other libraries support; allowed are NumPy's and ml_dtypes' numbers and bool",
-        );
+fn unsupported(descriptor: &Bound<'_, PyArrayDescr>) -> PyErr {
+    let why = match descriptor.kind() {
+        _ if descriptor.num() >= FIRST_USER_TYPE => {
+            "is not a type that other libraries support; allowed are NumPy's and ml_dtypes' numbers and bool"
+        }
+        b'O' => "holds Python objects, which cannot be shared as memory; allowed are numbers and bool",
+        b'V' => "is structured; allowed are numbers and bool: take one field of it at a time",
+        b'M' | b'm' => "is a date or time span; allowed are numbers and bool: view it as int64",
+        b'S' | b'U' | b'T' => "holds text; allowed are numbers and bool",
+        _ if of_type_number(descriptor.num()).is_some() => {
+            "is not in native byte order; allowed is native byte order: convert with .astype(dtype.newbyteorder('='))"
+        }
+        _ => "has a width that other libraries do not support; allowed are up to float64 and complex128",
     };
-    if let Some(slot) = usize::try_from(number - FIRST_USER_TYPE).ok().and_then(|slot| USER_TYPES.get(slot)) {
-        slot.store(u8::try_from(dtype.index() + 1).unwrap_or(0), Ordering::Relaxed);
-    }
-    Ok(dtype)
+    ErrorKind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any())))
 }
 
 /// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.

@@ -53,7 +53,7 @@ pub use table::{describe, share};
 pub use torch::refuse_grad as refuse_grad_of;
 pub use type_info::{is_torch, may_be_labelled};
 pub use unwrap::inner_of;
-pub use value::{Value, value};
+pub use value::{Value, assigned_value, value};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;

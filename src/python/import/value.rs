@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::python::import::imported::Release;
+use crate::python::import::numpy;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table::share;
 use crate::tensor::Tensor;
@@ -51,4 +52,9 @@ pub fn value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>>
     request.near = Some(near);
     let mut tensor = Tensor::BLANK;
     Ok(share(object, &request, &mut tensor)?.map(|release| Value { tensor, release }))
+}
+
+/// As [`value`], for a value that is assigned: `None` also for an array of elements that only NumPy supports, and converts.
+pub fn assigned_value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>> {
+    if numpy::is_only_numpys(object)? { Ok(None) } else { value(object, near) }
 }
