@@ -10,6 +10,7 @@ pub mod getattr;
 pub mod numpy_api;
 pub mod refcount;
 pub mod saved_error;
+pub mod type_lookup;
 
 #[cfg(dlfield_portable)]
 #[path = "portable/mod.rs"]
@@ -18,4 +19,4 @@ mod twin;
 #[path = "private/mod.rs"]
 mod twin;
 
-pub use self::twin::{instance_dict, optional_attr, type_cache, type_lookup};
+pub use self::twin::{instance_dict, optional_attr, type_cache};

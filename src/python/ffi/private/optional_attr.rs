@@ -1,4 +1,7 @@
 //! Attributes that may be absent: `_PyObject_LookupAttr` before 3.13.
+//!
+//! With Python 3.11, `describe` of an object with `__dlpack__` takes 1.1 µs with it and 2.9 µs without, of one with
+//! `__array_interface__` 1.2 and 3.7 µs (one interleaved run, 2026-11-22).
 
 #![allow(unsafe_code, reason = "the interpreter's own call is used, for its speed")]
 
@@ -7,8 +10,7 @@ use pyo3::types::PyString;
 
 /// Returns an attribute of the object; `None` if it is absent. Errors other than `AttributeError` reach the caller.
 ///
-/// Most objects lack most of the attributes looked up here. An `AttributeError` for each would take 0.2 µs; this call makes
-/// none.
+/// Most objects lack most of the attributes looked up here. This call makes no `AttributeError` for them.
 #[cfg(Py_3_13)]
 pub fn getattr_opt<'py>(
     object: &Bound<'py, PyAny>,
