@@ -103,7 +103,10 @@ fn what_does_not_fit_is_named() {
     assert!(refused(wanted("IJ").access(Access::Write), &readonly).contains("access: the memory is read-only"));
     let shared = Descriptor::new(x.ptr(), Device::CPU, DType::F64, false, &[3, 4], &[1, 1]).unwrap();
     let said = refused(wanted("IJ").access(Access::ReadWrite), &shared);
-    assert!(said.starts_with("field \"x\": strides: [1, 1] elements for shape [3, 4] make elements share memory"), "{said}");
+    assert!(
+        said.starts_with("field \"x\": strides: [1, 1] elements for shape [3, 4] make elements share memory"),
+        "{said}"
+    );
     assert!(one(wanted("IJ")).bind(&[("x", &shared)]).is_ok());
     let elsewhere = Descriptor::new(x.ptr(), Device::cuda(0), DType::F64, false, &[3, 4], &[4, 1]).unwrap();
     assert!(refused(wanted("IJ"), &elsewhere).contains("cuda:0"));
