@@ -40,8 +40,9 @@ impl LabelledShape {
             let padding = if has_rows { first.padding() } else { Padding::None };
             spec = spec.padding(padding).with_device(first.descriptor().device());
         }
-        let stated = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));
-        if stated(|input| input.descriptor().dims().is_some()) || *self.dims() != Dims::standard(self.shape().len()) {
+        let any_input = |of: fn(&Tensor) -> bool| inputs.iter().any(|input| of(input));
+        if any_input(|input| input.descriptor().dims().is_some()) || *self.dims() != Dims::standard(self.shape().len())
+        {
             spec = spec.dims(self.dims().clone());
         }
         let mut alignment = 1;
@@ -51,14 +52,14 @@ impl LabelledShape {
         }
         spec = spec.alignment_size(alignment);
         check_halos(inputs)?;
-        let has_halo = stated(|input| input.descriptor().halo().is_some());
-        let has_origin = stated(|input| input.descriptor().origin().is_some());
-        if !has_halo && !has_origin && !stated(Tensor::aligns_elsewhere) {
+        let has_halo = any_input(|input| input.descriptor().halo().is_some());
+        let has_origin = any_input(|input| input.descriptor().origin().is_some());
+        if !has_halo && !has_origin && !any_input(Tensor::aligns_elsewhere) {
             return Ok(spec);
         }
         let found = Margins::of(self, inputs);
         if has_halo {
-            spec = spec.halo(&found.halo).halo_is_cut(stated(|input| input.descriptor().halo_is_cut()));
+            spec = spec.halo(&found.halo).halo_is_cut(any_input(|input| input.descriptor().halo_is_cut()));
         }
         if has_origin {
             spec = spec.origin(&found.origin);

@@ -45,8 +45,8 @@ fn pool() -> Option<Arc<ThreadPool>> {
     if home() != std::process::id() || rayon::current_thread_index().is_some() {
         return None;
     }
-    let stated = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
-    stated.or_else(|| DEFAULT.get_or_init(|| ThreadPoolBuilder::new().build().ok().map(Arc::new)).clone())
+    let configured = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
+    configured.or_else(|| DEFAULT.get_or_init(|| ThreadPoolBuilder::new().build().ok().map(Arc::new)).clone())
 }
 
 /// Returns the process that may use the pools: the first that asked for threads or for their number.

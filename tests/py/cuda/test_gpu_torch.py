@@ -309,7 +309,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 def test_graph_capture_by_pytorch(driver: Driver, torch: Any, name: str) -> None:
     tensor, theirs = ramp(torch), torch.cuda.Stream()
     with torch.cuda.stream(theirs), driver.capturing(theirs.cuda_stream):
-        with pytest.raises(dl.DeviceError, match=r"recorded.*cuda\.stream\(torch\.cuda\.current_stream.*stream=-1"):
+        with pytest.raises(dl.DeviceError, match=r"capturing.*cuda\.stream\(torch\.cuda\.current_stream.*stream=-1"):
             READS[name](tensor)
         with dl.cuda.stream(torch.cuda.current_stream()):
             READS[name](tensor)
