@@ -35,9 +35,9 @@ fn proven(address: usize, shape: &[i64], strides: &[i64], itemsize: i128) -> Opt
             return None;
         }
     }
-    let told =
+    let normal =
         |(extent, stride): (i128, i128)| if (empty || extent == 1) && !fits(stride * itemsize) { 1 } else { stride };
-    Some(numbers().map(|number| i64::try_from(told(number)).unwrap()).collect())
+    Some(numbers().map(|number| i64::try_from(normal(number)).unwrap()).collect())
 }
 
 /// The same for byte strides: those that lead to an element must be whole elements.

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import dlfield as dl
-from oracle import Seen
+from oracle import InterfaceOnly
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +50,7 @@ def misaligned() -> Array:
 
 def view(field: dl.Descriptor) -> Array:
     """The memory of a descriptor as a kernel sees it."""
-    return np.asarray(Seen(field))
+    return np.asarray(InterfaceOnly(field))
 
 
 def torch_of(array: Array) -> Any:

@@ -19,7 +19,7 @@ def offset(strides: Sequence[int], index: Sequence[int]) -> int:
     return sum(stride * at for stride, at in zip(strides, index, strict=True))
 
 
-class Seen:
+class InterfaceOnly:
     """The memory of a tensor or descriptor for NumPy to read, by pointer, shape and strides alone."""
 
     def __init__(self, found: dl.Tensor | dl.Descriptor) -> None:
@@ -37,7 +37,7 @@ def values(found: dl.Tensor | dl.Descriptor) -> Any:
     if found.size == 0:
         # NumPy 2.3 treats a null pointer in an interface as missing.
         return np.empty(found.shape).tolist()
-    return np.asarray(Seen(found)).tolist()
+    return np.asarray(InterfaceOnly(found)).tolist()
 
 
 def addresses(tensor: dl.Tensor) -> list[int]:
