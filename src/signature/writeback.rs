@@ -100,7 +100,7 @@ pub enum Fit {
     /// The same, although its layout is slow.
     Slow,
     /// A temporary copy: because of this error, else because the layout is slow.
-    Copied(Option<Error>),
+    Copied(Option<Box<Error>>),
 }
 
 impl FieldSpec {
@@ -108,8 +108,8 @@ impl FieldSpec {
     ///
     /// # Errors
     /// That of device, element type or alignment; for a field that cannot be copied because of its element type, that of the cast.
-    #[inline]
     #[doc(hidden)]
+    #[inline(always)]
     pub fn fit(&self, field: &Descriptor, device: Device, copies: bool) -> Result<Fit> {
         match self.check_memory(field, device) {
             Ok(()) if !self.is_slow(field) => Ok(Fit::Direct),
@@ -120,7 +120,7 @@ impl FieldSpec {
     #[cold]
     fn fit_otherwise(&self, field: &Descriptor, device: Device, copies: bool, error: Option<Error>) -> Result<Fit> {
         if copies && self.is_copyable(field, device) {
-            return Ok(Fit::Copied(error));
+            return Ok(Fit::Copied(error.map(Box::new)));
         }
         match error {
             None => Ok(Fit::Slow),
