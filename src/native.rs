@@ -19,9 +19,9 @@ pub mod sync {
 pub mod import {
     pub use crate::python::import::{
         Hooks, Imported, Interface, Request, RequestAccess, Value, assigned_value, check_described, check_device,
-        check_place, describe, description, find_dims, inner_of, is_pair, is_torch, may_be_labelled, metadata_of,
-        not_an_array, object_to_keep, own, pin_described, readable, refuse_grad, refuse_grad_of, share, take, tensor,
-        value, with_source,
+        check_place, describe, description, find_dims, inner_of, is_pair, is_torch, may_have_hooks, metadata_of,
+        not_an_array, object_to_keep, own, pin_described, readable, refuse_grad, refuse_grad_of_torch, share, take,
+        tensor, value, with_source,
     };
 }
 

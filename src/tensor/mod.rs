@@ -105,7 +105,7 @@ impl Tensor {
 
     /// Takes over a promised layout and padding if the address has the promised alignment. Returns whether it has.
     #[cfg(feature = "python")]
-    pub(crate) fn promised(&mut self, promise: Promise) -> bool {
+    pub(crate) fn adopt_promise(&mut self, promise: Promise) -> bool {
         let zeros = Extents::from_elem(0, self.descriptor.ndim());
         let index = promise.aligned_index.as_deref().unwrap_or(&zeros);
         let steps = index.iter().zip(self.descriptor.byte_strides());

@@ -1,4 +1,4 @@
-//! `dlfield.set_num_threads` and `num_threads`.
+//! `dlfield.set_num_threads` and `num_threads`: the threads for large copies and fills on the host (`copy/threads.rs`).
 
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;

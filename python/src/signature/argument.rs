@@ -1,4 +1,4 @@
-//! Describes the arguments of a stencil call in place, with their metadata and hooks.
+//! Describes one argument of `Signature.bind` in a given `Descriptor`, and finds its hooks.
 
 use dlfield::device::Device;
 use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
@@ -7,23 +7,23 @@ use pyo3::prelude::*;
 use crate::classes::descriptor::PyDescriptor;
 
 /// What is known of a described argument.
-pub(crate) struct Described {
+pub(crate) struct ArgumentInfo {
     /// The hooks to call around the use of its memory.
     pub(crate) hooks: Option<Hooks>,
     /// Whether foreign code may have run, which may have changed any argument.
     pub(crate) ran_code: bool,
 }
 
-/// Describes an object in place, with its metadata. `device` selects one of several buffers; the memory that
-/// is found may still be on another device.
+/// Describes an object, with its metadata. `device` selects one of several buffers; the caller checks on which device the
+/// memory is. With `writes`, rejects PyTorch tensors that require grad.
 #[inline]
-pub(crate) fn argument<'py>(
+pub(crate) fn describe_argument<'py>(
     object: &Bound<'py, PyAny>,
     device: Device,
     writes: bool,
     description: &mut PyDescriptor,
-) -> PyResult<Described> {
-    // The host buffer is the default anyway, and producers may copy if a device is requested.
+) -> PyResult<ArgumentInfo> {
+    // The host is not requested: its buffer is the default, and producers may copy if a device is requested.
     let device = Some(device).filter(|device| *device != Device::CPU);
     let mut on_device;
     let request = if device.is_some() {
@@ -35,23 +35,24 @@ pub(crate) fn argument<'py>(
     };
     let mut imported = Imported::new(description.descriptor_mut());
     import::describe(object, request, &mut imported)?;
-    if let Ok(described) = object.cast_exact::<PyDescriptor>() {
+    if let Ok(given) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.
-        let described = described.get().object(object.py());
-        if import::may_be_labelled(&described)? {
-            imported.interface = Some(Interface::of(&described, device)?);
+        let described_object = given.get().object(object.py());
+        if import::may_have_hooks(&described_object)? {
+            imported.interface = Some(Interface::of(&described_object, device)?);
         }
     }
     let hooks = if imported.ran_no_code { None } else { imported.hooks(imported.descriptor.device())? };
     let Imported { owner, protocol, ran_no_code, .. } = imported;
     description.set(import::object_to_keep(object), owner, protocol);
     let mut ran_code = !ran_no_code;
+    // Unlike other requests to write, one for a stencil accepts tensors that require grad. NumPy's arrays cannot.
     if writes && protocol != "numpy" {
         let kept = description.object(object.py());
         if import::is_torch(&kept)? {
-            import::refuse_grad_of(&kept)?;
+            import::refuse_grad_of_torch(&kept)?;
             ran_code = true;
         }
     }
-    Ok(Described { hooks, ran_code })
+    Ok(ArgumentInfo { hooks, ran_code })
 }

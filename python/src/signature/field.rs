@@ -9,7 +9,7 @@ use crate::classes::descriptor::PyDescriptor;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::signature::PySignature;
-use crate::signature::argument::argument;
+use crate::signature::argument::describe_argument;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
 use dlfield::native::import::Hooks;
@@ -56,7 +56,7 @@ impl Field {
         let mut hooks = None;
         let described = freelist::create(py, |description: &mut PyDescriptor| {
             let writes = spec.declared_access().writes();
-            let found = argument(value, device, writes, description);
+            let found = describe_argument(value, device, writes, description);
             let found = found.map_err(|error| errors::about(py, name, error))?;
             *ran_code |= found.ran_code;
             hooks = found.hooks;

@@ -4,9 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use crate::ufunc::device::ArrayLibrary;
 use crate::ufunc::dtypes::Results;
 use crate::ufunc::keywords::Keywords;
+use crate::ufunc::library::ArrayLibrary;
 use crate::ufunc::operands::Operands;
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, outputs};
@@ -41,9 +41,9 @@ pub(super) fn call<'py>(
 struct Task<'py> {
     operands: Operands<'py>,
     outputs: Outputs<'py>,
-    /// LabelSource and sizes of new results.
+    /// Labels and sizes of new results.
     own: LabelledShape,
-    /// LabelSource and sizes to compute in.
+    /// Labels and sizes to compute in.
     space: LabelledShape,
     /// The element types of new results, by position.
     made: Results,

@@ -2,9 +2,9 @@
 //! the result, and NumPy's ufunc, or CuPy's on a device, computes the elements on the same memory.
 
 mod call;
-mod device;
 mod dtypes;
 mod keywords;
+mod library;
 mod operands;
 mod operators;
 mod outputs;

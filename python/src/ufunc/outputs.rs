@@ -63,7 +63,7 @@ impl<'py> Outputs<'py> {
         self.0.iter().filter_map(|output| if let Output::Given { array, .. } = output { Some(array) } else { None })
     }
 
-    /// LabelSource and sizes of the tensors that were given.
+    /// Labels and sizes of the tensors that were given.
     pub(super) fn labelled(&self) -> SmallVec<[LabelledShape; 2]> {
         let own = self.given().filter(|array| array.labels == LabelSource::Tensor);
         own.map(|array| LabelledShape::of(array.tensor())).collect()

@@ -7,8 +7,8 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
-use crate::ufunc::device::ArrayLibrary;
 use crate::ufunc::keywords::Keywords;
+use crate::ufunc::library::ArrayLibrary;
 use crate::ufunc::operands::{Array, Operand, Operands};
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, outputs};

@@ -72,7 +72,7 @@ impl MetadataState {
     pub fn apply(self, tensor: &mut Tensor) -> PyResult<()> {
         let (metadata, promise) = self.parsed(tensor.descriptor().ndim())?;
         tensor.relabel(metadata)?;
-        if tensor.promised(promise) {
+        if tensor.adopt_promise(promise) {
             Ok(())
         } else {
             Err(PyValueError::new_err("state: the memory is not aligned as it is said to be"))

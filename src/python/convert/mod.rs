@@ -1,4 +1,5 @@
-//! Conversions between Python values and this crate's types, with errors that name the argument.
+//! Conversions between Python values and this crate's types: arguments, with errors that name them; devices, element types,
+//! streams; errors to exceptions; metadata that DLPack cannot express.
 
 pub mod args;
 pub mod device;

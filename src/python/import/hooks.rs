@@ -15,26 +15,15 @@ use crate::tensor::Owner;
 
 /// Calls `acquire` of an imported object, and makes the owner call `release`, if elements are accessed right after the
 /// import. Calls neither for memory from `__dlpack__`, which is ready for use.
-#[inline(always)]
 pub(super) fn run_acquire<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
-    if imported.has_all_metadata || !request.access.accesses_elements() || !TypeInfo::of(object)?.may_have_hooks(object)
-    {
+    let is_ready = !request.access.accesses_elements() || imported.protocol == "dlpack";
+    if is_ready || !TypeInfo::of(object)?.may_have_hooks(object) {
         return Ok(());
     }
-    if imported.protocol == "dlpack" { Ok(()) } else { run_acquire_cold(object, request, imported) }
-}
-
-/// As [`run_acquire`], for an object that may have hooks.
-#[cold]
-fn run_acquire_cold<'py>(
-    object: &Bound<'py, PyAny>,
-    request: &Request<'_, 'py>,
-    imported: &mut Imported<'_, 'py>,
-) -> PyResult<()> {
     if imported.interface.is_none() {
         imported.interface = Some(Interface::of(object, request.device.or(request.near))?);
     }

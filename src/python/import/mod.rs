@@ -50,8 +50,8 @@ use pyo3::prelude::*;
 pub use request::{Request, RequestAccess, check_device, not_an_array};
 pub use stream_sync::check_place;
 pub use table::{describe, share};
-pub use torch::refuse_grad as refuse_grad_of;
-pub use type_info::{is_torch, may_be_labelled};
+pub use torch::refuse_grad as refuse_grad_of_torch;
+pub use type_info::{is_torch, may_have_hooks};
 pub use unwrap::inner_of;
 pub use value::{Value, assigned_value, value};
 

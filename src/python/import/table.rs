@@ -1,4 +1,5 @@
-//! Imports an object: peels wrappers in a loop, tries the protocols in order, then runs hooks and orders streams.
+//! Imports an object: by its type, or else, after wrappers are peeled in a loop, by its other protocols. Then runs hooks, makes
+//! streams wait, and sets the metadata.
 //!
 //! Each importer returns `false` if the object lacks its protocol, and the next one is tried. The first protocol that the
 //! object has is final: its errors, and the producer's, reach the caller.
@@ -28,7 +29,7 @@ type Import = for<'py> fn(&Bound<'py, PyAny>, &Request<'_, 'py>, &mut Imported<'
 struct Protocol {
     name: &'static str,
     import: Import,
-    /// Whether the import sets all metadata of the object on the descriptor.
+    /// Whether the descriptor then has all metadata of the object, and the object has no hooks.
     has_metadata: bool,
 }
 
@@ -41,8 +42,8 @@ static BY_TYPE: [Protocol; 5] = [
     Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true },
 ];
 
-/// The protocols that are attributes of the object, tried after wrappers are peeled.
-static BY_ATTRIBUTE: [Protocol; 9] = [
+/// The other protocols, tried if there is no wrapper to peel.
+static OTHERS: [Protocol; 9] = [
     Protocol { name: "numpy", import: numpy::import_subclass, has_metadata: false },
     Protocol { name: "dlpack", import: dlpack::import, has_metadata: false },
     Protocol { name: "dlpack", import: capsule::import, has_metadata: true },
@@ -54,15 +55,15 @@ static BY_ATTRIBUTE: [Protocol; 9] = [
     Protocol { name: "array", import: array::import, has_metadata: false },
 ];
 
-/// Stencils import a host/device pair by its data interface, which has its hooks.
+/// A stencil imports a host/device pair by its data interface, and runs the hooks of that around the call.
 static PAIR_FOR_STENCIL: [Protocol; 1] =
     [Protocol { name: "dlfield", import: gt_data_interface::import, has_metadata: false }];
 
 /// Imports an object: fills in the descriptor and the rest of the result. `false` if the object has no protocol.
 ///
-/// Wrappers are peeled until an object with memory is left. That object is imported, and the import is finished: hooks, then
-/// stream order. Then, from the inside out, the owner is made to keep the array of each wrapper, and streams are ordered for
-/// the wrapper. The metadata comes last: the outermost object's counts first.
+/// Wrappers are peeled until an object with memory is left. That object is imported, its `acquire` hook runs, and streams are
+/// made to wait. Then, from the inside out, a borrowed owner is made to keep the array of each wrapper as well, and streams
+/// are made to wait for the wrapper. The metadata comes last: the outermost object's counts first.
 #[inline]
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
@@ -74,11 +75,10 @@ pub(super) fn import<'py>(
     } else if !import_wrapped(object, request, imported)? {
         return Ok(false);
     }
-    match request.metadata {
-        Some(given) if !(imported.ran_no_code && given.is_empty()) => {
-            set_metadata(object, request.device, given, request.ownership, imported)?;
-        }
-        _ => {}
+    if let Some(given) = request.metadata
+        && (!given.is_empty() || imported.may_lack_metadata(object)?)
+    {
+        set_metadata(object, request, given, imported)?;
     }
     Ok(true)
 }
@@ -89,16 +89,17 @@ fn import_wrapped<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    let mut wrappers = SmallVec::<[Wrapper<'_, 'py>; 2]>::new();
+    let mut wrappers = SmallVec::<[PeeledWrapper<'_, 'py>; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
         if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported)? {
             break;
         }
-        if is_no_array(&current) {
+        if is_never_array(&current) {
             return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
         }
-        let inner = if host_device::is_pair(&current)? {
+        // Only the outermost object is peeled as one of xarray or gt4py, which could contain itself. Pairs are always peeled.
+        let (peeled, next_request) = if host_device::is_pair(&current)? {
             if current_request.access == RequestAccess::Stencil
                 && first_of(&PAIR_FOR_STENCIL, &current, &current_request, imported)?
             {
@@ -106,27 +107,26 @@ fn import_wrapped<'py>(
             }
             let buffer =
                 host_device::buffer(&current, current_request.device.or(current_request.near), current_request.access)?;
-            // The pair has brought the buffer up to date, so it is imported without access.
+            // The pair has brought the buffer up to date for the access, so the buffer is only inspected.
             (Peeled::from(buffer), Request { near: None, access: RequestAccess::Inspect, ..current_request })
         } else if let Some(peeled) = if wrappers.is_empty() { unwrap::peel(&current, &current_request)? } else { None }
         {
-            // A wrapper inside another is not peeled: it could contain itself.
             (peeled, current_request)
         } else {
-            if !first_of(&BY_ATTRIBUTE, &current, &current_request, imported)? {
+            if !first_of(&OTHERS, &current, &current_request, imported)? {
                 fastcall::drop_deferred_references();
                 return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
             }
             break;
         };
-        let array = inner.0.array.clone();
-        wrappers.push(Wrapper { object: current, request: current_request, peeled: inner.0 });
-        (current, current_request) = (array, inner.1);
+        let array = peeled.array.clone();
+        wrappers.push(PeeledWrapper { object: current, request: current_request, peeled });
+        (current, current_request) = (array, next_request);
     }
     finish(&current, &current_request, imported)?;
     // Looking up the wrapped array and the protocol attributes may have run foreign code.
     imported.ran_no_code = false;
-    while let Some(Wrapper { object, request, peeled }) = wrappers.pop() {
+    while let Some(PeeledWrapper { object, request, peeled }) = wrappers.pop() {
         // A wrapper's array may be replaced at any time, so the owner keeps this array.
         let owner = match imported.owner.take() {
             Some(owner) if request.ownership == Ownership::Borrow => owners::owner_and_object(owner, &peeled.array),
@@ -137,15 +137,15 @@ fn import_wrapped<'py>(
         peeled.check(imported.descriptor.shape())?;
         let (interface, inner) = (imported.interface.take(), imported.inner.take());
         imported.inner = Some(Box::new(Inner { array: peeled.array, interface, inner }));
-        order(&object, &request, imported)?;
+        order_streams(&object, &request, imported)?;
     }
-    // A retry may have discarded the error of the producer's first call.
+    // Frees errors that importers discarded before a retry.
     fastcall::drop_deferred_references();
     Ok(true)
 }
 
 /// A wrapper that was peeled: the object, the request to it, and the array inside.
-struct Wrapper<'a, 'py> {
+struct PeeledWrapper<'a, 'py> {
     object: Bound<'py, PyAny>,
     request: Request<'a, 'py>,
     peeled: Peeled<'py>,
@@ -169,7 +169,7 @@ fn first_of<'py>(
     Ok(false)
 }
 
-/// Finishes the import of an object with memory: runs `acquire`, then orders streams. `acquire` comes first, as it may move
+/// Finishes the import of an object with memory: runs `acquire`, then makes streams wait. `acquire` comes first, as it may move
 /// elements on a device. Both may run foreign code.
 #[inline(always)]
 fn finish<'py>(
@@ -177,14 +177,21 @@ fn finish<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
-    hooks::run_acquire(object, request, imported)?;
-    imported.ran_no_code &= imported.has_all_metadata && imported.descriptor.device() == Device::CPU;
-    order(object, request, imported)
+    if !imported.has_all_metadata {
+        hooks::run_acquire(object, request, imported)?;
+        imported.ran_no_code = false;
+    }
+    imported.ran_no_code &= imported.descriptor.device() == Device::CPU;
+    order_streams(object, request, imported)
 }
 
-/// Orders streams if the memory is CUDA's.
+/// Makes the consumer's stream wait for the producer's, for memory of CUDA.
 #[inline(always)]
-fn order(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Imported<'_, '_>) -> PyResult<()> {
+fn order_streams(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_, '_>,
+) -> PyResult<()> {
     let device = imported.descriptor.device();
     if device != Device::CPU && device.is_of_cuda() {
         stream_sync::order(object, request, imported, device)?;
@@ -194,7 +201,7 @@ fn order(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Im
 
 /// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
 /// lists and tuples are often assigned to fields, so they are rejected early.
-fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
+fn is_never_array(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyType>()
         || object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()
@@ -224,25 +231,25 @@ impl Imported<'_, '_> {
 #[cold]
 fn set_metadata<'py>(
     object: &Bound<'py, PyAny>,
-    device: Option<Device>,
+    request: &Request<'_, 'py>,
     given: &Metadata,
-    ownership: Ownership,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
     let mut metadata = given.clone();
     if imported.may_lack_metadata(object)? {
-        let found = metadata::find(object, device, imported, metadata);
+        let found = metadata::find(object, request.device, imported, metadata);
         fastcall::drop_deferred_references();
         metadata = found?;
     }
-    if ownership == Ownership::Borrow {
-        // A description has no defaults of its own.
+    if request.ownership == Ownership::Borrow {
+        // A tensor derives its origin from the halo when asked; a descriptor does not.
         metadata = metadata.with_default_origin();
     }
     Ok(imported.descriptor.relabel(metadata)?)
 }
 
-/// Imports an object as a tensor that owns its memory; `None` if the object has no protocol.
+/// Imports an object as a tensor that owns its memory: fills in `tensor`, and returns the `release` hook. `None` if the object
+/// has no protocol.
 pub fn share<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -255,10 +262,11 @@ pub fn share<'py>(
         // A clone keeps layout, padding and alignment, which a descriptor lacks.
         *tensor = own.clone();
         if tensor.descriptor().device() != Device::CPU {
+            // Only for the streams.
             let mut descriptor = tensor.descriptor().clone();
             let mut imported = Imported::new(&mut descriptor);
             imported.owner = Some(tensor.owner().clone());
-            order(object, request, &mut imported)?;
+            order_streams(object, request, &mut imported)?;
         }
         if let Some(given) = request.metadata {
             tensor.relabel(given.clone())?;
@@ -275,7 +283,7 @@ pub fn share<'py>(
     *owner = imported.take_owner(object)?;
     let Imported { inner, release, .. } = imported;
     if let Some(own) = inner.as_ref().and_then(|inner| own_classes::tensor(&inner.array)) {
-        tensor.promised(own.promise().clone());
+        tensor.adopt_promise(own.promise().clone());
     }
     Ok(Some(release))
 }

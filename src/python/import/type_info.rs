@@ -258,7 +258,7 @@ pub fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(TypeInfo::of(object)?.framework == Framework::Torch)
 }
 
-/// Whether the object may state metadata.
-pub fn may_be_labelled(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(TypeInfo::of(object)?.may_be_labelled(object))
+/// Whether the object may have a data interface with hooks.
+pub fn may_have_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(TypeInfo::of(object)?.may_have_hooks(object))
 }

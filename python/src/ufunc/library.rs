@@ -1,4 +1,4 @@
-//! The library that computes: NumPy on the host, CuPy on a device.
+//! Chooses NumPy or CuPy for a ufunc call, converts tensors to its arrays, and calls it.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
@@ -42,18 +42,19 @@ pub(super) enum ArrayLibrary<'py> {
 }
 
 impl<'py> ArrayLibrary<'py> {
-    /// Chooses by the devices of the arrays: all on the host, or all tensors on one device.
+    /// Chooses by the devices of the arrays: all on the host, or all tensors on one device. Managed memory fits both; host
+    /// arrays of other libraries are copied to the device.
     #[inline]
     pub(super) fn choose(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<ArrayLibrary<'py>> {
         let on_host = |array: &Array<'py>| array.tensor().descriptor().device() == Device::CPU;
         if operands.arrays().all(on_host) && outputs.given().all(on_host) {
             return Ok(ArrayLibrary::NumPy);
         }
-        ArrayLibrary::choose_device(operands, outputs)
+        ArrayLibrary::choose_cold(operands, outputs)
     }
 
     #[cold]
-    fn choose_device(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<ArrayLibrary<'py>> {
+    fn choose_cold(operands: &Operands<'py>, outputs: &Outputs<'py>) -> PyResult<ArrayLibrary<'py>> {
         let (mut wanted, mut host, mut any_host, mut py) = (None, None, false, None);
         let inputs = operands.arrays().map(|array| (array, array.labels == LabelSource::Tensor));
         // Arrays of other libraries can be copied to a device first, but not outputs.
@@ -103,11 +104,11 @@ impl<'py> ArrayLibrary<'py> {
         }
     }
 
-    /// Converts a tensor that is read.
+    /// Converts a tensor that is read, and copies it to the device if needed.
     #[inline]
     pub(super) fn input(&self, tensor: &Bound<'py, PyTensor>, space: &LabelledShape) -> PyResult<Bound<'py, PyAny>> {
         let (py, found) = (tensor.py(), &tensor.get().0);
-        let matches = has_space(found, space);
+        let matches = is_arranged_as(found, space);
         match self {
             // NumPy itself repeats an array without dimensions.
             ArrayLibrary::NumPy if matches || found.descriptor().ndim() == 0 => export::numpy::view_of(tensor),
@@ -124,11 +125,11 @@ impl<'py> ArrayLibrary<'py> {
         }
     }
 
-    /// Converts a tensor that is written, whose dimensions at most have another order.
+    /// Converts a tensor that is written. It differs from `space` at most in the order of dimensions.
     #[inline]
     pub(super) fn output(&self, tensor: &Bound<'py, PyTensor>, space: &LabelledShape) -> PyResult<Bound<'py, PyAny>> {
         let found = &tensor.get().0;
-        let arranged = if has_space(found, space) {
+        let arranged = if is_arranged_as(found, space) {
             tensor.clone()
         } else {
             PyTensor::create(tensor.py(), found.arranged(space.dims(), space.shape())?)?
@@ -221,7 +222,7 @@ impl<'py> ArrayLibrary<'py> {
                 return Err(PyTypeError::new_err(what));
             }
         };
-        if takes_no_dtype(&name) && keywords.contains("dtype")? {
+        if reduction_takes_no_dtype(&name) && keywords.contains("dtype")? {
             keywords.del_item("dtype")?;
         }
         cupy::on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
@@ -229,13 +230,13 @@ impl<'py> ArrayLibrary<'py> {
 }
 
 /// Whether CuPy's function has no `dtype`: it uses the element type of `out`, which is the wanted one.
-fn takes_no_dtype(name: &str) -> bool {
+fn reduction_takes_no_dtype(name: &str) -> bool {
     matches!(name, "logical_and" | "logical_or" | "maximum" | "minimum")
 }
 
 /// Whether a tensor has these labels in this order, with these sizes.
 #[inline]
-fn has_space(tensor: &Tensor, space: &LabelledShape) -> bool {
+fn is_arranged_as(tensor: &Tensor, space: &LabelledShape) -> bool {
     tensor.descriptor().shape() == space.shape() && tensor.dims() == *space.dims()
 }
 
