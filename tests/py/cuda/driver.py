@@ -150,7 +150,7 @@ class Driver:
 
     # The rest is for the test double.
 
-    def settle(self) -> None:
+    def wait_for_work(self) -> None:
         """Wait for all work of all devices."""
         for device in range(self.device_count):
             with self.on(device):

@@ -61,7 +61,7 @@ def check_driver_use(request: pytest.FixtureRequest, driver: Driver) -> Iterator
     """
     if request.param == "another context":
         driver.push(driver.device_count - 1)
-    driver.settle()
+    driver.wait_for_work()
     driver.reset()
     before, context = driver.report(), driver.context()
     # Exclude older objects: to search those of the frameworks takes longer than most tests.
@@ -69,7 +69,7 @@ def check_driver_use(request: pytest.FixtureRequest, driver: Driver) -> Iterator
     yield
     gc.collect()
     assert driver.context() == context, "the thread's context was changed"
-    driver.settle()
+    driver.wait_for_work()
     if request.param == "another context":
         driver.pop()
     if not IS_FAKE:

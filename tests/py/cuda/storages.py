@@ -43,7 +43,7 @@ class Counted:
         self.before = self.now()
 
     def now(self) -> tuple[int, int]:
-        self.driver.settle()
+        self.driver.wait_for_work()
         found = self.driver.report()
         return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
 

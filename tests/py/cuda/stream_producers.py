@@ -26,7 +26,7 @@ class Memory:
         self.address = driver.allocate(NBYTES, device, self.stream)
         driver.fill(self.address, 1, NBYTES, self.stream, device)
 
-    def settle(self) -> None:
+    def wait_for_work(self) -> None:
         """Wait for all work of the stream."""
         self.driver.synchronize(self.stream, self.device)
 

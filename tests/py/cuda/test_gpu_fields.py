@@ -157,7 +157,7 @@ def test_assignment_refuses() -> None:
 @pytest.mark.skipif(not IS_FAKE, reason="only the double fails on demand")
 def test_assignment_raises_the_drivers_error(driver: Driver) -> None:
     on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
-    driver.settle()
+    driver.wait_for_work()
     for function, to, value in (
         ("cuMemcpyHtoDAsync", on_device, on_host),
         ("cuMemcpyDtoHAsync", on_host, on_device),
@@ -168,7 +168,7 @@ def test_assignment_raises_the_drivers_error(driver: Driver) -> None:
             with pytest.raises(dl.DeviceError, match=function):
                 to[index] = value
             # If the wait failed, the copy may still be running.
-            driver.settle()
+            driver.wait_for_work()
 
 
 def test_assignment_during_graph_capture_is_refused(driver: Driver) -> None:

@@ -91,7 +91,7 @@ def test_the_interface_names_the_stream_to_wait_for(driver: Driver, read: Callab
 def test_the_interface_without_a_stream(driver: Driver, version: int) -> None:
     """Such an interface states that there is no pending work."""
     producer = Interface(Memory(driver), version=version, **({"stream": None} if version == 3 else {}))
-    producer.memory.settle()
+    producer.memory.wait_for_work()
     field = dl.from_dlpack(producer)
     assert driver.read(field.ptr, NBYTES) == b"\1" * NBYTES
     del field, producer
@@ -222,7 +222,7 @@ def test_graph_capture(driver: Driver) -> None:
     """During graph capture an import synchronizes nothing, and its release is deferred."""
     with driver.stream() as ours:
         producer = Producer(Memory(driver))
-        producer.memory.settle()
+        producer.memory.wait_for_work()
         other = dl.zeros(3, device="cuda:0")
         with driver.capturing(ours), dl.cuda.stream(ours):
             field = dl.from_dlpack(producer, stream=-1)

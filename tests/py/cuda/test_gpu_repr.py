@@ -51,7 +51,7 @@ def test_print_options_are_numpys() -> None:
 
 def test_a_large_field_is_copied_in_part(driver: Driver) -> None:
     field = dl.ones((512, 512, 16), device="cuda:0")
-    driver.settle()
+    driver.wait_for_work()
     before = driver.report()
     assert "..." in repr(field)
     assert not IS_FAKE or driver.report()["bytes_to_host"] - before["bytes_to_host"] == 6 * 6 * 6 * 8
@@ -86,7 +86,7 @@ def test_a_pair_shows_its_up_to_date_values(state: int, driver: Driver) -> None:
     side: Any = field._device if state == DEVICE else field._host
     side[...] = 6.0
     field.sync_state.state = state
-    driver.settle()
+    driver.wait_for_work()
     before = driver.report()
     text = repr(field)
     assert values_of(text).count("6.") == 12
@@ -104,7 +104,7 @@ def test_a_pair_without_dimensions_is_a_number() -> None:
 
 def test_errors_show_no_values(driver: Driver) -> None:
     field = dl.ones((2, 2), device="cuda:0")
-    driver.settle()
+    driver.wait_for_work()
     before = driver.report()
     with pytest.raises(TypeError, match=r"Tensor\(shape=\(2, 2\)"):
         dl.zeros(3, dims="I", device=field)  # type: ignore[arg-type]

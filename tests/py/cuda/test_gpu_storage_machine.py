@@ -66,7 +66,7 @@ class View:
 
 def copies() -> tuple[int, int]:
     assert DRIVER is not None
-    DRIVER.settle()
+    DRIVER.wait_for_work()
     found = DRIVER.report()
     return found.get("copies_to_device", 0), found.get("copies_to_host", 0)
 

@@ -55,7 +55,7 @@ class Gate:
 @pytest.fixture
 def gate(driver: Driver) -> Iterator[Gate]:
     yield Gate(driver)
-    driver.settle()
+    driver.wait_for_work()
 
 
 def tensor_of_another_thread() -> dl.Tensor:
