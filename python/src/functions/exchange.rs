@@ -236,17 +236,25 @@ unsafe extern "C" fn describe(
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    let has_options = nargs > 1 || !keywords.is_null();
     // SAFETY: the interpreter's own arguments.
-    unsafe { fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, described) }
+    unsafe {
+        fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, |module, arguments| {
+            described(module, arguments, has_options)
+        })
+    }
 }
 
-/// `describe`, with the arguments in the order of its parameters.
+/// `describe`, with the arguments in the order of its parameters. `has_options`: not only `obj` may be given.
 #[inline(always)]
-fn described<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 5]) -> PyResult<Bound<'py, PyAny>> {
+fn described<'py>(
+    module: &Bound<'py, PyAny>,
+    arguments: &[Argument<'_, 'py>; 5],
+    has_options: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = module.py();
     let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
     let made = freelist::create(py, |description: &mut PyDescriptor| {
-        let has_options = arguments[1..].iter().any(Option::is_some);
         let (metadata, options);
         let request = if has_options {
             metadata = describe_metadata(arguments)?;
