@@ -32,6 +32,11 @@ def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray[Any, np.dtype[np.float
     return np.random.default_rng(7).random(shape)
 
 
+def test_an_extension_does_not_contain_the_module() -> None:
+    assert b"PyInit_rust_extension" in Path(rx.__file__).read_bytes()
+    assert b"PyInit__native" not in Path(rx.__file__).read_bytes()
+
+
 def laplacian_of(inp: Any) -> Any:
     inner = (slice(1, -1),) * 3
     out = -6.0 * inp[inner]
