@@ -58,8 +58,11 @@ def count(into: MutableSequence[int], at: int) -> None:
 
 
 def measure(use: Callable[[], object], rounds: int) -> Growth:
-    """Run the use `rounds` times, several times over: the least growth, as only a leak recurs in each repeat."""
-    size, repeats = len(Growth._fields), 5
+    """Run the use `rounds` times, several times over: the least growth, as only a leak recurs in each repeat.
+
+    A use that runs Python code fills the interpreter's caches for hundreds of rounds, so there are 600 at least.
+    """
+    size, repeats = len(Growth._fields), max(5, 600 // rounds)
     counts = array("q", bytes(8 * size * repeats))
     for at in range(0, size * repeats, size):
         gc.collect()
@@ -76,7 +79,8 @@ def report(module: str, uses: str, rounds: int) -> None:
     """Print the growth by each use that a function of a module returns; `grown` runs this in a new process."""
     found: dict[str, Callable[[], object]] = getattr(importlib.import_module(module), uses)()
     for use in found.values():
-        measure(use, rounds=5)
+        for _ in range(5):
+            use()
     gc.freeze()
     print(json.dumps({name: measure(use, rounds) for name, use in found.items()}))
 

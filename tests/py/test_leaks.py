@@ -78,9 +78,7 @@ ALLOCATIONS: dict[str, Callable[[], object]] = {
     "wrong layout": failing(dl.LayoutError, (MIB,), 1, layout=(1,)),
     "wrong value": failing((TypeError, ValueError), (MIB,), "nonsense"),  # type: ignore[arg-type]
 }
-# Uses that run Python code fill the interpreter's caches for hundreds of rounds, more than `ROUNDS_OF_NEW`.
-ON_NEW = [name for name in USES if name != "repr"]
-LARGE = [*ON_NEW, *ALLOCATIONS]
+LARGE = [*USES, *ALLOCATIONS]
 
 
 def on_a_small_tensor() -> dict[str, Callable[[], object]]:
@@ -92,7 +90,7 @@ def on_new_tensors() -> dict[str, Callable[[], object]]:
     def using(use: Callable[[dl.Tensor], object]) -> Callable[[], object]:
         return lambda: use(dl.ones((MIB // 8,)))
 
-    return {**{name: using(USES[name]) for name in ON_NEW}, **ALLOCATIONS}
+    return {**{name: using(use) for name, use in USES.items()}, **ALLOCATIONS}
 
 
 @cache
