@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+import xarray as xr
 
 import dlfield as dl
 
@@ -158,6 +159,32 @@ def test_a_cast_within_the_same_memory() -> None:
     expected = memory.astype("f4")
     field[...] = memory
     assert field.to_numpy().tolist() == expected.tolist()
+
+
+class OnlyArray:
+    """An object whose only protocol is `__array__`, as datasets of h5py and netCDF4 are."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self.array
+
+
+class OnlyInterface:
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.__array_interface__ = array.__array_interface__
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, memoryview, OnlyArray, OnlyInterface, xr.DataArray])
+def test_numpy_converts_assigned_elements_of_the_other_byte_order(wrap: Any) -> None:
+    """Files in classic NetCDF format give such arrays."""
+    swapped = np.arange(4, dtype=np.dtype(np.float64).newbyteorder())
+    field = dl.zeros((4,))
+    field[...] = wrap(swapped)
+    assert field.to_numpy().tolist() == [0, 1, 2, 3]
+    field[1:3] = wrap(swapped[2:])
+    assert field.to_numpy().tolist() == [0, 2, 3, 3]
 
 
 def test_other_threads_run_during_a_cast() -> None:

@@ -98,8 +98,8 @@ pub fn of_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
     }
 }
 
-/// As [`of_descriptor`]; `None` for a type that only NumPy supports: not in native byte order, structured, objects, dates, text.
-pub fn find(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<Option<DType>> {
+/// As [`of_descriptor`]; `None` for a type that only NumPy supports.
+fn find(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<Option<DType>> {
     // SAFETY: a bound dtype object is a live struct of this type.
     let known = unsafe { of_native(descriptor.as_dtype_ptr()) };
     let number = descriptor.num();

@@ -105,19 +105,10 @@ pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -
 /// Returns the element type of an array if it is not one of NumPy's own in native byte order.
 #[cold]
 fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
-    dtype::of_descriptor(&descriptor_of(array)?)
-}
-
-/// Whether the object is an array of elements that only NumPy supports.
-pub(super) fn is_only_numpys(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(is_array(object) && dtype::find(&descriptor_of(object)?)?.is_none())
-}
-
-fn descriptor_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDescr>> {
     let object = array.as_ptr().cast::<PyArrayObject>();
     // SAFETY: the callers have checked the type, and an array has a dtype.
     let descriptor = unsafe { Bound::from_borrowed_ptr(array.py(), (*object).fields.descr.cast()) };
-    Ok(descriptor.cast_into::<PyArrayDescr>()?)
+    dtype::of_descriptor(&descriptor.cast_into::<PyArrayDescr>()?)
 }
 
 /// Returns the `ndim` numbers at `start`.

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use pyo3::prelude::*;
 
 use crate::device::Device;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::import::imported::Release;
-use crate::python::import::numpy;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table::share;
 use crate::tensor::Tensor;
@@ -54,7 +54,12 @@ pub fn value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>>
     Ok(share(object, &request, &mut tensor)?.map(|release| Value { tensor, release }))
 }
 
-/// As [`value`], for a value that is assigned: `None` also for an array of elements that only NumPy supports, and converts.
+/// As [`value`], for a value that is assigned: `None` also for elements that only NumPy supports, which NumPy converts: not in
+/// native byte order, as in old NetCDF files, objects, dates, text.
 pub fn assigned_value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>> {
-    if numpy::is_only_numpys(object)? { Ok(None) } else { value(object, near) }
+    match value(object, near) {
+        // Only the import finds out what elements a `DataArray`, or an object with `__array__`, has.
+        Err(error) if ErrorKind::DType.is(object.py(), &error) => Ok(None),
+        found => found,
+    }
 }
