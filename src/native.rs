@@ -7,7 +7,7 @@ pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, saved_error
 pub use crate::python::nearest::did_you_mean;
 pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
 
-/// Waiting for devices.
+/// Copies, and waiting for devices, with the GIL released.
 pub mod sync {
     pub use crate::python::sync::{
         GIL_RELEASE_BYTES, copy_into, copy_like, copy_zero_padded, may_have_device_work, synchronize_host, to,
