@@ -321,7 +321,7 @@ class FieldSpec:
     def __new__(
         cls,
         dtype: Any,
-        dims: _Dims,
+        dims: _Dims | None = None,
         *,
         access: Literal["r", "w", "rw"] = "r",
         layout: _Ints | None = None,
@@ -332,7 +332,7 @@ class FieldSpec:
     @property
     def dtype(self) -> np.dtype[Any]: ...
     @property
-    def dims(self) -> tuple[str, ...]: ...
+    def dims(self) -> tuple[str, ...] | None: ...
     @property
     def access(self) -> Literal["r", "w", "rw"]: ...
     @property

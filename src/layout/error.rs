@@ -164,10 +164,10 @@ pub enum LayoutError {
         wanted: i64,
     },
     /// An extent that differs from the one a stencil has fixed.
-    #[error("shape: {got} points in dimension {label:?}; wanted are {wanted}")]
+    #[error("shape: {got} points in {dimension}; wanted are {wanted}")]
     Extent {
-        /// The dimension.
-        label: String,
+        /// The dimension: its label, or its number.
+        dimension: String,
         /// Its extent.
         got: i64,
         /// The extent that is fixed.

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::FieldSpec;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
-use crate::dims::{Dim, DimsError};
+use crate::dims::{Dim, Dims, DimsError};
 use crate::dtype::DTypeError;
 use crate::error::Result;
 use crate::layout::LayoutError;
@@ -21,11 +21,16 @@ impl FieldSpec {
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
     #[doc(hidden)]
     pub fn orient(&self, field: &mut Descriptor) -> Result<()> {
-        if field.ndim() != self.dims.len() || !field.set_default_metadata(&self.default_metadata) {
-            self.orient_labelled(field)?;
+        let as_wanted = self.dims.as_ref().is_some_and(|dims| field.ndim() == dims.len());
+        if !as_wanted || !field.set_default_metadata(&self.default_metadata) {
+            match &self.dims {
+                Some(dims) => orient_labelled(dims, field)?,
+                None => self.check_ndim(field)?,
+            }
+            set_default_origin(field)?;
         }
         if let Some(wanted) = &self.shape {
-            self.check_shape(wanted, field.shape())?;
+            check_shape(wanted, field)?;
         }
         if self.access.writes() {
             field.check_writable("access")?;
@@ -33,38 +38,14 @@ impl FieldSpec {
         Ok(())
     }
 
-    fn orient_labelled(&self, field: &mut Descriptor) -> Result<()> {
-        let unlike = |found: String| DimsError::Unlike { found, wanted: format!("({})", self.dims) };
-        match field.dims() {
-            Some(dims) if *dims != self.dims => {
-                let found: SmallVec<[Dim; 6]> = dims.iter().collect();
-                let axes = self.dims.iter().map(|wanted| found.iter().position(|dim| *dim == wanted));
-                let axes: Option<SmallVec<[usize; 6]>> = axes.collect();
-                let axes = axes.filter(|axes| axes.len() == found.len());
-                field.permute(&axes.ok_or_else(|| unlike(format!("({dims})")))?);
+    /// Checks the number of dimensions of a field whose labels do not matter.
+    fn check_ndim(&self, field: &Descriptor) -> Result<(), LayoutError> {
+        match self.ndim() {
+            Some(wanted) if wanted != field.ndim() => {
+                Err(LayoutError::Rank { got: field.ndim(), wanted, shape: field.shape().to_vec() })
             }
-            Some(_) => {}
-            None if field.ndim() != self.dims.len() => {
-                return Err(unlike(format!("{} dimensions without labels", field.ndim())).into());
-            }
-            None => field.set_dims(self.dims.clone())?,
+            _ => Ok(()),
         }
-        if field.origin().is_none() {
-            let lower = field.halo().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
-            field.set_origin(lower.unwrap_or_else(|| vec![0; field.ndim()].into()))?;
-        }
-        Ok(())
-    }
-
-    fn check_shape(&self, wanted: &[Option<i64>], found: &[i64]) -> Result<(), LayoutError> {
-        for ((wanted, got), label) in wanted.iter().zip(found).zip(self.dims.iter()) {
-            if let Some(wanted) = wanted
-                && wanted != got
-            {
-                return Err(LayoutError::Extent { label: label.to_string(), got: *got, wanted: *wanted });
-            }
-        }
-        Ok(())
     }
 
     /// Checks what a copy could fix: device, element type and alignment.
@@ -94,6 +75,52 @@ impl FieldSpec {
         };
         !field.shape().contains(&0) && !layout.axes().into_iter().filter_map(step).is_sorted_by(|one, next| one >= next)
     }
+}
+
+/// Permutes the dimensions of a field with labels, and gives one without the labels wanted.
+fn orient_labelled(wanted: &Dims, field: &mut Descriptor) -> Result<()> {
+    let unlike = |found: String| DimsError::Unlike { found, wanted: format!("({wanted})") };
+    match field.dims() {
+        Some(dims) if dims != wanted => {
+            let found: SmallVec<[Dim; 6]> = dims.iter().collect();
+            let axes = wanted.iter().map(|wanted| found.iter().position(|dim| *dim == wanted));
+            let axes: Option<SmallVec<[usize; 6]>> = axes.collect();
+            let axes = axes.filter(|axes| axes.len() == found.len());
+            field.permute(&axes.ok_or_else(|| unlike(format!("({dims})")))?);
+        }
+        Some(_) => {}
+        None if field.ndim() != wanted.len() => {
+            return Err(unlike(format!("{} dimensions without labels", field.ndim())).into());
+        }
+        None => field.set_dims(wanted.clone())?,
+    }
+    Ok(())
+}
+
+/// Sets the origin of a field without one: the lower halo, or zeros.
+fn set_default_origin(field: &mut Descriptor) -> Result<(), LayoutError> {
+    if field.origin().is_some() {
+        return Ok(());
+    }
+    let lower = field.halo().map(|halo| halo.iter().map(|(lower, _)| *lower).collect());
+    field.set_origin(lower.unwrap_or_else(|| vec![0; field.ndim()].into()))
+}
+
+fn check_shape(wanted: &[Option<i64>], field: &Descriptor) -> Result<(), LayoutError> {
+    for (axis, (wanted, got)) in wanted.iter().zip(field.shape()).enumerate() {
+        if let Some(wanted) = wanted
+            && wanted != got
+        {
+            return Err(LayoutError::Extent { dimension: dimension(field, axis), got: *got, wanted: *wanted });
+        }
+    }
+    Ok(())
+}
+
+/// A dimension as errors name it: by its label, or by its number if there are no labels.
+fn dimension(field: &Descriptor, axis: usize) -> String {
+    let label = field.dims().and_then(|dims| dims.iter().nth(axis));
+    label.map_or_else(|| format!("axis {axis}"), |label| format!("dimension {:?}", label.to_string()))
 }
 
 /// Returns the address of the first compute point.

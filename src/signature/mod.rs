@@ -10,159 +10,17 @@
 
 pub(crate) mod bound;
 mod fit;
+mod spec;
 pub(crate) mod writeback;
 
-use std::sync::Arc;
-
 pub use self::bound::BoundCall;
+pub use self::spec::{Access, FieldSpec};
 use self::writeback::Writeback;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::dims::Dims;
-use crate::dtype::DType;
 use crate::error::Result;
 pub use crate::error::SignatureError;
-use crate::layout::{Layout, LayoutError, Metadata, check_len};
 use crate::tensor::Tensor;
-
-/// How a stencil uses a field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// Reads it.
-    Read,
-    /// Writes it without relying on its old values. Elements that it does not write keep their values.
-    Write,
-    /// Reads and writes it.
-    ReadWrite,
-}
-
-impl Access {
-    /// Returns whether elements are written.
-    pub fn writes(self) -> bool {
-        self != Access::Read
-    }
-}
-
-/// The specification of one field.
-///
-/// # Example
-/// ```
-/// use dlfield::{Access, DType, Dims, FieldSpec, Layout};
-/// let spec = FieldSpec::new(DType::F64, Dims::standard(3)).access(Access::Write).layout(Layout::f_order(3));
-/// assert!(spec.dims().position("K") == Some(2));
-/// ```
-#[derive(Clone, Debug)]
-pub struct FieldSpec {
-    dtype: DType,
-    dims: Dims,
-    access: Access,
-    layout: Option<Layout>,
-    alignment_size: i64,
-    shape: Option<Box<[Option<i64>]>>,
-    optional: bool,
-    /// The metadata for a field without any.
-    default_metadata: Arc<Metadata>,
-}
-
-impl FieldSpec {
-    /// Specifies a field that is read, of this element type; `dims` are in the order in which the kernel indexes it.
-    pub fn new(dtype: DType, dims: Dims) -> FieldSpec {
-        let origin = Some(vec![0; dims.len()].into());
-        let default_metadata = Arc::new(Metadata { dims: Some(dims.clone()), origin, ..Metadata::default() });
-        let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
-        FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, default_metadata }
-    }
-
-    /// Sets how the field is used.
-    #[must_use]
-    pub fn access(mut self, access: Access) -> FieldSpec {
-        self.access = access;
-        self
-    }
-
-    /// Sets the order of strides in which the kernel is fast, by the order of `dims`. By default it is fast in any order.
-    #[must_use]
-    pub fn layout(mut self, layout: Layout) -> FieldSpec {
-        self.layout = Some(layout);
-        self
-    }
-
-    /// Sets the alignment in bytes of the first compute point, the element at the origin.
-    #[must_use]
-    pub fn alignment_size(mut self, bytes: i64) -> FieldSpec {
-        self.alignment_size = bytes;
-        self
-    }
-
-    /// Fixes extents, in the order of `dims`; `None` leaves an extent free.
-    #[must_use]
-    pub fn shape(mut self, shape: &[Option<i64>]) -> FieldSpec {
-        self.shape = Some(shape.into());
-        self
-    }
-
-    /// Sets whether the field may be absent.
-    #[must_use]
-    pub fn optional(mut self, optional: bool) -> FieldSpec {
-        self.optional = optional;
-        self
-    }
-
-    /// Returns the element type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    /// Returns the labels of the dimensions, in the order in which the kernel indexes them.
-    pub fn dims(&self) -> &Dims {
-        &self.dims
-    }
-
-    /// Returns how the field is used.
-    pub fn declared_access(&self) -> Access {
-        self.access
-    }
-
-    /// Returns the fast order of strides, if one was set.
-    pub fn declared_layout(&self) -> Option<&Layout> {
-        self.layout.as_ref()
-    }
-
-    /// Returns the alignment in bytes of the first compute point; 1 by default.
-    pub fn declared_alignment_size(&self) -> i64 {
-        self.alignment_size
-    }
-
-    /// Returns the fixed extents.
-    pub fn declared_shape(&self) -> Option<&[Option<i64>]> {
-        self.shape.as_deref()
-    }
-
-    /// Returns whether the field may be absent.
-    pub fn is_optional(&self) -> bool {
-        self.optional
-    }
-
-    /// Checks that the parts are consistent.
-    ///
-    /// # Errors
-    /// [`LayoutError`] for an alignment below 1, a layout or shape whose length differs from that of `dims`, a negative extent.
-    pub fn check(&self) -> Result<(), LayoutError> {
-        let ndim = self.dims.len();
-        if self.alignment_size < 1 {
-            return Err(LayoutError::AlignmentSize { got: self.alignment_size });
-        }
-        if let Some(layout) = &self.layout {
-            check_len("layout", layout.len(), ndim)?;
-        }
-        let shape = self.shape.as_deref().unwrap_or_default();
-        if self.shape.is_some() {
-            check_len("shape", shape.len(), ndim)?;
-        }
-        let negative = shape.iter().enumerate().find_map(|(axis, extent)| Some((axis, extent.filter(|it| *it < 0)?)));
-        negative.map_or(Ok(()), |(axis, got)| Err(LayoutError::NegativeExtent { axis, got }))
-    }
-}
 
 /// The fields that a stencil takes, by name, and its device.
 ///

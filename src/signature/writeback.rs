@@ -150,11 +150,11 @@ impl FieldSpec {
     /// What to allocate as the temporary for a field.
     fn temporary_spec(&self, field: &Descriptor, device: Device) -> Spec {
         let layout = self.layout.clone().unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
-        let mut spec = Spec::new(field.shape(), self.dtype)
-            .dims(self.dims.clone())
-            .layout(layout)
-            .alignment_size(self.alignment_size)
-            .with_device(device);
+        let mut spec =
+            Spec::new(field.shape(), self.dtype).layout(layout).alignment_size(self.alignment_size).with_device(device);
+        if let Some(dims) = field.dims() {
+            spec = spec.dims(dims.clone());
+        }
         if let Some(halo) = field.halo() {
             spec = spec.halo(halo);
         }

@@ -1,7 +1,8 @@
 //! `Signature` without Python: results, errors, and the common domain.
 
 use dlfield::{
-    Access, DType, Descriptor, Device, Dims, Error, FieldSpec, Index, Layout, Signature, SignatureError, Spec, Tensor,
+    Access, DType, Descriptor, Device, Dim, Dims, Error, FieldSpec, Index, Layout, Signature, SignatureError, Spec,
+    Tensor,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -41,7 +42,7 @@ fn a_signature_says_what_it_was_given() {
     let names: Vec<&str> = signature.fields().iter().map(|(name, _)| &**name).collect();
     assert_eq!((names, signature.device()), (vec!["b", "a"], Device::cuda(1)));
     let (spec, plain) = (&signature.fields()[0].1, &signature.fields()[1].1);
-    assert_eq!((spec.dtype(), spec.dims().to_string()), (DType::F64, "K, I".to_owned()));
+    assert_eq!((spec.dtype(), spec.dims().unwrap().to_string()), (DType::F64, "K, I".to_owned()));
     assert_eq!((spec.declared_access(), spec.declared_alignment_size()), (Access::ReadWrite, 32));
     assert_eq!(spec.declared_shape(), Some([None, Some(4)].as_slice()));
     assert_eq!(spec.declared_layout(), Some(&Layout::f_order(2)));
@@ -112,6 +113,21 @@ fn what_does_not_fit_is_named() {
     assert!(refused(wanted("IJ"), &elsewhere).contains("cuda:0"));
     let bound = one(wanted("IJ")).with_device(Device::cuda(0));
     assert!(bound.bind(&[("x", &elsewhere)]).is_ok() && bound.bind(&[("x", x)]).is_err());
+}
+
+#[test]
+fn without_dims_a_field_keeps_its_order() {
+    let x = field(&[3, 4], "KI");
+    let any = one(FieldSpec::new(DType::F64, None));
+    let bound = any.bind(&[("x", x.descriptor())]).unwrap();
+    let found = bound.get("x").unwrap();
+    assert_eq!((found.shape(), found.origin()), ([3, 4].as_slice(), Some([0, 0].as_slice())));
+    assert_eq!(bound.domain(), (vec![Dim::I, Dim::K], vec![4, 3]));
+    let plain = Descriptor::new(x.descriptor().ptr(), Device::CPU, DType::F64, false, &[12], &[1]).unwrap();
+    let bound = any.bind(&[("x", &plain)]).unwrap();
+    assert!(bound.get("x").unwrap().dims().is_none() && bound.domain().0.is_empty());
+    let flat = FieldSpec::new(DType::F64, None).layout(Layout::c_order(1));
+    assert_eq!(refused(flat, x.descriptor()), "field \"x\": ndim: 2 dimensions of shape [3, 4]; wanted are 1");
 }
 
 #[test]

@@ -107,7 +107,6 @@ make: Any = dl.FieldSpec
 FIELD = dl.FieldSpec("float64", "I")
 CASES = {
     "no dtype": Case(lambda: make(), TypeError, r"dtype"),
-    "no dims": Case(lambda: make("f8"), TypeError, r"dims"),
     "by position": Case(lambda: make("f8", "IJ", "w"), TypeError, r"position"),
     "another keyword": Case(lambda: make("f8", "IJ", mode="w"), TypeError, r"mode"),
     "big-endian": spec(dl.DTypeError, r"dtype: .*big.endian|>f8", dtype=">f8"),

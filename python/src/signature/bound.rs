@@ -22,7 +22,7 @@ use dlfield::signature::SignatureError;
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
 ///
 /// Each is a `Descriptor`, as an attribute or an item (for names that are attributes of the object itself); None if an
-/// optional field was not given. `dims` and `origin` are never None.
+/// optional field was not given. `origin` is never None, and `dims` only if neither the `FieldSpec` nor the argument has any.
 ///
 /// As a context manager it calls the hooks of objects with a data interface: every `acquire` on entry; on exit `touch` of
 /// the written fields, then every `release`, also if the body has failed. The hooks of an object that is passed for two

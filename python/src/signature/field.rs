@@ -192,5 +192,6 @@ impl Copy {
 fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
     let ranks = |layout: &dlfield::Layout| format!("{:?}", layout.to_vec());
     let wanted = spec.declared_layout().map(ranks).unwrap_or_default();
-    format!("layout: {} for dims ({}); wanted is {wanted}", ranks(&found.layout()), spec.dims())
+    let labels = found.dims().map_or_else(String::new, |dims| format!(" for dims ({dims})"));
+    format!("layout: {}{labels}; wanted is {wanted}", ranks(&found.layout()))
 }

@@ -18,13 +18,14 @@ use dlfield::signature::{Access, FieldSpec};
 ///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
 /// dims
 ///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
-///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0".
+///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
+///     indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
 /// access
 ///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
 ///     their values.
 /// layout
 ///     The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
-///     the largest. None: any.
+///     the largest. None: any. Without `dims`, a layout or shape fixes the number of dimensions.
 /// alignment_size
 ///     Alignment in bytes of the first compute point, the element at the origin.
 /// shape
@@ -51,12 +52,12 @@ pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 impl PyFieldSpec {
     #[new]
     #[pyo3(
-        signature = (dtype, dims, *, access=None, layout=None, alignment_size=None, shape=None, optional=None),
-        text_signature = "(dtype, dims, *, access='r', layout=None, alignment_size=None, shape=None, optional=False)"
+        signature = (dtype, dims=None, *, access=None, layout=None, alignment_size=None, shape=None, optional=None),
+        text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False)"
     )]
     fn new(
         dtype: &Bound<'_, PyAny>,
-        dims: &Bound<'_, PyAny>,
+        dims: Option<&Bound<'_, PyAny>>,
         access: Option<&Bound<'_, PyAny>>,
         layout: Option<&Bound<'_, PyAny>>,
         alignment_size: Option<&Bound<'_, PyAny>>,
@@ -71,14 +72,14 @@ impl PyFieldSpec {
             );
             return Err(ErrorKind::DType.error(message));
         }
-        let dims = args::dims(dims)?;
-        let ndim = dims.len();
+        let dims = dims.map(args::dims).transpose()?;
+        let ndim = dims.as_ref().map(dlfield::Dims::len);
         let access = access.map_or(Ok(0), |given| args::choice("access", given, &["r", "w", "rw"]))?;
         let access = [Access::Read, Access::Write, Access::ReadWrite][access];
         let mut spec = FieldSpec::new(element, dims).access(access);
         if let Some(layout) = layout {
             let ranks = args::ints("layout", layout)?;
-            spec = spec.layout(Layout::new(&ranks, ndim)?);
+            spec = spec.layout(Layout::new(&ranks, ndim.unwrap_or(ranks.len()))?);
         }
         if let Some(bytes) = alignment_size {
             spec = spec.alignment_size(args::int("alignment_size", bytes)?);
@@ -97,10 +98,10 @@ impl PyFieldSpec {
         Ok(dtype::to_numpy(py, self.0.dtype())?.clone().into_any())
     }
 
-    /// Labels, in the order in which the kernel indexes the field.
+    /// Labels, in the order in which the kernel indexes the field; None for any.
     #[getter]
-    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        attribute_values::labels(py, self.0.dims())
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.0.dims().map(|dims| attribute_values::labels(py, dims)).transpose()
     }
 
     /// "r", "w" or "rw".
@@ -153,7 +154,10 @@ impl PyFieldSpec {
     }
 
     pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
-        let mut text = format!("FieldSpec('{}', {}", self.0.dtype(), self.dims(py)?.repr()?);
+        let mut text = format!("FieldSpec('{}'", self.0.dtype());
+        if let Some(dims) = self.dims(py)? {
+            text += &format!(", {}", dims.repr()?);
+        }
         if self.0.declared_access() != Access::Read {
             text += &format!(", access='{}'", self.access());
         }
