@@ -7,7 +7,7 @@ use super::alignment::WantedAlignment;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dims::{Dim, Dims, DimsError};
-use crate::dtype::DTypeError;
+use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::LayoutError;
 
@@ -54,13 +54,20 @@ impl FieldSpec {
         if field.device() != device {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
         }
-        if field.dtype() != self.dtype {
-            return Err(DTypeError::Unlike { found: field.dtype().name(), wanted: self.dtype.name() }.into());
+        if !self.accepts(field.dtype()) {
+            return Err(self.unlike(field.dtype()).into());
         }
         if self.alignment != WantedAlignment::None && field.size() > 0 {
             self.alignment.check(field)?;
         }
         Ok(())
+    }
+
+    /// The error for another element type.
+    #[cold]
+    fn unlike(&self, found: DType) -> DTypeError {
+        let wanted: Vec<&str> = self.declared_dtypes().iter().map(|dtype| dtype.name()).collect();
+        DTypeError::Unlike { found: found.name(), wanted: wanted.join(" or ") }
     }
 
     /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::alignment::WantedAlignment;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -40,7 +42,8 @@ impl Access {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FieldSpec {
-    pub(super) dtype: DType,
+    /// The types allowed, all if there are none. Elements of other types are converted to the first.
+    dtypes: SmallVec<[DType; 8]>,
     pub(super) dims: Option<Dims>,
     pub(super) access: Access,
     preset: Option<Preset>,
@@ -64,7 +67,7 @@ impl FieldSpec {
         let origin = dims.as_ref().map(|dims| vec![0; dims.len()].into());
         let default_metadata = Arc::new(Metadata { dims: dims.clone(), origin, ..Metadata::default() });
         FieldSpec {
-            dtype,
+            dtypes: smallvec![dtype],
             dims,
             access: Access::Read,
             preset: None,
@@ -76,6 +79,27 @@ impl FieldSpec {
             optional: false,
             default_metadata,
         }
+    }
+
+    /// Sets the element types that the argument may have, in place of one; none for any. A copy of a field of another type has the
+    /// first.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// let spec = FieldSpec::new(DType::F32, None).dtypes(&[DType::F32, DType::F64]);
+    /// assert_eq!(spec.declared_dtypes(), [DType::F32, DType::F64]);
+    /// assert_eq!(spec.dtype(), None);
+    /// ```
+    #[must_use]
+    pub fn dtypes(mut self, dtypes: &[DType]) -> FieldSpec {
+        self.dtypes = SmallVec::new();
+        for dtype in dtypes {
+            if !self.dtypes.contains(dtype) {
+                self.dtypes.push(*dtype);
+            }
+        }
+        self
     }
 
     /// Sets how the field is used.
@@ -144,9 +168,25 @@ impl FieldSpec {
         self
     }
 
-    /// Returns the element type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
+    /// Returns the element type, if exactly one is allowed.
+    pub fn dtype(&self) -> Option<DType> {
+        if let [dtype] = self.dtypes.as_slice() { Some(*dtype) } else { None }
+    }
+
+    /// Returns the element types allowed; none if any is.
+    pub fn declared_dtypes(&self) -> &[DType] {
+        &self.dtypes
+    }
+
+    /// Returns whether an element type is allowed.
+    #[inline]
+    pub(super) fn accepts(&self, dtype: DType) -> bool {
+        self.dtypes.first() == Some(&dtype) || self.dtypes.is_empty() || self.dtypes.contains(&dtype)
+    }
+
+    /// Returns the element type that a copy of a field of this type has.
+    pub(super) fn dtype_of_copy(&self, found: DType) -> DType {
+        self.dtypes.first().copied().filter(|_| !self.accepts(found)).unwrap_or(found)
     }
 
     /// Returns the labels of the dimensions, in the order in which the kernel indexes them, unless they were left out.
@@ -173,7 +213,11 @@ impl FieldSpec {
     /// Returns the alignment in bytes, set explicitly or by the preset, of the first compute point; for presets that align the
     /// start of the memory, of the element at index 0. 1 by default; `None` if it depends on the argument's element type.
     pub fn declared_alignment_size(&self) -> Option<i64> {
-        Some(self.alignment.bytes(self.dtype))
+        let mut sizes = self.dtypes.iter().map(|dtype| self.alignment.bytes(*dtype));
+        match (self.alignment, sizes.next()) {
+            (WantedAlignment::OriginElements(_), first) => first.filter(|first| sizes.all(|size| size == *first)),
+            (alignment, _) => Some(alignment.bytes(DType::U8)),
+        }
     }
 
     /// Returns the dims if they have several labels, but none of those by which the preset orders strides.

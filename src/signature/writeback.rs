@@ -137,7 +137,7 @@ impl FieldSpec {
         let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
         let had = device == Device::CPU || device.is_of_cuda() && is_available();
         // Elements are converted by the host.
-        let converted = field.dtype() == self.dtype || field.device().is_host_readable() || device.is_host_readable();
+        let converted = self.accepts(field.dtype()) || field.device().is_host_readable() || device.is_host_readable();
         read && had && converted && self.uncopyable(field).is_none()
     }
 
@@ -146,15 +146,16 @@ impl FieldSpec {
         let refused = |from: DType, to: DType| {
             (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
         };
-        let back = || self.access.writes().then(|| refused(self.dtype, field.dtype())).flatten();
-        refused(field.dtype(), self.dtype).or_else(back)
+        let (original, copy) = (field.dtype(), self.dtype_of_copy(field.dtype()));
+        let back = || self.access.writes().then(|| refused(copy, original)).flatten();
+        refused(original, copy).or_else(back)
     }
 
     /// What to allocate as the temporary for a field.
     fn temporary_spec(&self, field: &Descriptor, device: Device) -> Spec {
         let layout = self.fast_layout(field).map(Cow::into_owned);
         let layout = layout.unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
-        let mut spec = Spec::new(field.shape(), self.dtype).layout(layout).with_device(device);
+        let mut spec = Spec::new(field.shape(), self.dtype_of_copy(field.dtype())).layout(layout).with_device(device);
         if let Some(preset) = self.declared_preset() {
             spec = spec.preset(preset.clone());
         }

@@ -42,7 +42,7 @@ fn a_signature_says_what_it_was_given() {
     let names: Vec<&str> = signature.fields().iter().map(|(name, _)| &**name).collect();
     assert_eq!((names, signature.device()), (vec!["b", "a"], Device::cuda(1)));
     let (spec, plain) = (&signature.fields()[0].1, &signature.fields()[1].1);
-    assert_eq!((spec.dtype(), spec.dims().unwrap().to_string()), (DType::F64, "K, I".to_owned()));
+    assert_eq!((spec.dtype(), spec.dims().unwrap().to_string()), (Some(DType::F64), "K, I".to_owned()));
     assert_eq!((spec.declared_access(), spec.declared_alignment_size()), (Access::ReadWrite, Some(32)));
     assert_eq!(spec.declared_shape(), Some([None, Some(4)].as_slice()));
     assert_eq!(spec.declared_layout(), Some(&Layout::f_order(2)));

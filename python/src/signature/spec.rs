@@ -6,8 +6,9 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::attribute_values;
 use crate::functions::keywords::{preset, warn_of_labels};
+use crate::signature::dtypes;
+use dlfield::DType;
 use dlfield::layout::{Layout, LayoutError};
-use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype};
 use dlfield::preset::Preset;
 use dlfield::signature::{Access, FieldSpec};
@@ -17,7 +18,8 @@ use dlfield::signature::{Access, FieldSpec};
 /// Parameters
 /// ----------
 /// dtype
-///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
+///     "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
 /// dims
 ///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
 ///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
@@ -79,19 +81,12 @@ impl PyFieldSpec {
         optional: Option<&Bound<'_, PyAny>>,
         backend: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyFieldSpec> {
-        let (element, components) = dtype::parse(dtype)?;
-        if !components.is_empty() {
-            let got = args::shown(dtype);
-            let message = format!(
-                "dtype: {got} is a sub-array type; allowed is a scalar type: label its dimensions in dims, as \"0\""
-            );
-            return Err(ErrorKind::DType.error(message));
-        }
+        let dtypes = dtypes::parse(dtype)?;
         let dims = dims.map(args::dims).transpose()?;
         let ndim = dims.as_ref().map(dlfield::Dims::len);
         let access = access.map_or(Ok(0), |given| args::choice("access", given, &["r", "w", "rw"]))?;
         let access = [Access::Read, Access::Write, Access::ReadWrite][access];
-        let mut spec = FieldSpec::new(element, dims).access(access);
+        let mut spec = FieldSpec::new(DType::F64, dims).dtypes(&dtypes).access(access);
         if let Some(layout) = layout {
             let ranks = args::ints("layout", layout)?;
             spec = spec.layout(Layout::new(&ranks, ndim.unwrap_or(ranks.len()))?);
@@ -113,10 +108,18 @@ impl PyFieldSpec {
         Ok(PyFieldSpec(spec))
     }
 
-    /// Element type, as `numpy.dtype`.
+    /// Element type, as `numpy.dtype`, if exactly one is allowed; else None.
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(dtype::to_numpy(py, self.0.dtype())?.clone().into_any())
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let numpy = |dtype| Ok(dtype::to_numpy(py, dtype)?.clone().into_any());
+        self.0.dtype().map(numpy).transpose()
+    }
+
+    /// The element types allowed, as a tuple of `numpy.dtype`; empty if any is.
+    #[getter]
+    fn dtypes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let numpy = |dtype: &DType| Ok(dtype::to_numpy(py, *dtype)?.clone());
+        PyTuple::new(py, self.0.declared_dtypes().iter().map(numpy).collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Labels, in the order in which the kernel indexes the field; None for any.
@@ -183,7 +186,9 @@ impl PyFieldSpec {
     }
 
     pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
-        let mut text = format!("FieldSpec('{}'", self.0.dtype());
+        let names: Vec<&str> = self.0.declared_dtypes().iter().map(|dtype| dtype.name()).collect();
+        let mut text =
+            if names.is_empty() { "FieldSpec(None".to_owned() } else { format!("FieldSpec('{}'", names.join(" | ")) };
         if let Some(dims) = self.dims(py)? {
             text += &format!(", {}", dims.repr()?);
         }
