@@ -113,10 +113,11 @@ proptest! {
             names.iter().map(String::as_str).zip(tensors.iter().map(Tensor::descriptor)).collect();
         // Extents are 0 to 3 and offsets at least -2, so no size is above 5.
         let fits = |i: i64, j: i64| {
+            let value = |name: &str| if name == "I" { i } else { j };
             fields.iter().flatten().all(|(size, got)| match size {
                 Size::Any => true,
                 Size::Fixed(wanted) => wanted == got,
-                Size::Named { name, offset } => if &**name == "I" { i } else { j } + offset == *got,
+                Size::Named { name, offset } => value(name) + offset == *got,
             })
         };
         let expected = (0..=5).any(|i| (0..=5).any(|j| fits(i, j)));
