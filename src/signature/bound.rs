@@ -151,16 +151,21 @@ pub fn check_overlap<'a>(
     if !(0..fields.len()).any(written) {
         return Ok(());
     }
-    // Most fields are far apart: the address range of each is computed once, not for each pair.
-    let reached: SmallVec<[_; 16]> =
-        (0..fields.len()).map(|place| field(place).map(|field| (field, field.reach()))).collect();
-    for (place, one) in reached.iter().enumerate() {
-        let Some((one, (low, high))) = one.as_ref().filter(|_| written(place)) else { continue };
-        for (other_place, other) in reached.iter().enumerate() {
+    // Most fields are far apart: the address range of each is computed once, not for each pair. That of an absent field is empty.
+    let mut reaches: SmallVec<[(usize, usize); 16]> = SmallVec::new();
+    reaches.extend((0..fields.len()).map(|place| field(place).map_or((0, 0), Descriptor::reach)));
+    for (place, (low, high)) in reaches.iter().enumerate() {
+        if !written(place) {
+            continue;
+        }
+        for (other_place, (other_low, other_high)) in reaches.iter().enumerate() {
             // A pair of written fields is compared once.
             let again = other_place == place || (other_place < place && written(other_place));
-            let Some((other, (other_low, other_high))) = other.as_ref().filter(|_| !again) else { continue };
-            if low < other_high && other_low < high && one.overlaps(other) {
+            if low >= other_high || other_low >= high || again {
+                continue;
+            }
+            let (Some(one), Some(other)) = (field(place), field(other_place)) else { continue };
+            if one.overlaps(other) {
                 return Err(SignatureError::Overlap {
                     field: fields[place].0.clone(),
                     other: fields[other_place].0.clone(),
