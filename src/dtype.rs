@@ -109,8 +109,8 @@ pub enum DTypeError {
     Unlike {
         /// The element type.
         found: &'static str,
-        /// The element type wanted.
-        wanted: &'static str,
+        /// The element types wanted.
+        wanted: String,
     },
     /// A byte that is not a valid bool.
     #[error("dtype: bool with the byte {got}; allowed are 0 and 1: view the array as uint8, or pass array != 0")]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 
 use crate::device::Device;
+use crate::dims::{Dim, Dims};
 
 /// How a preset orders the strides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +16,16 @@ pub enum LayoutRule {
     /// By label: the ranks of I, J and K among each other; 0 is the largest stride. Data dimensions get the largest strides of
     /// all, "0" first; user labels come between those and the grid.
     Grid([u8; 3]),
+}
+
+impl LayoutRule {
+    /// Returns whether the rule can order these dimensions: not if it goes by label, and there are several labels of the user but
+    /// none of the grid.
+    pub(crate) fn places(self, dims: &Dims) -> bool {
+        let own = dims.iter().filter(|dim| matches!(dim, Dim::Label(_))).count();
+        let of_grid = dims.iter().any(|dim| matches!(dim, Dim::I | Dim::J | Dim::K));
+        !matches!(self, LayoutRule::Grid(_)) || own < 2 || of_grid
+    }
 }
 
 /// The part of an allocation that a preset aligns.

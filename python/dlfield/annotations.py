@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
-from dlfield._native import DimsError, FieldSpec, Signature, _as_optional, empty, presets
+from dlfield._native import DimsError, FieldSpec, Signature, _as_optional, presets
 
 __all__ = [
     "Field",
@@ -35,9 +35,9 @@ class _FieldAnnotation:
     dtype
         The element type, or several, as for `FieldSpec`: `"float64"`, `np.float64`, `"float32 | float64"`.
     dims
-        Labels, as for `FieldSpec`. In a string with blanks, as `"I J K"`, they also name sizes: dimensions with the same
-        name have the same size in all fields of a call. `"I+1 J K"` is one larger in I. Digits label data dimensions, whose
-        sizes are free. Without this entry, any dimensions.
+        Labels, as for `FieldSpec`. In a string with blanks, as `"I J K"`, they also name sizes: dimensions with the
+        same name have the same size in all fields of a call. `"I+1 J K"` is one larger in I. Digits label data
+        dimensions, whose sizes are free. Without this entry, any dimensions.
     access
         `"r"` (the default), `"w"` or `"rw"`.
 
@@ -65,7 +65,7 @@ class _FieldAnnotation:
                 f"Field[dtype, dims, access], each also with Any before the dtype"
             )
         dims, shape = _labels_and_sizes(parts[1]) if len(parts) > 1 else (None, None)
-        access = parts[2] if len(parts) > 2 else "r"
+        access: Any = parts[2] if len(parts) > 2 else "r"
         return Annotated[Any, FieldSpec(parts[0], dims, access=access, shape=shape)]
 
     def __repr__(self) -> str:
@@ -73,12 +73,12 @@ class _FieldAnnotation:
 
 
 if TYPE_CHECKING:
-    Field = Annotated
+    from typing import Annotated as Field
 else:
     Field = _FieldAnnotation()
 
 
-def _labels_and_sizes(dims: Any) -> tuple[Any, tuple[str | None, ...] | None]:
+def _labels_and_sizes(dims: Any) -> tuple[Any, Any]:
     """Return the labels of `"I+1 J K"`, and their sizes by name; None for labels alone."""
     if not isinstance(dims, str) or re.search(r"[\s+-]", dims) is None:
         return dims, None
@@ -95,8 +95,8 @@ def _labels_and_sizes(dims: Any) -> tuple[Any, tuple[str | None, ...] | None]:
 def field_spec(annotation: Any) -> FieldSpec | None:
     """Return the specification that an annotation means, or None if it is not one of a field.
 
-    Those of GT4Py are entries of a stencil's `field_info`, and `gtscript.Field[...]`. That one states no access, so it is
-    taken to be read and written.
+    Those of GT4Py are entries of a stencil's `field_info`, and `gtscript.Field[...]`. That one states no access, so it
+    is taken to be read and written.
 
     Raises
     ------
@@ -211,8 +211,8 @@ def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any) -> Signa
     field_info, backend = getattr(compiled, "field_info", None), getattr(compiled, "backend", None)
     if not isinstance(field_info, Mapping) or not isinstance(backend, str):
         raise TypeError(
-            f"stencil: found {type(stencil).__name__}; allowed is a stencil of gtscript.stencil or gtscript.lazy_stencil, "
-            f"a frozen one, or one that dlfield.gt4py.wrap returned"
+            f"stencil: found {type(stencil).__name__}; allowed is a stencil of gtscript.stencil or "
+            f"gtscript.lazy_stencil, a frozen one, or one that dlfield.gt4py.wrap returned"
         )
     preset = presets().get(backend)
     if device is None:
@@ -229,6 +229,5 @@ def _stencil_spec(info: Any, backend: str | None) -> FieldSpec:
 
     Not with the preset's alignment: a stencil runs on any, so another one must not be an error.
     """
-    dims = _gt4py_dims(info)
-    layout = None if backend is None else empty((2,) * len(dims), backend=backend, dims=dims).layout
+    layout = None if backend is None else FieldSpec(info.dtype, _gt4py_dims(info), backend=backend).layout
     return _gt4py_spec(info, layout)

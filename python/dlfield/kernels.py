@@ -36,10 +36,11 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     the result. The wrapper is a function like the decorated one: as a method, with defaults, pickled by name.
 
     A parameter that is a field has the annotation `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]` or
-    `gtscript.Field[...]`, which is read and written. It may be left out if its default is None, and be None too if it is
-    annotated with `... | None`. All others are scalars, annotated with a type: `float` takes integers too, and `float`,
-    `int`, `bool` and `complex` take NumPy's scalars; the body gets Python's. A bool is no number. Other classes take
-    their instances, `Any` takes everything. Only a first parameter named `self` or `cls` needs no annotation.
+    `gtscript.Field[...]`, which is read and written. With the default None or the annotation `... | None` it may be
+    None. All others are scalars, annotated with a type: `float` takes integers too, and `float`, `int`, `bool` and
+    `complex` take NumPy's scalars; the body gets Python's. A bool is no number. A scalar type of NumPy takes what it
+    represents without loss, any other class its instances, `Any` everything. Only a first parameter named `self` or
+    `cls` needs no annotation.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     Raises
     ------
     TypeError
-        At decoration: a parameter without an annotation of these, `*args`, no field, a default that is not allowed. At a
-        call: an argument is missing or unknown, or a scalar of another type.
+        At decoration: a parameter without an annotation of these, `*args`, no field, a default that is not allowed.
+        At a call: an argument is missing or unknown, or a scalar of another type.
     Error
         As by `Signature` and, at a call, by `Signature.bind`. The message names the function and shows the signature.
 
@@ -181,7 +182,7 @@ class _Kernel:
         return "\n".join(lines)
 
     def _heads(self, p: str) -> str:
-        """Return the parameters of the wrapper, which takes every argument so that the errors are those of `surplus`."""
+        """Return the parameters of the wrapper, which takes any arguments: `surplus` has the error for too many."""
         by_kind: dict[Any, list[str]] = {}
         for name, parameter in self.parameters.items():
             by_kind.setdefault(parameter.kind, []).append(f"{name}={p}default_{name}")

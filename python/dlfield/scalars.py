@@ -27,9 +27,9 @@ class Scalar(NamedTuple):
 def scalar(annotation: Any) -> Scalar | None:
     """Return the rule of an annotation, or None if it is neither a type nor made of types.
 
-    `float` takes integers too, and `float`, `int`, `bool` and `complex` take NumPy's scalars; the function gets Python's
-    own. A bool is no number. A scalar type of NumPy takes NumPy's scalars that it can represent without loss, and
-    Python's numbers of its kind. Any other class takes its instances, a union what one of its members takes.
+    `float` takes integers too, and `float`, `int`, `bool` and `complex` take NumPy's scalars; the function gets
+    Python's own. A bool is no number. A scalar type of NumPy takes NumPy's scalars of types that it represents without
+    loss, and Python's numbers of its kind. Any other class takes its instances, a union what one of its members takes.
     """
     text = inspect.formatannotation(annotation)
     origin = get_origin(annotation)

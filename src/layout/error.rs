@@ -184,6 +184,17 @@ pub enum LayoutError {
         /// Bytes that it must be a multiple of.
         wanted: i64,
     },
+    /// A start of the memory that is not aligned as a preset says.
+    #[error(
+        "alignment_size: the element at index 0 is at {address:#x}; wanted is a multiple of {wanted} bytes: allocate the \
+         field with the preset of its FieldSpec"
+    )]
+    BaseAlignment {
+        /// The address of the element at index 0.
+        address: usize,
+        /// Bytes that it must be a multiple of.
+        wanted: i64,
+    },
     /// A field with gaps, or one that does not cover its whole allocation.
     #[error(
         "strides: {strides:?} elements for shape {shape:?} leave gaps, or do not cover the whole allocation; allowed is \

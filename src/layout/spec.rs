@@ -2,9 +2,9 @@
 
 use super::{Extents, Layout, Metadata, Padding, Promise};
 use crate::device::Device;
-use crate::dims::{Dim, Dims};
+use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::preset::{LayoutRule, Preset};
+use crate::preset::Preset;
 
 /// Describes a field to allocate. Only shape and element type are required; explicit values override the preset.
 ///
@@ -264,10 +264,7 @@ impl Spec {
     /// ```
     pub fn unplaced_dims(&self) -> Option<&Dims> {
         let (preset, dims) = (self.preset.as_ref()?, self.metadata.dims.as_ref()?);
-        let by_meaning = matches!(preset.layout(), LayoutRule::Grid(_)) && self.layout.is_none();
-        let own = dims.iter().filter(|dim| matches!(dim, Dim::Label(_))).count();
-        let known = dims.iter().any(|dim| matches!(dim, Dim::I | Dim::J | Dim::K));
-        (by_meaning && own > 1 && !known).then_some(dims)
+        (self.layout.is_none() && !preset.layout().places(dims)).then_some(dims)
     }
 
     /// Returns the device of the allocation: the explicit one, else the preset's, else the host.

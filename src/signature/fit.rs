@@ -3,10 +3,11 @@
 use smallvec::SmallVec;
 
 use super::FieldSpec;
+use super::alignment::WantedAlignment;
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dims::{Dim, Dims, DimsError};
-use crate::dtype::DTypeError;
+use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
 use crate::layout::LayoutError;
 
@@ -53,22 +54,26 @@ impl FieldSpec {
         if field.device() != device {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
         }
-        if field.dtype() != self.dtype {
-            return Err(DTypeError::Unlike { found: field.dtype().name(), wanted: self.dtype.name() }.into());
+        if !self.accepts(field.dtype()) {
+            return Err(self.unlike(field.dtype()).into());
         }
-        if self.alignment_size > 1 && field.size() > 0 {
-            let start = first_address(field);
-            if !usize::try_from(self.alignment_size).is_ok_and(|size| start.is_multiple_of(size)) {
-                return Err(LayoutError::Alignment { address: start, wanted: self.alignment_size }.into());
-            }
+        if self.alignment != WantedAlignment::None && field.size() > 0 {
+            self.alignment.check(field)?;
         }
         Ok(())
+    }
+
+    /// The error for another element type.
+    #[cold]
+    fn unlike(&self, found: DType) -> DTypeError {
+        let wanted: Vec<&str> = self.declared_dtypes().iter().map(|dtype| dtype.name()).collect();
+        DTypeError::Unlike { found: found.name(), wanted: wanted.join(" or ") }
     }
 
     /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent
     /// of 1 or a stride of 0, may be anywhere.
     pub(super) fn is_slow(&self, field: &Descriptor) -> bool {
-        let Some(layout) = &self.layout else { return false };
+        let Some(layout) = self.fast_layout(field) else { return false };
         let step = |axis: usize| {
             let stride = field.strides()[axis].unsigned_abs();
             (field.shape()[axis] != 1 && stride != 0).then_some(stride)
@@ -121,12 +126,4 @@ fn check_shape(wanted: &[Option<i64>], field: &Descriptor) -> Result<(), LayoutE
 fn dimension(field: &Descriptor, axis: usize) -> String {
     let label = field.dims().and_then(|dims| dims.iter().nth(axis));
     label.map_or_else(|| format!("axis {axis}"), |label| format!("dimension {:?}", label.to_string()))
-}
-
-/// Returns the address of the first compute point.
-fn first_address(field: &Descriptor) -> usize {
-    let origin = field.origin().unwrap_or_default();
-    let bytes = origin.iter().zip(field.byte_strides()).map(|(index, stride)| index.wrapping_mul(stride));
-    let bytes = bytes.fold(0i64, i64::wrapping_add);
-    field.ptr().addr().wrapping_add_signed(isize::try_from(bytes).unwrap_or(0))
 }

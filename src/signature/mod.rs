@@ -8,6 +8,7 @@
 //! call into a [`BoundCall`]: descriptors with dimensions in the order that the kernel was written for. What would be undefined
 //! behaviour is an error that names the field. [`BoundCall::slow`] names the fields that are only slow because of another layout.
 
+mod alignment;
 pub(crate) mod bound;
 mod fit;
 mod spec;

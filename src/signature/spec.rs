@@ -1,10 +1,16 @@
 //! What a stencil wants of one field.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
+use super::alignment::WantedAlignment;
+use crate::descriptor::Descriptor;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::layout::{Layout, LayoutError, Metadata, check_len};
+use crate::preset::{Alignment, Preset};
 
 /// How a stencil uses a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,11 +42,17 @@ impl Access {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FieldSpec {
-    pub(super) dtype: DType,
+    /// The types allowed, all if there are none. Elements of other types are converted to the first.
+    dtypes: SmallVec<[DType; 8]>,
     pub(super) dims: Option<Dims>,
     pub(super) access: Access,
-    pub(super) layout: Option<Layout>,
-    pub(super) alignment_size: i64,
+    preset: Option<Preset>,
+    layout: Option<Layout>,
+    alignment_size: Option<i64>,
+    /// The layout in effect, unless it depends on the argument.
+    effective_layout: Option<Layout>,
+    /// The alignment in effect.
+    pub(super) alignment: WantedAlignment,
     pub(super) shape: Option<Box<[Option<i64>]>>,
     optional: bool,
     /// The metadata for a field without any, if `dims` says how many dimensions there are.
@@ -54,8 +66,40 @@ impl FieldSpec {
         let dims = dims.into();
         let origin = dims.as_ref().map(|dims| vec![0; dims.len()].into());
         let default_metadata = Arc::new(Metadata { dims: dims.clone(), origin, ..Metadata::default() });
-        let (access, layout, alignment_size, shape) = (Access::Read, None, 1, None);
-        FieldSpec { dtype, dims, access, layout, alignment_size, shape, optional: false, default_metadata }
+        FieldSpec {
+            dtypes: smallvec![dtype],
+            dims,
+            access: Access::Read,
+            preset: None,
+            layout: None,
+            alignment_size: None,
+            effective_layout: None,
+            alignment: WantedAlignment::None,
+            shape: None,
+            optional: false,
+            default_metadata,
+        }
+    }
+
+    /// Sets the element types that the argument may have, in place of one; none for any. A copy of a field of another type has the
+    /// first.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// let spec = FieldSpec::new(DType::F32, None).dtypes(&[DType::F32, DType::F64]);
+    /// assert_eq!(spec.declared_dtypes(), [DType::F32, DType::F64]);
+    /// assert_eq!(spec.dtype(), None);
+    /// ```
+    #[must_use]
+    pub fn dtypes(mut self, dtypes: &[DType]) -> FieldSpec {
+        self.dtypes = SmallVec::new();
+        for dtype in dtypes {
+            if !self.dtypes.contains(dtype) {
+                self.dtypes.push(*dtype);
+            }
+        }
+        self
     }
 
     /// Sets how the field is used.
@@ -69,13 +113,44 @@ impl FieldSpec {
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> FieldSpec {
         self.layout = Some(layout);
-        self
+        self.resolved()
     }
 
     /// Sets the alignment in bytes of the first compute point, the element at the origin.
     #[must_use]
     pub fn alignment_size(mut self, bytes: i64) -> FieldSpec {
-        self.alignment_size = bytes;
+        self.alignment_size = Some(bytes);
+        self.resolved()
+    }
+
+    /// Sets the preset: its layout rule and its alignment apply unless they are set explicitly. Its device does not: a device
+    /// belongs to the [`Signature`](super::Signature).
+    ///
+    /// Without dims, the rule goes by the labels of the argument; I, J, K, "0", … if it has none.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Layout, Preset};
+    /// let spec = FieldSpec::new(DType::F32, Dims::standard(3)).preset(Preset::find("gtmc").unwrap());
+    /// assert_eq!(spec.declared_layout(), Some(&Layout::new(&[0, 2, 1], 3).unwrap()));
+    /// assert_eq!(spec.declared_alignment_size(), Some(32)); // 8 elements
+    /// ```
+    #[must_use]
+    pub fn preset(mut self, preset: Preset) -> FieldSpec {
+        self.preset = Some(preset);
+        self.resolved()
+    }
+
+    /// Sets the layout and alignment in effect from the explicit ones and the preset.
+    fn resolved(mut self) -> FieldSpec {
+        let by_preset = || Some(Layout::by_rule(self.preset.as_ref()?.layout(), self.dims.as_ref()?));
+        self.effective_layout = self.layout.clone().or_else(by_preset);
+        self.alignment = match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
+            (Some(1), _) | (None, None) => WantedAlignment::None,
+            (Some(bytes), _) => WantedAlignment::OriginBytes(bytes),
+            (None, Some(Alignment::Elements(elements))) => WantedAlignment::OriginElements(elements),
+            (None, Some(Alignment::Base(bytes))) => WantedAlignment::BaseBytes(bytes),
+        };
         self
     }
 
@@ -93,9 +168,25 @@ impl FieldSpec {
         self
     }
 
-    /// Returns the element type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
+    /// Returns the element type, if exactly one is allowed.
+    pub fn dtype(&self) -> Option<DType> {
+        if let [dtype] = self.dtypes.as_slice() { Some(*dtype) } else { None }
+    }
+
+    /// Returns the element types allowed; none if any is.
+    pub fn declared_dtypes(&self) -> &[DType] {
+        &self.dtypes
+    }
+
+    /// Returns whether an element type is allowed.
+    #[inline]
+    pub(super) fn accepts(&self, dtype: DType) -> bool {
+        self.dtypes.first() == Some(&dtype) || self.dtypes.is_empty() || self.dtypes.contains(&dtype)
+    }
+
+    /// Returns the element type that a copy of a field of this type has.
+    pub(super) fn dtype_of_copy(&self, found: DType) -> DType {
+        self.dtypes.first().copied().filter(|_| !self.accepts(found)).unwrap_or(found)
     }
 
     /// Returns the labels of the dimensions, in the order in which the kernel indexes them, unless they were left out.
@@ -108,14 +199,52 @@ impl FieldSpec {
         self.access
     }
 
-    /// Returns the fast order of strides, if one was set.
-    pub fn declared_layout(&self) -> Option<&Layout> {
-        self.layout.as_ref()
+    /// Returns the preset.
+    pub fn declared_preset(&self) -> Option<&Preset> {
+        self.preset.as_ref()
     }
 
-    /// Returns the alignment in bytes of the first compute point; 1 by default.
-    pub fn declared_alignment_size(&self) -> i64 {
-        self.alignment_size
+    /// Returns the fast order of strides, set explicitly or by the preset; `None` if any is fast, or if it depends on the
+    /// argument, as that of a preset does without dims.
+    pub fn declared_layout(&self) -> Option<&Layout> {
+        self.effective_layout.as_ref()
+    }
+
+    /// Returns the alignment in bytes, set explicitly or by the preset, of the first compute point; for presets that align the
+    /// start of the memory, of the element at index 0. 1 by default; `None` if it depends on the argument's element type.
+    pub fn declared_alignment_size(&self) -> Option<i64> {
+        let mut sizes = self.dtypes.iter().map(|dtype| self.alignment.bytes(*dtype));
+        match (self.alignment, sizes.next()) {
+            (WantedAlignment::OriginElements(_), first) => first.filter(|first| sizes.all(|size| size == *first)),
+            (alignment, _) => Some(alignment.bytes(DType::U8)),
+        }
+    }
+
+    /// Returns the dims if they have several labels, but none of those by which the preset orders strides.
+    #[doc(hidden)]
+    pub fn unplaced_dims(&self) -> Option<&Dims> {
+        let (preset, dims) = (self.preset.as_ref()?, self.dims.as_ref()?);
+        (self.layout.is_none() && !preset.layout().places(dims)).then_some(dims)
+    }
+
+    /// Returns the explicit layout and alignment, which override the preset's.
+    #[doc(hidden)]
+    pub fn explicit(&self) -> (Option<&Layout>, Option<i64>) {
+        (self.layout.as_ref(), self.alignment_size)
+    }
+
+    /// Returns the order of strides in which the kernel is fast for this field, if there is one.
+    #[doc(hidden)]
+    #[inline]
+    pub fn fast_layout(&self, field: &Descriptor) -> Option<Cow<'_, Layout>> {
+        match (&self.effective_layout, &self.preset) {
+            (Some(layout), _) => Some(Cow::Borrowed(layout)),
+            (None, None) => None,
+            (None, Some(preset)) => {
+                let dims = field.dims().cloned().unwrap_or_else(|| Dims::standard(field.ndim()));
+                Some(Cow::Owned(Layout::by_rule(preset.layout(), &dims)))
+            }
+        }
     }
 
     /// Returns the fixed extents.
@@ -134,8 +263,8 @@ impl FieldSpec {
     /// [`LayoutError`] for an alignment below 1, a layout or shape whose length differs from that of `dims`, or from each other
     /// without dims, a negative extent.
     pub fn check(&self) -> Result<(), LayoutError> {
-        if self.alignment_size < 1 {
-            return Err(LayoutError::AlignmentSize { got: self.alignment_size });
+        if let Some(got) = self.alignment_size.filter(|bytes| *bytes < 1) {
+            return Err(LayoutError::AlignmentSize { got });
         }
         if let (Some(layout), Some(ndim)) = (&self.layout, self.ndim()) {
             check_len("layout", layout.len(), ndim)?;

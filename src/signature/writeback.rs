@@ -2,7 +2,10 @@
 
 #![allow(unsafe_code, reason = "copies reach memory by its address")]
 
+use std::borrow::Cow;
+
 use super::FieldSpec;
+use super::alignment::WantedAlignment;
 use crate::copy::can_cast;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -134,7 +137,7 @@ impl FieldSpec {
         let read = field.device().is_host_readable() || field.device().is_cuda() && is_available();
         let had = device == Device::CPU || device.is_of_cuda() && is_available();
         // Elements are converted by the host.
-        let converted = field.dtype() == self.dtype || field.device().is_host_readable() || device.is_host_readable();
+        let converted = self.accepts(field.dtype()) || field.device().is_host_readable() || device.is_host_readable();
         read && had && converted && self.uncopyable(field).is_none()
     }
 
@@ -143,24 +146,30 @@ impl FieldSpec {
         let refused = |from: DType, to: DType| {
             (!can_cast(from, to)).then(|| DTypeError::Cast { from: from.name(), to: to.name() }.into())
         };
-        let back = || self.access.writes().then(|| refused(self.dtype, field.dtype())).flatten();
-        refused(field.dtype(), self.dtype).or_else(back)
+        let (original, copy) = (field.dtype(), self.dtype_of_copy(field.dtype()));
+        let back = || self.access.writes().then(|| refused(copy, original)).flatten();
+        refused(original, copy).or_else(back)
     }
 
     /// What to allocate as the temporary for a field.
     fn temporary_spec(&self, field: &Descriptor, device: Device) -> Spec {
-        let layout = self.layout.clone().unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
-        let mut spec =
-            Spec::new(field.shape(), self.dtype).layout(layout).alignment_size(self.alignment_size).with_device(device);
+        let layout = self.fast_layout(field).map(Cow::into_owned);
+        let layout = layout.unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));
+        let mut spec = Spec::new(field.shape(), self.dtype_of_copy(field.dtype())).layout(layout).with_device(device);
+        if let Some(preset) = self.declared_preset() {
+            spec = spec.preset(preset.clone());
+        }
+        if let (_, Some(bytes)) = self.explicit() {
+            spec = spec.alignment_size(bytes);
+        }
         if let Some(dims) = field.dims() {
             spec = spec.dims(dims.clone());
         }
         if let Some(halo) = field.halo() {
             spec = spec.halo(halo);
         }
-        match field.origin() {
-            Some(origin) => spec.origin(origin).aligned_index(origin),
-            None => spec,
-        }
+        let Some(origin) = field.origin() else { return spec };
+        let of_base = matches!(self.alignment, WantedAlignment::BaseBytes(_));
+        if of_base { spec.origin(origin) } else { spec.origin(origin).aligned_index(origin) }
     }
 }

@@ -116,7 +116,7 @@ impl Tensor {
         let (descriptor, device) = (&self.descriptor, device_of(stream)?);
         let (found, wanted) = (descriptor.dtype(), T::DTYPE);
         if wanted == DType::BOOL || wanted != found && (wanted, found) != (DType::U8, DType::BOOL) {
-            return Err(DTypeError::Unlike { found: found.name(), wanted: wanted.name() }.into());
+            return Err(DTypeError::Unlike { found: found.name(), wanted: wanted.name().to_owned() }.into());
         }
         check_device(descriptor, device)?;
         let count = usize::try_from(descriptor.size()).unwrap_or(0);
@@ -192,7 +192,11 @@ impl Tensor {
     pub fn cuda_view<T: Element>(&self, stream: &Arc<CudaStream>) -> Result<CudaView<'_, T>> {
         let device = device_of(stream)?;
         if self.descriptor.dtype() != T::DTYPE {
-            return Err(DTypeError::Unlike { found: self.descriptor.dtype().name(), wanted: T::DTYPE.name() }.into());
+            return Err(DTypeError::Unlike {
+                found: self.descriptor.dtype().name(),
+                wanted: T::DTYPE.name().to_owned(),
+            }
+            .into());
         }
         check_device(&self.descriptor, device)?;
         if let Some(uses) = self.owner.stream_uses() {

@@ -212,7 +212,7 @@ pub(crate) fn check_shape(field: &Descriptor, dtype: Option<DType>, ndim: Option
     if let Some(wanted) = dtype
         && wanted != field.dtype()
     {
-        return Err(DTypeError::Unlike { found: field.dtype().name(), wanted: wanted.name() }.into());
+        return Err(DTypeError::Unlike { found: field.dtype().name(), wanted: wanted.name().to_owned() }.into());
     }
     match ndim {
         Some(wanted) if wanted != field.ndim() => {

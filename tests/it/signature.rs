@@ -42,12 +42,12 @@ fn a_signature_says_what_it_was_given() {
     let names: Vec<&str> = signature.fields().iter().map(|(name, _)| &**name).collect();
     assert_eq!((names, signature.device()), (vec!["b", "a"], Device::cuda(1)));
     let (spec, plain) = (&signature.fields()[0].1, &signature.fields()[1].1);
-    assert_eq!((spec.dtype(), spec.dims().unwrap().to_string()), (DType::F64, "K, I".to_owned()));
-    assert_eq!((spec.declared_access(), spec.declared_alignment_size()), (Access::ReadWrite, 32));
+    assert_eq!((spec.dtype(), spec.dims().unwrap().to_string()), (Some(DType::F64), "K, I".to_owned()));
+    assert_eq!((spec.declared_access(), spec.declared_alignment_size()), (Access::ReadWrite, Some(32)));
     assert_eq!(spec.declared_shape(), Some([None, Some(4)].as_slice()));
     assert_eq!(spec.declared_layout(), Some(&Layout::f_order(2)));
     assert!(spec.is_optional() && spec.declared_access().writes());
-    assert_eq!((plain.declared_access(), plain.declared_alignment_size()), (Access::Read, 1));
+    assert_eq!((plain.declared_access(), plain.declared_alignment_size()), (Access::Read, Some(1)));
     assert!(plain.declared_shape().is_none() && plain.declared_layout().is_none() && !plain.is_optional());
     assert!(!plain.declared_access().writes() && Access::Write.writes());
 }

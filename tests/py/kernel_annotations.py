@@ -1,11 +1,12 @@
 """Kernels whose annotations are text, and what type checkers see of `dl.Field`: `make lint` checks this file."""
 
+# ruff: noqa: F821, UP037 (it takes the texts in `dl.Field[...]` for annotations)
+
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
-from typing_extensions import assert_type
 
 import dlfield as dl
 
@@ -13,7 +14,7 @@ import dlfield as dl
 @dl.kernel
 def step(inp: dl.Field[Any, "float64", "IJ"], out: dl.Field[Any, "float64", "IJ", "w"], dt: float) -> Any:
     """Return what the body gets."""
-    return inp.shape, dt
+    return inp.shape, out.strides, dt
 
 
 def local() -> Any:
@@ -46,5 +47,5 @@ def check_types() -> None:
 
     # The dtype first is shorter, but a type checker takes a text there for the name of a type.
     @dl.kernel
-    def short(inp: dl.Field["float64", "IJ"]) -> None:  # type: ignore[name-defined]  # noqa: F821
+    def short(inp: dl.Field["float64", "IJ"]) -> None:  # type: ignore[name-defined]
         inp.anything()

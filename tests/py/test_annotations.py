@@ -1,4 +1,5 @@
 """`dl.Field[...]` and the other annotations of a field, in `get_dims` and in `Signature.from_annotations`."""
+# ruff: noqa: F821 (it takes the texts in `dl.Field[...]` for annotations)
 
 import re
 import subprocess
@@ -93,7 +94,7 @@ def test_get_dims_takes_every_annotation() -> None:
     assert dl.get_dims(plain, Annotated[Any, dl.FieldSpec("float64", "KJ")]) == ("K", "J")
     assert dl.get_dims(plain, Annotated[np.ndarray, "the field", dl.FieldSpec("float64", "KJ")]) == ("K", "J")
     assert dl.get_dims(plain, dl.FieldSpec("float64", "KJ")) == ("K", "J")
-    assert dl.get_dims(plain, Optional[Field["float64", "KJ"]]) == ("K", "J")  # noqa: UP045 (another class than X | None)
+    assert dl.get_dims(plain, Optional[Field["float64", "KJ"]]) == ("K", "J")  # noqa: UP045 (not the same as X | None)
     assert dl.get_dims(plain, Field["float64", "KJ"] | None) == ("K", "J")
     assert dl.get_dims(plain, ["K", "J"]) == ("K", "J")
     assert dl.get_dims(plain, Field["float64"]) is None
@@ -126,10 +127,11 @@ def test_a_field_or_something_else_is_no_annotation() -> None:
         dl.get_dims(np.zeros(3), Field["float64", "I"] | int)
 
 
-def step(
-    inp: Field["float64", "IJ"], out: Field["float64", "IJ", "w"], dt: float, mask: Field["bool", "I"] = None
-) -> None:  # type: ignore[valid-type]  # noqa: F821
+def step(inp: Any, out: Any, dt: float, mask: Any = None) -> None:
     """Have annotations."""
+
+
+step.__annotations__ |= {"inp": Field["float64", "IJ"], "out": Field["float64", "IJ", "w"], "mask": Field["bool", "I"]}
 
 
 def test_a_signature_comes_from_a_functions_annotations() -> None:
@@ -142,7 +144,7 @@ def test_a_signature_comes_from_a_functions_annotations() -> None:
 
 def test_a_signature_comes_from_a_mapping_or_a_class() -> None:
     class Fields:
-        inp: Field["float64", "IJ"]  # type: ignore[valid-type]  # noqa: F821
+        inp: dl.Field[Any, "float64", "IJ"]
         count: int
 
     expected = "Signature(inp=FieldSpec('float64', ('I', 'J')), device='cpu')"
@@ -154,7 +156,12 @@ def test_annotations_of_gt4py_are_read_and_written() -> None:
     script = gtscript()
     signature = dl.Signature.from_annotations({"x": script.Field[script.IJ, (np.float32, (3,))], "dt": float})
     spec = signature.fields["x"]
-    assert (spec.dtype, spec.dims, spec.access, spec.shape) == (np.float32, ("I", "J", "0"), "rw", (None, None, 3))
+    assert (spec.dtype, spec.dims, spec.access, spec.shape) == (
+        np.dtype("float32"),
+        ("I", "J", "0"),
+        "rw",
+        (None, None, 3),
+    )
 
 
 def test_annotations_without_a_field_are_an_error() -> None:
@@ -177,8 +184,8 @@ def test_an_annotation_that_cannot_be_evaluated_names_its_parameter() -> None:
 def stencil(backend: str = "numpy", **options: Any) -> Any:
     script = gtscript()
 
-    def body(out: float, inp: float, surface: float, vector: float, unused: float, factor: float) -> None:
-        with computation(PARALLEL), interval(...):  # type: ignore[name-defined]  # noqa: F821
+    def body(out: float, inp: float, surface: float, vector: float, unused: float, factor: float) -> None:  # noqa: ARG001
+        with computation(PARALLEL), interval(...):  # type: ignore[name-defined]
             out = inp + surface + vector[0, 0, 0][1] * factor  # type: ignore[index]  # noqa: F841
 
     body.__annotations__ = {
@@ -236,7 +243,7 @@ def test_the_device_and_the_copies_of_a_stencils_signature_can_be_chosen() -> No
 
 @pytest.mark.parametrize("given", [5, np.zeros(3), step])
 def test_no_stencil_is_an_error(given: Any) -> None:
-    with pytest.raises(TypeError, match="stencil: found .*; allowed is a stencil of gtscript"):
+    with pytest.raises(TypeError, match=r"stencil: found .*; allowed is a stencil of gtscript"):
         dl.Signature.from_stencil(given)
 
 

@@ -1,4 +1,5 @@
 """`@dl.kernel`: arguments bound by annotation, and its refusals."""
+# ruff: noqa: ARG001 (the kernels use few of their arguments)
 
 import asyncio
 import inspect
@@ -63,7 +64,7 @@ def test_a_kernel_is_a_function_like_the_one_it_wraps() -> None:
 
 def test_annotations_that_are_text_are_evaluated() -> None:
     x, y = pair()
-    assert kernel_annotations.step(x, y, 2) == ((3, 4), 2.0)
+    assert kernel_annotations.step(x, y, 2) == ((3, 4), (8, 24), 2.0)
     assert kernel_annotations.local()(x) == (3, 4)
     assert kernel_annotations.Model().total(x) == 4.0
 
@@ -114,7 +115,7 @@ def test_positional_and_keyword_only_parameters() -> None:
     x, _ = pair()
     assert split(x, b=1, c=x) == ((3, 4), 1, (3, 4), 0.5)
     with pytest.raises(TypeError, match=re.escape("takes 2 positional arguments, found 3")) as caught:
-        split(x, 1, x)  # type: ignore[misc]
+        split(x, 1, x)  # type: ignore[call-arg]
     field = "Field[float64, I J, cpu]"
     assert f"split(a: {field}, /, b: int, *, c: {field}, d: float = 0.5)" in str(caught.value)
     with pytest.raises(TypeError, match="unexpected argument 'a'"):
@@ -123,7 +124,7 @@ def test_positional_and_keyword_only_parameters() -> None:
 
 def test_names_of_parameters_are_free() -> None:
     @dl.kernel
-    def odd(domain: Inp, _dl_bind: Inp, type: float, wrapper: int, ä: Maybe = None) -> Any:
+    def odd(domain: Inp, _dl_bind: Inp, type: float, wrapper: int, ä: Maybe = None) -> Any:  # noqa: A002
         return domain.shape, _dl_bind.shape, type, wrapper, ä
 
     x, _ = pair()

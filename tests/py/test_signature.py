@@ -29,7 +29,7 @@ def test_a_spec_has_the_given_properties() -> None:
 def test_the_defaults_of_the_text_signature_are_true() -> None:
     parameters = inspect.signature(dl.FieldSpec).parameters
     spec = dl.FieldSpec("float64", "I")
-    for name in ("access", "layout", "shape", "optional"):
+    for name in ("access", "layout", "shape", "optional", "backend"):
         assert parameters[name].default == getattr(spec, name)
     explicit = {
         name: parameter.default for name, parameter in parameters.items() if parameter.kind.name == "KEYWORD_ONLY"

@@ -100,7 +100,7 @@ impl Keywords<'_, '_> {
 }
 
 /// The preset that `backend` names.
-fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
+pub(crate) fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
     let text = text("backend", name)?.to_cow()?;
     Preset::find(&text).map_err(|error| {
         let known = Preset::all();
@@ -121,7 +121,7 @@ fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
 
 /// Warns that a preset cannot map the labels to dimensions of the grid.
 #[cold]
-fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
+pub(crate) fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
     let name = args::shown(backend);
     errors::warn(
         backend.py(),

@@ -191,7 +191,7 @@ impl Copy {
 #[cold]
 fn slow(spec: &FieldSpec, found: &Descriptor) -> String {
     let ranks = |layout: &dlfield::Layout| format!("{:?}", layout.to_vec());
-    let wanted = spec.declared_layout().map(ranks).unwrap_or_default();
+    let wanted = spec.fast_layout(found).map_or_else(String::new, |layout| ranks(&layout));
     let labels = found.dims().map_or_else(String::new, |dims| format!(" for dims ({dims})"));
     format!("layout: {}{labels}; wanted is {wanted}", ranks(&found.layout()))
 }

@@ -3,6 +3,7 @@
 mod argument;
 mod bind;
 mod bound;
+mod dtypes;
 mod field;
 mod hooks;
 pub(crate) mod kernel;

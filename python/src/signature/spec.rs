@@ -5,9 +5,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::attribute_values;
+use crate::functions::keywords::{preset, warn_of_labels};
+use crate::signature::dtypes;
+use dlfield::DType;
 use dlfield::layout::{Layout, LayoutError};
-use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, dtype};
+use dlfield::preset::Preset;
 use dlfield::signature::{Access, FieldSpec};
 
 /// The specification of one field of a stencil.
@@ -15,7 +18,8 @@ use dlfield::signature::{Access, FieldSpec};
 /// Parameters
 /// ----------
 /// dtype
-///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax.
+///     The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
+///     "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
 /// dims
 ///     Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
 ///     have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
@@ -32,19 +36,31 @@ use dlfield::signature::{Access, FieldSpec};
 ///     Fixed extents, in the order of `dims`, with None for a free one; None if all are free.
 /// optional
 ///     Whether the field may be left out, or be None.
+/// backend
+///     A preset, whose layout and alignment apply unless `layout` or `alignment_size` says otherwise; the device is that of the
+///     `Signature`. Alignments in elements are converted to bytes; the presets "jax", "torch" and "cupy" align the element at
+///     index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
 ///
 /// Raises
 /// ------
 /// DTypeError, DimsError, LayoutError
-///     An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1.
+///     An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1; an unknown
+///     preset.
 /// ValueError
 ///     Another value of `access`.
+///
+/// Warns
+/// -----
+/// LayoutWarning
+///     The preset orders strides by I, J and K, and `dims` has several labels but none of these.
 ///
 /// Example
 /// -------
 /// >>> import dlfield as dl
 /// >>> dl.FieldSpec("float32", "IJK", access="w", layout=(2, 1, 0)).dims
 /// ('I', 'J', 'K')
+/// >>> dl.FieldSpec("float32", "IJK", backend="gtmc").alignment_size
+/// 32
 #[pyclass(name = "FieldSpec", module = "dlfield", frozen)]
 pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 
@@ -52,8 +68,8 @@ pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 impl PyFieldSpec {
     #[new]
     #[pyo3(
-        signature = (dtype, dims=None, *, access=None, layout=None, alignment_size=None, shape=None, optional=None),
-        text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False)"
+        signature = (dtype, dims=None, *, access=None, layout=None, alignment_size=None, shape=None, optional=None, backend=None),
+        text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False, backend=None)"
     )]
     fn new(
         dtype: &Bound<'_, PyAny>,
@@ -63,20 +79,14 @@ impl PyFieldSpec {
         alignment_size: Option<&Bound<'_, PyAny>>,
         shape: Option<&Bound<'_, PyAny>>,
         optional: Option<&Bound<'_, PyAny>>,
+        backend: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyFieldSpec> {
-        let (element, components) = dtype::parse(dtype)?;
-        if !components.is_empty() {
-            let got = args::shown(dtype);
-            let message = format!(
-                "dtype: {got} is a sub-array type; allowed is a scalar type: label its dimensions in dims, as \"0\""
-            );
-            return Err(ErrorKind::DType.error(message));
-        }
+        let dtypes = dtypes::parse(dtype)?;
         let dims = dims.map(args::dims).transpose()?;
         let ndim = dims.as_ref().map(dlfield::Dims::len);
         let access = access.map_or(Ok(0), |given| args::choice("access", given, &["r", "w", "rw"]))?;
         let access = [Access::Read, Access::Write, Access::ReadWrite][access];
-        let mut spec = FieldSpec::new(element, dims).access(access);
+        let mut spec = FieldSpec::new(DType::F64, dims).dtypes(&dtypes).access(access);
         if let Some(layout) = layout {
             let ranks = args::ints("layout", layout)?;
             spec = spec.layout(Layout::new(&ranks, ndim.unwrap_or(ranks.len()))?);
@@ -87,15 +97,29 @@ impl PyFieldSpec {
         if let Some(shape) = shape {
             spec = spec.shape(&extents(shape)?);
         }
-        let spec = spec.optional(optional.map_or(Ok(false), |flag| args::flag("optional", flag))?);
+        spec = spec.optional(optional.map_or(Ok(false), |flag| args::flag("optional", flag))?);
         spec.check()?;
+        if let Some(name) = backend {
+            spec = spec.preset(preset(name)?);
+            if let Some(dims) = spec.unplaced_dims() {
+                warn_of_labels(name, &dims.to_string())?;
+            }
+        }
         Ok(PyFieldSpec(spec))
     }
 
-    /// Element type, as `numpy.dtype`.
+    /// Element type, as `numpy.dtype`, if exactly one is allowed; else None.
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(dtype::to_numpy(py, self.0.dtype())?.clone().into_any())
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let numpy = |dtype| Ok(dtype::to_numpy(py, dtype)?.clone().into_any());
+        self.0.dtype().map(numpy).transpose()
+    }
+
+    /// The element types allowed, as a tuple of `numpy.dtype`; empty if any is.
+    #[getter]
+    fn dtypes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let numpy = |dtype: &DType| Ok(dtype::to_numpy(py, *dtype)?.clone());
+        PyTuple::new(py, self.0.declared_dtypes().iter().map(numpy).collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Labels, in the order in which the kernel indexes the field; None for any.
@@ -114,15 +138,17 @@ impl PyFieldSpec {
         }
     }
 
-    /// Ranks of the fast strides, in the order of `dims`; None for any.
+    /// Ranks of the fast strides, in the order of `dims`, also if a preset says them; None for any, or if they depend on the
+    /// argument.
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.0.declared_layout().map(|layout| attribute_values::layout(py, layout)).transpose()
     }
 
-    /// Alignment in bytes of the first compute point.
+    /// Alignment in bytes of the first compute point, also if a preset says it; of the element at index 0 for the presets that
+    /// align that. None if it depends on the element type of the argument.
     #[getter]
-    fn alignment_size(&self) -> i64 {
+    fn alignment_size(&self) -> Option<i64> {
         self.0.declared_alignment_size()
     }
 
@@ -136,6 +162,12 @@ impl PyFieldSpec {
     #[getter]
     fn optional(&self) -> bool {
         self.0.is_optional()
+    }
+
+    /// The preset; None if there is none.
+    #[getter]
+    fn backend(&self) -> Option<&str> {
+        self.0.declared_preset().map(Preset::name)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -154,24 +186,30 @@ impl PyFieldSpec {
     }
 
     pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
-        let mut text = format!("FieldSpec('{}'", self.0.dtype());
+        let names: Vec<&str> = self.0.declared_dtypes().iter().map(|dtype| dtype.name()).collect();
+        let mut text =
+            if names.is_empty() { "FieldSpec(None".to_owned() } else { format!("FieldSpec('{}'", names.join(" | ")) };
         if let Some(dims) = self.dims(py)? {
             text += &format!(", {}", dims.repr()?);
         }
         if self.0.declared_access() != Access::Read {
             text += &format!(", access='{}'", self.access());
         }
-        if let Some(layout) = self.layout(py)? {
-            text += &format!(", layout={}", layout.repr()?);
+        let (layout, alignment_size) = self.0.explicit();
+        if let Some(layout) = layout {
+            text += &format!(", layout={}", attribute_values::layout(py, layout)?.repr()?);
         }
-        if self.alignment_size() != 1 {
-            text += &format!(", alignment_size={}", self.alignment_size());
+        if let Some(bytes) = alignment_size.filter(|bytes| *bytes != 1 || self.backend().is_some()) {
+            text += &format!(", alignment_size={bytes}");
         }
         if let Some(shape) = self.shape(py)? {
             text += &format!(", shape={}", shape.repr()?);
         }
         if self.0.is_optional() {
             text += ", optional=True";
+        }
+        if let Some(name) = self.backend() {
+            text += &format!(", backend={}", PyString::new(py, name).repr()?);
         }
         Ok(text + ")")
     }
