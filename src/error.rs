@@ -1,6 +1,8 @@
 //! The crate's [`Error`], which wraps the errors of all modules, and [`SignatureError`], which wraps any of them with a field's
 //! name.
 
+use std::sync::Arc;
+
 use crate::device::DeviceError;
 use crate::dims::DimsError;
 use crate::dtype::DTypeError;
@@ -78,6 +80,24 @@ pub enum SignatureError {
         /// The error.
         source: Box<Error>,
     },
+    /// A named size on which two fields disagree.
+    #[error("field {field:?}: size of {name}: {got}{}; field {other:?} has {name} = {wanted}", points(name, size, *extent))]
+    Sizes {
+        /// The field.
+        field: Box<str>,
+        /// The size.
+        name: Arc<str>,
+        /// Its value by this field.
+        got: i128,
+        /// The name with the offset that the field's extent has.
+        size: String,
+        /// The extent.
+        extent: i64,
+        /// The other field.
+        other: Box<str>,
+        /// The value by the other field.
+        wanted: i128,
+    },
     /// A written field that shares memory with another field.
     #[error(
         "field {field:?}: it is written, and shares memory with field {other:?}; allowed are written fields that \
@@ -89,6 +109,11 @@ pub enum SignatureError {
         /// The other field.
         other: Box<str>,
     },
+}
+
+/// How a size follows from an extent, if the two differ.
+fn points(name: &str, size: &str, extent: i64) -> String {
+    if name == size { String::new() } else { format!(", as {extent} points are {size}") }
 }
 
 impl SignatureError {

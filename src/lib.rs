@@ -116,7 +116,7 @@ pub use ndarray;
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
-pub use signature::{Access, BoundCall, FieldSpec, Signature, SignatureError};
+pub use signature::{Access, BoundCall, FieldSpec, Signature, SignatureError, Size};
 #[cfg(feature = "cuda")]
 pub use tensor::CudaView;
 pub use tensor::{Element, Index, IndexError, Owner, Tensor};

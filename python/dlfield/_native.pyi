@@ -327,7 +327,7 @@ class FieldSpec:
         access: Literal["r", "w", "rw"] = "r",
         layout: _Ints | None = None,
         alignment_size: SupportsIndex | None = None,
-        shape: Sequence[SupportsIndex | None] | None = None,
+        shape: Sequence[SupportsIndex | str | None] | None = None,
         optional: bool = False,
         backend: str | None = None,
     ) -> FieldSpec: ...
@@ -344,7 +344,7 @@ class FieldSpec:
     @property
     def alignment_size(self) -> int | None: ...
     @property
-    def shape(self) -> tuple[int | None, ...] | None: ...
+    def shape(self) -> tuple[int | str | None, ...] | None: ...
     @property
     def optional(self) -> bool: ...
     @property

@@ -173,6 +173,26 @@ pub enum LayoutError {
         /// The extent that is fixed.
         wanted: i64,
     },
+    /// The text of a named size that cannot be parsed.
+    #[error(
+        "shape: {got:?}; allowed is None, an integer, or a size's name with an optional offset, as \"I\" or \"I+1\""
+    )]
+    SizeText {
+        /// The text.
+        got: String,
+    },
+    /// An extent below the offset of its named size.
+    #[error("shape: {got} points in {dimension}, for {size}; wanted are {least} or more")]
+    SizeBelowZero {
+        /// The dimension: its label, or its number.
+        dimension: String,
+        /// The name of the size, with the offset.
+        size: String,
+        /// The extent.
+        got: i64,
+        /// The least extent.
+        least: i64,
+    },
     /// An origin whose address is not aligned as a stencil needs.
     #[error(
         "alignment_size: the first compute point is at {address:#x}; wanted is a multiple of {wanted} bytes: allocate the \

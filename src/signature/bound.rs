@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
+use super::size::check_sizes;
 use super::writeback::{Fit, Writeback};
 use super::{FieldSpec, Signature, SignatureError};
 use crate::descriptor::Descriptor;
@@ -96,6 +97,7 @@ impl<'a> BoundCall<'a> {
                 return Err(SignatureError::Missing { field: name.clone() }.into());
             }
         }
+        check_sizes(signature, |position| fields[position].1.as_ref())?;
         check_overlap(signature, |position| fields[position].1.as_ref())?;
         Ok(BoundCall { fields, slow: Vec::new(), copies: Vec::new(), borrowed: PhantomData })
     }

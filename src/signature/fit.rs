@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::FieldSpec;
 use super::alignment::WantedAlignment;
+use super::{FieldSpec, Size};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dims::{Dim, Dims, DimsError};
@@ -111,9 +111,9 @@ fn set_default_origin(field: &mut Descriptor) -> Result<(), LayoutError> {
     field.set_origin(lower.unwrap_or_else(|| vec![0; field.ndim()].into()))
 }
 
-fn check_shape(wanted: &[Option<i64>], field: &Descriptor) -> Result<(), LayoutError> {
+fn check_shape(wanted: &[Size], field: &Descriptor) -> Result<(), LayoutError> {
     for (axis, (wanted, got)) in wanted.iter().zip(field.shape()).enumerate() {
-        if let Some(wanted) = wanted
+        if let Size::Fixed(wanted) = wanted
             && wanted != got
         {
             return Err(LayoutError::Extent { dimension: dimension(field, axis), got: *got, wanted: *wanted });
@@ -123,7 +123,7 @@ fn check_shape(wanted: &[Option<i64>], field: &Descriptor) -> Result<(), LayoutE
 }
 
 /// A dimension as errors name it: by its label, or by its number if there are no labels.
-fn dimension(field: &Descriptor, axis: usize) -> String {
+pub(super) fn dimension(field: &Descriptor, axis: usize) -> String {
     let label = field.dims().and_then(|dims| dims.iter().nth(axis));
     label.map_or_else(|| format!("axis {axis}"), |label| format!("dimension {:?}", label.to_string()))
 }

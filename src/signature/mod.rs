@@ -11,10 +11,12 @@
 mod alignment;
 pub(crate) mod bound;
 mod fit;
+pub(crate) mod size;
 mod spec;
 pub(crate) mod writeback;
 
 pub use self::bound::BoundCall;
+pub use self::size::Size;
 pub use self::spec::{Access, FieldSpec};
 use self::writeback::Writeback;
 use crate::descriptor::Descriptor;
@@ -47,6 +49,8 @@ use crate::tensor::Tensor;
 pub struct Signature {
     fields: Vec<(Box<str>, FieldSpec)>,
     device: Device,
+    /// Whether a shape has a named size.
+    names_sizes: bool,
 }
 
 impl Signature {
@@ -64,7 +68,9 @@ impl Signature {
             }
             known.push((name, spec));
         }
-        Ok(Signature { fields: known, device: Device::CPU })
+        let mut sizes = known.iter().filter_map(|(_, spec)| spec.declared_shape()).flatten();
+        let names_sizes = sizes.any(|size| matches!(size, Size::Named { .. }));
+        Ok(Signature { fields: known, device: Device::CPU, names_sizes })
     }
 
     /// Sets the device that all fields must be on.
@@ -91,8 +97,8 @@ impl Signature {
     ///
     /// # Errors
     /// [`SignatureError`]: a field that is missing, unknown or given twice; [`SignatureError::Field`] with the error of a
-    /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written; a written
-    /// field that shares memory with another one.
+    /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written;
+    /// [`SignatureError::Sizes`]; a written field that shares memory with another one.
     pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
         BoundCall::new(self, fields, None)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::Size;
 use super::alignment::WantedAlignment;
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
@@ -53,7 +54,7 @@ pub struct FieldSpec {
     effective_layout: Option<Layout>,
     /// The alignment in effect.
     pub(super) alignment: WantedAlignment,
-    pub(super) shape: Option<Box<[Option<i64>]>>,
+    pub(super) shape: Option<Box<[Size]>>,
     optional: bool,
     /// The metadata for a field without any, if `dims` says how many dimensions there are.
     pub(super) default_metadata: Arc<Metadata>,
@@ -154,10 +155,11 @@ impl FieldSpec {
         self
     }
 
-    /// Fixes extents, in the order in which the kernel indexes the field; `None` leaves an extent free.
+    /// Sets what is wanted of each extent, in the order in which the kernel indexes the field: a [`Size`], or a fixed extent, or
+    /// `None` for any.
     #[must_use]
-    pub fn shape(mut self, shape: &[Option<i64>]) -> FieldSpec {
-        self.shape = Some(shape.into());
+    pub fn shape<S: Clone + Into<Size>>(mut self, shape: &[S]) -> FieldSpec {
+        self.shape = Some(shape.iter().cloned().map(Into::into).collect());
         self
     }
 
@@ -247,8 +249,8 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the fixed extents.
-    pub fn declared_shape(&self) -> Option<&[Option<i64>]> {
+    /// Returns what is wanted of each extent.
+    pub fn declared_shape(&self) -> Option<&[Size]> {
         self.shape.as_deref()
     }
 
@@ -273,7 +275,8 @@ impl FieldSpec {
         if let Some(ndim) = self.ndim() {
             check_len("shape", shape.len(), ndim)?;
         }
-        let negative = shape.iter().enumerate().find_map(|(axis, extent)| Some((axis, extent.filter(|it| *it < 0)?)));
+        let negative = |size: &Size| if let Size::Fixed(got @ ..0) = size { Some(*got) } else { None };
+        let negative = shape.iter().enumerate().find_map(|(axis, size)| Some((axis, negative(size)?)));
         negative.map_or(Ok(()), |(axis, got)| Err(LayoutError::NegativeExtent { axis, got }))
     }
 

@@ -44,7 +44,7 @@ fn a_signature_says_what_it_was_given() {
     let (spec, plain) = (&signature.fields()[0].1, &signature.fields()[1].1);
     assert_eq!((spec.dtype(), spec.dims().unwrap().to_string()), (Some(DType::F64), "K, I".to_owned()));
     assert_eq!((spec.declared_access(), spec.declared_alignment_size()), (Access::ReadWrite, Some(32)));
-    assert_eq!(spec.declared_shape(), Some([None, Some(4)].as_slice()));
+    assert_eq!(spec.declared_shape(), Some([Size::Any, Size::Fixed(4)].as_slice()));
     assert_eq!(spec.declared_layout(), Some(&Layout::f_order(2)));
     assert!(spec.is_optional() && spec.declared_access().writes());
     assert_eq!((plain.declared_access(), plain.declared_alignment_size()), (Access::Read, Some(1)));

@@ -41,7 +41,7 @@ Raises
 TypeError
     A field is missing or unknown.
 NotAnArrayError, DTypeError, DimsError, DeviceError, LayoutError, ExchangeError
-    A field does not fit; the message names it. Written fields must be writable, and share no memory with another field
+    A field does not fit, or two disagree on a named size; the message names them. Written fields must be writable, and share no memory with another field
     or within themselves; strides for which this is too hard to decide are taken to share memory.
 Exception
     Exceptions of a producer pass through, with a note that names the field.
@@ -108,6 +108,7 @@ unsafe extern "C" fn bind(
             if ran_code {
                 bound.check_unmoved(py, known)?;
             }
+            bound.check_sizes(known).map_err(Error::from)?;
             bound.check_overlap(known).map_err(Error::from)?;
             bound.warn(py, known)
         })?;

@@ -16,7 +16,8 @@ use crate::classes::freelist::{Freelist, HasFreelist};
 use crate::signature::PySignature;
 use crate::signature::field::Field;
 use crate::signature::hooks::Errors;
-use dlfield::native::{args, check_overlap, common_domain, errors};
+use dlfield::descriptor::Descriptor;
+use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors};
 use dlfield::signature::SignatureError;
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
@@ -58,9 +59,18 @@ impl PyBound {
         &mut self.fields
     }
 
+    /// Rejects fields that disagree on a named size.
+    pub(crate) fn check_sizes(&self, signature: &PySignature) -> Result<(), SignatureError> {
+        check_sizes(&signature.signature, |place| self.original(place))
+    }
+
     /// Rejects written fields that share memory with others.
     pub(crate) fn check_overlap(&self, signature: &PySignature) -> Result<(), SignatureError> {
-        check_overlap(&signature.signature, |place| self.fields[place].as_ref().map(Field::original))
+        check_overlap(&signature.signature, |place| self.original(place))
+    }
+
+    fn original(&self, place: usize) -> Option<&Descriptor> {
+        self.fields[place].as_ref().map(Field::original)
     }
 
     /// Rejects fields whose memory was moved after they were described.

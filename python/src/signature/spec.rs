@@ -1,5 +1,6 @@
 //! `dlfield.FieldSpec`.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
@@ -11,7 +12,7 @@ use dlfield::DType;
 use dlfield::layout::{Layout, LayoutError};
 use dlfield::native::{args, dtype};
 use dlfield::preset::Preset;
-use dlfield::signature::{Access, FieldSpec};
+use dlfield::signature::{Access, FieldSpec, Size};
 
 /// The specification of one field of a stencil.
 ///
@@ -33,7 +34,8 @@ use dlfield::signature::{Access, FieldSpec};
 /// alignment_size
 ///     Alignment in bytes of the first compute point, the element at the origin.
 /// shape
-///     Fixed extents, in the order of `dims`, with None for a free one; None if all are free.
+///     The extents, in the order of `dims`: an integer for a fixed one, None for any, or the name of a size with an optional
+///     offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, whatever the labels. None: any extents.
 /// optional
 ///     Whether the field may be left out, or be None.
 /// backend
@@ -95,7 +97,7 @@ impl PyFieldSpec {
             spec = spec.alignment_size(args::int("alignment_size", bytes)?);
         }
         if let Some(shape) = shape {
-            spec = spec.shape(&extents(shape)?);
+            spec = spec.shape(&sizes(shape)?);
         }
         spec = spec.optional(optional.map_or(Ok(false), |flag| args::flag("optional", flag))?);
         spec.check()?;
@@ -152,10 +154,16 @@ impl PyFieldSpec {
         self.0.declared_alignment_size()
     }
 
-    /// Fixed extents, with None for a free one; None if all are free.
+    /// The extents: integers, None for any, names of sizes with an offset; None if all are free.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.0.declared_shape().map(|shape| PyTuple::new(py, shape)).transpose()
+        let entry = |size: &Size| match size {
+            Size::Any => Ok(py.None().into_bound(py)),
+            Size::Fixed(extent) => extent.into_bound_py_any(py),
+            Size::Named { .. } => size.to_string().into_bound_py_any(py),
+        };
+        let Some(shape) = self.0.declared_shape() else { return Ok(None) };
+        PyTuple::new(py, shape.iter().map(entry).collect::<PyResult<Vec<_>>>()?).map(Some)
     }
 
     /// Whether the field may be left out.
@@ -215,16 +223,26 @@ impl PyFieldSpec {
     }
 }
 
-/// Converts extents; None for a free one.
-fn extents(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Option<i64>>> {
-    let wrong = || PyTypeError::new_err(format!("shape: {} is not a sequence of integers or None", args::shown(shape)));
-    let mut extents = Vec::new();
+/// Converts what is wanted of the extents.
+fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
+    let wrong = || {
+        let got = args::shown(shape);
+        PyTypeError::new_err(format!("shape: {got} is not a sequence of integers, names of sizes or None"))
+    };
+    if shape.is_instance_of::<PyString>() {
+        return Err(wrong());
+    }
+    let mut sizes = Vec::new();
     for item in shape.try_iter().map_err(|_| wrong())? {
         let item = item?;
-        if extents.len() == dlfield::layout::MAX_NDIM {
-            return Err(LayoutError::TooManyDims { got: extents.len() + 1 }.into());
+        if sizes.len() == dlfield::layout::MAX_NDIM {
+            return Err(LayoutError::TooManyDims { got: sizes.len() + 1 }.into());
         }
-        extents.push(if item.is_none() { None } else { Some(args::int("shape", &item)?) });
+        sizes.push(match item.cast::<PyString>() {
+            Ok(text) => Size::parse(&text.to_cow()?)?,
+            Err(_) if item.is_none() => Size::Any,
+            Err(_) => Size::Fixed(args::int("shape", &item)?),
+        });
     }
-    Ok(extents)
+    Ok(sizes)
 }

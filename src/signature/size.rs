@@ -1,0 +1,130 @@
+//! Sizes by name: extents on which all fields of a call agree.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::fit::dimension;
+use super::{Signature, SignatureError};
+use crate::descriptor::Descriptor;
+use crate::layout::LayoutError;
+
+/// What a stencil wants of one extent.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Dims, FieldSpec, Signature, Size, Spec, Tensor};
+///
+/// # fn main() -> dlfield::Result<()> {
+/// let spec = |size: &str| Ok(FieldSpec::new(DType::F64, Dims::standard(1)).shape(&[Size::parse(size)?]));
+/// let signature = Signature::new([("centers", spec("I")?), ("faces", spec("I + 1")?)])?;
+/// let (four, five) = (Tensor::zeros(&Spec::new(&[4], DType::F64))?, Tensor::zeros(&Spec::new(&[5], DType::F64))?);
+/// assert!(signature.bind(&[("centers", four.descriptor()), ("faces", five.descriptor())]).is_ok());
+/// let error = signature.bind(&[("centers", four.descriptor()), ("faces", four.descriptor())]).unwrap_err();
+/// assert!(error.to_string().starts_with("field \"faces\": size of I: 3, as 4 points are I+1; field \"centers\" has I = 4"));
+/// # Ok::<(), dlfield::Error>(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// Any extent.
+    Any,
+    /// This extent.
+    Fixed(i64),
+    /// The size of this name plus an offset; all fields of a call agree on the size.
+    Named {
+        /// The name.
+        name: Arc<str>,
+        /// What the extent has more than the size.
+        offset: i64,
+    },
+}
+
+impl Size {
+    /// Parses a name with an optional offset: `"I"`, `"I+1"`, `"I - 2"`. A name has letters, digits and `_`, and no digit in
+    /// front.
+    ///
+    /// # Errors
+    /// [`LayoutError::SizeText`] for any other text, and for offsets of 2**32 and more.
+    pub fn parse(text: &str) -> Result<Size, LayoutError> {
+        let wrong = || LayoutError::SizeText { got: text.to_owned() };
+        let (name, offset) = match text.find(['+', '-']) {
+            None => (text.trim(), 0),
+            Some(sign) => {
+                let digits = text[sign + 1..].trim();
+                let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+                let offset = digits.parse::<u32>().ok().filter(|_| plain).map(i64::from).ok_or_else(wrong)?;
+                (text[..sign].trim(), if text[sign..].starts_with('-') { -offset } else { offset })
+            }
+        };
+        let named = name.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
+        if !named || name.chars().next().is_none_or(char::is_numeric) {
+            return Err(wrong());
+        }
+        Ok(Size::Named { name: name.into(), offset })
+    }
+}
+
+/// A fixed extent, or any for `None`.
+impl From<Option<i64>> for Size {
+    fn from(extent: Option<i64>) -> Size {
+        extent.map_or(Size::Any, Size::Fixed)
+    }
+}
+
+/// `*` for any extent, a number, or a name with its offset.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Any => f.write_str("*"),
+            Size::Fixed(extent) => write!(f, "{extent}"),
+            Size::Named { name, offset: 0 } => f.write_str(name),
+            Size::Named { name, offset } => write!(f, "{name}{offset:+}"),
+        }
+    }
+}
+
+/// Rejects fields that disagree on a named size. `field` returns the given ones by position in the signature.
+#[doc(hidden)]
+#[inline]
+pub fn check_sizes<'a>(
+    signature: &Signature,
+    field: impl Fn(usize) -> Option<&'a Descriptor>,
+) -> Result<(), SignatureError> {
+    if signature.names_sizes { agree(signature, field) } else { Ok(()) }
+}
+
+fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<(), SignatureError> {
+    // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
+    let mut known: SmallVec<[(&str, i128, usize); 8]> = SmallVec::new();
+    for (place, (field_name, spec)) in signature.fields().iter().enumerate() {
+        let (Some(shape), Some(found)) = (spec.declared_shape(), field(place)) else { continue };
+        for (axis, size) in shape.iter().enumerate() {
+            let Size::Named { name, offset } = size else { continue };
+            let extent = found.shape()[axis];
+            let got = i128::from(extent) - i128::from(*offset);
+            if got < 0 {
+                let (dimension, size) = (dimension(found, axis), size.to_string());
+                let error = LayoutError::SizeBelowZero { dimension, size, got: extent, least: *offset };
+                return Err(SignatureError::of(field_name, error));
+            }
+            match known.iter().find(|(other, ..)| **other == **name) {
+                Some((_, wanted, first)) if *wanted != got => {
+                    return Err(SignatureError::Sizes {
+                        field: field_name.clone(),
+                        name: name.clone(),
+                        got,
+                        size: size.to_string(),
+                        extent,
+                        other: signature.fields()[*first].0.clone(),
+                        wanted: *wanted,
+                    });
+                }
+                Some(_) => {}
+                None => known.push((name, got, place)),
+            }
+        }
+    }
+    Ok(())
+}
