@@ -142,8 +142,17 @@ def _gt4py_dims(info: Any) -> tuple[str, ...]:
 
 def field_text(spec: FieldSpec, device: Any) -> str:
     """Return a field of a signature as messages show it: `Field[float64, I J K, cpu]`."""
-    dims = "..." if spec.dims is None else " ".join(spec.dims)
-    return f"Field[{spec.dtype}, {dims}, {device}]{' | None' if spec.optional else ''}"
+    dtypes = " | ".join(map(str, spec.dtypes)) or "any"
+    labels = spec.dims or ("...",)
+    sizes = spec.shape or (None,) * len(labels)
+    dims = " ".join(_size_text(label, size) for label, size in zip(labels, sizes, strict=True))
+    return f"Field[{dtypes}, {dims}, {device}]{' | None' if spec.optional else ''}"
+
+
+def _size_text(label: str, size: int | str | None) -> str:
+    if isinstance(size, str) and re.split("[+-]", size)[0] == label:
+        return size
+    return label if size is None else f"{label}={size}"
 
 
 def dims_of(annotation: Any) -> Any:

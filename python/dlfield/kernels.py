@@ -104,7 +104,9 @@ class _Kernel:
     """What a kernel's wrapper needs, and its errors."""
 
     def __init__(self, function: FunctionType, device: Any, on_mismatch: _OnMismatch, frame: FrameType) -> None:
-        self.function, self.name = function, function.__qualname__
+        self.function = function
+        # A function inside another one as its author calls it.
+        self.name = function.__qualname__.rpartition("<locals>.")[2]
         self.parameters = inspect.signature(function).parameters
         self.fields: dict[str, FieldSpec] = {}
         self.scalars: dict[str, Scalar] = {}
@@ -160,7 +162,7 @@ class _Kernel:
         file = os.path.join(os.path.dirname(__file__), f"<kernel {self.name}>")  # noqa: PTH118, PTH120
         exec(compile(self._source(prefix), file, "exec"), namespace)
         made: FunctionType = namespace["wrapper"]
-        made.__code__ = made.__code__.replace(co_name=self.function.__name__, co_qualname=self.name)
+        made.__code__ = made.__code__.replace(co_name=self.function.__name__, co_qualname=self.function.__qualname__)
         return update_wrapper(made, self.function)
 
     def _is_unused(self, prefix: str) -> bool:

@@ -58,6 +58,18 @@ def test_labels_without_blanks_name_no_sizes() -> None:
     assert (spec.dims, spec.shape) == (("I", "J", "0"), None)
 
 
+def test_labels_with_blanks_name_sizes() -> None:
+    assert spec_of(Field["float64", "I J"]).shape == ("I", "J")
+    spec = spec_of(Field["float64", " cell+1 K-2  0 "])
+    assert (spec.dims, spec.shape) == (("cell", "K", "0"), ("cell+1", "K-2", None))
+    assert spec_of(Field["float64", "I+1"]).shape == ("I+1",)
+
+
+def test_several_dtypes() -> None:
+    assert spec_of(Field["float32 | float64", "I"]).dtypes == (np.dtype("float32"), np.dtype("float64"))
+    assert spec_of(Field[(np.float32, "float64"), "I"]).dtypes == (np.dtype("float32"), np.dtype("float64"))
+
+
 class Bad(NamedTuple):
     make: Callable[[], object]
     error: type[Exception]
@@ -73,6 +85,7 @@ BAD = {
     "dims twice": Bad(lambda: Field["float64", "I I"], dl.DimsError, "dims: .*I"),
     "a size without a label": Bad(lambda: Field["float64", "+1 J"], dl.DimsError, r"dims: '\+1 J'; allowed are labels"),
     "a size without a number": Bad(lambda: Field["float64", "I+ J"], dl.DimsError, r"dims: 'I\+ J'; allowed"),
+    "a name that is no size": Bad(lambda: Field["float64", "I* J"], dl.LayoutError, r"shape: .*I\*"),
     "access": Bad(lambda: Field["float64", "IJ", "x"], ValueError, "access: 'x'; allowed is"),
 }
 

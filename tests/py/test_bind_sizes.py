@@ -30,7 +30,9 @@ def test_an_offset_is_part_of_the_error() -> None:
     with pytest.raises(dl.LayoutError) as caught:
         sig.bind(inp=np.zeros(4), out=np.zeros(4))
     assert str(caught.value) == 'field "out": size of I: 2, as 4 points are I+2; field "inp" has I = 5'
-    with pytest.raises(dl.LayoutError, match=r'^field "out": shape: 1 points in axis 0, for I\+2; wanted are 2 or more$'):
+    with pytest.raises(
+        dl.LayoutError, match=r'^field "out": shape: 1 points in axis 0, for I\+2; wanted are 2 or more$'
+    ):
         sig.bind(inp=np.zeros(0), out=np.zeros(1))
 
 

@@ -1,5 +1,5 @@
 """`@dl.kernel`: arguments bound by annotation, and its refusals."""
-# ruff: noqa: ARG001 (the kernels use few of their arguments)
+# ruff: noqa: ARG001, F722, F821 (kernels use few of their arguments; it takes texts in `dl.Field[...]` for annotations)
 
 import asyncio
 import inspect
@@ -105,6 +105,38 @@ def test_methods() -> None:
     assert Model.made(x) == model.also(x) == (Model, (3, 4))
     with pytest.raises(TypeError, match=re.escape("Model.method(): argument 'inp' is missing")):
         Model.method(model)  # type: ignore[call-arg]
+
+
+def test_sizes_agree_by_name() -> None:
+    @dl.kernel
+    def flux(center: dl.Field[Any, "float32 | float64", "I K"], face: dl.Field[Any, "float64", "I+1 K", "w"]) -> Any:
+        return center.dtype, face.shape
+
+    assert flux(np.ones((3, 4), "f4"), np.ones((4, 4))) == (np.dtype("float32"), (4, 4))
+    with pytest.raises(dl.LayoutError) as caught:
+        flux(np.ones((3, 4)), np.ones((3, 4)))
+    assert str(caught.value) == (
+        'flux(): field "face": size of I: 2, as 3 points are I+1; field "center" has I = 3\n'
+        "    flux(center: Field[float32 | float64, I K, cpu], face: Field[float64, I+1 K, cpu])"
+    )
+
+
+def test_the_signature_in_errors_shows_every_kind_of_parameter() -> None:
+    @dl.kernel
+    def every(
+        anything: Annotated[Any, dl.FieldSpec(None)],
+        fixed: Annotated[Any, dl.FieldSpec("float64", "IK0", shape=("N", None, 3))],
+        maybe: Maybe,
+        n: int | None,
+        scale: np.float32 = np.float32(2),  # noqa: B008
+    ) -> None: ...
+
+    with pytest.raises(TypeError) as caught:
+        every()  # type: ignore[call-arg]
+    assert str(caught.value).splitlines()[1] == (
+        "    every(anything: Field[any, ..., cpu], fixed: Field[float64, I=N K 0=3, cpu], "
+        "maybe: Field[bool, I, cpu] | None, n: int | None, scale: numpy.float32 = np.float32(2.0))"
+    )
 
 
 def test_positional_and_keyword_only_parameters() -> None:
