@@ -14,7 +14,6 @@ __all__ = [
     "dims_of",
     "evaluated",
     "field_spec",
-    "field_text",
     "named_specs",
     "signature_from_annotations",
     "signature_from_stencil",
@@ -138,21 +137,6 @@ def _gt4py_spec(info: Any, layout: tuple[int, ...] | None = None) -> FieldSpec:
 
 def _gt4py_dims(info: Any) -> tuple[str, ...]:
     return (*map(str, info.axes), *map(str, range(len(info.data_dims))))
-
-
-def field_text(spec: FieldSpec, device: Any) -> str:
-    """Return a field of a signature as messages show it: `Field[float64, I J K, cpu]`."""
-    dtypes = " | ".join(map(str, spec.dtypes)) or "any"
-    labels = spec.dims or ("...",)
-    sizes = spec.shape or (None,) * len(labels)
-    dims = " ".join(_size_text(label, size) for label, size in zip(labels, sizes, strict=True))
-    return f"Field[{dtypes}, {dims}, {device}]{' | None' if spec.optional else ''}"
-
-
-def _size_text(label: str, size: int | str | None) -> str:
-    if isinstance(size, str) and re.split("[+-]", size)[0] == label:
-        return size
-    return label if size is None else f"{label}={size}"
 
 
 def dims_of(annotation: Any) -> Any:

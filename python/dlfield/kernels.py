@@ -10,7 +10,7 @@ from types import FrameType, FunctionType
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
 from dlfield._native import Bound, Error, FieldSpec, Signature, _as_optional
-from dlfield.annotations import evaluated, field_spec, field_text
+from dlfield.annotations import evaluated, field_spec
 from dlfield.scalars import Scalar, scalar
 
 __all__ = ["kernel"]
@@ -220,9 +220,10 @@ class _Kernel:
             if value is _MISSING:
                 raise self._missing(name) from None
             if value is None and not self.fields[name].optional:
-                wanted = field_text(self.fields[name], self.signature.device)
-                raise TypeError(self._message(f"argument {name!r} is None; wanted is {wanted}")) from None
+                raise TypeError(self._message(f"argument {name!r} is None; wanted is {self._field(name)}")) from None
         if isinstance(error, Error):
+            # The message has it.
+            error.__notes__ = [note for note in getattr(error, "__notes__", []) if not note.startswith("expected: ")]
             error.args = (self._message(str(error)),)
         else:
             error.add_note(self._message("the call failed while its fields were bound"))
@@ -250,8 +251,13 @@ class _Kernel:
                 texts.append("*")
             last = parameter.kind
             if name in self.fields:
-                text = f"{name}: {field_text(self.fields[name], self.signature.device)}"
+                text = f"{name}: {self._field(name)}"
             else:
                 text = f"{name}: {self.scalars[name].text}".removesuffix(": ")
             texts.append(text if parameter.default is parameter.empty else f"{text} = {parameter.default!r:.80}")
         return ", ".join(texts + ["/"] * (last is inspect.Parameter.POSITIONAL_ONLY))
+
+    def _field(self, name: str) -> str:
+        """Return a field as the text of its signature shows it."""
+        alone = Signature(device=self.signature.device, field=self.fields[name])
+        return str(alone)[len("(field: ") : -1]

@@ -13,6 +13,7 @@ pub(crate) mod bound;
 mod fit;
 pub(crate) mod size;
 mod spec;
+mod text;
 pub(crate) mod writeback;
 
 pub use self::bound::BoundCall;

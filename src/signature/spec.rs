@@ -39,7 +39,9 @@ impl Access {
 /// let spec = FieldSpec::new(DType::F64, Dims::standard(3)).access(Access::Write).layout(Layout::f_order(3));
 /// assert!(spec.dims().unwrap().position("K") == Some(2));
 /// // Any number of dimensions, indexed by position.
-/// assert!(FieldSpec::new(DType::F64, None).dims().is_none());
+/// let any = FieldSpec::new(DType::F64, None);
+/// assert!(any.dims().is_none());
+/// assert_eq!([spec.to_string(), any.to_string()], ["Field[float64, I J K, w, layout=[2, 1, 0]]", "Field[float64, ...]"]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct FieldSpec {

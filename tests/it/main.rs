@@ -14,6 +14,7 @@ mod convert;
 mod copies;
 mod descriptor_validation;
 mod elements;
+mod field_specs;
 mod imports;
 mod interfaces;
 mod layout;

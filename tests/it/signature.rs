@@ -1,8 +1,8 @@
 //! `Signature` without Python: results, errors, and the common domain.
 
 use dlfield::{
-    Access, DType, Descriptor, Device, Dim, Dims, Error, FieldSpec, Index, Layout, Signature, SignatureError, Spec,
-    Tensor,
+    Access, DType, Descriptor, Device, Dim, Dims, Error, FieldSpec, Index, Layout, Signature, SignatureError, Size,
+    Spec, Tensor,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

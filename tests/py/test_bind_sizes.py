@@ -31,7 +31,7 @@ def test_an_offset_is_part_of_the_error() -> None:
         sig.bind(inp=np.zeros(4), out=np.zeros(4))
     assert str(caught.value) == 'field "out": size of I: 2, as 4 points are I+2; field "inp" has I = 5'
     with pytest.raises(
-        dl.LayoutError, match=r'^field "out": shape: 1 points in axis 0, for I\+2; wanted are 2 or more$'
+        dl.LayoutError, match=r'^field "out": shape: 1 points in axis 0, for I\+2; wanted are 2 or more'
     ):
         sig.bind(inp=np.zeros(0), out=np.zeros(1))
 
@@ -47,14 +47,14 @@ def test_the_extents_are_those_in_the_order_of_dims() -> None:
 def test_a_size_may_occur_twice_in_a_field() -> None:
     sig = dl.Signature(a=sized("n", "n"))
     sig.bind(a=np.zeros((3, 3)))
-    with pytest.raises(dl.LayoutError, match='^field "a": size of n: 4; field "a" has n = 3$'):
+    with pytest.raises(dl.LayoutError, match=r'^field "a": size of n: 4; field "a" has n = 3'):
         sig.bind(a=np.zeros((3, 4)))
 
 
 def test_an_absent_field_states_no_size() -> None:
     sig = dl.Signature(a=sized("n", optional=True), b=sized("n"), c=sized("n"))
     sig.bind(b=np.zeros(3), c=np.zeros(3))
-    with pytest.raises(dl.LayoutError, match='^field "c": size of n: 4; field "b" has n = 3$'):
+    with pytest.raises(dl.LayoutError, match=r'^field "c": size of n: 4; field "b" has n = 3'):
         sig.bind(b=np.zeros(3), c=np.zeros(4))
 
 
@@ -83,7 +83,7 @@ def test_fields_are_accepted_if_one_assignment_of_the_names_fits_all(fields: lis
     if fits:
         assert all(sig.bind(**arrays)[name].shape == array.shape for name, array in arrays.items())
     else:
-        with pytest.raises(dl.LayoutError, match='^field "f'):
+        with pytest.raises(dl.LayoutError, match=r'^field "f'):
             sig.bind(**arrays)
 
 
@@ -97,9 +97,7 @@ def test_the_text_of_a_size_is_a_name_with_an_offset(text: str) -> None:
     else:
         with pytest.raises(dl.LayoutError) as caught:
             sized(text)
-        assert str(caught.value).startswith('shape: "') and "allowed is None, an integer, or a size's name" in str(
-            caught.value
-        )
+        assert re.match(r"shape: .*; allowed is None, an integer, or a size's name", str(caught.value), re.DOTALL)
 
 
 def test_shapes_of_names_have_a_text() -> None:
@@ -110,7 +108,7 @@ def test_shapes_of_names_have_a_text() -> None:
 
 @pytest.mark.parametrize("shape", ["IJ", ("I", b"J"), (1.5,)])
 def test_other_entries_are_refused(shape: Any) -> None:
-    with pytest.raises(TypeError, match="^shape: "):
+    with pytest.raises(TypeError, match=r"^shape: "):
         spec(None, shape=shape)
 
 

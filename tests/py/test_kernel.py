@@ -25,7 +25,7 @@ Inp = Annotated[Any, dl.FieldSpec("float64", "IJ")]
 Out = Annotated[Any, dl.FieldSpec("float64", "IJ", access="w")]
 Maybe = Annotated[Any, dl.FieldSpec("bool", "I")] | None
 
-TEXT = "step(inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu], dt: float = 1.0)"
+TEXT = "step(inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w], dt: float = 1.0)"
 
 
 @dl.kernel
@@ -117,8 +117,9 @@ def test_sizes_agree_by_name() -> None:
         flux(np.ones((3, 4)), np.ones((3, 4)))
     assert str(caught.value) == (
         'flux(): field "face": size of I: 2, as 3 points are I+1; field "center" has I = 3\n'
-        "    flux(center: Field[float32 | float64, I K, cpu], face: Field[float64, I+1 K, cpu])"
+        "    flux(center: Field[float32 | float64, I K, cpu], face: Field[float64, I+1 K, cpu, w])"
     )
+    assert not caught.value.__notes__
 
 
 def test_the_signature_in_errors_shows_every_kind_of_parameter() -> None:
@@ -135,7 +136,7 @@ def test_the_signature_in_errors_shows_every_kind_of_parameter() -> None:
         every()  # type: ignore[call-arg]
     assert str(caught.value).splitlines()[1] == (
         "    every(anything: Field[any, ..., cpu], fixed: Field[float64, I=N K 0=3, cpu], "
-        "maybe: Field[bool, I, cpu] | None, n: int | None, scale: numpy.float32 = np.float32(2.0))"
+        "maybe: Field[bool, I, cpu, optional], n: int | None, scale: numpy.float32 = np.float32(2.0))"
     )
 
 
@@ -268,7 +269,7 @@ call: Any = step
 CALLS = {
     "missing": Refused(lambda: call(X), TypeError, "argument 'out' is missing"),
     "nothing": Refused(lambda: call(), TypeError, "argument 'inp' is missing"),
-    "None": Refused(lambda: call(X, None), TypeError, "argument 'out' is None; wanted is Field[float64, I J, cpu]"),
+    "None": Refused(lambda: call(X, None), TypeError, "argument 'out' is None; wanted is Field[float64, I J, cpu, w]"),
     "too many": Refused(lambda: call(X, Y, 1, 2), TypeError, "takes 3 positional arguments, found 4"),
     "unknown": Refused(lambda: call(X, Y, oops=1), TypeError, "got an unexpected argument 'oops'"),
     "dtype": Refused(lambda: call(X.astype("f4"), Y), dl.DTypeError, 'field "inp": dtype: float32; wanted is float64'),

@@ -11,8 +11,8 @@ use crate::classes::freelist;
 use crate::signature::field::Field;
 use crate::signature::{PyBound, PySignature};
 use dlfield::error::Error;
-use dlfield::native::fastcall;
 use dlfield::native::fastcall::Definition;
+use dlfield::native::{errors, fastcall};
 use dlfield::signature::SignatureError;
 
 static BIND: Definition = Definition::new(
@@ -41,8 +41,9 @@ Raises
 TypeError
     A field is missing or unknown.
 NotAnArrayError, DTypeError, DimsError, DeviceError, LayoutError, ExchangeError
-    A field does not fit, or two disagree on a named size; the message names them. Written fields must be writable, and share no memory with another field
-    or within themselves; strides for which this is too hard to decide are taken to share memory.
+    A field does not fit, or two disagree on a named size; the message names them. Written fields must be writable, and
+    share no memory with another field or within themselves; strides for which this is too hard to decide are taken to
+    share memory. Errors about all fields (one is missing or unknown, sizes differ) have the signature's text as a note.
 Exception
     Exceptions of a producer pass through, with a note that names the field.
 
@@ -77,7 +78,7 @@ unsafe extern "C" fn bind(
         if positional > 0 {
             let message =
                 format!("bind() takes keyword arguments only, but {positional} positional arguments were given");
-            return Err(PyTypeError::new_err(message));
+            return Err(errors::noted(py, &signature.get().expected(), PyTypeError::new_err(message)));
         }
         // SAFETY: null, or a tuple of strings with as many values.
         let keywords = unsafe {
@@ -97,18 +98,18 @@ unsafe extern "C" fn bind(
                 }
                 // Different keys of a dictionary may have the same text.
                 if fields[place].is_some() {
-                    return Err(Error::from(SignatureError::Twice { field: known.spec(place).0.into() }).into());
+                    return Err(known.misused(py, SignatureError::Twice { field: known.spec(place).0.into() }));
                 }
                 fields[place] = Some(Field::bind(&value, known, place, &mut ran_code)?);
                 absent -= 1;
             }
             if absent > 0 {
-                check_complete(known, fields)?;
+                check_complete(py, known, fields)?;
             }
             if ran_code {
                 bound.check_unmoved(py, known)?;
             }
-            bound.check_sizes(known).map_err(Error::from)?;
+            bound.check_sizes(known).map_err(|error| known.misused(py, error))?;
             bound.check_overlap(known).map_err(Error::from)?;
             bound.warn(py, known)
         })?;
@@ -117,11 +118,11 @@ unsafe extern "C" fn bind(
 }
 
 /// Rejects a call that lacks a field that is not optional.
-fn check_complete(signature: &PySignature, fields: &[Option<Field>]) -> PyResult<()> {
+fn check_complete(py: Python<'_>, signature: &PySignature, fields: &[Option<Field>]) -> PyResult<()> {
     for (place, field) in fields.iter().enumerate() {
         let (name, spec) = signature.spec(place);
         if field.is_none() && !spec.is_optional() {
-            return Err(Error::from(SignatureError::Missing { field: name.into() }).into());
+            return Err(signature.misused(py, SignatureError::Missing { field: name.into() }));
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ use spec::PyFieldSpec;
 use crate::classes::device::{PyDevice, parse_device};
 use crate::classes::freelist;
 use dlfield::device::Device;
-use dlfield::native::args;
+use dlfield::native::{args, errors};
 use dlfield::signature::{FieldSpec, Signature, SignatureError};
 
 /// The fields that a stencil takes, checked at every call by `bind`.
@@ -52,6 +52,8 @@ use dlfield::signature::{FieldSpec, Signature, SignatureError};
 /// >>> with sig.bind(inp=np.ones((4, 5)), out=dl.zeros((5, 4), dims="JI")) as fields:
 /// ...     fields.out.shape, fields.out.strides, fields.domain
 /// ((4, 5), (8, 32), (4, 5))
+/// >>> print(sig)
+/// (inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w])
 #[pyclass(name = "Signature", module = "dlfield", frozen)]
 pub(crate) struct PySignature {
     signature: Signature,
@@ -206,9 +208,25 @@ impl PySignature {
         }
         Ok(text + ")")
     }
+
+    /// Short, as function signatures are written; a note of the errors about the fields of a call as a whole has it too.
+    fn __str__(&self) -> String {
+        self.signature.to_string()
+    }
 }
 
 impl PySignature {
+    /// An error about the fields of a call as a whole, with a note that says which are expected.
+    #[cold]
+    fn misused(&self, py: Python<'_>, error: SignatureError) -> PyErr {
+        errors::noted(py, &self.expected(), dlfield::Error::from(error).into())
+    }
+
+    /// The note that says which fields are expected.
+    fn expected(&self) -> String {
+        format!("expected: {}", self.signature)
+    }
+
     fn spec(&self, place: usize) -> (&str, &FieldSpec) {
         let (name, spec) = &self.signature.fields()[place];
         (name, spec)
@@ -237,7 +255,7 @@ impl PySignature {
         found.ok_or_else(|| {
             let allowed: Vec<&str> = self.signature.fields().iter().map(|(name, _)| &**name).collect();
             let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
-            dlfield::Error::from(SignatureError::Unknown { field: text.into(), allowed }).into()
+            self.misused(name.py(), SignatureError::Unknown { field: text.into(), allowed })
         })
     }
 

@@ -181,6 +181,11 @@ impl PyFieldSpec {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         self.text(py)
     }
+
+    /// Short, as in the text of a `Signature`: "Field[float64, I J K]".
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
 }
 
 impl PyFieldSpec {
