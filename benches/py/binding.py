@@ -70,17 +70,18 @@ def _kernels() -> list[Line]:
         }
         body = _function("None", names)
         body.__annotations__ = specs
-        given = ", ".join(f"{name}={name}" for name in names)
+        arrays = [np.zeros(SHAPE) for _ in names]
+        values = [f"arrays[{number}]" for number in range(count)]
+        given = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
         fields = ", ".join(f"fields.{name}" for name in names)
         with_bind = f"with signature.bind({given}) as fields: body({fields})"
-        calls = {
-            "kernel": dl.kernel(body),
-            "bind": _function(with_bind, names, signature=dl.Signature(**specs), body=body),
-            "nanobind": getattr(nanobind, f"fields{count}"),
+        call = f"call({', '.join(values)})"
+        functions = {
+            "kernel": _function(call, ["arrays"], call=dl.kernel(body)),
+            "bind": _function(with_bind, ["arrays"], signature=dl.Signature(**specs), body=body),
+            "nanobind": _function(call, ["arrays"], call=getattr(nanobind, f"fields{count}")),
         }
-        arrays = [np.zeros(SHAPE) for _ in names]
-        unpacked = ", ".join(f"arrays[{number}]" for number in range(count))
-        cases = {name: (_function(f"call({unpacked})", ["arrays"], call=call), arrays) for name, call in calls.items()}
+        cases = {name: (function, arrays) for name, function in functions.items()}
         times = best_times(cases, rounds=60, turn=0.005)
         what = f"`@dl.kernel`, {count} numpy field{'s' if count > 1 else ''}"
         found.append(Line(what, times["kernel"], "`with` `bind`", times["bind"], "150 ns more"))
@@ -91,6 +92,6 @@ def _kernels() -> list[Line]:
 def _function(body: str, parameters: Iterable[str], /, **names: Any) -> Callable[..., Any]:
     """Return a function compiled from a statement, as in a stencil wrapper."""
     namespace = dict(names)
-    exec(f"def function({', '.join(parameters)}): {body}", namespace)
+    exec(f"def function({', '.join(parameters)}):\n    {body}", namespace)
     function: Callable[..., Any] = namespace["function"]
     return function

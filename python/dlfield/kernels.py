@@ -151,7 +151,7 @@ class _Kernel:
     def wrapper(self) -> Callable[..., Any]:
         """Return the function that a call runs."""
         prefix = next(filter(self._is_unused, (f"_dl{number or ''}_" for number in itertools.count())))
-        names: dict[str, Any] = {"bind": self.signature.bind, "body": self.function, "type": type, "missing": _MISSING}
+        names: dict[str, Any] = {"signature": self.signature, "body": self.function, "type": type, "missing": _MISSING}
         names |= {"error": Exception, "failed": self.failed, "surplus": self.surplus, "convert": self.convert}
         names |= {f"type_{name}": rule.exact for name, rule in self.scalars.items()}
         for name, parameter in self.parameters.items():
@@ -171,7 +171,7 @@ class _Kernel:
     def _source(self, prefix: str) -> str:
         """Return the wrapper's code: CPython sorts the arguments of a Python function faster than any code could."""
         p = prefix
-        lines = [f"def wrapper({self._heads(p)}):", f" if {p}rest or {p}unknown: {p}surplus({p}rest, {p}unknown)"]
+        lines = [f"def wrapper({self._heads(p)}):", f" if {p}rest: {p}surplus({p}rest)"]
         for name, rule in self.scalars.items():
             convert = f"{name} = {p}convert({name!r}, {name})"
             if rule.exact is object:
@@ -179,19 +179,26 @@ class _Kernel:
             else:
                 lines.append(f" if {p}type({name}) is not {p}type_{name}: {convert}" if rule.exact else f" {convert}")
         given = ", ".join(f"{name}={name}" for name in self.fields)
-        lines += [f" try: {p}bound = {p}bind({given})", f" except {p}error as {p}e: {p}failed({p}e, {given}); raise"]
+        lines += [
+            f" try: {p}bound = {p}signature.bind({given})",
+            f" except {p}error as {p}e: {p}failed({p}e, {given}); raise",
+        ]
         lines += [f" with {p}bound as {p}fields: return {p}body({self._arguments(p)})"]
         return "\n".join(lines)
 
     def _heads(self, p: str) -> str:
-        """Return the parameters of the wrapper, which takes any arguments: `surplus` has the error for too many."""
+        """Return the parameters of the wrapper.
+
+        It takes too many and too few arguments, for errors that show the signature. Keywords that no parameter has are
+        left to the interpreter, because a dictionary for them would cost 50 ns in each call.
+        """
         by_kind: dict[Any, list[str]] = {}
         for name, parameter in self.parameters.items():
             by_kind.setdefault(parameter.kind, []).append(f"{name}={p}default_{name}")
         only, ordinary = (by_kind.get(kind, []) for kind in list(inspect._ParameterKind)[:2])
         slash = ["/"] if only else []
         keyword_only = by_kind.get(inspect.Parameter.KEYWORD_ONLY, [])
-        return ", ".join([*only, *slash, *ordinary, f"*{p}rest", *keyword_only, f"**{p}unknown"])
+        return ", ".join([*only, *slash, *ordinary, f"*{p}rest", *keyword_only])
 
     def _arguments(self, p: str) -> str:
         found = []
@@ -228,10 +235,8 @@ class _Kernel:
         else:
             error.add_note(self._message("the call failed while its fields were bound"))
 
-    def surplus(self, rest: tuple[Any, ...], unknown: dict[str, Any]) -> NoReturn:
-        """Raise the error for arguments that no parameter takes."""
-        if unknown:
-            raise TypeError(self._message(f"got an unexpected argument {next(iter(unknown))!r}"))
+    def surplus(self, rest: tuple[Any, ...]) -> NoReturn:
+        """Raise the error for more arguments than parameters take."""
         most = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in self.parameters.values())
         raise TypeError(self._message(f"takes {most} positional arguments, found {most + len(rest)}"))
 

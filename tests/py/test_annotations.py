@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, Optional, get_args, get_type_hints
 
 import numpy as np
@@ -252,6 +253,15 @@ def test_frozen_lazy_and_wrapped_stencils_have_the_same_signature() -> None:
 def test_the_device_and_the_copies_of_a_stencils_signature_can_be_chosen() -> None:
     signature = dl.Signature.from_stencil(stencil(), device="cuda:0", on_mismatch="copy")
     assert (str(signature.device), signature.on_mismatch) == ("cuda:0", "copy")
+
+
+def test_the_device_and_the_layout_of_a_stencils_signature_are_those_of_its_backend() -> None:
+    # Compiling for a GPU needs one.
+    compiled = SimpleNamespace(field_info=stencil().field_info, backend="gt:gpu")
+    signature = dl.Signature.from_stencil(compiled)
+    assert (str(signature.device), signature.fields["inp"].layout) == ("cuda:0", (2, 1, 0))
+    # Another alignment than the preset's is no error: the stencil runs on any.
+    assert signature.fields["inp"].alignment_size == 1
 
 
 @pytest.mark.parametrize("given", [5, np.zeros(3), step])
