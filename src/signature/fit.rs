@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::alignment::WantedAlignment;
+use super::size::dimension;
 use super::{FieldSpec, Size};
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
@@ -22,8 +23,7 @@ impl FieldSpec {
     /// Permutes the dimensions into the wanted order, and sets dims and origin. A copy of the field cannot fix the errors here.
     #[doc(hidden)]
     pub fn orient(&self, field: &mut Descriptor) -> Result<()> {
-        let as_wanted = self.dims.as_ref().is_some_and(|dims| field.ndim() == dims.len());
-        if !as_wanted || !field.set_default_metadata(&self.default_metadata) {
+        if field.ndim() != self.dims_len || !field.set_default_metadata(&self.default_metadata) {
             match &self.dims {
                 Some(dims) => orient_labelled(dims, field)?,
                 None => self.check_ndim(field)?,
@@ -54,10 +54,10 @@ impl FieldSpec {
         if field.device() != device {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
         }
-        if !self.accepts(field.dtype()) {
+        if field.dtype() != self.usual_dtype && !self.accepts(field.dtype()) {
             return Err(self.unlike(field.dtype()).into());
         }
-        if self.alignment != WantedAlignment::None && field.size() > 0 {
+        if !matches!(self.alignment, WantedAlignment::None) && field.size() > 0 {
             self.alignment.check(field)?;
         }
         Ok(())
@@ -72,7 +72,12 @@ impl FieldSpec {
 
     /// Returns whether the strides are in another order than the fast one. Dimensions that fetch nothing more, with an extent
     /// of 1 or a stride of 0, may be anywhere.
+    #[inline]
     pub(super) fn is_slow(&self, field: &Descriptor) -> bool {
+        !self.any_layout && self.is_out_of_order(field)
+    }
+
+    fn is_out_of_order(&self, field: &Descriptor) -> bool {
         let Some(layout) = self.fast_layout(field) else { return false };
         let step = |axis: usize| {
             let stride = field.strides()[axis].unsigned_abs();
@@ -120,10 +125,4 @@ fn check_shape(wanted: &[Size], field: &Descriptor) -> Result<(), LayoutError> {
         }
     }
     Ok(())
-}
-
-/// A dimension as errors name it: by its label, or by its number if there are no labels.
-pub(super) fn dimension(field: &Descriptor, axis: usize) -> String {
-    let label = field.dims().and_then(|dims| dims.iter().nth(axis));
-    label.map_or_else(|| format!("axis {axis}"), |label| format!("dimension {:?}", label.to_string()))
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::fit::dimension;
 use super::{Signature, SignatureError};
 use crate::descriptor::Descriptor;
 use crate::layout::LayoutError;
@@ -95,6 +94,7 @@ pub fn check_sizes<'a>(
     if signature.names_sizes { agree(signature, field) } else { Ok(()) }
 }
 
+#[inline(never)]
 fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descriptor>) -> Result<(), SignatureError> {
     // Each size, with the position of the first field that has it. Offsets may take it out of 64 bits.
     let mut known: SmallVec<[(&str, i128, usize); 8]> = SmallVec::new();
@@ -127,4 +127,10 @@ fn agree<'a>(signature: &Signature, field: impl Fn(usize) -> Option<&'a Descript
         }
     }
     Ok(())
+}
+
+/// A dimension as errors name it: by its label, or by its number if there are no labels.
+pub(super) fn dimension(field: &Descriptor, axis: usize) -> String {
+    let label = field.dims().and_then(|dims| dims.iter().nth(axis));
+    label.map_or_else(|| format!("axis {axis}"), |label| format!("dimension {:?}", label.to_string()))
 }

@@ -45,13 +45,19 @@ impl Access {
 /// ```
 #[derive(Clone, Debug)]
 pub struct FieldSpec {
+    /// A type that is allowed: `bind` first compares with this one.
+    pub(super) usual_dtype: DType,
     /// The types allowed, all if there are none. Elements of other types are converted to the first.
     dtypes: SmallVec<[DType; 8]>,
+    /// The number of `dims`; without them, more than any field has.
+    pub(super) dims_len: usize,
     pub(super) dims: Option<Dims>,
     pub(super) access: Access,
-    preset: Option<Preset>,
+    preset: Option<Box<Preset>>,
     layout: Option<Layout>,
     alignment_size: Option<i64>,
+    /// Whether the kernel is fast in any layout.
+    pub(super) any_layout: bool,
     /// The layout in effect, unless it depends on the argument.
     effective_layout: Option<Layout>,
     /// The alignment in effect.
@@ -70,12 +76,15 @@ impl FieldSpec {
         let origin = dims.as_ref().map(|dims| vec![0; dims.len()].into());
         let default_metadata = Arc::new(Metadata { dims: dims.clone(), origin, ..Metadata::default() });
         FieldSpec {
+            usual_dtype: dtype,
             dtypes: smallvec![dtype],
+            dims_len: dims.as_ref().map_or(usize::MAX, Dims::len),
             dims,
             access: Access::Read,
             preset: None,
             layout: None,
             alignment_size: None,
+            any_layout: true,
             effective_layout: None,
             alignment: WantedAlignment::None,
             shape: None,
@@ -102,6 +111,7 @@ impl FieldSpec {
                 self.dtypes.push(*dtype);
             }
         }
+        self.usual_dtype = self.dtypes.first().copied().unwrap_or(self.usual_dtype);
         self
     }
 
@@ -140,15 +150,16 @@ impl FieldSpec {
     /// ```
     #[must_use]
     pub fn preset(mut self, preset: Preset) -> FieldSpec {
-        self.preset = Some(preset);
+        self.preset = Some(Box::new(preset));
         self.resolved()
     }
 
-    /// Sets the layout and alignment in effect from the explicit ones and the preset.
+    /// Computes the layout and alignment in effect from the explicit ones and the preset.
     fn resolved(mut self) -> FieldSpec {
         let by_preset = || Some(Layout::by_rule(self.preset.as_ref()?.layout(), self.dims.as_ref()?));
         self.effective_layout = self.layout.clone().or_else(by_preset);
-        self.alignment = match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
+        self.any_layout = self.layout.is_none() && self.preset.is_none();
+        self.alignment = match (self.alignment_size, self.declared_preset().map(Preset::alignment)) {
             (Some(1), _) | (None, None) => WantedAlignment::None,
             (Some(bytes), _) => WantedAlignment::OriginBytes(bytes),
             (None, Some(Alignment::Elements(elements))) => WantedAlignment::OriginElements(elements),
@@ -183,9 +194,8 @@ impl FieldSpec {
     }
 
     /// Returns whether an element type is allowed.
-    #[inline]
     pub(super) fn accepts(&self, dtype: DType) -> bool {
-        self.dtypes.first() == Some(&dtype) || self.dtypes.is_empty() || self.dtypes.contains(&dtype)
+        self.dtypes.is_empty() || self.dtypes.contains(&dtype)
     }
 
     /// Returns the element type that a copy of a field of this type has.
@@ -205,7 +215,7 @@ impl FieldSpec {
 
     /// Returns the preset.
     pub fn declared_preset(&self) -> Option<&Preset> {
-        self.preset.as_ref()
+        self.preset.as_deref()
     }
 
     /// Returns the fast order of strides, set explicitly or by the preset; `None` if any is fast, or if it depends on the
@@ -239,7 +249,6 @@ impl FieldSpec {
 
     /// Returns the order of strides in which the kernel is fast for this field, if there is one.
     #[doc(hidden)]
-    #[inline]
     pub fn fast_layout(&self, field: &Descriptor) -> Option<Cow<'_, Layout>> {
         match (&self.effective_layout, &self.preset) {
             (Some(layout), _) => Some(Cow::Borrowed(layout)),

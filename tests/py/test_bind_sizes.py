@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import copying, spec
+from calls import copying, signature, spec
 
 
 def sized(*shape: Any, **keywords: Any) -> dl.FieldSpec:
@@ -78,7 +78,7 @@ def test_fields_are_accepted_if_one_assignment_of_the_names_fits_all(fields: lis
     points = [{"I": i, "J": j} for i in range(6) for j in range(6)]
     fits = any(all(extent(size, point, got) == got for field in fields for size, got in field) for point in points)
     names = [f"f{number}" for number in range(len(fields))]
-    sig = dl.Signature(**{name: sized(*(text(s) for s, _ in field)) for name, field in zip(names, fields, strict=True)})
+    sig = signature({name: sized(*(text(s) for s, _ in field)) for name, field in zip(names, fields, strict=True)})
     arrays = {name: np.zeros([got for _, got in field]) for name, field in zip(names, fields, strict=True)}
     if fits:
         assert all(sig.bind(**arrays)[name].shape == array.shape for name, array in arrays.items())

@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::device::PyDevice;
+use dlfield::native::errors::ErrorKind;
+use dlfield::native::{args, did_you_mean, errors};
 use dlfield::preset::{Alignment, LayoutRule, Preset};
 
 /// A named set of alignment, layout rule and device, chosen with `backend=`.
@@ -58,4 +60,27 @@ impl PyPreset {
             self.0.device()
         ))
     }
+}
+
+/// The preset that `backend` names.
+pub(crate) fn parse_preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
+    let text = args::string("backend", name)?.to_cow()?;
+    Preset::find(&text).map_err(|error| {
+        let known = Preset::all();
+        let hint = did_you_mean(name.py(), &text, known.iter().map(Preset::name));
+        ErrorKind::Layout.error(format!("{error}{hint}"))
+    })
+}
+
+/// Warns that a preset cannot map the labels to dimensions of the grid.
+#[cold]
+pub(crate) fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
+    let name = args::shown(backend);
+    errors::warn(
+        backend.py(),
+        &format!(
+            "backend: {name} orders strides by the dimensions I, J and K, and dims ({dims}) have none of them, so the strides \
+             are in C order; label the grid's dimensions 'I', 'J' and 'K', or pass layout="
+        ),
+    )
 }

@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::classes::device::parse_device;
+use crate::classes::preset::{parse_preset, warn_of_labels};
 use dlfield::device::Device;
 use dlfield::dims::{Dims, DimsError};
 use dlfield::layout::{Extents, Layout, Spec};
 use dlfield::native::did_you_mean;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::{args, check_len, errors, stream};
-use dlfield::preset::Preset;
+use dlfield::native::{args, check_len, stream};
 
 /// One keyword as given; absent and None are the same.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -39,7 +39,7 @@ impl Keywords<'_, '_> {
     pub(crate) fn apply(&self, mut spec: Spec, data: usize) -> PyResult<Spec> {
         let ndim = spec.ndim();
         if let Some(name) = self.backend {
-            spec = spec.preset(preset(name)?);
+            spec = spec.preset(parse_preset(name)?);
         }
         if let Some(dims) = self.dims {
             let labels = args::dims(dims)?;
@@ -63,7 +63,7 @@ impl Keywords<'_, '_> {
             spec = spec.aligned_index(&extended(args::ints("aligned_index", index)?, data, ndim));
         }
         if let Some(padding) = self.padding {
-            spec = spec.padding(text("padding", padding)?.to_cow()?.parse()?);
+            spec = spec.padding(args::string("padding", padding)?.to_cow()?.parse()?);
         }
         if let Some(halo) = self.halo {
             let mut halo = args::halo(halo, Some(ndim - data))?;
@@ -88,7 +88,7 @@ impl Keywords<'_, '_> {
     pub(crate) fn device_or_default(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => parse_device(device),
-            (None, Some(name)) => Ok(preset(name)?.device()),
+            (None, Some(name)) => Ok(parse_preset(name)?.device()),
             (None, None) => Ok(Device::CPU),
         }
     }
@@ -99,16 +99,6 @@ impl Keywords<'_, '_> {
     }
 }
 
-/// The preset that `backend` names.
-pub(crate) fn preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
-    let text = text("backend", name)?.to_cow()?;
-    Preset::find(&text).map_err(|error| {
-        let known = Preset::all();
-        let hint = did_you_mean(name.py(), &text, known.iter().map(Preset::name));
-        ErrorKind::Layout.error(format!("{error}{hint}"))
-    })
-}
-
 /// The error for another number of labels than dimensions.
 #[cold]
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
@@ -117,19 +107,6 @@ fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
         Ok(text) => format!("{message}{}", args::longer_labels(&text.to_string_lossy())),
         Err(_) => message,
     })
-}
-
-/// Warns that a preset cannot map the labels to dimensions of the grid.
-#[cold]
-pub(crate) fn warn_of_labels(backend: &Bound<'_, PyAny>, dims: &str) -> PyResult<()> {
-    let name = args::shown(backend);
-    errors::warn(
-        backend.py(),
-        &format!(
-            "backend: {name} orders strides by the dimensions I, J and K, and dims ({dims}) have none of them, so the strides \
-             are in C order; label the grid's dimensions 'I', 'J' and 'K', or pass layout="
-        ),
-    )
 }
 
 /// Keywords of other libraries, and what to write here.
@@ -219,8 +196,4 @@ fn extended(mut entries: Extents, data: usize, ndim: usize) -> Extents {
         entries.resize(ndim, 0);
     }
     entries
-}
-
-fn text<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
-    value.cast().map_err(|_| PyTypeError::new_err(format!("{argument}: {} is not a string", args::shown(value))))
 }

@@ -76,9 +76,7 @@ unsafe extern "C" fn bind(
         // SAFETY: the method is on this class, and the interpreter calls it with an instance.
         let signature = unsafe { Bound::from_borrowed_ptr(py, signature).cast_into_unchecked::<PySignature>() };
         if positional > 0 {
-            let message =
-                format!("bind() takes keyword arguments only, but {positional} positional arguments were given");
-            return Err(errors::noted(py, &signature.get().expected(), PyTypeError::new_err(message)));
+            return Err(given_by_position(py, signature.get(), positional));
         }
         // SAFETY: null, or a tuple of strings with as many values.
         let keywords = unsafe {
@@ -115,6 +113,12 @@ unsafe extern "C" fn bind(
         })?;
         Ok(made.into_any())
     })
+}
+
+#[cold]
+fn given_by_position(py: Python<'_>, signature: &PySignature, given: ffi::Py_ssize_t) -> PyErr {
+    let message = format!("bind() takes keyword arguments only, but {given} positional arguments were given");
+    errors::noted(py, &signature.expected(), PyTypeError::new_err(message))
 }
 
 /// Rejects a call that lacks a field that is not optional.

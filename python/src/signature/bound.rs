@@ -60,6 +60,7 @@ impl PyBound {
     }
 
     /// Rejects fields that disagree on a named size.
+    #[inline]
     pub(crate) fn check_sizes(&self, signature: &PySignature) -> Result<(), SignatureError> {
         check_sizes(&signature.signature, |place| self.original(place))
     }

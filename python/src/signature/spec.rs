@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::attribute_values;
-use crate::functions::keywords::{preset, warn_of_labels};
+use crate::classes::preset::{parse_preset, warn_of_labels};
 use crate::signature::dtypes;
 use dlfield::DType;
 use dlfield::layout::{Layout, LayoutError};
@@ -73,6 +73,7 @@ impl PyFieldSpec {
         signature = (dtype, dims=None, *, access=None, layout=None, alignment_size=None, shape=None, optional=None, backend=None),
         text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False, backend=None)"
     )]
+    #[allow(clippy::too_many_arguments, reason = "the parameters of the class")]
     fn new(
         dtype: &Bound<'_, PyAny>,
         dims: Option<&Bound<'_, PyAny>>,
@@ -102,7 +103,7 @@ impl PyFieldSpec {
         spec = spec.optional(optional.map_or(Ok(false), |flag| args::flag("optional", flag))?);
         spec.check()?;
         if let Some(name) = backend {
-            spec = spec.preset(preset(name)?);
+            spec = spec.preset(parse_preset(name)?);
             if let Some(dims) = spec.unplaced_dims() {
                 warn_of_labels(name, &dims.to_string())?;
             }

@@ -31,6 +31,11 @@ pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.extract().map_err(|_| wrong())
 }
 
+/// Converts a string.
+pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    value.cast().map_err(|_| PyTypeError::new_err(format!("{argument}: {} is not a string", shown(value))))
+}
+
 /// Returns the position of a string among the allowed words.
 pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
     let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
