@@ -49,3 +49,10 @@ def check_types() -> None:
     @dl.kernel
     def short(inp: dl.Field["float64", "IJ"]) -> None:  # type: ignore[name-defined]
         inp.anything()
+
+
+class Fields:
+    """Annotates fields."""
+
+    inp: dl.Field[Any, "float64", "IJ"]
+    count: int

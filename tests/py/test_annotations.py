@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+import kernel_annotations
 
 # Type checkers read `dl.Field` as `Annotated`; most of these tests are about what it is at run time.
 Field: Any = dl.Field
@@ -164,6 +165,11 @@ def test_a_signature_comes_from_a_mapping_or_a_class() -> None:
     expected = "Signature(inp=FieldSpec('float64', ('I', 'J')), device='cpu')"
     assert repr(dl.Signature.from_annotations(Fields)) == expected
     assert repr(dl.Signature.from_annotations(Fields.__annotations__)) == expected
+
+
+def test_annotations_that_are_text_are_evaluated() -> None:
+    assert list(dl.Signature.from_annotations(kernel_annotations.step).fields) == ["inp", "out"]
+    assert list(dl.Signature.from_annotations(kernel_annotations.Fields).fields) == ["inp"]
 
 
 def test_annotations_of_gt4py_are_read_and_written() -> None:
