@@ -1,4 +1,4 @@
-// The cost of a nanobind binding: a function with an array argument that does nothing.
+// The cost of a nanobind binding: functions with array arguments that do nothing.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -9,7 +9,14 @@ namespace nb = nanobind;
 static PyObject *noop(PyObject *, PyObject *) { Py_RETURN_NONE; }
 static PyMethodDef noop_def = {"noop", noop, METH_O, nullptr};
 
+// Arguments as a stencil's: double, three dimensions, on the host.
+using Field = const nb::ndarray<const double, nb::ndim<3>, nb::device::cpu> &;
+
 NB_MODULE(nanobind_peer, m) {
     m.def("take_ro", [](nb::ndarray<nb::ro>) {});
+    m.def("fields1", [](Field) {});
+    m.def("fields4", [](Field, Field, Field, Field) {});
+    m.def("fields16", [](Field, Field, Field, Field, Field, Field, Field, Field, Field, Field, Field, Field, Field, Field,
+                         Field, Field) {});
     m.attr("noop") = nb::steal(PyCFunction_New(&noop_def, nullptr));
 }

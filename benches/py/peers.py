@@ -9,6 +9,7 @@ import sysconfig
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,7 +49,7 @@ class Consumer:
 
 def consumers() -> dict[str, Consumer]:
     """Return dlfield's functions, every peer and the floor, by their names in the tables."""
-    nanobind_peer, dlpark_peer = _build_nanobind(), _build_dlpark()
+    nanobind_peer, dlpark_peer = build_nanobind(), _build_dlpark()
     return {
         "describe": Consumer(dl.describe),
         "from_dlpack": Consumer(dl.from_dlpack),
@@ -69,7 +70,8 @@ def consumers() -> dict[str, Consumer]:
     }
 
 
-def _build_nanobind() -> ModuleType:
+@cache
+def build_nanobind() -> ModuleType:
     """Compile the nanobind peer, optimized as in nanobind's own build, and import it."""
     sources = Path(nanobind.source_dir())
     includes = (nanobind.include_dir(), sources.parent / "ext/robin_map/include", sysconfig.get_path("include"))

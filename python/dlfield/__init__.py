@@ -57,7 +57,9 @@ from dlfield._native import (
     zeros,
     zeros_like,
 )
+from dlfield.annotations import Field
 from dlfield.frameworks import as_cupy, as_jax
+from dlfield.kernels import kernel
 
 __all__ = [
     "Bound",
@@ -68,6 +70,7 @@ __all__ = [
     "DimsError",
     "Error",
     "ExchangeError",
+    "Field",
     "FieldSpec",
     "LayoutError",
     "LayoutWarning",
@@ -92,6 +95,7 @@ __all__ = [
     "full_like",
     "get_dims",
     "get_origin",
+    "kernel",
     "num_threads",
     "ones",
     "ones_like",

@@ -35,5 +35,5 @@ def test_every_method_of_a_tensor_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_examples_run(name: str) -> None:
-    example = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {}, name, None, None)
+    example = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {"__name__": "__main__"}, name, None, None)
     assert doctest.DocTestRunner().run(example).failed == 0

@@ -1,10 +1,12 @@
 //! The functions `get_dims` and `get_origin`, and the function by which other extensions label the tensors that they return.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
+use crate::signature::kernel;
+use dlfield::dims::Dims;
 use dlfield::layout::Extents;
 use dlfield::native::import::{Interface, find_dims, inner_of, metadata_of};
 use dlfield::native::{MetadataState, args};
@@ -19,7 +21,9 @@ use dlfield::native::{MetadataState, args};
 /// obj
 ///     Any object; it need not be an array.
 /// annotation
-///     Labels to return if the object has none: a string of one-letter labels or a sequence of labels.
+///     What to return if the object has none: labels, as a string of one-letter labels or a sequence, or an annotation that
+///     has labels. That is a `FieldSpec`, `dl.Field[...]`, `Annotated[..., FieldSpec(...)]`, `gtscript.Field[...]` of
+///     gt4py.cartesian, or an entry of a stencil's `field_info`.
 ///
 /// Returns
 /// -------
@@ -48,9 +52,18 @@ fn get_dims<'py>(
     }
     let dims = match find_in_or_inside(obj, |object| find_dims(object, &Interface::of(object, None)?))? {
         Some(dims) => Some(dims),
-        None => annotation.map(args::dims).transpose()?,
+        None => annotation.map_or(Ok(None), annotated_dims)?,
     };
     dims.map(|dims| attribute_values::labels(py, &dims)).transpose()
+}
+
+/// Returns the labels that an annotation states, or `None` if it is one of a field of any dims.
+fn annotated_dims(annotation: &Bound<'_, PyAny>) -> PyResult<Option<Dims>> {
+    if annotation.is_instance_of::<PyString>() || annotation.is_instance_of::<PyTuple>() {
+        return args::dims(annotation).map(Some);
+    }
+    let dims = kernel::dims_of(annotation)?;
+    if dims.is_none() { Ok(None) } else { args::dims(&dims).map(Some) }
 }
 
 /// Return the origin of an object: the index of its first compute point, in index order.

@@ -6,13 +6,14 @@ mod bound;
 mod dtypes;
 mod field;
 mod hooks;
+pub(crate) mod kernel;
 mod spec;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use bound::PyBound;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyType};
 use spec::PyFieldSpec;
 
 use crate::classes::device::{PyDevice, parse_device};
@@ -90,6 +91,88 @@ impl PySignature {
         let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
         let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
         Ok(PySignature { signature: Signature::new(specs)?.with_device(device), names, hidden, copies, warned })
+    }
+
+    /// Return the signature of the fields that a function, a class or a mapping annotates.
+    ///
+    /// Parameters
+    /// ----------
+    /// annotated
+    ///     A function or a class with annotations, or a mapping of names to annotations. Those of fields are `dl.Field[...]`,
+    ///     `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and entries of a stencil's
+    ///     `field_info`; each may be `... | None` for a field that may be left out, as one with the default None. Others,
+    ///     such as those of scalars, are left out.
+    /// device, on_mismatch
+    ///     As for `Signature`.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     No field is annotated, or `annotated` is none of these.
+    /// Exception
+    ///     What the evaluation of annotations that are text raises, with a note that names the parameter.
+    ///
+    /// Example
+    /// -------
+    /// >>> import dlfield as dl
+    /// >>> def step(inp: dl.Field["float64", "IJ"], out: dl.Field["float64", "IJ", "w"], dt: float): ...
+    /// >>> dl.Signature.from_annotations(step)
+    /// Signature(inp=FieldSpec('float64', ('I', 'J')), out=FieldSpec('float64', ('I', 'J'), access='w'), device='cpu')
+    #[classmethod]
+    #[pyo3(
+        signature = (annotated, *, device=None, on_mismatch=None),
+        text_signature = "(annotated, *, device='cpu', on_mismatch='raise')"
+    )]
+    fn from_annotations<'py>(
+        _class: &Bound<'py, PyType>,
+        annotated: &Bound<'py, PyAny>,
+        device: Option<&Bound<'py, PyAny>>,
+        on_mismatch: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        kernel::signature_from("signature_from_annotations", annotated, device, on_mismatch)
+    }
+
+    /// Return the signature of a compiled GT4Py stencil, from its `field_info`.
+    ///
+    /// Each field has the layout in which the stencil's backend is fast. One that the stencil does not use may be left out.
+    /// Scalars are not part of a signature.
+    ///
+    /// Parameters
+    /// ----------
+    /// stencil
+    ///     A stencil of `gtscript.stencil` or `gtscript.lazy_stencil`, which is compiled now, a frozen one, or a wrapped one.
+    /// device
+    ///     The device of all fields, by default that of the backend.
+    /// on_mismatch
+    ///     As for `Signature`.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     `stencil` is none.
+    ///
+    /// Example
+    /// -------
+    /// >>> import dlfield as dl
+    /// >>> from gt4py.cartesian import gtscript
+    /// >>> @gtscript.stencil(backend="numpy")
+    /// ... def double(inp: gtscript.Field[float], out: gtscript.Field[gtscript.IJK, float]):
+    /// ...     with computation(PARALLEL), interval(...):
+    /// ...         out = 2.0 * inp
+    /// >>> dl.Signature.from_stencil(double).fields["out"]
+    /// FieldSpec('float64', ('I', 'J', 'K'), access='w', layout=(0, 1, 2), shape=(None, None, None))
+    #[classmethod]
+    #[pyo3(
+        signature = (stencil, *, device=None, on_mismatch=None),
+        text_signature = "(stencil, *, device=None, on_mismatch='raise')"
+    )]
+    fn from_stencil<'py>(
+        _class: &Bound<'py, PyType>,
+        stencil: &Bound<'py, PyAny>,
+        device: Option<&Bound<'py, PyAny>>,
+        on_mismatch: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        kernel::signature_from("signature_from_stencil", stencil, device, on_mismatch)
     }
 
     /// The `FieldSpec` of each field, by name.
@@ -190,6 +273,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyFieldSpec>()?;
     module.add_class::<PySignature>()?;
     module.add_class::<PyBound>()?;
+    kernel::register(module)?;
     freelist::install::<PyBound>(module.py())?;
     bind::install(module.py())
 }

@@ -1,0 +1,37 @@
+//! What the package's Python files need for signatures that come from annotations, and the other way round.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::signature::spec::PyFieldSpec;
+
+/// Returns the same specification of a field that may be left out.
+#[pyfunction]
+#[pyo3(name = "_as_optional")]
+fn as_optional(spec: &Bound<'_, PyFieldSpec>) -> PyFieldSpec {
+    PyFieldSpec(spec.get().0.clone().optional(true))
+}
+
+/// Returns the signature that a function of `dlfield.annotations` makes of a stencil or of annotations.
+pub(crate) fn signature_from<'py>(
+    function: &str,
+    source: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
+    on_mismatch: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    annotations(source.py())?.call_method1(function, (source, device, on_mismatch))
+}
+
+/// Returns the dims of an annotation of a field; anything else, which may be dims, as it is.
+pub(crate) fn dims_of<'py>(annotation: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = annotation.py();
+    annotations(py)?.call_method1(intern!(py, "dims_of"), (annotation,))
+}
+
+fn annotations(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "dlfield.annotations"))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(as_optional, module)?)
+}
