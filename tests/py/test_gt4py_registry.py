@@ -84,6 +84,12 @@ def test_register_names_a_wrong_argument() -> None:
         ours.register("mine", "numpy")  # type: ignore[arg-type]
 
 
+def test_a_preset_without_a_key_is_named(mine: str) -> None:
+    theirs.register(mine, {"alignment": 1, "device": "cpu"})
+    with pytest.raises(dl.LayoutError, match="preset 'mine' was registered without layout_map"):
+        ours.zeros((2, 3), backend=mine)
+
+
 def test_everything_that_gt4py_storage_exports_is_there() -> None:
     assert all(hasattr(ours, name) for name in theirs.__all__)
     assert (ours.layout, ours.layout_registry) == (theirs.layout, theirs.layout_registry)

@@ -110,6 +110,19 @@ def test_from_array_of_dates() -> None:
                 assert mine.tobytes() == reference.tobytes()
 
 
+def test_dtypes_of_other_libraries() -> None:
+    torch = pytest.importorskip("torch")
+    assert ours.zeros((2,), torch.float32, backend="numpy").dtype == np.float32
+    assert ours.from_array(torch.arange(3), torch.float32, backend="numpy").tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), ()], ids=str)
+def test_a_longdouble_array_of_no_or_one_element(shape: tuple[int, ...]) -> None:
+    array = ours.zeros(shape, "longdouble", backend="gt:cpu_ifirst", aligned_index=(0,) * len(shape))
+    assert (array.shape, array.dtype) == (shape, np.dtype("longdouble"))
+    assert not array.any()
+
+
 def test_the_memory_of_a_longdouble_array_stays_alive() -> None:
     arrays = [ours.full((50, 40), number, "longdouble", backend="gt:cpu_ifirst") for number in range(20)]
     assert [(array == number).all() for number, array in enumerate(arrays)] == [True] * 20

@@ -127,6 +127,8 @@ def registered_layout(backend: str, dimensions: Sequence[str]) -> RegisteredLayo
     ------
     UnknownPresetError
         No preset has this name.
+    LayoutError
+        A key is missing in the dictionary that was registered.
 
     Example
     -------
@@ -135,6 +137,9 @@ def registered_layout(backend: str, dimensions: Sequence[str]) -> RegisteredLayo
     RegisteredLayout(layout=(3, 2, 1, 0), alignment=1, device='cpu')
     """
     info = from_name(backend)
+    missing = {"alignment", "device", "layout_map"} - info.keys()
+    if missing:
+        raise LayoutError(f"backend: the preset {backend!r} was registered without {', '.join(sorted(missing))}")
     layout = tuple(operator.index(rank) for rank in info["layout_map"](tuple(dimensions)))
     return RegisteredLayout(layout, info["alignment"], "gpu" if info["device"] == "gpu" else "cpu")
 

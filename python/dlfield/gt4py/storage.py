@@ -185,19 +185,17 @@ def from_array(
     """
     inside = getattr(data, "ndarray", data)
     source = as_cupy(inside) if hasattr(inside, "__cuda_array_interface__") else np.asarray(inside)
-    target = source.dtype if dtype is None else np.dtype(dtype)
-    shape = source.shape
-    if target.shape:
-        split = len(shape) - target.ndim
-        if split < 0 or shape[split:] != target.shape:
-            raise LayoutError(
-                f"data: its shape {shape} must end with {target.shape}, the shape of the sub-array dtype {target}"
-            )
-        shape = shape[:split]
-    tensor = _allocate(_native.empty, shape, target, backend, aligned_index, dimensions)
+    element, inner = _element(source.dtype if dtype is None else dtype)
+    split = len(source.shape) - len(inner)
+    if split < 0 or source.shape[split:] != inner:
+        raise LayoutError(
+            f"data: its shape {source.shape} must end with {inner}, the shape of the sub-array dtype {dtype}"
+        )
+    subarray = np.dtype((element, inner)) if inner else element
+    target = _allocate(_native.empty, source.shape[:split], subarray, backend, aligned_index, dimensions)
     # Cast by NumPy's rules for assignment; tensors allow fewer casts.
-    tensor[...] = source.astype(tensor.dtype, copy=False)
-    return _array(tensor)
+    target[...] = source.astype(target.dtype, copy=False)
+    return _array(target)
 
 
 def _array(target: _Target) -> npt.NDArray[Any]:
