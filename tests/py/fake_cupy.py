@@ -39,15 +39,15 @@ class MemoryPointer:
 
 
 class Device:
-    """The device that is current inside a `with` statement of a thread."""
+    """The device that is current inside a `with` statement of a thread; without a number the one that is now."""
 
     # The module of CuPy's own class.
     __module__ = "cupy.cuda.device"
 
     _thread = threading.local()
 
-    def __init__(self, number: int) -> None:
-        self.id = number
+    def __init__(self, number: int | None = None) -> None:
+        self.id = self.current() if number is None else number
         self._previous: list[int] = []
 
     @classmethod

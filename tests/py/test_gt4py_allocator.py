@@ -141,10 +141,18 @@ def test_sizes_that_gt4pys_own_allocator_refuses() -> None:
     assert large.ndarray[-1, -1, -1] == 2.5
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda:1", "cuda_host", "cuda_managed", (2, 0)])
-def test_gpus_are_refused(device: Any) -> None:
-    with pytest.raises(dl.DeviceError, match=r"cuda.*allowed is 'cpu'"):
+@pytest.mark.parametrize("device", ["cuda_host", "cuda_managed", "rocm:0", (13, 0)])
+def test_other_devices_are_refused(device: Any) -> None:
+    with pytest.raises(dl.DeviceError, match=r"found (cuda|rocm).*allowed are 'cpu', 'gpu' and 'cuda:N'"):
         ours.allocator(device)
+
+
+def test_an_allocator_for_a_gpu_can_be_had_without_one() -> None:
+    memory = ours.allocator("gpu")
+    assert theirs.is_field_allocator_for(memory, core.DeviceType.CUDA)
+    assert memory == ours.allocator((2, 0)) != ours.allocator("cuda:1")
+    with pytest.raises(dl.DeviceError):
+        memory.__gt_allocate__(common.domain({IDim: 3}), core.dtype(np.float64))
 
 
 def test_bad_arguments() -> None:

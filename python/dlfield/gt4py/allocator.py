@@ -9,8 +9,8 @@ from dlfield._native import DeviceError, DTypeError, LayoutError
 
 __all__ = ["Allocator", "allocator"]
 
-# Bytes that gt4py.next's own CPU allocator aligns rows to.
-_ALIGNMENT_SIZE = 64
+# Bytes that gt4py.next's own allocators align rows to, by the type of the device.
+_ALIGNMENT_SIZES = {"cpu": 64, "cuda": 128}
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Allocator:
         """The type of the device, as an enumerator of GT4Py."""
         from gt4py._core.definitions import DeviceType
 
-        return DeviceType.CPU
+        return DeviceType.CPU if self.device.type == "cpu" else DeviceType.CUDA
 
     def __gt_allocate__(
         self,
@@ -45,7 +45,7 @@ class Allocator:
         dtype
             A scalar `DType` of GT4Py.
         device_id
-            0, as there is one CPU.
+            The number of the allocator's device, or 0, which `gt4py.next` passes if the caller names no device.
         aligned_index
             Pairs of a dimension and an absolute index in `domain`; that point of each row is aligned. The default for a
             dimension is its start; a dimension that `domain` does not have is ignored.
@@ -53,7 +53,8 @@ class Allocator:
         Returns
         -------
         gt4py.storage.allocators.TensorBuffer
-            `buffer` is a `dlfield.Tensor` with the labels of the domain, `ndarray` a NumPy array on its memory.
+            `buffer` is a `dlfield.Tensor` with the labels of the domain, `ndarray` a NumPy or CuPy array on its
+            memory.
 
         Raises
         ------
@@ -62,51 +63,57 @@ class Allocator:
         DTypeError
             `dtype` is not a scalar type.
         DeviceError
-            `device_id` is not 0.
+            `device_id` is another device, or there is no such device.
+        ImportError
+            The device is a GPU, and CuPy is not installed.
         """
         from gt4py._core.definitions import Device
         from gt4py.next.custom_layout_allocators import horizontal_first_layout_mapper
         from gt4py.storage.allocators import TensorBuffer
 
-        if device_id != 0:
-            raise DeviceError(f"device_id: found {device_id}, there is one CPU, number 0")
+        if device_id not in (0, self.device.id):
+            raise DeviceError(
+                f"device_id: found {device_id}, must be {self.device.id}, this allocator is for {self.device}"
+            )
         if dtype.tensor_shape:
             raise DTypeError(f"dtype: found {dtype}, must be a scalar type: gt4py.next has no fields of sub-arrays")
-        layout = horizontal_first_layout_mapper(domain.dims)
+        layout, alignment_size = horizontal_first_layout_mapper(domain.dims), _ALIGNMENT_SIZES[self.device.type]
         tensor = _native.empty(
             tuple(domain.shape),
             dtype.scalar_type,
             dims=tuple(dimension.value for dimension in domain.dims),
             layout=layout,
-            alignment_size=_ALIGNMENT_SIZE,
+            alignment_size=alignment_size,
             aligned_index=_relative(domain, aligned_index or ()),
+            device=self.device,
         )
         return TensorBuffer(
             buffer=tensor,
             memory_address=tensor.ptr,
-            device=Device(self.__gt_device_type__, device_id),
+            device=Device(self.__gt_device_type__, self.device.id),
             dtype=dtype,
             shape=tensor.shape,
             strides=tensor.strides,
             layout_map=layout,
             byte_offset=0,
-            byte_alignment=_ALIGNMENT_SIZE,
+            byte_alignment=alignment_size,
             aligned_index=tensor.aligned_index,
-            ndarray=tensor.to_numpy(),
+            ndarray=tensor.to_ndarray(),
         )
 
 
 def allocator(device: Any = "cpu") -> Allocator:
     """Return an allocator that places the fields of `gt4py.next` in dlfield's memory.
 
-    Layout and alignment are those of gt4py.next's own allocator: horizontal dimensions have the smallest strides, then
-    vertical, then local ones, the first of each kind first, and rows are aligned to 64 bytes. Unlike in that allocator,
-    empty domains work, and sizes are 64-bit.
+    Layout and alignment are those of gt4py.next's own allocators: horizontal dimensions have the smallest strides, then
+    vertical, then local ones, the first of each kind first, and rows are aligned to 64 bytes, on a GPU to 128. Unlike
+    in those allocators, empty domains work, and sizes are 64-bit. Fields on a GPU are CuPy arrays. This
+    has been tested with a fake of CuPy and not yet on a GPU.
 
     Parameters
     ----------
     device
-        Where to allocate: "cpu", a `Device` or DLPack's pair of type and id.
+        Where to allocate: "cpu", "gpu", "cuda:N", a `Device` or DLPack's pair of type and id.
 
     Returns
     -------
@@ -116,7 +123,7 @@ def allocator(device: Any = "cpu") -> Allocator:
     Raises
     ------
     DeviceError
-        `device` is not the host.
+        `device` is neither the host nor a CUDA GPU.
 
     Example
     -------
@@ -132,10 +139,10 @@ def allocator(device: Any = "cpu") -> Allocator:
     (('I', 'K'), (1, 0), True)
     """
     where = _native.Device(device)
-    if where != "cpu":
+    if where.type not in _ALIGNMENT_SIZES:
         raise DeviceError(
-            f"device: found {where}, allowed is 'cpu': fields of gt4py.next on a GPU are CuPy arrays, which this "
-            "version does not allocate"
+            f"device: found {where}, allowed are 'cpu', 'gpu' and 'cuda:N': fields of gt4py.next are NumPy arrays or "
+            "CuPy arrays in device memory"
         )
     return Allocator(where)
 

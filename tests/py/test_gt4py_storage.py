@@ -1,0 +1,173 @@
+"""`dlfield.gt4py` gives what the installed `gt4py.storage` gives, case by case, also for what tensors lack."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dlfield as dl
+from dlfield import gt4py as ours
+from dlfield.gt4py.registry import registered_layout
+
+pytest.importorskip("gt4py")
+
+from gt4py import storage as theirs
+from gt4py.cartesian import gtscript
+
+PRESETS = sorted(name for name, info in theirs.layout_registry.REGISTRY.items() if info["device"] == "cpu")
+DIMENSIONS: list[Any] = [
+    (),
+    ("I", "I"),
+    ("K", "K", "K"),
+    ("J", "3", "I", "J"),
+    ("I", "J", "K", "3", "3"),
+    ("3",),
+    ("1", "I", "0"),
+    (gtscript.K,),
+    (gtscript.K, gtscript.I),
+    [gtscript.J, "7"],
+    "KI",
+]
+DTYPES: list[Any] = ["f8", "f4", "i2", ">f8", ">i4", ">c8", "longdouble", "clongdouble", "M8[s]", "m8[ns]", "f2", "?"]
+DTYPES += [np.dtype((base, (2, 3))) for base in ("f4", ">f8", "longdouble", "M8[D]")]
+
+
+def same(mine: npt.NDArray[Any], reference: npt.NDArray[Any]) -> None:
+    """Check that shape, dtype and strides equal gt4py.storage's."""
+    assert (mine.shape, mine.dtype, mine.strides) == (reference.shape, reference.dtype, reference.strides)
+    assert mine.flags.writeable
+
+
+def outcome(module: Any, name: str, *args: Any, **keywords: Any) -> Any:
+    """Return the array, or the builtin exceptions that the error can be caught as."""
+    try:
+        return getattr(module, name)(*args, **keywords)
+    except Exception as error:
+        return {kind for kind in type(error).__mro__ if kind.__module__ == "builtins"}
+
+
+def compare(name: str, *args: Any, **keywords: Any) -> None:
+    mine, reference = (outcome(module, name, *args, **keywords) for module in (ours, theirs))
+    if isinstance(reference, set):
+        assert isinstance(mine, set)
+        assert reference <= mine
+    else:
+        same(mine, reference)
+        assert name == "empty" or np.array_equal(mine, reference)
+
+
+@pytest.fixture
+def in_blocks() -> Any:
+    """A preset for the host with the alignment and padding of GPU presets, registered in GT4Py."""
+    theirs.register("in blocks", {**theirs.from_name("gt:cpu_ifirst"), "alignment": 4})
+    yield "in blocks"
+    theirs.register("in blocks", None)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dimensions", DIMENSIONS, ids=str)
+def test_results_for_all_presets_dimensions_dtypes_and_indices(in_blocks: str, dimensions: Any, dtype: Any) -> None:
+    shape = tuple(range(3, 3 + len(dimensions)))
+    indices = (None, (1,) * len(shape), (20,) * len(shape))
+    for backend, aligned_index in itertools.product([*PRESETS, in_blocks], indices):
+        keywords = {"backend": backend, "aligned_index": aligned_index, "dimensions": dimensions}
+        compare("empty", shape, dtype, **keywords)
+        compare("zeros", shape, dtype, **keywords)
+        compare("ones", shape, dtype, **keywords)
+        compare("full", shape, 3, dtype, **keywords)
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f4", "longdouble", "clongdouble", "m8"])
+@pytest.mark.parametrize("aligned_index", [(0, 0), (1, 2), (3, 0), (3, 3), (9, 9)])
+def test_the_aligned_index_is_aligned_as_in_gt4py(in_blocks: str, dtype: str, aligned_index: tuple[int, int]) -> None:
+    for module in (ours, theirs):
+        array = module.zeros((3, 5), dtype, backend=in_blocks, aligned_index=aligned_index)
+        for row in range(5):
+            address = array.ctypes.data + aligned_index[0] * array.strides[0] + row * array.strides[1]
+            assert address % (4 * array.itemsize) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, None, "i4", ">f8", "longdouble", "m8"])
+@pytest.mark.parametrize("source", ["f8", ">f8", ">i2", "longdouble", "m8[s]", ">m8[s]"])
+def test_from_array_of_any_byte_order(source: str, dtype: Any) -> None:
+    data = np.arange(24).astype(source).reshape(2, 3, 4)
+    for backend in PRESETS:
+        compare("from_array", data, dtype, backend=backend)
+
+
+def test_from_array_of_dates() -> None:
+    for dates in (np.array(["2024-02-29"], "M8[D]"), np.array(["NaT"], "M8")):
+        for dtype in (None, "M8[D]", "f8"):
+            mine, reference = (
+                outcome(module, "from_array", dates, dtype, backend="numpy") for module in (ours, theirs)
+            )
+            if isinstance(reference, set):
+                assert reference == mine
+            else:
+                same(mine, reference)
+                assert mine.tobytes() == reference.tobytes()
+
+
+def test_dtypes_of_other_libraries() -> None:
+    torch = pytest.importorskip("torch")
+    assert ours.zeros((2,), torch.float32, backend="numpy").dtype == np.float32
+    assert ours.from_array(torch.arange(3), torch.float32, backend="numpy").tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), ()], ids=str)
+def test_a_longdouble_array_of_no_or_one_element(shape: tuple[int, ...]) -> None:
+    array = ours.zeros(shape, "longdouble", backend="gt:cpu_ifirst", aligned_index=(0,) * len(shape))
+    assert (array.shape, array.dtype) == (shape, np.dtype("longdouble"))
+    assert not array.any()
+
+
+def test_the_memory_of_a_longdouble_array_stays_alive() -> None:
+    arrays = [ours.full((50, 40), number, "longdouble", backend="gt:cpu_ifirst") for number in range(20)]
+    assert [(array == number).all() for number, array in enumerate(arrays)] == [True] * 20
+
+
+def test_an_axis_alone_is_one_dimension() -> None:
+    """GT4Py would iterate over it forever."""
+    compare("zeros", (3,), backend="numpy", dimensions=(gtscript.K,))
+    assert ours.zeros((3,), backend="numpy", dimensions=gtscript.K).shape == (3,)
+    with pytest.raises(dl.DimsError, match="found 1 names"):
+        ours.zeros((3, 4), backend="numpy", dimensions=gtscript.K)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"backend": "nothing"},
+        {"backend": None},
+        {"backend": 5},
+        {"shape": 3},
+        {"shape": None},
+        {"shape": (3.0, 2)},
+        {"shape": (2, -1)},
+        {"dtype": "nothing"},
+        {"dtype": object},
+        {"dimensions": ("I",)},
+        {"dimensions": ("I", "x")},
+        {"dimensions": ("I", 1)},
+        {"dimensions": ("I", None)},
+        {"aligned_index": (1,)},
+        {"aligned_index": 1},
+        {"aligned_index": (1.0, 0)},
+        {"aligned_index": (-1, 0)},
+    ],
+    ids=str,
+)
+def test_errors_can_be_caught_as_gt4pys(keywords: dict[str, Any]) -> None:
+    for name in ("empty", "zeros", "ones"):
+        compare(name, **{"shape": (2, 3), "backend": "numpy", **keywords})
+
+
+@pytest.mark.parametrize("backend", sorted(theirs.layout_registry.REGISTRY))
+def test_registered_layout_is_gt4pys(backend: str) -> None:
+    info = theirs.from_name(backend)
+    assert info is not None
+    for dimensions in (("I", "J", "K"), ("J", "K"), ("I", "I"), ("I", "J", "K", "0", "1"), ()):
+        found = registered_layout(backend, dimensions)
+        assert found == (tuple(info["layout_map"](dimensions)), info["alignment"], info["device"])
