@@ -43,6 +43,27 @@ pub enum LayoutError {
         /// Dimensions of the field.
         ndim: usize,
     },
+    /// A view of another shape with another number of elements.
+    #[error("shape: {to:?} for a field of shape {from:?}; allowed is a shape with as many elements")]
+    Reshape {
+        /// The shape of the field.
+        from: Vec<i64>,
+        /// The shape asked for.
+        to: Vec<i64>,
+    },
+    /// A view of another shape that no strides can describe.
+    #[error(
+        "shape: {to:?} for a field of shape {from:?} with strides of {strides:?} elements is no view of it; allowed is a \
+         split or merge of contiguous dimensions: reshape a copy in C order, from_array(field, backend=\"C\")"
+    )]
+    ReshapeCopies {
+        /// The shape of the field.
+        from: Vec<i64>,
+        /// The strides of the field, in elements.
+        strides: Vec<i64>,
+        /// The shape asked for.
+        to: Vec<i64>,
+    },
     /// A layout that is not a permutation.
     #[error("layout: {got:?} for {ndim} dimensions; allowed is a permutation of 0..{ndim}, 0 for the largest stride")]
     NotPermutation {

@@ -3,6 +3,7 @@
 //! Importers in other layers fetch plain structs from objects; this module validates them.
 
 pub mod array_interface;
+pub mod array_struct;
 pub mod buffer;
 pub mod dlpack;
 mod error;

@@ -11,6 +11,7 @@ mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
+mod reshape;
 mod view;
 mod work;
 

@@ -79,7 +79,10 @@ CHECKS = {
         spec(access="rw"), dl.zeros((3, 4)).as_readonly(), dl.ExchangeError, r'"x": access: .*read-only'
     ),
     "legacy capsule": case(
-        spec(access="w"), OldProducer(FakeTensor(np.zeros((3, 4)), version=None)), dl.ExchangeError, r"read-only"
+        spec(access="w"),
+        OldProducer(FakeTensor(np.zeros((3, 4)), version=None)),
+        dl.ExchangeError,
+        r'^field "x": access: .*read-only; its legacy DLPack capsule cannot .*pass dl\.describe\(obj, writable=True\)',
     ),
     "bytes": case(spec("I", "uint8", access="w"), b"abc", dl.ExchangeError, r"read-only"),
     "broadcast": case(
@@ -226,3 +229,16 @@ def partly(array: Array, name: str, error: BaseException) -> Any:
                 self.__array_interface__ = interface_of(array.copy())
 
     return Partly()
+
+
+def test_the_callers_word_makes_a_legacy_capsule_writable() -> None:
+    """A description with `writable=True` is an output, and owned or exported as writable."""
+    array = np.zeros((3, 4))
+    producer = OldProducer(FakeTensor(array, version=None))
+    sig = dl.Signature(x=dl.FieldSpec("float64", "IJ", access="w"))
+    with sig.bind(x=dl.describe(producer, writable=True)) as fields:
+        dl.as_numpy(fields.x)[0, 0] = 1
+    dl.from_dlpack(dl.describe(producer, writable=True))[0, 1] = 2
+    dl.as_numpy(dl.describe(producer, writable=True))[0, 2] = 3
+    assert array[0].tolist() == [1, 2, 3, 0]
+    assert dl.from_dlpack(producer).readonly

@@ -18,15 +18,22 @@ pub(crate) fn array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
     frameworks.call_method(intern!(py, "as_cupy"), (tensor,), Some(&keywords))
 }
 
+/// Imports CuPy. The error names what needs it, and the package to install.
+#[cold]
+pub(crate) fn module<'py>(py: Python<'py>, needed_by: &str) -> PyResult<Bound<'py, PyModule>> {
+    let frameworks = py.import(intern!(py, "dlfield.frameworks"))?;
+    Ok(frameworks.call_method1(intern!(py, "imported"), ("cupy", needed_by))?.cast_into()?)
+}
+
 /// Runs `work` with the CuPy array on the memory of a tensor, on its device and in order with our work.
 pub(crate) fn with<'py, T>(
     tensor: &Bound<'py, PyTensor>,
     work: impl FnOnce(Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<T> {
+    let device = tensor.get().0.descriptor().device();
     // The error of the import says what is missing.
     let array = array(tensor)?;
     let module = tensor.py().import(intern!(tensor.py(), "cupy"))?;
-    let device = tensor.get().0.descriptor().device();
     on(&module, device, std::slice::from_ref(tensor), || work(array))
 }
 

@@ -66,7 +66,8 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
 fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     let device = tensor.descriptor().device();
     if !device.is_host_readable() {
-        let message = format!("device: {device} has no host buffer; copy it with to_device('cpu')");
+        let message =
+            format!("device: {device} has no host buffer; copy it with to_device('cpu') or as_numpy(..., copy=True)");
         return Err(ErrorKind::NoSuchBuffer.error(message));
     }
     Ok(sync::wait_for_device(py, tensor)?)

@@ -171,7 +171,7 @@ Protocols are tried in this order; the first one that an object has is used, and
 - `__dlpack__` and raw capsules of both names (dlpack);
 - `__gt_data_interface__` and `__gt_interface__` (gt);
 - `__cuda_array_interface__` (cuda-array-interface), `__hip_array_interface__` (hip-array-interface),
-  `__array_interface__` (array-interface);
+  `__array_interface__` (array-interface), `__array_struct__` (array-struct);
 - the buffer protocol (buffer), and last `__array__` (array).
 
 Describing memory of a GPU needs neither a driver nor a GPU; the memory is not accessed.
@@ -188,7 +188,8 @@ device
     device.
 writable
     Whether the memory must be writable. A legacy DLPack capsule has no read-only flag: its memory counts as read-only
-    unless True promises that it is writable. Memory of JAX is always read-only.
+    unless True promises that it is writable. `from_dlpack`, `as_numpy`, `as_torch`, `as_cupy` and `Signature.bind` take the
+    description as an array, with that promise. Memory of JAX is always read-only.
 stream
     The stream that will use the memory, a number as in DLPack or an object with `__cuda_stream__`: its later work waits
     for the producer's work. -1 for no synchronization. None for the current stream of this thread; the host has no
@@ -323,7 +324,7 @@ fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: 
 /// obj
 ///     Any array that `from_dlpack` accepts. An exact `numpy.ndarray` of any dtype is returned as it is.
 /// copy
-///     None copies only if the producer has no memory to share; True always copies, False never.
+///     None copies only if the producer has no memory to share; True always copies, also from a device; False never.
 ///
 /// Returns
 /// -------
@@ -333,7 +334,7 @@ fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: 
 /// Raises
 /// ------
 /// NoSuchBufferError
-///     The host cannot read the memory.
+///     The host cannot read the memory, and `copy` is not True.
 /// Error
 ///     As for `from_dlpack`.
 ///
@@ -364,7 +365,11 @@ fn as_numpy<'py>(
         return export::numpy::view(py, &import::tensor(obj, copy)?);
     }
     let value = import::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
-    let copied = sync::copy_like(py, &value)?;
+    let copied = if value.descriptor().device().is_host_readable() {
+        sync::copy_like(py, &value)?
+    } else {
+        sync::to(py, &value, Device::CPU, Some(true))?
+    };
     export::numpy::view(py, &value.done(py, Ok(copied))?)
 }
 

@@ -49,7 +49,7 @@ impl PyTensor {
 
     /// Element type, as `numpy.dtype`.
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+    pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
         dtype::to_numpy(py, self.descriptor().dtype()).cloned()
     }
 

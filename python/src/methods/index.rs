@@ -1,105 +1,50 @@
 //! Python's index expressions, and the axes of `transpose`.
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyEllipsis, PySlice, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
+use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use dlfield::can_cast;
-use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
 use dlfield::error::Error;
 use dlfield::layout::Spec;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import, sync};
 use dlfield::protocol::ExchangeError;
-use dlfield::tensor::{Index, IndexError, Tensor};
-
-/// Basic indexing: a view.
-struct Basic {
-    index: SmallVec<[Index; 6]>,
-    /// Whether every dimension has an integer index, so that NumPy would return a scalar.
-    element: bool,
-}
-
-/// Parses an index expression; `None` for lists, masks and arrays of positions, which NumPy handles.
-fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Option<Basic>> {
-    match key.cast::<PyTuple>() {
-        Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
-        Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
-    }
-}
-
-fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Option<Basic>> {
-    let ndim = descriptor.ndim();
-    let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>()).count();
-    if keys.iter().any(|key| key.is_none()) {
-        let message = "index: None has no label; allowed are integers, slices, Ellipsis and arrays of positions";
-        return Err(PyIndexError::new_err(message));
-    }
-    let mut index = SmallVec::<[Index; 6]>::new();
-    let mut ellipsis = false;
-    for key in &keys {
-        if key.is_instance_of::<PyEllipsis>() {
-            if ellipsis {
-                return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
-            }
-            ellipsis = true;
-            index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
-        } else if let Ok(slice) = key.cast::<PySlice>() {
-            let extent = descriptor.shape().get(index.len()).copied().unwrap_or(0);
-            let range = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
-            let wide = |number: isize| i64::try_from(number).unwrap_or(i64::MAX);
-            let len = i64::try_from(range.slicelength).unwrap_or(i64::MAX);
-            index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
-        } else if !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))? {
-            match position(key)? {
-                Some(position) => index.push(Index::At(position)),
-                None => return Ok(None),
-            }
-        } else {
-            return Ok(None);
-        }
-    }
-    if given > ndim {
-        return Err(IndexError::TooMany { got: given, ndim }.into());
-    }
-    let element = given == ndim && !ellipsis && index.iter().all(|entry| matches!(entry, Index::At(_)));
-    Ok(Some(Basic { index, element }))
-}
-
-/// Converts one position; `None` for arrays of positions, which also have an `__index__`, but one that raises `TypeError`.
-fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    match key.extract() {
-        Ok(position) => Ok(Some(position)),
-        Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Ok(None),
-        Err(error) if error.is_instance_of::<PyOverflowError>(key.py()) => {
-            Err(PyIndexError::new_err("index: the position does not fit in 64 bits"))
-        }
-        Err(error) => Err(error),
-    }
-}
+use dlfield::tensor::Tensor;
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
 pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, tensor) = (slf.py(), &slf.get().0);
-    let Some(Basic { index, element }) = parse(tensor.descriptor(), key)? else {
-        let on_host = !tensor.descriptor().device().is_cuda();
-        return if on_host {
-            export::numpy::view_of(slf)?.get_item(key)
-        } else {
-            cupy::with(slf, |array| array.get_item(key))
-        };
+    let (index, element) = match Key::parse(tensor.descriptor(), key)? {
+        Key::Basic { index, element } => (index, element),
+        library => return get_array(slf, key, library == Key::Arrays),
     };
     let view = PyTensor::create(py, tensor.view(&index)?)?;
     if element && tensor.descriptor().device().is_host_readable() {
         return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
     }
     Ok(view.into_any())
+}
+
+/// `t[key]` as an array of NumPy, or of CuPy on a device. `copies`: not a view of the same memory.
+#[cold]
+fn get_array<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>, copies: bool) -> PyResult<Bound<'py, PyAny>> {
+    let (py, tensor) = (slf.py(), &slf.get().0);
+    let key = LibraryKey::new(tensor, key)?;
+    let found = if tensor.descriptor().device().is_cuda() {
+        // CuPy has no read-only arrays, and would reject memory that it only copies.
+        let from = if copies { PyTensor::create(py, tensor.clone().into_readable())? } else { slf.clone() };
+        cupy::with(&from, |array| array.get_item(&key.key))
+    } else {
+        export::numpy::view_of(slf)?.get_item(&key.key)
+    };
+    key.done(py, found)
 }
 
 /// `t[key] = value`, by label or by position (see [`broadcast_by_label`]), with NumPy's broadcasting and its "same_kind" rule
@@ -118,13 +63,15 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
         return Ok(());
     }
     // Before the value is imported: parsing a key may run code that changes it.
-    let index = parse(tensor.descriptor(), key)?.map(|Basic { index, .. }| index);
-    let selected = index.map(|index| tensor.view(&index)).transpose()?;
+    let selected = match Key::parse(tensor.descriptor(), key)? {
+        Key::Basic { index, .. } => tensor.view(&index)?,
+        library => return set_array(slf, key, value, library == Key::Arrays),
+    };
     let array = import::assigned_value(value, tensor.descriptor().device())?;
     let written = if tensor.descriptor().device().is_host_readable() {
-        set_on_host(slf, key, selected, value, array.as_deref())
+        set_on_host(py, &selected, value, array.as_deref())
     } else {
-        set_on_device(slf, key, selected, value, array.as_deref())
+        set_on_device(&selected, value, array.as_deref())
     };
     match array {
         Some(array) => array.done(py, written),
@@ -132,23 +79,54 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     }
 }
 
-/// `t[key] = value` in memory that the host writes. `selected` is the view that a basic key selects; `array` is the value
-/// if it has a protocol.
-fn set_on_host(
+/// `t[key] = value` for keys that only NumPy or CuPy handles, by position. `copies`: `t[key]` is not a view of the same memory.
+#[cold]
+fn set_array(
     slf: &Bound<'_, PyTensor>,
     key: &Bound<'_, PyAny>,
-    selected: Option<Tensor>,
     value: &Bound<'_, PyAny>,
-    array: Option<&Tensor>,
+    copies: bool,
 ) -> PyResult<()> {
-    let py = slf.py();
-    let own_labels = has_own_labels(value)?;
-    let labelled = match (&selected, array) {
-        (Some(selected), Some(array)) => broadcast_by_label(array, selected, own_labels)?,
-        _ => None,
+    let (py, tensor) = (slf.py(), &slf.get().0);
+    let device = tensor.descriptor().device();
+    let key = LibraryKey::new(tensor, key)?;
+    let array = import::assigned_value(value, device)?;
+    let written = if device.is_host_readable() {
+        // NumPy gets an array or a scalar, whichever protocol the value has.
+        let value = match array.as_deref() {
+            Some(array) => export::numpy::view(py, &sync::to(py, array, Device::CPU, None)?)?,
+            None => value.clone(),
+        };
+        let target = export::numpy::view_of(slf)?;
+        if copies {
+            export::numpy::assign_at(&target, &key.key, &value)
+        } else {
+            export::numpy::assign(&target.get_item(&key.key)?, &value)
+        }
+    } else {
+        let from = device_source(tensor, value, array.as_deref())?;
+        let value = if from.descriptor().ndim() == 0 && from.descriptor().device().is_host_readable() {
+            export::numpy::view(py, &from)?.get_item(PyTuple::empty(py))?
+        } else {
+            // CuPy would reject arrays of the host, and read-only ones.
+            let from = sync::to(py, &from, device, None)?;
+            cupy::array(&PyTensor::create(py, from.into_readable())?)?
+        };
+        cupy::with(slf, |array| array.set_item(&key.key, value))
     };
+    let written = key.done(py, written);
+    match array {
+        Some(array) => array.done(py, written),
+        None => written,
+    }
+}
+
+/// Assigns to a view in memory that the host writes. `array` is the value if it has a protocol.
+fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
+    let own_labels = has_own_labels(value)?;
+    let labelled = array.map(|array| broadcast_by_label(array, selected, own_labels)).transpose()?.flatten();
     let array = labelled.as_ref().or(array);
-    if let (Some(selected), Some(array)) = (&selected, array)
+    if let Some(array) = array
         && copied(py, selected, array)?
     {
         return Ok(());
@@ -158,10 +136,7 @@ fn set_on_host(
         Some(array) => export::numpy::view(py, array)?,
         None => value.clone(),
     };
-    match selected {
-        Some(selected) => export::numpy::assign(&export::numpy::view(py, &selected)?, &value),
-        None => export::numpy::assign_at(&export::numpy::view_of(slf)?, key, &value),
-    }
+    export::numpy::assign(&export::numpy::view(py, selected)?, &value)
 }
 
 /// Broadcasts a value by label to the tensor that it is assigned to. Returns `None` if nothing has to change, or if the
@@ -189,49 +164,32 @@ fn broadcast_by_label(value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult
     })
 }
 
-/// Whether a value is a `Tensor` or a host/device pair.
-fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
-}
-
-/// `t[key] = value` on a device. Values of another element type are converted on the host first, by NumPy if this crate has
-/// no cast.
+/// Assigns to a view on a device.
 #[cold]
 #[allow(unsafe_code, reason = "elements are accessed by address")]
-fn set_on_device(
-    slf: &Bound<'_, PyTensor>,
-    key: &Bound<'_, PyAny>,
-    selected: Option<Tensor>,
-    value: &Bound<'_, PyAny>,
-    array: Option<&Tensor>,
-) -> PyResult<()> {
-    let py = slf.py();
-    let Some(selected) = selected else {
-        // CuPy gets the memory that was imported for reading: it would ask the object itself for writable memory.
-        let value = match array {
-            Some(array) if array.descriptor().device().is_cuda() => PyTensor::create(py, array.clone())?.into_any(),
-            Some(array) => export::numpy::view(py, array)?.into_any(),
-            None => value.clone(),
-        };
-        return cupy::with(slf, |array| array.set_item(key, value));
-    };
+fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
     let own_labels = has_own_labels(value)?;
-    let labelled = array.map(|array| broadcast_by_label(array, &selected, own_labels)).transpose()?.flatten();
-    let from = match labelled.as_ref().or(array) {
-        Some(array) if array.descriptor().dtype() == selected.descriptor().dtype() => array.clone(),
-        Some(array) => {
-            // The host converts elements.
-            let host = sync::to(py, array, Device::CPU, None)?;
-            if can_cast(array.descriptor().dtype(), selected.descriptor().dtype()) {
-                host
-            } else {
-                staged(&selected, export::numpy::view(py, &host)?.as_any())?
-            }
-        }
-        None => staged(&selected, value)?,
-    };
+    let labelled = array.map(|array| broadcast_by_label(array, selected, own_labels)).transpose()?.flatten();
+    let from = device_source(selected, value, labelled.as_ref().or(array))?;
     // SAFETY: as for `copied`.
-    Ok(py.detach(|| unsafe { selected.assign(&from) })?)
+    Ok(value.py().detach(|| unsafe { selected.assign(&from) })?)
+}
+
+/// Returns a value with the element type of a tensor on a device, to be copied there. Values of another element type are
+/// converted on the host, by NumPy if this crate has no cast.
+fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<Tensor> {
+    let py = value.py();
+    let wanted = like.descriptor().dtype();
+    let Some(array) = array else { return staged(like, value) };
+    if array.descriptor().dtype() == wanted {
+        return Ok(array.clone());
+    }
+    // The host converts elements.
+    let host = sync::to(py, array, Device::CPU, None)?;
+    if !can_cast(array.descriptor().dtype(), wanted) {
+        return staged(like, export::numpy::view(py, &host)?.as_any());
+    }
+    Ok(host)
 }
 
 /// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.

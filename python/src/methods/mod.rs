@@ -1,17 +1,23 @@
 //! The methods and attributes of `Tensor` and `Descriptor`.
 
+mod absent;
 mod attributes;
 mod descriptor;
 pub(crate) mod index;
+mod key;
+mod numbers;
 mod pickle;
 mod protocols;
+mod reductions;
+mod shapes;
 mod special;
 mod storage;
 mod views;
 
 use pyo3::prelude::*;
 
-/// Adds the function that rebuilds pickled tensors.
+/// Adds the function that rebuilds pickled tensors, and the hints for NumPy's methods that tensors lack.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    absent::install(module.py())?;
     pickle::register(module)
 }

@@ -1,16 +1,14 @@
-//! Special methods of Python: indexing, numbers, copies, text.
+//! Special methods of Python: indexing, copies, text.
 
 #![allow(unsafe_code, reason = "an iterator is made through the interpreter's C API")]
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyTuple};
 use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
-use crate::export;
 use crate::methods::{index, pickle};
-use dlfield::native::args;
 
 #[pymethods]
 impl PyTensor {
@@ -34,41 +32,6 @@ impl PyTensor {
 
     fn __setitem__(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         index::set(slf, key, value)
-    }
-
-    fn __bool__(slf: &Bound<'_, PyTensor>) -> PyResult<bool> {
-        export::numpy::view_of(slf)?.is_truthy()
-    }
-
-    fn __index__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        scalar(slf, "__index__")
-    }
-
-    fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        scalar(slf, "__int__")
-    }
-
-    fn __float__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        scalar(slf, "__float__")
-    }
-
-    fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        scalar(slf, "__complex__")
-    }
-
-    /// Formats the number of a tensor without dimensions; without a format, any tensor as `str`.
-    fn __format__<'py>(slf: &Bound<'py, PyTensor>, format_spec: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-        if format_spec.is_empty()? {
-            return Ok(slf.str()?.into_any());
-        }
-        let descriptor = slf.get().descriptor();
-        if descriptor.ndim() == 0 && descriptor.device().is_host_readable() {
-            let number = export::numpy::view_of(slf)?.get_item(PyTuple::empty(slf.py()))?;
-            return number.call_method1(intern!(slf.py(), "__format__"), (format_spec,));
-        }
-        let fix = "allowed is a tensor on the host without dimensions, or no format";
-        let what = format!("format: {} for {}; {fix}", args::shown(format_spec), args::shown(slf));
-        Err(PyTypeError::new_err(what))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<PyTensor> {
@@ -118,9 +81,4 @@ impl PyTensor {
             if descriptor.is_readonly() { ", readonly" } else { "" },
         ))
     }
-}
-
-/// Converts the NumPy array on the memory to a number.
-fn scalar<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    export::numpy::view_of(slf)?.call_method0(name)
 }

@@ -1,5 +1,6 @@
 //! Describes one argument of `Signature.bind` in a given `Descriptor`, and finds its hooks.
 
+use dlfield::ExchangeError;
 use dlfield::device::Device;
 use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
 use pyo3::prelude::*;
@@ -35,6 +36,11 @@ pub(crate) fn describe_argument<'py>(
     };
     let mut imported = Imported::new(description.descriptor_mut());
     import::describe(object, request, &mut imported)?;
+    if writes && imported.readonly_unknown {
+        let fix = "its legacy DLPack capsule cannot say that it may be written; if it may, pass \
+                   dl.describe(obj, writable=True)";
+        return Err(ExchangeError::ReadOnly { field: "access", fix }.into());
+    }
     if let Ok(given) = object.cast_exact::<PyDescriptor>() {
         // The memory used is that of the described object, so its hooks are called.
         let described_object = given.get().object(object.py());

@@ -77,7 +77,7 @@ impl<'py> ArrayLibrary<'py> {
         let device = wanted.unwrap_or(Device::CUDA_MANAGED);
         match py {
             Some(py) if wanted.is_some() || !any_host => {
-                Ok(ArrayLibrary::CuPy { module: py.import(intern!(py, "cupy"))?, device })
+                Ok(ArrayLibrary::CuPy { module: cupy::module(py, &format!("arithmetic on {device}"))?, device })
             }
             _ => Ok(ArrayLibrary::NumPy),
         }

@@ -16,7 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use self::keywords::Keywords;
+pub(super) use self::operands::is_number;
 pub(super) use self::operators::install;
+pub(super) use self::reduce::{axes, axis};
+use crate::classes::tensor::PyTensor;
 use dlfield::native::args;
 
 /// The method of a ufunc that is called.
@@ -53,6 +56,21 @@ pub(super) fn array_ufunc<'py>(
         Method::Call => call::call(ufunc, &inputs, &keywords)?,
         Method::Reduce => reduce::reduce(ufunc, &inputs, &keywords)?,
     };
+    Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
+}
+
+/// Reduces a tensor by NumPy's ufunc of this name, along all dimensions if `axis` is None.
+pub(super) fn reduced<'py>(
+    ufunc: &str,
+    tensor: &Bound<'py, PyTensor>,
+    axis: Option<&Bound<'py, PyAny>>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let ufunc = py.import(intern!(py, "numpy"))?.getattr(ufunc)?;
+    let mut keywords = Keywords::read(&ufunc, Method::Reduce, keywords)?;
+    keywords.axis = Some(axis.map_or_else(|| py.None().into_bound(py), Bound::clone));
+    let result = reduce::reduce(&ufunc, &[tensor.clone().into_any()], &keywords)?;
     Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
 }
 

@@ -258,7 +258,7 @@ fn different_sizes(error: LayoutError, names: &[String]) -> PyErr {
 }
 
 /// Whether the object is a number of Python or NumPy.
-fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static SCALAR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if value.is_instance_of::<PyFloat>()
         || value.is_instance_of::<PyInt>()

@@ -18,7 +18,7 @@ use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
 use dlfield::tensor::{Index, Tensor};
 
-type Axes = SmallVec<[usize; 6]>;
+pub(crate) type Axes = SmallVec<[usize; 6]>;
 
 /// Reduces an array along some of its dimensions; `None` if an operand defines its own `__array_ufunc__`.
 pub(super) fn reduce<'py>(
@@ -106,7 +106,7 @@ fn repeat<'py>(library: &ArrayLibrary<'py>, part: &Bound<'py, PyTensor>, array: 
 }
 
 /// The axes to reduce along: a number or a label, or a tuple of them; all for None, the first if not given.
-fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
+pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
     let ndim = tensor.descriptor().ndim();
     let found: Axes = match given {
         None => (0..ndim.min(1)).collect(),
@@ -125,7 +125,8 @@ fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResult<Axes> {
     Ok(found)
 }
 
-fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize> {
+/// An axis: a number, negative ones count from the end, or a label.
+pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize> {
     let ndim = tensor.descriptor().ndim();
     let wrong = || {
         let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());

@@ -2,15 +2,18 @@
 
 #![allow(unsafe_code, reason = "types and array structs are read as the C structs they are")]
 
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
+use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use numpy::get_array_module;
-use numpy::npyffi::{NPY_ARRAY_OWNDATA, NpyTypes, PyArrayObject, get_type_object};
+use numpy::npyffi::{NPY_ARRAY_OWNDATA, NpyTypes, PyArrayInterface, PyArrayObject, get_type_object, npy_intp};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3::{ffi, intern};
 
+use crate::layout::Extents;
+use crate::protocol::array_struct::ArrayStruct;
 use crate::python::ffi::getattr::loaded;
 
 /// NumPy's array type; NULL until NumPy is known to be imported.
@@ -65,4 +68,35 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
         if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
     }
+}
+
+/// A `PyArrayInterface` without its `descr`, and that if it is valid.
+type StructAndDescr<'py> = (ArrayStruct, Option<Bound<'py, PyAny>>);
+
+/// Reads the `PyArrayInterface` in a capsule. `None` for an object that is no such capsule. Errors as [`ArrayStruct::ndim`].
+pub fn array_struct<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Option<StructAndDescr<'py>>> {
+    // SAFETY: a live object; the call is false for other objects than capsules, and for capsules with a name.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), null()) } == 0 {
+        return Ok(None);
+    }
+    // SAFETY: by NumPy's protocol a capsule without a name holds the struct, which lives as long as the capsule.
+    let raw = unsafe { *ffi::PyCapsule_GetPointer(capsule.as_ptr(), null()).cast::<PyArrayInterface>() };
+    let ndim = ArrayStruct::ndim(raw.two, raw.nd)?;
+    let numbers = |first: *const npy_intp| {
+        // SAFETY: the protocol promises `nd` numbers at this address, which is not NULL. They are 64 bits wide.
+        (!first.is_null()).then(|| Extents::from_slice(unsafe { from_raw_parts(first.cast::<i64>(), ndim) }))
+    };
+    let found = ArrayStruct {
+        ndim,
+        typekind: raw.typekind.to_ne_bytes()[0],
+        itemsize: raw.itemsize,
+        flags: raw.flags,
+        shape: numbers(raw.shape),
+        byte_strides: numbers(raw.strides),
+        address: u64::try_from(raw.data.addr()).unwrap_or(u64::MAX),
+    };
+    let descr = if found.has_descr() { raw.descr } else { null_mut() };
+    // SAFETY: NULL, or by the flag an object that the struct keeps alive.
+    let descr = unsafe { Bound::from_borrowed_ptr_or_opt(capsule.py(), descr) };
+    Ok(Some((found, descr)))
 }

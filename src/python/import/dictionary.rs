@@ -88,7 +88,7 @@ fn fetch(
         byte_strides: strides.map(|strides| integers(interface, "strides", &strides)).transpose()?,
         offset: integer(dict, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0),
         masked: entry(dict, Key::Mask)?.is_some(),
-        descr: descr(dict, &typestr)?,
+        descr: entry(dict, Key::Descr)?.map_or(Ok(Descr::Absent), |value| descr(&value, &typestr))?,
         stream: integer(dict, interface, Key::Stream, "stream", "None or an integer")?,
         typestr,
     })
@@ -186,8 +186,7 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
 }
 
 /// Converts `descr`; absent if it only repeats the type string.
-fn descr(dict: &Bound<'_, PyDict>, typestr: &str) -> PyResult<Descr> {
-    let Some(value) = entry(dict, Key::Descr)? else { return Ok(Descr::Absent) };
+pub(super) fn descr(value: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Descr> {
     // NumPy's own `descr` always repeats the type string.
     if let Ok(list) = value.cast::<PyList>()
         && list.len() == 1
@@ -201,12 +200,12 @@ fn descr(dict: &Bound<'_, PyDict>, typestr: &str) -> PyResult<Descr> {
     let plain = value.extract::<Vec<(String, String)>>().ok();
     Ok(match plain.as_deref() {
         Some([(name, text)]) if name.is_empty() => Descr::Plain(text.clone()),
-        _ => Descr::Fields(args::shown(&value)),
+        _ => Descr::Fields(args::shown(value)),
     })
 }
 
 /// Returns the element type of the object's `dtype` if the type string has only a size: `ml_dtypes` have no letters.
-fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Option<DType>> {
+pub(super) fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Option<DType>> {
     if crate::protocol::typestr::void_size(typestr).is_none() {
         return Ok(None);
     }

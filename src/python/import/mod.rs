@@ -5,6 +5,7 @@
 
 mod array;
 mod array_interface;
+mod array_struct;
 mod borrow;
 mod buffer;
 mod capsule;

@@ -14,6 +14,7 @@ pub enum Name {
     CudaArrayInterface,
     HipArrayInterface,
     ArrayInterface,
+    ArrayStruct,
     Array,
     GtDims,
     Dims,
@@ -23,7 +24,7 @@ pub enum Name {
 
 impl Name {
     /// All names, in the order of the enumeration.
-    pub(super) const ALL: [Name; 12] = [
+    pub(super) const ALL: [Name; 13] = [
         Name::Dlpack,
         Name::DlpackDevice,
         Name::GtDataInterface,
@@ -31,6 +32,7 @@ impl Name {
         Name::CudaArrayInterface,
         Name::HipArrayInterface,
         Name::ArrayInterface,
+        Name::ArrayStruct,
         Name::Array,
         Name::GtDims,
         Name::Dims,
@@ -61,6 +63,7 @@ impl Name {
             Name::CudaArrayInterface => intern!(py, "__cuda_array_interface__"),
             Name::HipArrayInterface => intern!(py, "__hip_array_interface__"),
             Name::ArrayInterface => intern!(py, "__array_interface__"),
+            Name::ArrayStruct => intern!(py, "__array_struct__"),
             Name::Array => intern!(py, "__array__"),
             Name::GtDims => intern!(py, "__gt_dims__"),
             Name::Dims => intern!(py, "dims"),

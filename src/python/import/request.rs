@@ -125,8 +125,8 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     let fix = if is_copied { "; dl.from_array(...) copies it into a field" } else { "" };
     ErrorKind::NotAnArray.error(format!(
         "obj: {} has no protocol of an array{fix}; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
-         __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, the buffer \
-         protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
+         __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, \
+         __array_struct__, the buffer protocol or __array__, DLPack capsules, and what wraps one of these: xarray.DataArray, gt4py.next Field",
         object.get_type()
     ))
 }

@@ -16,7 +16,7 @@ use crate::python::import::request::{Ownership, Request, RequestAccess, not_an_a
 use crate::python::import::type_info::TypeInfo;
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
-    array, array_interface, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
+    array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
     gt_data_interface, hooks, host_device, jax, metadata, numpy, owners, stream_sync, unwrap,
 };
 use crate::python::own_classes;
@@ -43,7 +43,7 @@ static BY_TYPE: [Protocol; 5] = [
 ];
 
 /// The other protocols, tried if there is no wrapper to peel.
-static OTHERS: [Protocol; 9] = [
+static OTHERS: [Protocol; 10] = [
     Protocol { name: "numpy", import: numpy::import_subclass, has_metadata: false },
     Protocol { name: "dlpack", import: dlpack::import, has_metadata: false },
     Protocol { name: "dlpack", import: capsule::import, has_metadata: true },
@@ -51,6 +51,7 @@ static OTHERS: [Protocol; 9] = [
     Protocol { name: "cuda-array-interface", import: cuda_array_interface::import_cuda, has_metadata: false },
     Protocol { name: "hip-array-interface", import: cuda_array_interface::import_hip, has_metadata: false },
     Protocol { name: "array-interface", import: array_interface::import, has_metadata: false },
+    Protocol { name: "array-struct", import: array_struct::import, has_metadata: false },
     Protocol { name: "buffer", import: buffer::import, has_metadata: false },
     Protocol { name: "array", import: array::import, has_metadata: false },
 ];

@@ -169,6 +169,14 @@ class ndarray:  # noqa: N801, what CuPy calls it
     def copy(self, order: str = "C") -> ndarray:
         return self.astype(self.dtype, order)
 
+    def flatten(self, order: Any = "C") -> ndarray:
+        with reading([self.place]) as (values,):
+            return _holding(values.flatten(order))
+
+    def ravel(self, order: Any = "C") -> ndarray:
+        flat = self.place.reshape(-1, order="A" if order == "K" else order)
+        return self._view(flat) if np.may_share_memory(flat, self.place) else self.flatten(order)
+
     def _view(self, place: Host) -> Self:
         offset = place.__array_interface__["data"][0] - self.data.ptr
         memory = MemoryPointer(self.data.mem, self.data.offset + offset)

@@ -207,8 +207,6 @@ def test_data_interface() -> None:
 USES: dict[str, Callable[[dl.Tensor], Any]] = {
     "to_numpy": lambda field: field.to_numpy(),
     "__array__": np.asarray,
-    "float": lambda field: float(field[0]),
-    "bool": lambda field: bool(field[0]),
     "as_numpy": dl.as_numpy,
 }
 

@@ -1,0 +1,199 @@
+//! Parses index expressions, and converts the arrays in them to arrays of the library that indexes by them.
+
+use numpy::PyUntypedArray;
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use smallvec::SmallVec;
+
+use crate::classes::tensor::PyTensor;
+use crate::export;
+use crate::export::cupy;
+use crate::ufunc::is_number;
+use dlfield::descriptor::Descriptor;
+use dlfield::device::Device;
+use dlfield::dtype::DType;
+use dlfield::native::import::Value;
+use dlfield::native::{args, import, sync};
+use dlfield::tensor::{Index, IndexError, Tensor};
+
+/// An index expression.
+#[derive(PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "it is on the stack, and used at once")]
+pub(super) enum Key {
+    /// Integers, slices and an Ellipsis: a view.
+    Basic {
+        index: SmallVec<[Index; 6]>,
+        /// Whether every dimension has an integer index, so that NumPy would return a scalar.
+        element: bool,
+    },
+    /// The same with None, which adds a dimension without a label: a view as an array of NumPy or CuPy.
+    NewAxis,
+    /// Lists, masks and arrays of positions: an array of NumPy or CuPy with copied elements.
+    Arrays,
+}
+
+impl Key {
+    /// Parses an index expression of a field.
+    pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Key> {
+        match key.cast::<PyTuple>() {
+            Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
+            Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
+        }
+    }
+}
+
+fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Key> {
+    let ndim = descriptor.ndim();
+    let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>() && !key.is_none()).count();
+    let mut index = SmallVec::<[Index; 6]>::new();
+    let (mut ellipsis, mut new_axis) = (false, false);
+    for key in &keys {
+        if key.is_instance_of::<PyEllipsis>() {
+            if ellipsis {
+                return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
+            }
+            ellipsis = true;
+            index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
+        } else if let Ok(slice) = key.cast::<PySlice>() {
+            let extent = descriptor.shape().get(index.len()).copied().unwrap_or(0);
+            let range = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
+            let wide = |number: isize| i64::try_from(number).unwrap_or(i64::MAX);
+            let len = i64::try_from(range.slicelength).unwrap_or(i64::MAX);
+            index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
+        } else if key.is_none() {
+            new_axis = true;
+        } else if !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))? {
+            match position(key)? {
+                Some(position) => index.push(Index::At(position)),
+                None => return Ok(Key::Arrays),
+            }
+        } else {
+            return Ok(Key::Arrays);
+        }
+    }
+    if given > ndim {
+        return Err(IndexError::TooMany { got: given, ndim }.into());
+    }
+    if new_axis {
+        return Ok(Key::NewAxis);
+    }
+    let element = given == ndim && !ellipsis && index.iter().all(|entry| matches!(entry, Index::At(_)));
+    Ok(Key::Basic { index, element })
+}
+
+/// Converts one position; `None` for arrays of positions and masks. These also have an `__index__`: most raise `TypeError`, but
+/// PyTorch's accepts an array of one element.
+fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if !key.is_instance_of::<PyInt>() && !is_number(key)? && is_array_or_mask(key)? {
+        return Ok(None);
+    }
+    match key.extract() {
+        Ok(position) => Ok(Some(position)),
+        Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyOverflowError>(key.py()) => {
+            Err(PyIndexError::new_err("index: the position does not fit in 64 bits"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the object states dimensions, or the element type bool.
+#[cold]
+fn is_array_or_mask(key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(tensor) = key.cast_exact::<PyTensor>() {
+        let descriptor = tensor.get().descriptor();
+        return Ok(descriptor.ndim() > 0 || descriptor.dtype() == DType::BOOL);
+    }
+    let Some(ndim) = key.getattr_opt(intern!(key.py(), "ndim"))? else { return Ok(false) };
+    if ndim.extract::<usize>().is_ok_and(|ndim| ndim > 0) {
+        return Ok(true);
+    }
+    let dtype = key.getattr_opt(intern!(key.py(), "dtype"))?;
+    dtype.map_or(Ok(false), |dtype| Ok(dtype.str()?.to_string_lossy().ends_with("bool")))
+}
+
+/// An index expression whose arrays NumPy can use, or CuPy on a device.
+pub(super) struct LibraryKey<'py> {
+    pub(super) key: Bound<'py, PyAny>,
+    /// The imported arrays, to be released after their memory was read.
+    imported: Vec<Value>,
+}
+
+impl<'py> LibraryKey<'py> {
+    /// Converts the arrays of a key for a field: to NumPy arrays for memory of the host, else to CuPy arrays on the field's
+    /// device, in order with the work on both.
+    ///
+    /// NumPy itself would read only arrays on the host, and CuPy only its own. A mask with labels that does not have the field's
+    /// first dimensions, in order, is matched by label and repeated.
+    pub(super) fn new(field: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<LibraryKey<'py>> {
+        let py = key.py();
+        let device = field.descriptor().device();
+        if device.is_cuda() {
+            cupy::module(py, &format!("indexing by an array or None on {device}"))?;
+        }
+        let mut imported = Vec::new();
+        let key = match key.cast::<PyTuple>() {
+            Ok(parts) => {
+                let parts = parts.iter().map(|part| converted(field, &part, false, &mut imported));
+                PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
+            }
+            Err(_) => converted(field, key, true, &mut imported)?,
+        };
+        Ok(LibraryKey { key, imported })
+    }
+
+    /// Returns the outcome of indexing. If that succeeded, releases the arrays.
+    pub(super) fn done<R>(self, py: Python<'py>, mut outcome: PyResult<R>) -> PyResult<R> {
+        for value in self.imported {
+            outcome = value.done(py, outcome);
+        }
+        outcome
+    }
+}
+
+/// Converts a part of a key; other parts than arrays stay as they are. `whole`: it is the only part.
+fn converted<'py>(
+    field: &Tensor,
+    part: &Bound<'py, PyAny>,
+    whole: bool,
+    imported: &mut Vec<Value>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = part.py();
+    let is_plain = part.is_none()
+        || part.is_instance_of::<PyEllipsis>()
+        || part.is_instance_of::<PySlice>()
+        || part.is_instance_of::<PyList>()
+        || is_number(part)?;
+    let device = field.descriptor().device();
+    if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
+        return Ok(part.clone());
+    }
+    let Some(value) = import::assigned_value(part, device)? else { return Ok(part.clone()) };
+    let mut array = Tensor::clone(&value);
+    if whole && (array.descriptor().dims().is_some() || has_own_labels(part)?) {
+        array = by_label(array, field)?;
+    }
+    imported.push(value);
+    let near = if device.is_cuda() { device } else { Device::CPU };
+    let array = PyTensor::create(py, sync::to(py, &array, near, None)?.into_readable())?;
+    if device.is_cuda() { cupy::array(&array) } else { export::numpy::view_of(&array) }
+}
+
+/// Whether a value is a `Tensor` or a host/device pair.
+pub(super) fn has_own_labels(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.cast_exact::<PyTensor>().is_ok() || import::is_pair(value)?)
+}
+
+/// Broadcasts a mask by label to a field, unless the mask has the field's first dimensions, in order, or labels that the field
+/// lacks: then it is used by position.
+fn by_label(mask: Tensor, field: &Tensor) -> PyResult<Tensor> {
+    let (own, dims) = (mask.dims(), field.dims());
+    let leads = own.iter().eq(dims.iter().take(own.len()));
+    let knows = own.iter().all(|label| dims.iter().any(|known| known == label));
+    if mask.descriptor().dtype() != DType::BOOL || leads || !knows {
+        return Ok(mask);
+    }
+    Ok(mask.broadcast_to(&dims, field.descriptor().shape())?)
+}

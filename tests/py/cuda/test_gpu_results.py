@@ -1,0 +1,252 @@
+"""What a tensor on a device and its results are used for there as on the host: numbers, masks, keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+from dlfield import storage
+from driver import IS_FAKE, Driver
+from fakes_interfaces import Exposing
+from storages import Counted, on_host
+from untyped import np
+
+VALUES = np.arange(24.0).reshape(2, 3, 4)
+
+
+def field(device: str = "cuda:0", **keywords: Any) -> dl.Tensor:
+    return dl.from_array(VALUES, device=device, **keywords)
+
+
+@pytest.fixture
+def copies(driver: Driver) -> Counted:
+    return Counted(driver)
+
+
+@pytest.fixture
+def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the import of CuPy fail as if it were not installed."""
+    if not IS_FAKE:
+        pytest.skip("CuPy may be installed")
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+
+
+# Numbers, without CuPy.
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda_managed", "cuda_host"])
+@pytest.mark.usefixtures("no_cupy")
+def test_one_element_is_a_number(device: str) -> None:
+    a = field(device)
+    assert (float(a[1, 2, 3]), int(a[0, 0, 1]), complex(a[0, 0, 2])) == (23.0, 1, 2 + 0j)
+    assert (bool(a[0, 0, 0]), bool(a[0, 0, 1])) == (False, True)
+    assert (a[0, 0, 3].item(), a.item(5), a.item(1, 2, 3), a.item(-1), a.item((0, 1, 0))) == (3.0, 5.0, 23.0, 23.0, 4.0)
+    assert (f"{a[0, 0, 1]:.2f}", str(a[0, 0, 1]), round(a[0, 0, 1])) == ("1.00", "1.0", 1)
+    assert float(a[:1, :1, 1:2].squeeze()) == 1.0
+    counter = dl.full((), 2, "int64", device=device)
+    assert [10, 20, 30][counter] == 30
+    assert (a[0, counter].tolist(), VALUES[0, counter.item()].tolist()) == ([8.0, 9.0, 10.0, 11.0],) * 2
+    if a[1, 2, 3] == 0 if device != "cuda:0" else not a[1, 2, 3]:
+        pytest.fail("a number in an if statement")
+    assert (a.tolist(), a.tobytes()) == (VALUES.tolist(), VALUES.tobytes())
+
+
+@pytest.mark.usefixtures("no_cupy")
+def test_only_one_element_is_copied(copies: Counted) -> None:
+    a = field()
+    copies = Counted(copies.driver)
+    for convert in (float, int, bool, complex):
+        error = ValueError if convert is bool else TypeError
+        with pytest.raises(error) as found:
+            convert(a)
+        with pytest.raises(error) as expected:
+            convert(VALUES)
+        assert str(found.value) == str(expected.value)
+    with pytest.raises(ValueError, match="size 1"):
+        a.item()
+    with pytest.raises(IndexError):
+        a.item(24)
+    with pytest.raises(TypeError, match="allowed is a tensor without dimensions"):
+        f"{a:.2f}"
+    assert copies.are(0, 0)
+    assert a.item(7) == 7.0
+    assert copies.are(0, 1)
+
+
+@pytest.mark.usefixtures("no_cupy")
+def test_what_needs_cupy_says_so() -> None:
+    a, mask = field(), dl.from_array(VALUES > 5)
+    for work in (lambda: a[mask], lambda: a.__setitem__(mask, 0), lambda: a[[0]], lambda: a[..., None]):
+        with pytest.raises(ImportError, match=r"indexing by an array or None on cuda:0 needs cupy"):
+            work()
+    with pytest.raises(ImportError, match=r"arithmetic on cuda:0 needs cupy.*pip install"):
+        a + 1
+
+
+def test_streams_of_numbers(driver: Driver) -> None:
+    with driver.stream() as one, dl.cuda.stream(one, 0):
+        a = dl.full((4,), 1.0, device="cuda:0")
+        a[...] = dl.full((4,), 2.0, device="cuda:0")
+        assert (float(a[0]), a.tolist(), a.astype("f4").tolist()) == (2.0, [2.0] * 4, [2.0] * 4)
+        del a
+
+
+# Keys.
+
+MAKE: dict[str, Callable[[Any], Any]] = {
+    "tensor": lambda array: dl.from_array(array, device="cuda:0"),
+    "tensor on the host": dl.from_array,
+    "managed tensor": lambda array: dl.from_array(array, device="cuda_managed"),
+    "numpy": lambda array: array,
+    "pair": lambda array: storage.storage(array, device="gpu"),
+    "cupy": lambda array: sys.modules["cupy"].asarray(array),
+    "cuda interface": lambda array: exposing(dl.from_array(array, device="cuda:0")),
+}
+
+
+def exposing(tensor: dl.Tensor) -> Exposing:
+    return Exposing(__cuda_array_interface__=tensor.__cuda_array_interface__, kept=tensor)
+
+
+@pytest.mark.usefixtures("cupy")
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+@pytest.mark.parametrize("device", ["cuda:0", "cuda_managed", "cpu"])
+def test_keys_from_everywhere(make: Callable[[Any], Any], device: str) -> None:
+    a, expected = field(device), VALUES.copy()
+    mask = expected > 5
+    for key, plain in ((make(mask), mask), (make(np.array([1, 0])), [1, 0]), ((0, make(np.array([2]))), (0, [2]))):
+        found = a[key]
+        assert (found.get() if device == "cuda:0" else found).tolist() == expected[plain].tolist()
+    a[make(mask)] = 0
+    expected[mask] = 0
+    a[:, make(np.array([0]))] = 7
+    expected[:, [0]] = 7
+    assert a.tolist() == expected.tolist()
+    del a, key, found
+
+
+@pytest.mark.usefixtures("cupy")
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_keys_of_storages(make: Callable[[Any], Any]) -> None:
+    expected = VALUES.copy()
+    mask = expected > 5
+    for pair in (storage.storage(VALUES, device="gpu"), storage.storage(VALUES, device="gpu", managed="cuda")):
+        expected[...] = VALUES
+        assert pair[make(mask)].tolist() == expected[mask].tolist()
+        pair[make(mask)] = 0
+        expected[mask] = 0
+        assert on_host(pair).tolist() == expected.tolist()
+        # Also a value on the device, to which the write goes.
+        pair[make(mask)] = dl.full((), 3.0, device="cuda:0")
+        expected[mask] = 3
+        assert on_host(pair).tolist() == expected.tolist()
+    del pair
+
+
+@pytest.mark.usefixtures("cupy")
+def test_results_on_the_device_are_used_there(copies: Counted) -> None:
+    a = field(alignment_size=64)
+    copies = Counted(copies.driver)
+    selected = a[a < 2]
+    assert copies.are(0, 0)
+    a[a > 5] = 0
+    copies.restart()
+    assert bool(np.all(a >= 0)) is True
+    assert copies.are(0, 1)
+    assert not np.any(a < 0)
+    if (a == 99).any():
+        pytest.fail("a reduction in an if statement")
+    assert selected.get().tolist() == [0.0, 1.0]
+    assert (float(a.sum()), a.max().item(), f"{a.mean():.3f}") == (15.0, 5.0, "0.625")
+    assert a.sum("K").dims == ("I", "J")
+    assert np.isclose(a.std().item(), np.where(VALUES > 5, 0, VALUES).std())
+    del selected
+
+
+@pytest.mark.usefixtures("cupy")
+def test_values_of_masked_writes() -> None:
+    a, mask = field(), VALUES > 20
+    for value in ([1, 2, 3], np.float32([4, 5, 6]), dl.from_array([7, 8, 9], device="cuda:0"), 2, np.float64(3)):
+        a[mask] = value
+        assert a.tolist()[1][2][1:] == np.broadcast_to(getattr(value, "tolist", lambda v=value: v)(), 3).tolist()
+    with pytest.raises(dl.DTypeError, match="same_kind"):
+        a[mask] = 1j
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        a.as_readonly()[mask] = 0
+    assert a.as_readonly()[mask].shape == (3,)
+
+
+@pytest.mark.usefixtures("cupy")
+def test_masks_are_matched_by_label_on_the_device() -> None:
+    a = dl.from_array(np.arange(9.0).reshape(3, 3), device="cuda:0")
+    a[(a > 2).T] = 0
+    assert a.tolist() == [[0, 1, 2], [0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.usefixtures("cupy")
+def test_none_gives_an_array_on_the_same_memory_of_the_device() -> None:
+    a = field()
+    found = a[0, ..., None]
+    assert (found.shape, found.data.ptr) == ((3, 4, 1), a.ptr)
+    a[..., None] = VALUES[..., None] + 1
+    assert a.tolist() == (VALUES + 1).tolist()
+    a[None] = 5
+    assert a.ravel().get().tolist() == a.flatten("F").get().tolist() == [5.0] * 24
+    assert a.ravel().data.ptr == a.ptr != a.flatten().data.ptr
+    del found
+
+
+@pytest.mark.parametrize("theirs", ["default", "another"])
+@pytest.mark.parametrize("ours", ["default", "another"])
+def test_streams_of_keys(cupy: Any, driver: Driver, ours: str, theirs: str) -> None:
+    with driver.stream() as one:
+        stream = cupy.cuda.Stream.null if theirs == "default" else cupy.cuda.Stream(non_blocking=True)
+        with dl.cuda.stream(1 if ours == "default" else one, 0), stream:
+            a, mask = dl.full((8,), 2.0, device="cuda:0"), dl.zeros((8,), "?", device="cuda:0")
+            mask[:4] = True
+            a[mask] = 5
+            mask[...] = True
+            selected = a[mask]
+            mask[...] = False
+            a[...] = dl.zeros((8,), device="cuda:0")
+            assert selected.get().tolist() == [5.0] * 4 + [2.0] * 4
+            assert a.tolist() == [0.0] * 8
+            del a, mask, selected
+
+
+# Copies to the host.
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda_managed", "cuda_host"])
+def test_as_numpy_copies_from_a_device(device: str) -> None:
+    a = field(device, backend="F")
+    found = dl.as_numpy(a, copy=True)
+    assert (found.tolist(), found.strides, found.flags.writeable) == (VALUES.tolist(), a.strides, True)
+    assert found.ctypes.data != a.ptr
+    assert dl.as_numpy(exposing(field()), copy=True).tolist() == VALUES.tolist()
+    if device == "cuda:0":
+        with pytest.raises(dl.NoSuchBufferError, match=r"as_numpy\(\.\.\., copy=True\)"):
+            dl.as_numpy(a)
+
+
+def test_as_numpy_copies_a_storage_that_was_modified_on_its_device() -> None:
+    pair = storage.storage(VALUES, device="gpu")
+    pair[...] = dl.full((2, 3, 4), 2.0, device="cuda:0")
+    found = dl.as_numpy(pair, copy=True)
+    found[...] = 0
+    assert on_host(pair).tolist() == np.full((2, 3, 4), 2.0).tolist()
+    del pair
+
+
+@pytest.mark.usefixtures("no_cupy")
+def test_astype_and_flags_on_a_device() -> None:
+    a: Any = field(alignment_size=64)
+    found = a.astype("i4")
+    assert (str(found.device), found.tolist(), found.dims) == ("cuda:0", VALUES.astype("i4").tolist(), a.dims)
+    assert (a.flags.c_contiguous, a.flags.writeable, field().flags.c_contiguous) == (False, True, True)
+    with pytest.raises(AttributeError, match=r"use to_cupy\(\)\.cumsum"):
+        a.cumsum()

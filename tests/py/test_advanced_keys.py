@@ -1,0 +1,118 @@
+"""Keys that are arrays of any library, masks with labels, and None, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+from fakes_interfaces import Exposing, interface_of
+from test_arithmetic import numbered
+from untyped import np
+
+
+def field(**keywords: Any) -> dl.Tensor:
+    return numbered((2, 3, 4), "f8", **keywords)
+
+
+def to_torch(array: Any) -> Any:
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+def to_jax(array: Any) -> Any:
+    return pytest.importorskip("jax").numpy.asarray(array)
+
+
+def to_xarray(array: Any) -> Any:
+    return pytest.importorskip("xarray").DataArray(array)
+
+
+KEYS: dict[str, Callable[[Any], Any]] = {
+    "numpy": lambda array: array,
+    "tensor": dl.from_array,
+    "torch": to_torch,
+    "jax": to_jax,
+    "xarray": to_xarray,
+    "data interface": lambda array: Exposing(__gt_data_interface__={None: interface_of(array)}),
+    "array interface": lambda array: Exposing(__array_interface__=interface_of(array)),
+    "struct": lambda array: Exposing(__array_struct__=array.__array_struct__, kept=array),
+}
+
+
+@pytest.mark.parametrize("make", KEYS.values(), ids=KEYS)
+def test_keys_of_every_library(make: Callable[[Any], Any]) -> None:
+    values = field()
+    expected = values.to_numpy().copy()
+    mask, places = expected > 5, np.array([1, 0, 1])
+    for key, plain in ((make(mask), mask), (make(places), places), ((0, make(places)), (0, places))):
+        found = values[key]
+        assert type(found) is np.ndarray
+        assert found.tolist() == expected[plain].tolist()
+    values[make(mask)] = 0
+    expected[mask] = 0
+    values[:, make(places[:2])] = 7
+    expected[:, places[:2]] = 7
+    assert values.tolist() == expected.tolist()
+    values[make(expected == 7)] = np.arange(16.0)
+    expected[expected == 7] = np.arange(16.0)
+    assert values.tolist() == expected.tolist()
+
+
+def test_arrays_of_one_position_are_arrays() -> None:
+    torch = pytest.importorskip("torch")
+    values = field()
+    assert values[torch.tensor([1])].shape == (1, 3, 4)
+    assert values[torch.tensor(1)].dims == ("J", "K")
+    assert values[torch.tensor(True)].shape == (1, 2, 3, 4)
+    assert values[dl.full((), True, "?")].shape == (1, 2, 3, 4)
+    assert values[dl.full((), 1, "i4")].dims == ("J", "K")
+
+
+def test_masks_are_matched_by_label() -> None:
+    values = numbered((3, 3), "f8")
+    mask = (values > 2).T
+    assert values[mask].tolist() == values.to_numpy()[values.to_numpy() > 2].tolist()
+    values[mask] = 0
+    assert values.tolist() == [[1, 2, 0], [0, 0, 0], [0, 0, 0]]
+    rows = dl.from_array([True, False, True], dims="J")
+    values[rows] = 5
+    assert values.tolist() == [[5, 2, 5], [5, 0, 5], [5, 0, 5]]
+    assert values[dl.from_array([True, False, False])].tolist() == [[5, 2, 5]], "the first dimension, as in NumPy"
+    with pytest.raises(dl.LayoutError, match="J"):
+        values[dl.from_array([True, False], dims="J")]
+
+
+@pytest.mark.parametrize("key", [None, (..., None), (0, None), (None, 1, 2, 3), (slice(1), None, ..., 2)])
+def test_none_gives_an_array_on_the_same_memory(key: Any) -> None:
+    values = field()
+    found, expected = values[key], values.to_numpy()[key]
+    assert type(found) is np.ndarray
+    assert (found.shape, found.strides, found.tolist()) == (expected.shape, expected.strides, expected.tolist())
+    assert np.shares_memory(found, values.to_numpy())
+    values[key] = -expected.copy()
+    assert values.to_numpy()[key].tolist() == found.tolist()
+    assert found.max() < 0
+
+
+def test_none_and_readonly_memory() -> None:
+    values = field().as_readonly()
+    assert not values[None].flags.writeable
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        values[..., None] = 1
+    with pytest.raises(IndexError):
+        field()[None, 0, 0, 0, 0]
+
+
+def test_a_key_may_change_nothing_that_is_released() -> None:
+    """The hooks of a key's data interface run around its use."""
+    calls: list[str] = []
+    mask = np.array([True, False])
+    entry = interface_of(mask) | {
+        "acquire": lambda: calls.append("acquire"),
+        "release": lambda: calls.append("release"),
+    }
+    values = field()
+    assert values[Exposing(__gt_data_interface__={None: entry})].shape == (1, 3, 4)
+    assert calls == ["acquire", "release"]

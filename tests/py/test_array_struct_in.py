@@ -1,0 +1,170 @@
+"""`describe` and `from_dlpack` through `__array_struct__`: NumPy's own structs, and malformed ones."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import NUMPY_CODES, dtype_named
+from fakes_interfaces import Exposing, Raising, interface_of
+from oracle import values
+
+READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
+NOTSWAPPED, WRITEABLE, HAS_DESCR = 0x200, 0x400, 0x800
+
+
+class ArrayInterface(ctypes.Structure):
+    """NumPy's `PyArrayInterface`."""
+
+    _fields_ = [
+        ("two", ctypes.c_int),
+        ("nd", ctypes.c_int),
+        ("typekind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("data", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p),
+    ]
+
+
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def struct_of(array: Any) -> Exposing:
+    return Exposing(__array_struct__=array.__array_struct__)
+
+
+def made(name: bytes | None = None, **fields: Any) -> Exposing:
+    """An object with a struct for two rows of three float64, except for the given fields."""
+    array = np.arange(6.0).reshape(2, 3)
+    shape, strides = (ctypes.c_ssize_t * 2)(2, 3), (ctypes.c_ssize_t * 2)(24, 8)
+    sound = {
+        "two": 2,
+        "nd": 2,
+        "typekind": b"f",
+        "itemsize": 8,
+        "flags": NOTSWAPPED | WRITEABLE,
+        "shape": shape,
+        "strides": strides,
+        "data": array.ctypes.data,
+    }
+    struct = ArrayInterface(**(sound | fields))
+    capsule = new_capsule(ctypes.addressof(struct), name, None)
+    return Exposing(__array_struct__=capsule, kept=(array, struct, shape, strides))
+
+
+@pytest.mark.parametrize("name", NUMPY_CODES)
+@pytest.mark.parametrize("read", READERS)
+def test_every_dtype(read: Callable[..., Any], name: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(name)
+    found = read(struct_of(array))
+    assert (found.ptr, found.dtype, found.strides) == (array.ctypes.data, array.dtype, array.strides)
+    assert (found.device, found.readonly, values(found)) == ("cpu", False, array.tolist())
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 3))[::-1, ::2], np.zeros((0, 3)), np.zeros(()), np.ones((2, 3)).T])
+def test_any_strides(array: Any) -> None:
+    found = dl.describe(struct_of(array))
+    assert (found.shape, found.strides, found.protocol) == (array.shape, array.strides, "array-struct")
+
+
+def test_readonly_memory() -> None:
+    array = np.zeros(3)
+    array.flags.writeable = False
+    assert dl.describe(struct_of(array)).readonly
+    assert dl.from_dlpack(struct_of(array)).readonly
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        dl.describe(struct_of(array), writable=True)
+    assert not dl.describe(struct_of(np.zeros(3)), writable=True).readonly
+
+
+def test_the_memory_outlives_the_object() -> None:
+    array: Any = np.arange(3.0).view(type("Array", (np.ndarray,), {}))
+    alive = weakref.ref(array)
+    tensor = dl.from_dlpack(struct_of(array))
+    del array
+    gc.collect()
+    assert tensor.tolist() == [0.0, 1.0, 2.0]
+    del tensor
+    gc.collect()
+    assert alive() is None
+
+
+def test_elements_of_ml_dtypes_are_those_of_the_objects_dtype() -> None:
+    array = np.zeros(3, dtype_named("bfloat16"))
+    assert dl.describe(Exposing(__array_struct__=array.__array_struct__, dtype=array.dtype)).dtype == array.dtype
+
+
+@pytest.mark.parametrize(
+    ("array", "match"),
+    [
+        (np.zeros(3, ">f8"), "byte order"),
+        (np.zeros(3, [("a", "f4"), ("b", "f4")]), "structured"),
+        (np.zeros(3, "O"), "Python objects"),
+        (np.zeros(3, "M8[s]"), "typestr"),
+        (np.zeros(3, "longdouble"), "width"),
+    ],
+)
+def test_elements_that_cannot_be_shared(array: Any, match: str) -> None:
+    with pytest.raises(dl.Error, match=match):
+        dl.describe(struct_of(array))
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"two": 3}, r'__array_struct__\["two"\]: 3'),
+        ({"nd": -1}, r'\["nd"\]: -1'),
+        ({"nd": 65}, r'\["nd"\]: 65'),
+        ({"itemsize": 0}, r'\["itemsize"\]: 0'),
+        ({"itemsize": -8}, r'\["itemsize"\]: -8'),
+        ({"itemsize": 7}, "f7"),
+        ({"typekind": b"\xff"}, "typestr"),
+        ({"shape": None}, r'\["shape"\]: a null pointer'),
+        ({"data": None}, "data: NULL"),
+        ({"shape": (ctypes.c_ssize_t * 2)(2, -3)}, "-3"),
+        ({"shape": (ctypes.c_ssize_t * 2)(2**62, 2**62)}, "bit|size|overflow"),
+        ({"strides": (ctypes.c_ssize_t * 2)(12, 8)}, "12 bytes"),
+        ({"flags": WRITEABLE}, "byte order"),
+        ({"name": b"dltensor_of_another"}, "__array_struct__.*capsule without a name"),
+    ],
+)
+@pytest.mark.parametrize("read", READERS)
+def test_malformed_structs(read: Callable[..., Any], fields: dict[str, Any], match: str) -> None:
+    with pytest.raises(dl.Error, match=match):
+        read(made(**fields))
+
+
+def test_optional_fields() -> None:
+    assert dl.describe(made(strides=None)).strides == (24, 8)
+    assert dl.describe(made(nd=0, shape=None, strides=None)).shape == ()
+    # Without the flag, `descr` may be anything.
+    assert dl.describe(made(descr=1)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "text", {}, object()])
+def test_other_objects_than_capsules(wrong: object) -> None:
+    with pytest.raises(dl.ExchangeError, match=r"__array_struct__.*capsule"):
+        dl.describe(Exposing(__array_struct__=wrong))
+
+
+def test_errors_of_the_producer_reach_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        dl.describe(Raising("__array_struct__", ZeroDivisionError()))
+
+
+def test_the_dictionary_comes_first() -> None:
+    array = np.zeros(3)
+    both = Exposing(__array_struct__=array.__array_struct__, __array_interface__=interface_of(array))
+    assert dl.describe(both).protocol == "array-interface"
+    assert dl.describe(np.float64(3)).protocol != "array-struct", "that of a scalar is a temporary"
