@@ -16,13 +16,13 @@ use crate::layout::LayoutError;
 /// use dlfield::{DType, Dims, FieldSpec, Signature, Size, Spec, Tensor};
 ///
 /// # fn main() -> dlfield::Result<()> {
-/// let spec = |size: &str| Ok(FieldSpec::new(DType::F64, Dims::standard(1)).shape(&[Size::parse(size)?]));
-/// let signature = Signature::new([("centers", spec("I")?), ("faces", spec("I + 1")?)])?;
+/// let spec = |size| FieldSpec::new(DType::F64, Dims::standard(1)).shape(&[size]);
+/// let signature = Signature::new([("centers", spec(Size::parse("I")?)), ("faces", spec(Size::parse("I + 1")?))])?;
 /// let (four, five) = (Tensor::zeros(&Spec::new(&[4], DType::F64))?, Tensor::zeros(&Spec::new(&[5], DType::F64))?);
 /// assert!(signature.bind(&[("centers", four.descriptor()), ("faces", five.descriptor())]).is_ok());
 /// let error = signature.bind(&[("centers", four.descriptor()), ("faces", four.descriptor())]).unwrap_err();
 /// assert!(error.to_string().starts_with("field \"faces\": size of I: 3, as 4 points are I+1; field \"centers\" has I = 4"));
-/// # Ok::<(), dlfield::Error>(())
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
