@@ -79,7 +79,7 @@ pub enum DeviceError {
         /// Device of the memory.
         device: Device,
     },
-    /// Memory on a device other than the one wanted.
+    /// Memory that the device wanted cannot access.
     #[error("device: the memory is on {found}, wanted on {wanted}; copy it there: from_dlpack(obj, device='{wanted}')")]
     Mismatch {
         /// Device of the memory.
@@ -266,6 +266,28 @@ impl Device {
             self.kind,
             DLDeviceType::CPU | DLDeviceType::CUDAHOST | DLDeviceType::CUDAMANAGED | DLDeviceType::ROCMHOST
         )
+    }
+
+    /// Returns whether code on this device can use memory of another one, so that the memory is an argument for it: the host
+    /// reads and writes pinned and managed memory, and so do the GPUs of the same maker.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Device;
+    /// assert!(Device::CPU.can_access(Device::CUDA_MANAGED));
+    /// assert!(Device::cuda(1).can_access(Device::CUDA_HOST));
+    /// assert!(!Device::cuda(0).can_access(Device::CPU));
+    /// assert!(!Device::CUDA_MANAGED.can_access(Device::cuda(0)));
+    /// ```
+    #[inline]
+    pub fn can_access(self, memory: Device) -> bool {
+        self == memory
+            || match self.kind {
+                DLDeviceType::CPU => memory.is_host_readable(),
+                DLDeviceType::CUDA => memory == Device::CUDA_HOST || memory == Device::CUDA_MANAGED,
+                DLDeviceType::ROCM => memory.kind == DLDeviceType::ROCMHOST,
+                _ => false,
+            }
     }
 
     /// Returns whether this is a CUDA device, whose memory the host cannot access.

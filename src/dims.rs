@@ -145,6 +145,17 @@ impl Dims {
         Dims(Repr::Standard(ndim))
     }
 
+    /// Returns whether these are the default dims, in their order.
+    #[doc(hidden)]
+    pub fn is_standard(&self) -> bool {
+        match &self.0 {
+            Repr::Standard(_) => true,
+            Repr::Named(labels) => {
+                matches!(&**labels, [] | [Dim::I] | [Dim::I, Dim::J] | [Dim::I, Dim::J, Dim::K])
+            }
+        }
+    }
+
     /// Builds dims from labels.
     ///
     /// # Errors

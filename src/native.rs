@@ -20,8 +20,8 @@ pub mod import {
     pub use crate::python::import::{
         Hooks, Imported, Interface, Request, RequestAccess, Value, assigned_value, check_described, check_device,
         check_place, describe, description, find_dims, inner_of, is_pair, is_torch, may_have_hooks, metadata_of,
-        not_an_array, object_to_keep, own, pin_described, readable, refuse_grad, refuse_grad_of_torch, share, take,
-        tensor, value, with_source,
+        not_an_array, object_to_keep, own, pin_described, readable, refuse_grad, refuse_grad_of_torch, share,
+        synchronize_described, take, tensor, value, with_source,
     };
 }
 

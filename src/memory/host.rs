@@ -4,17 +4,29 @@
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{MmapMut, MmapOptions};
 
 use super::Contents;
 use super::block_cache::CACHE;
 
-/// Bytes from which on a block is a mapping of its own, which starts at a huge page and is zero until touched.
+/// Bytes from which on a block is a mapping of its own, of huge pages if there are any.
 const MMAP_MIN_BYTES: usize = 4 << 20;
 
 /// Bytes of a huge page, and its alignment, on the machines that this runs on; another size does no harm.
 const HUGE_PAGE: usize = 2 << 20;
+
+/// Large blocks start this many bytes apart, counted from a huge page, in turn. Blocks with equal offsets in their pages share
+/// the sets of the caches, so that a stencil which reads several fields at one index would evict its own lines. The step moves
+/// both the sets of a first-level cache (4 KiB) and those of a second-level cache (128 KiB and more).
+const STAGGER_STEP: usize = (16 << 10) + 192;
+
+/// The number of different starts; the last one is 243 KiB after the first.
+const STAGGER_STARTS: usize = 16;
+
+/// The number of the next start, modulo [`STAGGER_STARTS`].
+static NEXT_START: AtomicUsize = AtomicUsize::new(0);
 
 /// The largest alignment in bytes that a small block gets by over-allocation; beyond it a mapping costs no more memory.
 const SPARED_FOR: usize = 4096;
@@ -65,21 +77,31 @@ impl HostMemory {
         Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Allocator(base, layout) })
     }
 
-    /// Maps fresh zero pages, or takes a cached block if the contents may be undefined. Untouched pages cost nothing, so the
-    /// extra bytes for the alignment are address space only.
+    /// Takes a cached block, and clears it if zeros are wanted, or maps fresh zero pages. Untouched pages cost nothing, so the
+    /// extra bytes for alignment and stagger are address space only.
     fn from_mapping(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let huge = bytes >= MMAP_MIN_BYTES;
+        let number = || NEXT_START.fetch_add(1, Ordering::Relaxed) % STAGGER_STARTS;
+        let stagger = if huge { stagger(number(), alignment) } else { 0 };
         // Of two power-of-two alignments the larger one satisfies both; another alignment is not combined with huge pages.
         let alignment = if huge && alignment.is_power_of_two() { alignment.max(HUGE_PAGE) } else { alignment };
-        let len = bytes.checked_add(alignment)?;
-        let cached = if contents == Contents::Undefined { CACHE.take(len) } else { None };
+        let len = bytes.checked_add(alignment)?.checked_add(if huge { STAGGER_STARTS * STAGGER_STEP } else { 0 })?;
+        let cached = CACHE.take(len);
+        let clear = cached.is_some() && contents == Contents::Zeros;
+        let fresh = || map(len, bytes, huge);
         let mut mapping = match cached {
             Some(mapping) => mapping,
-            None => map(len, huge).or_else(|| if CACHE.release_all() { map(len, huge) } else { None })?,
+            None => fresh().or_else(|| if CACHE.release_all() { fresh() } else { None })?,
         };
         let base = NonNull::new(mapping.as_mut_ptr())?;
-        // SAFETY: the mapping has `alignment` bytes more than needed.
-        Some(HostMemory { start: unsafe { align_up(base, alignment) }, backing: Backing::Mapping(Some(mapping)) })
+        // SAFETY: the mapping has `alignment` bytes more than needed, and as many for the largest stagger.
+        let start = unsafe { align_up(base, alignment).add(stagger) };
+        if clear {
+            // Faster than fresh pages: the system would clear them as well, and map them.
+            // SAFETY: `bytes` from the start on are in the mapping, which nobody else has.
+            unsafe { start.write_bytes(0, bytes) };
+        }
+        Some(HostMemory { start, backing: Backing::Mapping(Some(mapping)) })
     }
 
     pub(super) fn as_ptr(&self) -> *mut u8 {
@@ -101,13 +123,22 @@ impl Drop for HostMemory {
     }
 }
 
-/// Maps fresh pages, huge ones if there are any.
-fn map(len: usize, huge: bool) -> Option<MmapMut> {
+/// Returns the distance of a large block from its huge page, for one of [`STAGGER_STARTS`] numbers: a multiple of `alignment`.
+fn stagger(number: usize, alignment: usize) -> usize {
+    let distance = number * STAGGER_STEP;
+    distance - distance % alignment
+}
+
+/// Maps fresh pages for a block of `bytes`, huge ones if there are any.
+fn map(len: usize, bytes: usize, huge: bool) -> Option<MmapMut> {
     let mapping = MmapOptions::new().len(len).map_anon().ok()?;
     #[cfg(target_os = "linux")]
     if huge {
+        // As many huge pages as the block would need without stagger: no further one is made for the few bytes behind them.
+        let first = mapping.as_ptr().addr().next_multiple_of(HUGE_PAGE) - mapping.as_ptr().addr();
+        let wanted = bytes.next_multiple_of(HUGE_PAGE).min(len.saturating_sub(first));
         // Kernels without huge pages return an error; the memory is usable all the same.
-        let _ = mapping.advise(memmap2::Advice::HugePage);
+        let _ = mapping.advise_range(memmap2::Advice::HugePage, first, wanted);
     }
     Some(mapping)
 }
@@ -143,9 +174,41 @@ mod tests {
     }
 
     #[test]
-    fn large_blocks_start_at_a_huge_page() {
+    fn large_blocks_start_in_different_sets_of_the_caches() {
+        for period in [4096, 128 << 10] {
+            let mut sets: Vec<_> = (0..STAGGER_STARTS).map(|number| stagger(number, 64) % period / 64).collect();
+            sets.sort_unstable();
+            sets.dedup();
+            assert_eq!(sets.len(), STAGGER_STARTS, "in a cache with {period} bytes in each way");
+        }
         let memory = HostMemory::allocate(MMAP_MIN_BYTES, 64, Contents::Undefined).expect("small");
-        assert_eq!(memory.as_ptr().addr() % HUGE_PAGE, 0);
+        assert!(memory.as_ptr().addr() % HUGE_PAGE < STAGGER_STARTS * STAGGER_STEP);
+    }
+
+    #[test]
+    fn staggered_blocks_keep_their_alignment_and_their_end() {
+        for alignment in [1, 64, 192, 4096, 24 << 10, 64 << 10, HUGE_PAGE, 2 * HUGE_PAGE] {
+            for _ in 0..STAGGER_STARTS + 1 {
+                let memory = HostMemory::allocate(MMAP_MIN_BYTES + 5, alignment, Contents::Zeros).expect("small");
+                assert_eq!(memory.as_ptr().addr() % alignment, 0);
+                let end = match &memory.backing {
+                    Backing::Mapping(Some(mapping)) => mapping.as_ptr().addr() + mapping.len(),
+                    _ => 0,
+                };
+                assert!(memory.as_ptr().addr() + MMAP_MIN_BYTES + 5 <= end);
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_are_zero_in_used_memory_too() {
+        let len = MMAP_MIN_BYTES + (1 << 20) + 7;
+        for _ in 0..2 * STAGGER_STARTS {
+            let memory = HostMemory::allocate(len, 64, Contents::Zeros).expect("small");
+            assert!(bytes(&memory, len).iter().all(|byte| *byte == 0));
+            // SAFETY: `len` bytes were allocated.
+            unsafe { memory.as_ptr().write_bytes(0xA5, len) };
+        }
     }
 
     #[test]

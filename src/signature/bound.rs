@@ -72,7 +72,15 @@ impl<'a> BoundCall<'a> {
             let (_, tensor) = found.ok_or_else(|| SignatureError::Missing { field: field.into() })?;
             filled(spec, tensor, oriented.clone(), signature.device())
         };
-        BoundCall::new(signature, &descriptors, Some(&copy))
+        let bound = BoundCall::new(signature, &descriptors, Some(&copy))?;
+        for (name, tensor) in given {
+            let is_shared = tensor.descriptor().device() != signature.device();
+            if is_shared && !bound.copied().any(|copied| copied == *name) {
+                let ordered = tensor.order_use_on(signature.device());
+                ordered.map_err(|error| SignatureError::of(name, error))?;
+            }
+        }
+        Ok(bound)
     }
 
     /// Orients the arguments without checking what a copy could fix.

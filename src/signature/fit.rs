@@ -51,7 +51,7 @@ impl FieldSpec {
 
     /// Checks what a copy could fix: device, element type and alignment.
     pub(super) fn check_memory(&self, field: &Descriptor, device: Device) -> Result<()> {
-        if field.device() != device {
+        if !device.can_access(field.device()) {
             return Err(DeviceError::Mismatch { found: field.device(), wanted: device }.into());
         }
         if field.dtype() != self.usual_dtype && !self.accepts(field.dtype()) {

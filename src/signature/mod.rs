@@ -74,7 +74,7 @@ impl Signature {
         Ok(Signature { fields: known, device: Device::CPU, names_sizes })
     }
 
-    /// Sets the device that all fields must be on.
+    /// Sets the device that uses the fields: their memory must be there, or pinned or managed memory that it can access.
     #[must_use]
     pub fn with_device(mut self, device: Device) -> Signature {
         self.device = device;
@@ -86,7 +86,7 @@ impl Signature {
         &self.fields
     }
 
-    /// Returns the device that all fields must be on.
+    /// Returns the device that uses the fields.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -94,7 +94,8 @@ impl Signature {
     /// Checks the arguments of a call against the signature, and permutes their dimensions into the wanted order.
     ///
     /// The labels of a field are trusted; a field without labels is taken to be in the wanted order. Without an origin, a
-    /// field's compute points start after its lower halo, or at index 0.
+    /// field's compute points start after its lower halo, or at index 0. Descriptors do not know what work is pending on pinned
+    /// and managed memory: wait for it first, or use [`Tensor::to_device`] or [`Signature::bind_or_copy`], which wait.
     ///
     /// # Errors
     /// [`SignatureError`]: a field that is missing, unknown or given twice; [`SignatureError::Field`] with the error of a

@@ -79,21 +79,34 @@ impl Tensor {
         if device == here {
             return Ok(Some(self.clone()));
         }
-        if self.is_of_host_and_devices() && device == Device::CPU {
+        if self.order_use_on(device)? {
+            let mut same = self.clone();
+            same.descriptor = same.descriptor.on(device);
+            return Ok(Some(same));
+        }
+        if copy == Some(false) {
+            let reason = format!("the memory is on {here}, which {device} cannot access");
+            return Err(ExchangeError::NeedsCopy { reason }.into());
+        }
+        Ok(None)
+    }
+
+    /// Orders the next work of the host or a GPU on this memory after the earlier work on it. `false` if it cannot access the
+    /// memory.
+    pub(crate) fn order_use_on(&self, device: Device) -> Result<bool> {
+        if !device.can_access(self.descriptor.device()) {
+            return Ok(false);
+        }
+        if device == Device::CPU {
             self.before_use_by(Executor::Host)?;
-        } else if self.is_of_host_and_devices() && device.is_cuda() {
+        } else if device.is_cuda() {
             // No other code here checks that the device exists.
             Stream::new(device, current_stream(device).handle())?;
             self.before_use_by(Executor::Device(device))?;
-        } else if copy == Some(false) {
-            let reason = format!("the memory is on {here}, which {device} cannot access");
-            return Err(ExchangeError::NeedsCopy { reason }.into());
         } else {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut same = self.clone();
-        same.descriptor = same.descriptor.on(device);
-        Ok(Some(same))
+        Ok(true)
     }
 
     /// Returns whether the memory is the host's, and no device uses it.

@@ -1,7 +1,7 @@
 //! The order of work between streams, and between streams and the host.
 
 use dlfield::cuda::{device_count, synchronize, with_stream};
-use dlfield::{DType, Device, Spec, Tensor};
+use dlfield::{DType, Device, Dims, FieldSpec, Signature, Spec, Tensor};
 
 use crate::double::{Double, on_cuda};
 use crate::driver::OwnStream;
@@ -110,5 +110,25 @@ fn copies_with_pinned_memory_wait_for_nothing() {
                 assert_eq!(elements(&copy), values);
             }
         });
+    });
+}
+
+#[test]
+fn a_bound_argument_waits_for_the_work_on_it() {
+    on_cuda(|| {
+        let device = Device::cuda(0);
+        let stream = OwnStream::new(device);
+        let signature = Signature::new([("x", FieldSpec::new(DType::F64, Dims::standard(2)))]).unwrap();
+        for place in [Device::CUDA_HOST, Device::CUDA_MANAGED] {
+            let shared = Tensor::empty(&Spec::new(&[30, 20], DType::F64).with_device(place)).unwrap();
+            with_stream(device, stream.stream, || {
+                let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
+                // SAFETY: both are this test's.
+                unsafe { shared.assign(&field) }.unwrap();
+            });
+            let bound = signature.bind_or_copy(&[("x", &shared)]).unwrap();
+            assert_eq!(bound.copied().count(), 0);
+            assert_eq!(now(&shared), [6; 4800], "{place}");
+        }
     });
 }

@@ -318,3 +318,27 @@ proptest! {
         prop_assert_eq!(bound.is_ok(), nested);
     }
 }
+
+#[test]
+fn memory_fits_a_device_that_can_access_it() {
+    let devices = ["cpu", "cuda_host", "cuda_managed", "cuda:0", "cuda:1", "rocm_host", "rocm:0"];
+    let fits = |memory: &str, user: &str| match (memory, user) {
+        (memory, user) if memory == user => true,
+        ("cuda_host" | "cuda_managed", "cpu" | "cuda:0" | "cuda:1") | ("rocm_host", "cpu" | "rocm:0") => true,
+        _ => false,
+    };
+    let mut elements = [0f64; 3];
+    for memory in devices {
+        let device = memory.parse().unwrap();
+        let field = Descriptor::new(elements.as_mut_ptr().cast(), device, DType::F64, false, &[3], &[1]).unwrap();
+        for user in devices {
+            let signature = one(wanted("I")).with_device(user.parse().unwrap());
+            let bound = signature.bind(&[("x", &field)]);
+            assert_eq!(bound.is_ok(), fits(memory, user), "{memory} for {user}");
+            if let Err(error) = bound {
+                let wanted = format!("field \"x\": device: the memory is on {memory}, wanted on {user}");
+                assert!(error.to_string().starts_with(&wanted), "{error}");
+            }
+        }
+    }
+}

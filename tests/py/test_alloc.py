@@ -99,6 +99,31 @@ def test_ordinary_blocks_start_at_a_cache_line(keywords: dict[str, Any], halo: t
         assert field.strides == (280, 56, 8)
 
 
+def test_large_blocks_start_in_different_cache_sets() -> None:
+    fields = [dl.zeros((128, 128, 40)) for _ in range(8)]
+    assert len({field.ptr % 4096 for field in fields}) == len({field.ptr % (128 << 10) for field in fields}) == 8
+    assert all(field.ptr % 64 == 0 for field in fields)
+
+
+@pytest.mark.parametrize("alignment_size", [192, 256, 4096, 64 << 10, 2 << 20])
+def test_large_blocks_keep_a_larger_alignment(alignment_size: int) -> None:
+    for padding in ("none", "row"):
+        shape, index = ((700, 1000), (1, 2)) if padding == "none" else ((3, 300_000), (1, 2))
+        for _ in range(17):
+            field = dl.zeros(shape, aligned_index=index, alignment_size=alignment_size, padding=padding)
+            address = field.ptr + sum(at * stride for at, stride in zip(index, field.strides, strict=True))
+            assert address % alignment_size == 0
+            assert padding == "none" or field.strides[0] % alignment_size == 0
+
+
+def test_large_zeros_are_zero_where_other_values_were() -> None:
+    for number in range(20):
+        field = dl.zeros((128, 128, 40 + number % 2))
+        assert not np.asarray(field).any()
+        field[...] = 7.0
+        del field
+
+
 def test_alignment_size_without_preset_is_one() -> None:
     field = dl.empty((3, 4))
     assert field.alignment_size == 1
@@ -236,12 +261,15 @@ def test_presets_hands_out_a_copy() -> None:
     assert set(PRESETS) <= set(dl.presets())
 
 
-def test_large_blocks_are_used_again_but_not_for_zeros() -> None:
+def test_large_blocks_are_used_again_also_for_zeros() -> None:
     shape = (128, 96, 80)
     first = dl.full(shape, 7.0)
-    address = first.ptr
+    # The start moves within the block.
+    block = first.ptr // (2 << 20)
     del first
     again = dl.empty(shape)
-    assert again.ptr == address
+    assert again.ptr // (2 << 20) == block
     del again
-    assert not np.asarray(dl.zeros(shape)).any()
+    zeros = dl.zeros(shape)
+    assert zeros.ptr // (2 << 20) == block
+    assert not np.asarray(zeros).any()

@@ -3,6 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
 
@@ -12,6 +13,15 @@ use dlfield::layout::Layout;
 
 /// Labels as a tuple of strings.
 pub(crate) fn labels<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
+    static STANDARD: [PyOnceLock<Py<PyTuple>>; 4] = [const { PyOnceLock::new() }; 4];
+    // GT4Py asks for them at each call, and most fields have these.
+    match STANDARD.get(dims.len()).filter(|_| dims.is_standard()) {
+        Some(made) => Ok(made.get_or_try_init(py, || new_labels(py, dims).map(Bound::unbind))?.bind(py).clone()),
+        None => new_labels(py, dims),
+    }
+}
+
+fn new_labels<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {
     let label = |dim| match dim {
         Dim::I => intern!(py, "I").clone(),
         Dim::J => intern!(py, "J").clone(),

@@ -41,12 +41,13 @@ pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, 
     // SAFETY: not NULL, so the interpreter's struct, whose `obj` must be NULL on failure.
     unsafe { (*view).obj = null_mut() };
     let descriptor = slf.get().0.descriptor();
-    let format = check(descriptor, flags)?;
+    let orders = (descriptor.is_c_contiguous(), descriptor.is_f_contiguous());
+    let format = check(descriptor, flags, orders)?;
     sync::synchronize_host(slf.py(), &slf.get().0)?;
     // Without dimensions there are no shape and strides to point to.
     let shaped = requests(flags, ffi::PyBUF_ND);
     let numbers = (shaped && descriptor.ndim() > 0)
-        .then(|| Numbers { shape: descriptor.shape().into(), strides: strides(descriptor, flags) });
+        .then(|| Numbers { shape: descriptor.shape().into(), strides: strides(descriptor, flags, orders) });
     // With a format, `itemsize` is that of the format; without one, it is still that of the elements.
     let itemsize = if format == Some(BYTES) { 1 } else { descriptor.itemsize() };
     // Boxed, so that their addresses stay valid until `release` frees the box.
@@ -89,9 +90,10 @@ fn requests(flags: c_int, flag: c_int) -> bool {
     flags & flag == flag
 }
 
-/// Byte strides. Strides of extents 0 and 1 have no meaning, but consumers that ask for contiguous memory compare them with
-/// compact strides: for contiguous memory they are the compact ones, as in NumPy.
-fn strides(descriptor: &Descriptor, flags: c_int) -> Extents {
+/// Byte strides; `c` and `f`: whether the memory is contiguous in C and in Fortran order. Strides of extents 0 and 1 have no
+/// meaning, but consumers that ask for contiguous memory compare them with compact strides: for contiguous memory they are the
+/// compact ones, as in NumPy.
+fn strides(descriptor: &Descriptor, flags: c_int, (c, f): (bool, bool)) -> Extents {
     let mut strides: Extents = descriptor.byte_strides().collect();
     let pairs = strides.iter_mut().zip(descriptor.shape());
     let mut step = i64::try_from(descriptor.itemsize()).unwrap_or(i64::MAX);
@@ -99,7 +101,6 @@ fn strides(descriptor: &Descriptor, flags: c_int) -> Extents {
         *stride = step;
         step = step.saturating_mul(*extent);
     };
-    let (c, f) = (descriptor.is_c_contiguous(), descriptor.is_f_contiguous());
     if c && !(f && requests(flags, ffi::PyBUF_F_CONTIGUOUS)) {
         pairs.rev().for_each(compact);
     } else if f {
@@ -121,7 +122,7 @@ fn format(dtype: DType, flags: c_int) -> Result<Option<&'static CStr>, ExchangeE
 }
 
 /// Rejects a request that cannot be met. Returns the element format, if it is requested.
-fn check(descriptor: &Descriptor, flags: c_int) -> PyResult<Option<&'static CStr>> {
+fn check(descriptor: &Descriptor, flags: c_int, (c, f): (bool, bool)) -> PyResult<Option<&'static CStr>> {
     if !descriptor.device().is_host_readable() {
         let error = dlfield::DeviceError::NotHostReadable { found: descriptor.device() };
         // Consumers of this protocol expect a `BufferError`.
@@ -131,7 +132,6 @@ fn check(descriptor: &Descriptor, flags: c_int) -> PyResult<Option<&'static CStr
     if requests(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {
         return Err(ExchangeError::ReadOnly { field: "flags", fix: "request it without PyBUF_WRITABLE" }.into());
     }
-    let (c, f) = (descriptor.is_c_contiguous(), descriptor.is_f_contiguous());
     let refuse = |wanted| Err(ExchangeError::NotContiguous { wanted }.into());
     if requests(flags, ffi::PyBUF_C_CONTIGUOUS) && !c {
         return refuse("C");

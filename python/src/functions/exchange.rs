@@ -13,6 +13,7 @@ use crate::export;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
 use dlfield::layout::{Extents, Metadata};
+use dlfield::native::Description;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
 use dlfield::native::numpy_api::is_exact;
@@ -183,7 +184,8 @@ obj
 dims
     Labels of the dimensions, instead of those of `obj`.
 device
-    The device that the memory must be on; None accepts any. The CUDA and ROCm interfaces do not name the GPU: this
+    The device that must be able to access the memory; None accepts any. Pinned and managed memory fits the host, which
+    waits for the work on it, and CUDA devices. The CUDA and ROCm interfaces do not name the GPU: this
     argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
     device.
 writable
@@ -212,7 +214,7 @@ ExchangeError
 DTypeError
     Elements that no other library supports: of the other byte order, structured, objects, dates, text.
 DeviceError
-    The memory is on another device than `device`.
+    `device` cannot access the memory.
 DimsError, LayoutError
     Metadata that does not fit the shape, or that differs between two sources.
 Exception
@@ -271,7 +273,11 @@ fn described<'py>(
         if !ran_no_code {
             import::check_described(&description.parts(py))?;
         }
-        if has_options { check_request(request, readonly_unknown, description.descriptor_mut()) } else { Ok(()) }
+        if !has_options {
+            return Ok(());
+        }
+        check_request(request, readonly_unknown, description.descriptor_mut())?;
+        synchronize_requested(&description.parts(py), request.device)
     })?;
     Ok(made.into_any())
 }
@@ -300,7 +306,7 @@ fn describe_request<'a, 'py>(
 #[cold]
 fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: &mut Descriptor) -> PyResult<()> {
     check_device(request.device, descriptor.device())?;
-    args::check_stream(request.stream, descriptor.device())?;
+    args::check_stream(request.stream, request.device.unwrap_or(descriptor.device()))?;
     if let Some(wanted) = request.device.filter(|wanted| wanted.is_of_cuda()) {
         check_place(wanted, descriptor)?;
     }
@@ -315,6 +321,14 @@ fn check_request(request: &Request<'_, '_>, readonly_unknown: bool, descriptor: 
         return Err(ExchangeError::ReadOnly { field: "writable", fix }.into());
     }
     Ok(())
+}
+
+/// Waits for device work on pinned and managed memory that was requested for the host.
+fn synchronize_requested(found: &Description<'_, '_>, wanted: Option<Device>) -> PyResult<()> {
+    if wanted != Some(Device::CPU) || found.descriptor.device() == Device::CPU {
+        return Ok(());
+    }
+    import::synchronize_described(&found.object, found.owner, found.descriptor)
 }
 
 /// Return the `numpy.ndarray` on the memory of any array that the host can read.

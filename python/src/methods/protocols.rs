@@ -81,8 +81,11 @@ impl PyTensor {
     /// Index of the first compute point in GT4Py's order: I, J, K, data dimensions. `origin` is in index order.
     #[getter]
     fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let origin = self.0.origin();
-        PyTuple::new(py, self.0.dims().gt4py_order().into_iter().map(|axis| origin[axis]).collect::<Vec<_>>())
+        let (origin, dims) = (self.0.origin(), self.0.dims());
+        if dims.is_standard() {
+            return PyTuple::new(py, &origin);
+        }
+        PyTuple::new(py, dims.gt4py_order().into_iter().map(|axis| origin[axis]).collect::<Vec<_>>())
     }
 
     /// GT4Py's data interface: the array interface with dims and halo, by device.

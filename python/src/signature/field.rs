@@ -66,6 +66,11 @@ impl Field {
         let found = described.get().descriptor();
         let named = |error| PyErr::from(dlfield::Error::from(SignatureError::of(name, error)));
         let fit = spec.fit(found, device, signature.copies).map_err(named)?;
+        if found.device() != device && device == Device::CPU && !matches!(fit, Fit::Copied(_)) {
+            // The host is about to use pinned or managed memory.
+            let description = described.get().parts(py);
+            import::synchronize_described(&description.object, description.owner, found)?;
+        }
         let copy = match &fit {
             Fit::Copied(_) => Some(Copy::described(py, Copy::of(&described, spec, device).map_err(named)?)?),
             Fit::Direct | Fit::Slow => None,

@@ -27,7 +27,8 @@ use dlfield::signature::{FieldSpec, Signature, SignatureError};
 /// Parameters
 /// ----------
 /// device
-///     The device of all fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy.
+///     The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy. Pinned and
+///     managed memory fits the host, which waits for the work on it, and CUDA devices.
 /// on_mismatch
 ///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
@@ -185,7 +186,7 @@ impl PySignature {
         Ok(fields)
     }
 
-    /// The device of all fields.
+    /// The device that uses the fields.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.signature.device())

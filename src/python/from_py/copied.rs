@@ -76,7 +76,8 @@ impl<'py, T: Element, D: Dimension, O: Order> FromPyObject<'_, 'py> for OrCopy<'
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // The array is borrowed for reading during the copy too.
-        let mut loan = open(&object, BorrowAccess::Read, T::values().and(Some(check_bools as CheckValues)), |field| {
+        let checked = T::values().and(Some(check_bools as CheckValues));
+        let mut loan = open(&object, BorrowAccess::Read, true, checked, |field| {
             views::check_shape(field, None, D::NDIM)?;
             Host::check(field)?;
             if can_cast(field.dtype(), T::DTYPE) {

@@ -231,7 +231,7 @@ pub trait Place: sealed::Sealed + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum Host {}
 
-/// Memory of any CUDA device, and managed memory.
+/// Memory of any CUDA device, and pinned and managed memory.
 ///
 /// # Example
 /// ```
@@ -268,7 +268,7 @@ impl sealed::Sealed for Host {}
 impl Place for Host {
     #[inline]
     fn check(field: &Descriptor) -> Result<()> {
-        if field.device().is_host_readable() {
+        if Device::CPU.can_access(field.device()) {
             return Ok(());
         }
         Err(DeviceError::NotHostReadable { found: field.device() }.into())
@@ -280,7 +280,7 @@ impl Place for Host {
 impl sealed::Sealed for Cuda {}
 impl Place for Cuda {
     fn check(field: &Descriptor) -> Result<()> {
-        if matches!(field.device().kind(), "cuda" | "cuda_managed") {
+        if field.device().is_cuda() || Device::cuda(0).can_access(field.device()) {
             return Ok(());
         }
         Err(DeviceError::Mismatch { found: field.device(), wanted: Device::cuda(0) }.into())

@@ -105,7 +105,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, BorrowAccess::Read, values::<T, M>(), |field| {
+        let loan = open(&object, BorrowAccess::Read, M::IS_HOST, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
@@ -118,7 +118,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, BorrowAccess::Write, values::<T, M>(), |field| {
+        let loan = open(&object, BorrowAccess::Write, M::IS_HOST, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
@@ -17,16 +18,18 @@ use crate::python::import;
 use crate::python::import::{BorrowSource, Borrowed};
 use crate::tensor::ndarray as views;
 
-/// Describes an object, checks it against the type, and borrows its memory; only then checks its elements.
+/// Describes an object, checks it against the type, and borrows its memory; only then checks its elements. `on_host`: the host
+/// uses them, so it waits for device work on pinned and managed memory.
 #[inline]
 pub(super) fn open<'py>(
     object: &Bound<'py, PyAny>,
     access: BorrowAccess,
+    on_host: bool,
     values: Option<CheckValues>,
     check: impl Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
     if object.is_exact_instance_of::<PyCapsule>()
-        && let Some(loan) = open_capsule(object, access, values, &check)?
+        && let Some(loan) = open_capsule(object, access, on_host, values, &check)?
     {
         return Ok(loan);
     }
@@ -35,6 +38,9 @@ pub(super) fn open<'py>(
         let borrowed = describe(object, access == BorrowAccess::Write, descriptor)?;
         ran_no_code = borrowed.ran_no_code;
         check(descriptor).map_err(refusal)?;
+        if on_host && descriptor.device() != Device::CPU {
+            import::synchronize_described(object, borrowed.owner.as_ref(), descriptor)?;
+        }
         Ok((borrowed.owner, borrowed.source))
     })?;
     loan.borrow(access).map_err(refusal)?;
@@ -52,6 +58,7 @@ pub(super) fn open<'py>(
 fn open_capsule<'py>(
     object: &Bound<'py, PyAny>,
     access: BorrowAccess,
+    on_host: bool,
     values: Option<CheckValues>,
     check: &dyn Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Option<Loan<'py>>> {
@@ -60,6 +67,11 @@ fn open_capsule<'py>(
         fresh = import::inspect_capsule(object, descriptor).or_else(|error| as_refusal(object.py(), error))?;
         if fresh {
             check(descriptor).map_err(refusal)?;
+        }
+        if fresh && on_host && descriptor.device() != Device::CPU {
+            import::synchronize_described(object, None, descriptor)?;
+            // Another thread may have consumed the capsule during the wait.
+            fresh = import::inspect_capsule(object, descriptor)?;
         }
         Ok((None, BorrowSource::None))
     })?;

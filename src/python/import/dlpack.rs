@@ -42,8 +42,9 @@ pub(super) fn import(
         Some(method) => Some(device_of(&method.call(py, [], None)?)?),
         None => None,
     };
-    let elsewhere = request.device.filter(|wanted| found.is_some_and(|found| found != *wanted));
-    let device = request.device.or(found);
+    let elsewhere = request.device.filter(|_| found.is_some_and(|found| request.is_elsewhere(found)));
+    // The device that the capsule will be for.
+    let device = elsewhere.or(found).or(request.device);
     if let Some(device) = device {
         // Checked before the producer exports anything.
         if request.ownership == Ownership::Share && !device.is_ownable() {

@@ -118,7 +118,7 @@ fn is_as_requested(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let elsewhere = request.device.is_some_and(|wanted| wanted != imported.descriptor.device());
+    let elsewhere = request.is_elsewhere(imported.descriptor.device());
     let has_stream = request.stream.is_some_and(|stream| !stream.is_none());
     let unmet = elsewhere || (has_stream && !imported.descriptor.device().is_of_cuda());
     if unmet && type_info::method(object, Name::Dlpack)?.is_some() {

@@ -49,7 +49,7 @@ pub use pinned::{check_described, pin_described, reborrow, summary};
 use pyo3::prelude::*;
 
 pub use request::{Request, RequestAccess, check_device, not_an_array};
-pub use stream_sync::check_place;
+pub use stream_sync::{check_place, synchronize_described};
 pub use table::{describe, share};
 pub use torch::refuse_grad as refuse_grad_of_torch;
 pub use type_info::{is_torch, may_have_hooks};

@@ -64,6 +64,16 @@ impl<'a, 'py> Request<'a, 'py> {
         self.ownership == Ownership::Borrow || self.copy == Some(false)
     }
 
+    /// Whether memory of `found` must be imported from another buffer, or copied, for the requested device.
+    pub fn is_elsewhere(&self, found: Device) -> bool {
+        self.device.is_some_and(|wanted| !wanted.can_access(found))
+    }
+
+    /// The device whose streams use memory of CUDA: the requested one if that is a GPU that can access it, else the memory's.
+    pub fn stream_device(&self, found: Device) -> Device {
+        self.device.filter(|wanted| wanted.is_cuda() && wanted.can_access(found)).unwrap_or(found)
+    }
+
     /// Whether elements are written, or are read from memory that outlives the call.
     pub fn writes_or_keeps(&self) -> bool {
         self.access == RequestAccess::Write
@@ -106,9 +116,10 @@ pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> 
     Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
 }
 
+/// Rejects memory that the requested device cannot access.
 pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
     match wanted {
-        Some(wanted) if wanted != found => Err(DeviceError::Mismatch { found, wanted }.into()),
+        Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
         _ => Ok(()),
     }
 }

@@ -21,7 +21,8 @@ use crate::python::convert::{args, errors, stream};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
 use crate::python::import::request::{Ownership, Request};
-use crate::tensor::Owner;
+use crate::python::sync;
+use crate::tensor::{Owner, Tensor};
 
 /// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
 /// the memory. `None` for a device without CUDA streams, or an unknown device.
@@ -49,39 +50,60 @@ pub(super) fn order(
         return Ok(());
     }
     let py = object.py();
-    let argument = stream::parse(request.stream, device)?;
-    let current = current_stream(device);
+    let user = request.stream_device(device);
+    let argument = stream::parse(request.stream, user)?;
+    let current = current_stream(user);
+    if user != device {
+        // No other code here checks that this device exists.
+        Stream::new(user, current.handle())?;
+    }
     let owner = request.stream.filter(|stream| !stream.is_none()).and_then(stream::owner);
     let consumer = if let StreamArgument::Stream(stream) = argument { stream } else { current };
     let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
     if let Some(known) = imported.owner.as_ref().or(of_tensor.as_ref()).and_then(Owner::stream_uses) {
         match argument {
             StreamArgument::NoSync => {}
-            StreamArgument::None => py.detach(|| known.record_stream(device, current))?,
+            StreamArgument::None => py.detach(|| known.record_stream(user, current))?,
             StreamArgument::Stream(stream) => py.detach(|| {
-                known.make_stream_wait(device, current, stream)?;
-                owner.map_or(Ok(()), |owner| known.record_owned_stream(device, stream, owner))
+                known.make_stream_wait(user, current, stream)?;
+                owner.map_or(Ok(()), |owner| known.record_owned_stream(user, stream, owner))
             })?,
         }
         return Ok(());
     }
     let producer = imported.producer_stream.take().and_then(|number| u64::try_from(number).ok());
     let producer = producer.map(|number| Stream::new(device, number)).transpose()?;
-    let mut uses = StreamUses::of_import(device, producer.unwrap_or(consumer))?;
+    // What the producer's work is ordered before: its own stream, or the one that it got.
+    let (first_device, first) = match producer {
+        Some(stream) => (device, stream),
+        None if argument == StreamArgument::None => (device, current_stream(device)),
+        None => (user, consumer),
+    };
+    let mut uses = StreamUses::of_import(first_device, first)?;
     // A producer that does not name its stream frees and reuses the memory in a stream that does not wait for our uses, unless
     // they are in the legacy default stream, which waits for blocking streams, and they for it.
-    if producer.is_none() && consumer != Stream::LEGACY && argument != StreamArgument::NoSync {
+    // The host frees pinned and managed memory, whichever device uses it.
+    if !device.is_cuda() || producer.is_none() && consumer != Stream::LEGACY && argument != StreamArgument::NoSync {
         uses.set_freed_by_host();
     }
     if argument != StreamArgument::NoSync {
         let ordered = py.detach(|| match owner {
-            Some(owner) => uses.record_owned_stream(device, consumer, owner),
-            None => uses.record_stream(device, consumer),
+            Some(owner) => uses.record_owned_stream(user, consumer, owner),
+            None => uses.record_stream(user, consumer),
         });
         ordered.map_err(with_way_out)?;
     }
     imported.owner = imported.owner.take().map(|owner| owner.freed_after(uses));
     Ok(())
+}
+
+/// Waits for device work on described memory that the host is about to use. `owner` is the description's, else the object's.
+#[cold]
+pub fn synchronize_described(object: &Bound<'_, PyAny>, owner: Option<&Owner>, field: &Descriptor) -> PyResult<()> {
+    let owner = owner.cloned().or_else(|| owners::owner(object)).unwrap_or(Owner::NONE);
+    // SAFETY: no element is accessed.
+    let tensor = unsafe { Tensor::from_parts(field.clone(), owner) };
+    Ok(sync::wait_for_device(object.py(), &tensor)?)
 }
 
 /// Adds the fix to the error for a stream in graph capture.
@@ -127,8 +149,7 @@ pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
     let address = descriptor.ptr().addr();
     match device_of_pointer(address)? {
         None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
-        // Every device can use pinned and managed memory.
-        Some(found) if found == wanted || (wanted.is_cuda() && found.is_host_readable()) => Ok(()),
+        Some(found) if wanted.can_access(found) => Ok(()),
         Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
     }
 }

@@ -1,0 +1,167 @@
+"""Pinned and managed memory is an argument for the host and for GPUs, after the work on it."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from driver import Driver
+
+SHARED = ("cuda_host", "cuda_managed")
+USERS = ("cpu", "cuda:0")
+SPEC = dl.FieldSpec("float64", "I")
+N = 1000
+
+
+def filled_late(stream: int, device: str) -> dl.Tensor:
+    """A field of zeros to which a stream of a GPU is to write ones."""
+    field = dl.zeros(N, device=device)
+    ones = dl.ones(N, device="cuda:0")
+    with dl.cuda.stream(stream):
+        field.to_device("cuda:0")[...] = ones
+    return field
+
+
+def value_at(address: int) -> float:
+    return ctypes.c_double.from_address(address).value
+
+
+class Exporter:
+    """An object with the DLPack protocol of a tensor, which records the keywords that a consumer passes."""
+
+    def __init__(self, field: dl.Tensor) -> None:
+        self.field = field
+        self.calls: list[dict[str, Any]] = []
+
+    def __dlpack__(self, **keywords: Any) -> object:
+        self.calls.append(keywords)
+        return self.field.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.field.__dlpack_device__()
+
+
+class Wrapped:
+    """An object with the data interface of a tensor."""
+
+    def __init__(self, field: dl.Tensor) -> None:
+        self.field = field
+
+    @property
+    def __gt_data_interface__(self) -> Any:
+        return self.field.__gt_data_interface__
+
+
+SOURCES: dict[str, Callable[[dl.Tensor], Any]] = {
+    "tensor": lambda field: field,
+    "description": dl.describe,
+    "dlpack": Exporter,
+    "data interface": Wrapped,
+}
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("device", SHARED)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("on_mismatch", ["raise", "copy"])
+def test_a_stencil_gets_the_memory_itself(source: str, device: str, user: str, on_mismatch: Any) -> None:
+    field = dl.ones(N, device=device)
+    if source == "data interface" and user == "cuda:0" and device == "cuda_host":
+        pytest.skip("the data interface of pinned memory has no buffer for a GPU")
+    for access in ("r", "w", "rw"):
+        spec = dl.FieldSpec("float64", "I", access=access)
+        with dl.Signature(f=spec, device=user, on_mismatch=on_mismatch).bind(f=SOURCES[source](field)) as bound:
+            assert bound.f.ptr == field.ptr
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("device", SHARED)
+@pytest.mark.parametrize("source", ["tensor", "description", "dlpack"])
+def test_a_description_for_a_device_is_of_the_memory_itself(source: str, device: str, user: str) -> None:
+    field = dl.ones(N, device=device)
+    found = dl.describe(SOURCES[source](field), device=user, writable=True)
+    assert found.ptr == field.ptr
+    assert found.device == device
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("device", SHARED)
+def test_a_producer_is_not_asked_for_a_copy_of_memory_that_the_device_reaches(device: str, user: str) -> None:
+    producer = Exporter(dl.ones(N, device=device))
+    assert dl.from_dlpack(producer, device=user).ptr == producer.field.ptr
+    assert all("dl_device" not in call for call in producer.calls)
+
+
+def test_memory_that_a_device_does_not_reach_is_refused() -> None:
+    cases = [("cpu", "cuda:0"), ("cuda:0", "cpu"), ("cpu", "cuda_managed"), ("cuda:0", "cuda_managed")]
+    cases += [("cuda_managed", "cuda_host"), ("cuda_host", "cuda_managed")]
+    for device, user in cases:
+        field = dl.zeros(N, device=device)
+        with pytest.raises(dl.DeviceError, match=f'field "f": device: the memory is on {device}, wanted on {user}'):
+            dl.Signature(f=SPEC, device=user).bind(f=field)
+        with pytest.raises(dl.DeviceError, match=f"the memory is on {device}, wanted on {user}"):
+            dl.describe(field, device=user)
+
+
+def test_memory_of_another_gpu_is_refused(driver: Driver) -> None:
+    if driver.device_count < 2:
+        pytest.skip("one GPU")
+    with pytest.raises(dl.DeviceError, match="the memory is on cuda:1, wanted on cuda:0"):
+        dl.Signature(f=SPEC, device="cuda:0").bind(f=dl.zeros(N, device="cuda:1"))
+
+
+@pytest.mark.parametrize("device", SHARED)
+def test_an_absent_gpu_is_refused(device: str) -> None:
+    field = dl.zeros(N, device=device)
+    for use in (
+        lambda: dl.Signature(f=SPEC, device="cuda:7").bind(f=field),
+        lambda: dl.describe(field, device="cuda:7"),
+        lambda: field.to_device("cuda:7"),
+    ):
+        with pytest.raises(dl.DeviceError, match="cuda:7 cannot be used"):
+            use()
+
+
+WAITS: dict[str, Callable[[Any], float]] = {
+    "bind": lambda x: value_at(dl.Signature(f=SPEC).bind(f=x).f.ptr),
+    "describe": lambda x: value_at(dl.describe(x, device="cpu").ptr),
+    "from_dlpack": lambda x: value_at(dl.from_dlpack(x, device="cpu").ptr),
+}
+
+
+@pytest.mark.parametrize("device", SHARED)
+@pytest.mark.parametrize("source", ["tensor", "description", "dlpack"])
+@pytest.mark.parametrize("name", WAITS)
+def test_the_host_waits_for_the_work_on_an_argument(driver: Driver, name: str, source: str, device: str) -> None:
+    with driver.stream() as stream:
+        field = filled_late(stream, device)
+        x = SOURCES[source](field)
+        assert WAITS[name](x) == 1.0
+        del x, field
+
+
+@pytest.mark.parametrize("device", SHARED)
+@pytest.mark.parametrize("source", ["tensor", "dlpack"])
+@pytest.mark.parametrize("name", ["bind", "describe", "from_dlpack"])
+def test_the_current_stream_of_the_gpu_waits(driver: Driver, name: str, source: str, device: str) -> None:
+    """Also that of another GPU than the one that wrote."""
+    last = driver.device_count - 1
+    user = f"cuda:{last}"
+    uses: dict[str, Callable[[Any], Any]] = {
+        "bind": lambda x: dl.Signature(f=SPEC, device=user).bind(f=x).f,
+        "describe": lambda x: dl.describe(x, device=user),
+        "from_dlpack": lambda x: dl.from_dlpack(x, device=user),
+    }
+    with driver.stream() as writes, driver.stream(last) as reads:
+        with dl.cuda.stream(writes):
+            field = dl.empty(N, device=device)
+            ones = dl.ones(N, device="cuda:0")
+            field.to_device("cuda:0")[...] = ones
+        with dl.cuda.stream(reads, last):
+            argument = uses[name](SOURCES[source](field))
+            found = driver.read(argument.ptr, field.nbytes, reads, last)
+        assert np.array_equal(np.frombuffer(found), np.ones(N))
+        del field, ones, argument
