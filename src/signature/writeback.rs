@@ -147,6 +147,12 @@ impl FieldSpec {
         refused(field.dtype(), self.dtype).or_else(back)
     }
 
+    /// Whether the temporary of a field is also one for a field of the other specification.
+    pub(super) fn has_same_temporary(&self, other: &FieldSpec) -> bool {
+        let kind = |spec: &FieldSpec| (spec.dtype, spec.dims.clone(), spec.layout.clone(), spec.alignment_size);
+        kind(self) == kind(other)
+    }
+
     /// What to allocate as the temporary for a field.
     fn temporary_spec(&self, field: &Descriptor, device: Device) -> Spec {
         let layout = self.layout.clone().unwrap_or_else(|| Layout::of_strides(field.shape(), field.strides()));

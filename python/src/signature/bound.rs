@@ -16,7 +16,7 @@ use crate::classes::freelist::{Freelist, HasFreelist};
 use crate::signature::PySignature;
 use crate::signature::field::Field;
 use crate::signature::hooks::Errors;
-use dlfield::native::{args, check_overlap, common_domain, errors};
+use dlfield::native::{args, check_overlap, common_domain, errors, shared_copies};
 use dlfield::signature::SignatureError;
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
@@ -61,6 +61,19 @@ impl PyBound {
     /// Rejects written fields that share memory with others.
     pub(crate) fn check_overlap(&self, signature: &PySignature) -> Result<(), SignatureError> {
         check_overlap(&signature.signature, |place| self.fields[place].as_ref().map(Field::original))
+    }
+
+    /// Gives copied fields with the same elements one temporary copy, if the signature allows overlap.
+    pub(crate) fn share_copies(&mut self, py: Python<'_>, signature: &PySignature) -> Result<(), SignatureError> {
+        let copied = |place: usize| self.fields[place].as_ref().is_some_and(Field::is_copied);
+        let original = |place: usize| self.fields[place].as_ref().map(Field::original);
+        for (place, first) in shared_copies(&signature.signature, original, copied)? {
+            let (earlier, later) = self.fields.split_at_mut(place);
+            if let (Some(source), Some(field)) = (&earlier[first], &mut later[0]) {
+                field.share_copy(py, source);
+            }
+        }
+        Ok(())
     }
 
     /// Rejects fields whose memory was moved after they were described.
