@@ -101,12 +101,23 @@ pub enum SignatureError {
     /// A written field that shares memory with another field.
     #[error(
         "field {field:?}: it is written, and shares memory with field {other:?}; allowed are written fields that \
-         overlap no other: pass a copy of one"
+         overlap no other: pass a copy of one, or set allow_overlap"
     )]
     Overlap {
         /// The written field.
         field: Box<str>,
         /// The other field.
+        other: Box<str>,
+    },
+    /// A field that needs a temporary copy and shares memory with another field, which would not see the copy's changes.
+    #[error(
+        "field {field:?}: it shares memory with field {other:?}, and a temporary copy would replace only one of them, or \
+         each by its own; allowed is the same array for both, with the same FieldSpec but for access, or arrays that fit"
+    )]
+    CopiedOverlap {
+        /// The second field.
+        field: Box<str>,
+        /// The first field.
         other: Box<str>,
     },
 }

@@ -29,7 +29,7 @@ pub use crate::arithmetic::halos::check_named_halos;
 pub use crate::layout::check_len;
 pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
 pub use crate::preflight::torch_shares;
-pub use crate::signature::bound::{check_overlap, common_domain};
+pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
 pub use crate::signature::size::check_sizes;
 pub use crate::signature::writeback::{Fit, Writeback};
 

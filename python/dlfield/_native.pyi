@@ -383,6 +383,7 @@ class Signature:
         *,
         device: _DeviceLike = "cpu",
         on_mismatch: Literal["raise", "copy"] = "raise",
+        allow_overlap: bool = False,
         **fields: FieldSpec,
     ) -> Signature: ...
     @classmethod
@@ -399,6 +400,8 @@ class Signature:
     def device(self) -> Device: ...
     @property
     def on_mismatch(self) -> Literal["raise", "copy"]: ...
+    @property
+    def allow_overlap(self) -> bool: ...
     def bind(self, /, **fields: Any) -> Bound: ...
 
 @final

@@ -44,6 +44,8 @@ impl<'a> BoundCall<'a> {
         copy: Option<MakeCopy<'_>>,
     ) -> Result<BoundCall<'a>> {
         let mut bound = BoundCall::oriented(signature, given)?;
+        let may_share = signature.allows_overlap() && copy.is_some();
+        let originals = if may_share { bound.fields.clone() } else { Vec::new() };
         for ((name, spec), (_, field)) in signature.fields().iter().zip(&mut bound.fields) {
             let Some(found) = field else { continue };
             let named = |error: crate::Error| SignatureError::of(name, error);
@@ -56,6 +58,17 @@ impl<'a> BoundCall<'a> {
                 }
                 (Fit::Slow | Fit::Copied(_), _) => bound.slow.push(name.clone()),
             }
+        }
+        let copy_of = |copies: &[Copied], place: usize| {
+            copies.iter().position(|copied| copied.field == signature.fields()[place].0)
+        };
+        let is_copied = |place: usize| copy_of(&bound.copies, place).is_some();
+        for (place, first) in shared_copies(signature, |place| originals.get(place)?.1.as_ref(), is_copied)? {
+            let [Some(copy), Some(source)] = [place, first].map(|place| copy_of(&bound.copies, place)) else {
+                continue;
+            };
+            bound.copies[copy].copy = bound.copies[source].copy.clone();
+            bound.fields[place].1 = bound.fields[first].1.clone();
         }
         Ok(bound)
     }
@@ -148,12 +161,16 @@ impl<'a> BoundCall<'a> {
     }
 }
 
-/// Rejects written fields that share memory with another field. `field` returns the given ones by position in the signature.
+/// Rejects written fields that share memory with another field, unless the signature allows that. `field` returns the given ones
+/// by position in the signature.
 #[doc(hidden)]
 pub fn check_overlap<'a>(
     signature: &Signature,
     field: impl Fn(usize) -> Option<&'a Descriptor>,
 ) -> Result<(), SignatureError> {
+    if signature.allows_overlap() {
+        return Ok(());
+    }
     let fields = signature.fields();
     let written = |place: usize| fields[place].1.declared_access().writes();
     if !(0..fields.len()).any(written) {
@@ -182,6 +199,43 @@ pub fn check_overlap<'a>(
         }
     }
     Ok(())
+}
+
+/// Returns the copied fields that must use the temporary of an earlier field, with the position of that: both are the same
+/// elements, one is written, and the signature allows that. `field` returns the originals by position in the signature.
+///
+/// # Errors
+/// [`SignatureError::CopiedOverlap`] for a copied field that shares memory with another one in any other way. The kernel would
+/// not see in one field what it writes to the other, and the last temporary would overwrite the others when it is copied back.
+#[doc(hidden)]
+pub fn shared_copies<'a>(
+    signature: &Signature,
+    field: impl Fn(usize) -> Option<&'a Descriptor>,
+    is_copied: impl Fn(usize) -> bool,
+) -> Result<Vec<(usize, usize)>, SignatureError> {
+    let fields = signature.fields();
+    let halo = |field: &'a Descriptor| field.halo().filter(|halo| halo.iter().any(|widths| *widths != (0, 0)));
+    let mut shared = Vec::new();
+    if !signature.allows_overlap() || !(0..fields.len()).any(&is_copied) {
+        return Ok(shared);
+    }
+    for (place, (name, spec)) in fields.iter().enumerate() {
+        for (first, (other_name, other_spec)) in fields[..place].iter().enumerate() {
+            let written = spec.access.writes() || other_spec.access.writes();
+            let copied = [place, first].map(&is_copied);
+            let (Some(one), Some(other)) = (field(place), field(first)) else { continue };
+            if !written || copied == [false; 2] || !one.overlaps(other) {
+                continue;
+            }
+            let same = (one.ptr(), one.shape(), one.strides(), one.dtype(), one.origin(), halo(one))
+                == (other.ptr(), other.shape(), other.strides(), other.dtype(), other.origin(), halo(other));
+            if copied != [true; 2] || !same || !spec.has_same_temporary(one, other_spec, other) {
+                return Err(SignatureError::CopiedOverlap { field: name.clone(), other: other_name.clone() });
+            }
+            shared.push((place, first));
+        }
+    }
+    Ok(shared)
 }
 
 /// Returns the largest domain that all fields cover, by label.

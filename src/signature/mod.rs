@@ -52,6 +52,7 @@ pub struct Signature {
     device: Device,
     /// Whether a shape has a named size.
     names_sizes: bool,
+    allow_overlap: bool,
 }
 
 impl Signature {
@@ -71,7 +72,7 @@ impl Signature {
         }
         let mut sizes = known.iter().filter_map(|(_, spec)| spec.declared_shape()).flatten();
         let names_sizes = sizes.any(|size| matches!(size, Size::Named { .. }));
-        Ok(Signature { fields: known, device: Device::CPU, names_sizes })
+        Ok(Signature { fields: known, device: Device::CPU, names_sizes, allow_overlap: false })
     }
 
     /// Sets the device that uses the fields: their memory must be there, or pinned or managed memory that it can access.
@@ -79,6 +80,34 @@ impl Signature {
     pub fn with_device(mut self, device: Device) -> Signature {
         self.device = device;
         self
+    }
+
+    /// Sets whether written fields may share memory with other fields; false by default. The kernel is then responsible for
+    /// the order of its reads and writes. Fields with the same elements share one temporary copy.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Access, DType, Dims, FieldSpec, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let field = |access| FieldSpec::new(DType::F64, Dims::standard(2)).access(access);
+    /// let fields = [("inp", field(Access::Read)), ("out", field(Access::Write))];
+    /// let tensor = Tensor::zeros(&Spec::new(&[2, 3], DType::F64))?;
+    /// let same = [("inp", tensor.descriptor()), ("out", tensor.descriptor())];
+    /// assert!(Signature::new(fields.clone())?.bind(&same).is_err());
+    /// assert!(Signature::new(fields)?.with_overlap(true).bind(&same).is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_overlap(mut self, allow: bool) -> Signature {
+        self.allow_overlap = allow;
+        self
+    }
+
+    /// Returns whether written fields may share memory with other fields.
+    pub fn allows_overlap(&self) -> bool {
+        self.allow_overlap
     }
 
     /// Returns the names and specifications, in the order in which they were given.

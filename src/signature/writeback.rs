@@ -151,6 +151,16 @@ impl FieldSpec {
         refused(original, copy).or_else(back)
     }
 
+    /// Whether the temporary of a field is also one for the same elements under the other specification.
+    pub(super) fn has_same_temporary(&self, field: &Descriptor, other: &FieldSpec, other_field: &Descriptor) -> bool {
+        let kind = |spec: &FieldSpec, field: &Descriptor| {
+            let layout = spec.fast_layout(field).map(Cow::into_owned);
+            let preset = spec.declared_preset().cloned();
+            (spec.dtype_of_copy(field.dtype()), field.dims().cloned(), layout, preset, spec.alignment)
+        };
+        kind(self, field) == kind(other, other_field)
+    }
+
     /// What to allocate as the temporary for a field.
     fn temporary_spec(&self, field: &Descriptor, device: Device) -> Spec {
         let layout = self.fast_layout(field).map(Cow::into_owned);

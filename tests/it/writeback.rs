@@ -107,3 +107,22 @@ fn a_view_with_gaps_is_copied_back_into_its_own_elements() {
     let wanted = [[0.0; 6], ones, [0.0; 6], ones].concat();
     assert_eq!(elements(&whole), wanted);
 }
+
+#[test]
+fn the_same_elements_share_a_temporary_if_overlap_is_allowed() {
+    let field = || wanted(DType::F64, Access::ReadWrite);
+    let signature = Signature::new([("x", field()), ("y", field())]).unwrap();
+    let tensor = counted(DType::F32, &[0, 1]);
+    assert!(signature.bind_or_copy(&[("x", &tensor), ("y", &tensor)]).is_err());
+    let signature = signature.with_overlap(true);
+    let bound = signature.bind_or_copy(&[("x", &tensor), ("y", &tensor)]).unwrap();
+    add_ten(bound.get("x").unwrap());
+    add_ten(bound.get("y").unwrap());
+    // SAFETY: nobody else has the field.
+    unsafe { bound.copy_back() }.unwrap();
+    assert_eq!(elements(&tensor), [20.0, 21.0, 22.0, 23.0, 24.0, 25.0]);
+    let mirrored =
+        tensor.view(&[Index::Range { start: 1, len: 2, step: -1 }, Index::Range { start: 0, len: 3, step: 1 }]);
+    let error = signature.bind_or_copy(&[("x", &tensor), ("y", &mirrored.unwrap())]).unwrap_err();
+    assert!(error.to_string().starts_with("field \"y\": it shares memory with field \"x\", and a temporary copy"));
+}

@@ -79,3 +79,52 @@ def test_sharing_is_numpys_exact_answer(data: st.DataObject) -> None:
             sig.bind(a=one, b=other)
     else:
         sig.bind(a=one, b=other)
+
+
+def sharing(on_mismatch: Any = "raise", **second: Any) -> dl.Signature:
+    """A signature of two written fields that allows overlap; `second` is how the second differs."""
+    one = dl.FieldSpec("float64", "I", access="rw")
+    other = dl.FieldSpec(second.pop("dtype", "float64"), "I", access="rw", **second)
+    return dl.Signature(on_mismatch=on_mismatch, allow_overlap=True, a=one, b=other)
+
+
+def test_overlap_can_be_allowed() -> None:
+    array = np.zeros(10)
+    assert not pair().allow_overlap
+    assert sharing().allow_overlap
+    for b in (array, array[::-1], array[3:]):
+        assert sharing().bind(a=array, b=b).b.ptr == b.ctypes.data
+    # A field still may not overlap itself.
+    with pytest.raises(dl.LayoutError, match="make elements share memory"):
+        sharing().bind(a=array, b=np.lib.stride_tricks.as_strided(array, (3,), (0,)))
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+def test_the_same_elements_share_a_temporary() -> None:
+    array = np.arange(4, dtype="f4")
+    with sharing("copy").bind(a=array, b=dl.from_dlpack(array)) as fields:
+        assert fields.a.ptr == fields.b.ptr != array.ctypes.data
+        one, other = dl.as_numpy(fields.a), dl.as_numpy(fields.b)
+        one += 1
+        other *= 2
+    assert array.tolist() == [2.0, 4.0, 6.0, 8.0]
+
+
+@pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
+def test_a_temporary_of_other_elements_that_overlap_is_refused() -> None:
+    array = np.arange(4, dtype="f4")
+    message = r'^field "b": it shares memory with field "a", and a temporary copy would replace only one of them'
+    for b in (array[::-1], array[1:], dl.from_dlpack(array, origin=(1,))):
+        with pytest.raises(dl.LayoutError, match=message):
+            sharing("copy").bind(a=array, b=b)
+    with pytest.raises(dl.LayoutError, match=message):
+        sharing("copy", dtype="float32").bind(a=array, b=array)
+    with pytest.raises(dl.LayoutError, match=message):
+        sharing("copy", alignment_size=4096).bind(a=array, b=array)
+    # Without a temporary, or apart from each other, they are used.
+    sharing("copy").bind(a=np.zeros(4), b=np.zeros(4)[::-1])
+    with sharing("copy").bind(a=array[::2], b=array[1::2]) as fields:
+        assert fields.a.ptr != fields.b.ptr
+    both_read = dl.Signature(on_mismatch="copy", allow_overlap=True, a=spec("I"), b=spec("I"))
+    with both_read.bind(a=array, b=array[1:]) as fields:
+        assert dl.as_numpy(fields.b).tolist() == [1.0, 2.0, 3.0]

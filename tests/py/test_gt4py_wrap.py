@@ -107,12 +107,6 @@ def test_unused_fields_are_not_read(stencil: Any) -> None:
     assert np.array_equal(call.arrays["out"], wanted)
 
 
-def test_a_field_that_is_used_may_not_be_absent(quick: Any) -> None:
-    call = Call(quick)
-    with pytest.raises(TypeError, match="level"):
-        wrap(quick)(**{**call.arrays, "level": None}, **WEIGHTED)
-
-
 def test_exec_info_has_the_keys_of_the_plain_call(stencil: Any) -> None:
     call = Call(stencil)
     theirs: dict[str, Any] = {"__aggregate_data": True}
@@ -186,5 +180,3 @@ def test_what_is_no_stencil() -> None:
             wrap(wrong)
     with pytest.raises(ValueError, match="on_mismatch: found 'ignore'"):
         wrap(gtscript.lazy_stencil(backend="numpy", definition=mix), on_mismatch="ignore")  # type: ignore[arg-type]
-    with pytest.raises(dl.DeviceError, match=r"gt:gpu.*cuda"):
-        wrap(gtscript.lazy_stencil(backend="gt:gpu", definition=mix))

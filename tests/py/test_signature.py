@@ -73,14 +73,15 @@ def test_a_repr_evaluates_to_the_same() -> None:
     ]
     for text in texts:
         assert repr(eval(text, {"FieldSpec": dl.FieldSpec})) == text
-    whole = f"Signature(a={texts[0]}, b={texts[3]}, device='cpu', on_mismatch='copy')"
+    whole = f"Signature(a={texts[0]}, b={texts[3]}, device='cpu', on_mismatch='copy', allow_overlap=True)"
     assert repr(eval(whole, {"FieldSpec": dl.FieldSpec, "Signature": dl.Signature})) == whole
     assert repr(dl.Signature(device=(2, 1))) == "Signature(device='cuda:1')"
 
 
 def test_a_signature_has_its_fields_in_order() -> None:
     names = ["out", "inp", "a", "ä b"]
-    sig = dl.Signature(device="cuda:1", on_mismatch="copy", **{name: dl.FieldSpec("float64", "I") for name in names})
+    specs: dict[str, Any] = {name: dl.FieldSpec("float64", "I") for name in names}
+    sig = dl.Signature(device="cuda:1", on_mismatch="copy", **specs)
     assert list(sig.fields) == names
     assert (str(sig.device), sig.on_mismatch) == ("cuda:1", "copy")
     # The caller gets a copy of the dictionary.

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Hashable, Mapping
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dlfield import _native
 from dlfield._native import DTypeError
 from dlfield._warn import called_by_others, warn
 from dlfield.gt4py.domain import Ints, check, field_origins, given_domain, largest_domain
+from dlfield.gt4py.export import Export, unaccessed, writable_array
+from dlfield.gt4py.signatures import Options, Signatures, dims_of
 
 __all__ = ["Call"]
 
@@ -19,43 +20,27 @@ __all__ = ["Call"]
 # has a few; the limit bounds the memory if a program keeps passing new ones.
 _CACHE_SIZE = 256
 
-_ACCESS: dict[int, Literal["r", "rw"]] = {
-    1: "r",
-    # The stencil does not write outside of the domain, so a temporary needs the values there.
-    2: "rw",
-    3: "rw",
-}
-
 
 class Call:
-    """Replaces the stencil object in the stencil's `__call__`, and runs the stencil on the memory of any arrays.
+    """Replaces the stencil object in the stencil's `__call__`, and runs the stencil on the memory of any arrays."""
 
-    Fields that the stencil does not use are not imported: the stencil gets None for them.
-    """
+    # A stencil for the host gets NumPy arrays; `GpuCall` differs.
+    _device = "cpu"
+    _export: Export = staticmethod(_native.as_numpy)
+    _export_readonly: Export = staticmethod(writable_array)
 
-    def __init__(self, stencil: Any, on_mismatch: Literal["raise", "copy"]) -> None:
+    def __init__(self, stencil: Any, options: Options) -> None:
         self.field_info: dict[str, Any] = stencil.field_info
         self.parameter_info: dict[str, Any] = stencil.parameter_info
         self._domain_info = stencil.domain_info
+        self._name = stencil.options["name"]
         self._run = stencil.run
         self._layouts = {name: _layout(info, stencil.backend) for name, info in self.field_info.items() if info.access}
-        self._unused = dict.fromkeys(name for name in self.field_info if name not in self._layouts)
-        self._in_place = on_mismatch == "raise"
-        self._signature = _native.Signature(
-            device="cpu",
-            on_mismatch=on_mismatch,
-            **{
-                name: _native.FieldSpec(
-                    self.field_info[name].dtype,
-                    _dims(self.field_info[name]),
-                    access=_ACCESS[int(self.field_info[name].access)],
-                    # If nothing is copied, `_resolve` warns of a slow layout, once.
-                    layout=None if self._in_place else layout,
-                    shape=(*(None for _ in self.field_info[name].axes), *self.field_info[name].data_dims),
-                )
-                for name, layout in self._layouts.items()
-            },
-        )
+        self._unaccessed = [name for name in self.field_info if name not in self._layouts]
+        self._in_place = options.on_mismatch == "raise"
+        self._signatures = Signatures(self._name, self.field_info, self._layouts, self._device, options)
+        self._signature = self._signatures.of_stencil
+        self._has_labels = bool(options.labels)
         self._resolved: dict[Hashable, tuple[Ints, dict[str, Ints], list[str]]] = {}
 
     @called_by_others
@@ -78,9 +63,12 @@ class Call:
 
     @called_by_others
     def run(
-        self, *, _domain_: Any, _origin_: Mapping[str, Any], exec_info: dict[str, Any] | None, **arguments: Any
+        self, _domain_: Any, _origin_: Mapping[str, Any], exec_info: dict[str, Any] | None, **arguments: Any
     ) -> None:
-        """Replace `StencilObject.run`, which frozen stencils call."""
+        """Replace `StencilObject.run`, which frozen stencils and models call."""
+        missing = [name for name in self.parameter_info if name not in arguments]
+        if missing:
+            raise TypeError(f'stencil "{self._name}": run() lacks the scalar "{missing[0]}"')
         parameters = {name: arguments.pop(name) for name in self.parameter_info}
         self._execute(arguments, parameters, _domain_, _origin_, True, exec_info)
 
@@ -93,12 +81,20 @@ class Call:
         validate: bool,
         exec_info: dict[str, Any] | None,
     ) -> None:
-        if self._unused:
-            fields = {name: fields[name] for name in self._layouts}
-        arrays: dict[str, Any] = {**self._unused, **parameters}
+        arrays: dict[str, Any] = {**parameters}
+        for name in self._unaccessed:
+            value = fields.pop(name, None)
+            dims = self._signatures.labels_of(name, value)
+            arrays[name] = unaccessed(value, dims, self._device, self._export_readonly)
         found: list[Hashable] = []
-        in_place = self._in_place
-        with self._signature.bind(**fields) as bound:
+        in_place, export = self._in_place, self._export
+        signature = self._signatures.of_labels(fields) if self._has_labels else self._signature
+        try:
+            binding = signature.bind(**fields)
+        except (TypeError, ValueError) as error:
+            self._signatures.explain(fields, error)
+            raise
+        with binding as bound:
             for name in self._layouts:
                 value = fields[name]
                 if in_place and type(value) is np.ndarray and value.flags.writeable:
@@ -107,8 +103,8 @@ class Call:
                     arrays[name] = value
                     continue
                 field = bound[name]
-                found.append((field.shape, field.strides, field.origin))
-                arrays[name] = _writable(field) if field.readonly else _native.as_numpy(field)
+                found.append((field.shape, field.strides, field.origin, None if domain is not None else field.halo))
+                arrays[name] = self._export_readonly(field) if field.readonly else export(field)
             key = (*found, _hashable(domain), _hashable(origin), validate, *map(type, parameters.values()))
             resolved = self._resolved.get(key)
             if resolved is None:
@@ -128,7 +124,11 @@ class Call:
         shapes = {name: bound[name].shape for name in self._layouts}
         array_origins = {name: bound[name].origin for name in self._layouts}
         origins = field_origins(self.field_info, array_origins, origin)
-        sizes = largest_domain(self.field_info, shapes, origins) if domain is None else given_domain(domain)
+        if domain is None:
+            halos = {name: bound[name].halo for name in self._layouts}
+            sizes = largest_domain(self.field_info, shapes, origins, halos)
+        else:
+            sizes = given_domain(domain)
         if validate:
             check(self.field_info, self._domain_info, shapes, origins, sizes)
             self._check_parameters(parameters)
@@ -155,13 +155,9 @@ class Call:
                 )
 
 
-def _dims(info: Any) -> tuple[str, ...]:
-    return (*info.axes, *(str(number) for number in range(len(info.data_dims))))
-
-
 def _layout(info: Any, backend: str) -> Ints:
     """Return the layout that is fast for the backend: that of an allocation for it."""
-    return _native.empty((2,) * info.ndim, backend=backend, dims=_dims(info)).layout
+    return _native.empty((2,) * info.ndim, backend=backend, dims=dims_of(info), device="cpu").layout
 
 
 def _is_enum(value: Any, info: Any) -> bool:
@@ -182,22 +178,3 @@ def _hashable(value: Any) -> Hashable:
         return tuple(_hashable(each) for each in value)
     found: Hashable = value
     return found
-
-
-class _WritableExport:
-    """Read-only memory exported as writable: GT4Py's C++ requires that, also of fields that it only reads."""
-
-    def __init__(self, field: _native.Descriptor) -> None:
-        self.field = field
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": field.shape,
-            "strides": field.strides,
-            "typestr": field.dtype.str,
-            "data": (field.ptr, False),
-        }
-
-
-def _writable(field: _native.Descriptor) -> npt.NDArray[Any]:
-    """Return a writable array on read-only memory, for a stencil that does not write it."""
-    return np.asarray(_WritableExport(field))

@@ -11,10 +11,13 @@ from typing import Any, cast
 from dlfield._native import LayoutError
 
 Ints = tuple[int, ...]
+Halo = tuple[tuple[int, int], ...]
 
 
 def field_origins(field_info: Mapping[str, Any], array_origins: Mapping[str, Ints], origin: Any) -> dict[str, Ints]:
-    """Return the origin of each field in the order of its dimensions.
+    """Return the origin of each field in the order of its dimensions, after those that `origin` has for other names.
+
+    GT4Py passes the latter on too, "_all_" among them, and they appear in `exec_info`.
 
     Parameters
     ----------
@@ -33,11 +36,19 @@ def field_origins(field_info: Mapping[str, Any], array_origins: Mapping[str, Int
     """
     given = _by_name(origin)
     common = given.get("_all_")
-    return {name: _origin_of(name, info, given.get(name), common, array_origins) for name, info in field_info.items()}
+    own = {name: _origin_of(name, info, given.get(name), common, array_origins) for name, info in field_info.items()}
+    return {**given, **own}
 
 
-def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], origins: Mapping[str, Ints]) -> Ints:
+def largest_domain(
+    field_info: Mapping[str, Any],
+    shapes: Mapping[str, Ints],
+    origins: Mapping[str, Ints],
+    halos: Mapping[str, Halo | None],
+) -> Ints:
     """Return the largest sizes in I, J and K that fit every field in `shapes`, 1 if no field has the dimension.
+
+    The upper halo of a field that states one is outside of the domain.
 
     Raises
     ------
@@ -46,11 +57,13 @@ def largest_domain(field_info: Mapping[str, Any], shapes: Mapping[str, Ints], or
     """
     largest: list[int | None] = [None, None, None]
     for name, shape in shapes.items():
-        for axis, room in _room(field_info[name], shape, origins[name]):
+        for axis, room in _room(field_info[name], shape, origins[name], halos[name]):
             if room < 0:
+                halo = halos[name]
                 raise LayoutError(
                     f'field "{name}": shape: {shape} is too small for the origin {origins[name]} and the points that '
-                    f"the stencil reads beyond the domain; pass a larger array or a smaller origin"
+                    f"the stencil reads beyond the domain{f' or the halo {halo}' if halo else ''}; pass a larger "
+                    f"array or a smaller origin"
                 )
             found = largest[axis]
             largest[axis] = room if found is None else min(found, room)
@@ -151,9 +164,11 @@ def _boundaries(info: Any) -> list[tuple[int, tuple[int, int]]]:
     ]
 
 
-def _room(info: Any, shape: Ints, origin: Ints) -> list[tuple[int, int]]:
+def _room(info: Any, shape: Ints, origin: Ints, halo: Halo | None = None) -> list[tuple[int, int]]:
     """Return the number of each of the field's I, J and K, and the largest size of a domain along it."""
     return [
-        (axis, size - first - upper)
-        for (axis, (_, upper)), size, first in zip(_boundaries(info), shape, origin, strict=False)
+        (axis, size - first - max(upper, outside))
+        for (axis, (_, upper)), size, first, (_, outside) in zip(
+            _boundaries(info), shape, origin, halo or ((0, 0),) * len(shape), strict=False
+        )
     ]

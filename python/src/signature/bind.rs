@@ -42,8 +42,9 @@ TypeError
     A field is missing or unknown.
 NotAnArrayError, DTypeError, DimsError, DeviceError, LayoutError, ExchangeError
     A field does not fit, or two disagree on a named size; the message names them. Written fields must be writable, and
-    share no memory with another field or within themselves; strides for which this is too hard to decide are taken to
-    share memory. Errors about all fields (one is missing or unknown, sizes differ) have the signature's text as a note.
+    share no memory with another field, unless the signature allows it, or within themselves; strides for which this is too
+    hard to decide are taken to share memory. Errors about all fields (one is missing or unknown, sizes differ) have the
+    signature's text as a note.
 Exception
     Exceptions of a producer pass through, with a note that names the field.
 
@@ -109,6 +110,9 @@ unsafe extern "C" fn bind(
             }
             bound.check_sizes(known).map_err(|error| known.misused(py, error))?;
             bound.check_overlap(known).map_err(Error::from)?;
+            if known.copies {
+                bound.share_copies(py, known).map_err(Error::from)?;
+            }
             bound.warn(py, known)
         })?;
         Ok(made.into_any())

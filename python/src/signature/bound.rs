@@ -17,7 +17,7 @@ use crate::signature::PySignature;
 use crate::signature::field::Field;
 use crate::signature::hooks::Errors;
 use dlfield::descriptor::Descriptor;
-use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors};
+use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors, shared_copies};
 use dlfield::signature::SignatureError;
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
@@ -72,6 +72,18 @@ impl PyBound {
 
     fn original(&self, place: usize) -> Option<&Descriptor> {
         self.fields[place].as_ref().map(Field::original)
+    }
+
+    /// Gives copied fields with the same elements one temporary copy, if the signature allows overlap.
+    pub(crate) fn share_copies(&mut self, py: Python<'_>, signature: &PySignature) -> Result<(), SignatureError> {
+        let copied = |place: usize| self.fields[place].as_ref().is_some_and(Field::is_copied);
+        for (place, first) in shared_copies(&signature.signature, |place| self.original(place), copied)? {
+            let (earlier, later) = self.fields.split_at_mut(place);
+            if let (Some(source), Some(field)) = (&earlier[first], &mut later[0]) {
+                field.share_copy(py, source);
+            }
+        }
+        Ok(())
     }
 
     /// Rejects fields whose memory was moved after they were described.

@@ -107,6 +107,15 @@ impl Field {
         self.copy().is_some()
     }
 
+    /// Uses the temporary copy of another field, for the same elements.
+    pub(crate) fn share_copy(&mut self, py: Python<'_>, other: &Field) {
+        let Some(copy) = self.extras.as_mut().and_then(|extras| extras.copy.as_mut()) else { return };
+        let Some(Copy { described, writeback }) = other.copy() else { return };
+        let unused = std::mem::replace(&mut copy.described, described.clone_ref(py));
+        drop(unused.into_bound(py));
+        copy.writeback = writeback.clone();
+    }
+
     /// Warns of a slow field at each call, and of a copied field once for each field of a signature.
     pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature, place: usize) -> PyResult<()> {
         let Some(reason) = self.extras.as_ref().and_then(|extras| extras.warning.as_ref()) else { return Ok(()) };

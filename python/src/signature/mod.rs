@@ -34,6 +34,10 @@ use dlfield::signature::{FieldSpec, Signature, SignatureError};
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
 ///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written. The
 ///     host casts, so another dtype remains an error if the host can reach neither the field nor the copy.
+/// allow_overlap
+///     Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
+///     responsible for the order of its reads and writes. Fields with the same elements share one temporary copy; a
+///     temporary copy of only one of two fields that overlap is an error.
 /// fields
 ///     A `FieldSpec` for each field, by its name.
 ///
@@ -71,13 +75,14 @@ pub(crate) struct PySignature {
 impl PySignature {
     #[new]
     #[pyo3(
-        signature = (*, device=None, on_mismatch=None, **fields),
-        text_signature = "(*, device='cpu', on_mismatch='raise', **fields)"
+        signature = (*, device=None, on_mismatch=None, allow_overlap=false, **fields),
+        text_signature = "(*, device='cpu', on_mismatch='raise', allow_overlap=False, **fields)"
     )]
     fn new(
         py: Python<'_>,
         device: Option<&Bound<'_, PyAny>>,
         on_mismatch: Option<&Bound<'_, PyAny>>,
+        allow_overlap: bool,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PySignature> {
         let copies = on_mismatch.map_or(Ok(0), |given| args::choice("on_mismatch", given, &["raise", "copy"]))? == 1;
@@ -91,7 +96,8 @@ impl PySignature {
         let warned = names.iter().map(|_| AtomicBool::new(false)).collect();
         let hides = |name: &Py<PyString>| py.get_type::<PyBound>().hasattr(name);
         let hidden = names.iter().map(hides).collect::<PyResult<_>>()?;
-        Ok(PySignature { signature: Signature::new(specs)?.with_device(device), names, hidden, copies, warned })
+        let signature = Signature::new(specs)?.with_device(device).with_overlap(allow_overlap);
+        Ok(PySignature { signature, names, hidden, copies, warned })
     }
 
     /// Return the signature of the fields that a function, a class or a mapping annotates.
@@ -198,6 +204,12 @@ impl PySignature {
         if self.copies { "copy" } else { "raise" }
     }
 
+    /// Whether written fields may share memory with other fields.
+    #[getter]
+    fn allow_overlap(&self) -> bool {
+        self.signature.allows_overlap()
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut text = "Signature(".to_owned();
         for (name, spec) in self.signature.fields() {
@@ -206,6 +218,9 @@ impl PySignature {
         text += &format!("device='{}'", self.signature.device());
         if self.copies {
             text += ", on_mismatch='copy'";
+        }
+        if self.signature.allows_overlap() {
+            text += ", allow_overlap=True";
         }
         Ok(text + ")")
     }

@@ -145,9 +145,9 @@ impl From<Error> for PyErr {
 fn raised(error: Error, message: String) -> PyErr {
     match error {
         Error::Signature(SignatureError::Field { source, .. }) => raised(*source, message),
-        Error::Signature(SignatureError::Overlap { .. } | SignatureError::Sizes { .. }) => {
-            ErrorKind::Layout.error(message)
-        }
+        Error::Signature(
+            SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. } | SignatureError::Sizes { .. },
+        ) => ErrorKind::Layout.error(message),
         Error::Signature(_) => PyTypeError::new_err(message),
         Error::Layout(_) | Error::Preset(_) => ErrorKind::Layout.error(message),
         Error::DType(_) => ErrorKind::DType.error(message),
