@@ -89,7 +89,6 @@ CASES: dict[str, Case] = {
     "preset device": Case(lambda: dl.register_preset("bad4", device="tpu"), dl.DeviceError, ("device", "tpu")),
     "index out of bounds": Case(lambda: dl.zeros((3, 4))[3, 0], IndexError, ("3",)),
     "index below bounds": Case(lambda: dl.zeros((3, 4))[:, -5], IndexError, ("-5",)),
-    "index None": Case(lambda: dl.zeros((3, 4))[None], IndexError, ("None|label",)),
     "index too long": Case(lambda: dl.zeros((3, 4))[0, 0, 0], IndexError, ("3|too many",)),
     "index ellipsis twice": Case(lambda: dl.zeros((3, 4))[..., ...], IndexError, ("llipsis|'...'",)),
     "index text": Case(lambda: dl.zeros((3, 4))["I"], IndexError, ()),

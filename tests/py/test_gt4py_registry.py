@@ -27,8 +27,8 @@ def without_gt4py(code: str) -> None:
 @pytest.fixture
 def mine() -> Iterator[str]:
     """The name of a preset that the test may register."""
-    yield "mine"
-    theirs.register("mine", None)
+    yield "of_this_test"
+    theirs.register("of_this_test", None)
 
 
 @pytest.mark.parametrize("register", [theirs.register, ours.register], ids=["GT4Py's", "dlfield's"])
@@ -38,7 +38,7 @@ def test_registered_presets_count_in_both(register: Any, mine: str) -> None:
         assert module.zeros((2, 3, 5), backend=mine).strides == (64, 128, 8)
     assert ours.from_name(mine) is theirs.from_name(mine)
     register(mine, None)
-    with pytest.raises(dl.LayoutError, match="mine"):
+    with pytest.raises(dl.LayoutError, match="of_this_test"):
         ours.zeros((2, 3), backend=mine)
 
 
@@ -86,7 +86,7 @@ def test_register_names_a_wrong_argument() -> None:
 
 def test_a_preset_without_a_key_is_named(mine: str) -> None:
     theirs.register(mine, {"alignment": 1, "device": "cpu"})
-    with pytest.raises(dl.LayoutError, match="preset 'mine' was registered without layout_map"):
+    with pytest.raises(dl.LayoutError, match="preset 'of_this_test' was registered without layout_map"):
         ours.zeros((2, 3), backend=mine)
 
 

@@ -2,7 +2,6 @@
 //!
 //! They are descriptors on the type, because a `__getattr__` would make the look-up of every attribute slower.
 
-use numpy::PyUntypedArray;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -51,7 +50,8 @@ impl PyTensor {
 
 /// Adds a hint to the type for each attribute of NumPy's arrays that it lacks.
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
-    let (ty, array) = (py.get_type::<PyTensor>(), py.get_type::<PyUntypedArray>());
+    // By import: without NumPy, the crate `numpy` would panic.
+    let (ty, array) = (py.get_type::<PyTensor>(), py.import("numpy")?.getattr("ndarray")?);
     for name in array.dir()? {
         let name = name.cast_into::<PyString>()?;
         if name.to_cow()?.starts_with('_') || ty.hasattr(&name)? {
