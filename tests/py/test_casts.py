@@ -185,6 +185,21 @@ def test_numpy_converts_assigned_elements_of_the_other_byte_order(wrap: Any) -> 
     assert field.to_numpy().tolist() == [0, 1, 2, 3]
     field[1:3] = wrap(swapped[2:])
     assert field.to_numpy().tolist() == [0, 2, 3, 3]
+    made = dl.from_array(wrap(swapped), backend="F")
+    assert made.dtype == "float64"
+    assert made.to_numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_labels_stay_with_an_array_of_the_other_byte_order() -> None:
+    swapped = np.arange(6, dtype=np.dtype(np.float32).newbyteorder()).reshape(2, 3)
+    for dtype_given in (None, "float64"):
+        made = dl.from_array(xr.DataArray(swapped, dims=("K", "J")), dtype_given)
+        assert (made.dims, made.to_numpy().tolist()) == (("K", "J"), [[0, 1, 2], [3, 4, 5]])
+
+
+def test_dates_of_the_other_byte_order_are_named() -> None:
+    with pytest.raises(dl.DTypeError, match="date or time span"):
+        dl.from_array(np.zeros(2, np.dtype("M8[s]").newbyteorder()))
 
 
 def test_other_threads_run_during_a_cast() -> None:

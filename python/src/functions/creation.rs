@@ -109,8 +109,22 @@ fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     {
         return Err(not_an_array());
     }
-    let mut tensor = import::own(&array)?.ok_or_else(not_an_array)?;
-    // NumPy's array lacks the labels of the object.
+    with_metadata_of(data, import::own(&array)?.ok_or_else(not_an_array)?)
+}
+
+/// Converts an array of the other byte order with NumPy, as old NetCDF files have it; `None` for any other array.
+fn in_native_byte_order(data: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    let array = data.py().import("numpy")?.call_method1("asarray", (data,))?;
+    let dtype = array.getattr("dtype")?;
+    if dtype.getattr("isnative")?.extract()? {
+        return Ok(None);
+    }
+    let converted = array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?;
+    import::own(&converted)?.map(|tensor| with_metadata_of(data, tensor)).transpose()
+}
+
+/// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.
+fn with_metadata_of(data: &Bound<'_, PyAny>, mut tensor: Tensor) -> PyResult<Tensor> {
     tensor.relabel(import::metadata_of(data)?)?;
     Ok(tensor)
 }
@@ -345,7 +359,7 @@ allocation! {
     /// Allocates a field and copies `data` into it, in the layout that `backend` or the keywords ask for.
     ///
     /// `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
-    /// elements are cast by NumPy's "same_kind" rule. Dims, halo and origin come from `data` unless given. Keywords and
+    /// elements are cast by NumPy's "same_kind" rule. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and
     /// errors as for `empty`.
     example
     /// >>> import dlfield as dl
@@ -354,15 +368,10 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn from_array(py, data; dtype, keywords) {
         let given = dtype.map(dtype::parse).transpose()?;
-        // With a `dtype` to cast to, NumPy may read elements that can't be shared as they are, such as foreign byte order.
         let near = keywords.device_or_default()?;
-        let data = match (source(data, near), &given) {
-            (Err(error), Some(_)) if ErrorKind::DType.is(py, &error) => {
-                let array = py.import("numpy")?.call_method1("asarray", (data,))?;
-                let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
-                source(&array.call_method1("astype", (native,))?, near)?
-            }
-            (data, _) => data?,
+        let data = match source(data, near) {
+            Err(error) if ErrorKind::DType.is(py, &error) => in_native_byte_order(data)?.ok_or(error)?.into(),
+            found => found?,
         };
         let shape = data.descriptor().shape();
         let (element, sub_shape) = given.unwrap_or_else(|| (data.descriptor().dtype(), Extents::new()));
