@@ -30,8 +30,8 @@ def lines() -> list[Line]:
 def _bind() -> list[Line]:
     """Measure calls with several numbers of fields, the first of them written; times are per field.
 
-    Both start from the arrays, like a stencil call; for GT4Py this includes making a dictionary of them. `bind` is called as
-    a method: Python passes 16 keywords to a stored `signature.bind` in a dictionary.
+    Both start from the arrays, like a stencil call; for GT4Py this includes making a dictionary of them. `bind` is
+    called as a method: Python passes 16 keywords to a stored `signature.bind` in a dictionary.
     """
     found = []
     for kind, make in KINDS.items():
@@ -45,7 +45,10 @@ def _bind() -> list[Line]:
             pairs = ", ".join(f"'{name}': arrays[{number}]" for number, name in enumerate(names))
             times = best_times(
                 {
-                    "bind": (_function(f"signature.bind({given})", ["arrays"], signature=dl.Signature(**specs)), arrays),
+                    "bind": (
+                        _function(f"signature.bind({given})", ["arrays"], signature=dl.Signature(**specs)),
+                        arrays,
+                    ),
                     "gt4py": (_function(f"extract({{{pairs}}}, 'cpu')", ["arrays"], extract=EXTRACT), arrays),
                 },
                 rounds=60,
