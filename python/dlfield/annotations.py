@@ -83,9 +83,10 @@ def _labels_and_sizes(dims: Any) -> tuple[Any, Any]:
         return dims, None
     found = [re.fullmatch(r"([^+-]+)([+-]\d+)?", word) for word in dims.split()]
     labels = [match[1] for match in found if match is not None]
-    if len(labels) < len(found):
+    if len(labels) < len(found) or any(match[2] and match[1].isdecimal() for match in found if match is not None):
         raise DimsError(
-            f'dims: {dims!r}; allowed are labels separated by blanks, each with or without a number: "I+1 J"'
+            f"dims: {dims!r}; allowed are labels separated by blanks, and a number added to or subtracted from "
+            f'those that are no digits: "I+1 J 0"'
         )
     sizes = (None if label.isdecimal() else word for label, word in zip(labels, dims.split(), strict=True))
     return tuple(labels), tuple(sizes)

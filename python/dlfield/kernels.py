@@ -47,9 +47,9 @@ def kernel(
     A parameter that is a field has the annotation `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]` or
     `gtscript.Field[...]`, which is read and written. With the default None or the annotation `... | None` it may be
     None. All others are scalars, annotated with a type: `float` takes integers too, and `float`, `int`, `bool` and
-    `complex` take NumPy's scalars; the body gets Python's. A bool is no number. A scalar type of NumPy takes what it
-    represents without loss, any other class its instances, `Any` everything. Only a first parameter named `self` or
-    `cls` needs no annotation.
+    `complex` take NumPy's scalars; the body gets Python's. A bool is no number. A scalar type of NumPy takes NumPy's
+    scalars without loss, and Python's numbers in its range. Any other class takes its instances, `Any` everything. Only
+    a first parameter named `self` or `cls` needs no annotation.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def kernel(
     Raises
     ------
     TypeError
-        At decoration: a parameter without an annotation of these, `*args`, no field, a default that is not allowed.
-        At a call: an argument is missing or unknown, or a scalar of another type.
+        At decoration: a parameter without such an annotation, `*args`, no field, a scalar's default of another type.
+        At a call: an argument is missing or unknown, or a scalar of another type or out of range.
     Error
         As by `Signature` and, at a call, by `Signature.bind`. The message names the function and shows the signature.
 
@@ -102,7 +102,7 @@ def _decorated(function: Any, options: dict[str, Any], frame: FrameType) -> Any:
         return type(function)(_decorated(function.__func__, options, frame))
     if not isinstance(function, FunctionType):
         raise TypeError(f"kernel: {function!r}; allowed is a function")
-    if any(is_one(inspect.unwrap(function)) for is_one in _ASYNCHRONOUS):
+    if any(is_one(part) for part in (function, inspect.unwrap(function)) for is_one in _ASYNCHRONOUS):
         raise TypeError(
             f"kernel: {function.__qualname__}() yields or awaits; its fields are released when a call returns"
         )
@@ -142,9 +142,12 @@ class _Kernel:
             return
         try:
             annotation = evaluated(parameter.annotation, self.function, frame)
-            spec, rule = field_spec(annotation), scalar(annotation)
         except Exception as error:
             raise self._no_annotation(name, f"{parameter.annotation!r}: {error}") from error
+        try:
+            spec, rule = field_spec(annotation), scalar(annotation)
+        except Exception as error:
+            raise TypeError(f"kernel: {self.name}(): annotation of {name!r}: {error}") from error
         if spec is not None:
             self.fields[name] = _as_optional(spec) if parameter.default is None else spec
         elif rule is None:
@@ -230,9 +233,11 @@ class _Kernel:
         rule = self.scalars[name]
         try:
             return rule.convert(value)
-        except (TypeError, ValueError, OverflowError):
+        except OverflowError as error:
+            found = f"{value!r:.80}: {error}"
+        except (TypeError, ValueError):
             found = f"{value!r:.80} is a {type(value).__name__}"
-            raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}")) from None
+        raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}"))
 
     def failed(self, error: Exception, /, **fields: Any) -> None:
         """Add the function and its signature to an error of `bind`, or raise one for a field that is missing."""
@@ -241,7 +246,7 @@ class _Kernel:
                 raise self._missing(name) from None
             if value is None and not self.fields[name].optional:
                 raise TypeError(self._message(f"argument {name!r} is None; wanted is {self._field(name)}")) from None
-        if isinstance(error, Error):
+        if isinstance(error, Error) and type(error).__module__ == Error.__module__:
             # The signature, which the message has.
             error.__notes__ = [note for note in getattr(error, "__notes__", []) if not note.startswith("expected: ")]
             error.args = (self._message(str(error)),)

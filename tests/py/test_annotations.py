@@ -87,6 +87,7 @@ BAD = {
     "dims twice": Bad(lambda: Field["float64", "I I"], dl.DimsError, "dims: .*I"),
     "a size without a label": Bad(lambda: Field["float64", "+1 J"], dl.DimsError, r"dims: '\+1 J'; allowed are labels"),
     "a size without a number": Bad(lambda: Field["float64", "I+ J"], dl.DimsError, r"dims: 'I\+ J'; allowed"),
+    "a data dimension with a number": Bad(lambda: Field["float64", "0+1 J"], dl.DimsError, r"dims: '0\+1 J'; allowed"),
     "a name that is no size": Bad(lambda: Field["float64", "I* J"], dl.LayoutError, r"shape: .*I\*"),
     "access": Bad(lambda: Field["float64", "IJ", "x"], ValueError, "access: 'x'; allowed is"),
 }

@@ -306,6 +306,20 @@ def test_an_exception_of_a_producer_keeps_its_message() -> None:
     assert any(TEXT in note for note in caught.value.__notes__)
 
 
+def test_a_producers_own_subclass_of_error_is_left_as_it_is() -> None:
+    class Own(dl.LayoutError): ...
+
+    class Raising:
+        @property
+        def __dlpack__(self) -> object:
+            raise Own("mine", 5)
+
+    with pytest.raises(Own) as caught:
+        step(Raising(), Y)
+    assert caught.value.args == ("mine", 5)
+    assert any(TEXT in note for note in caught.value.__notes__)
+
+
 def leaking_uses() -> dict[str, Callable[[], object]]:
     x, y = np.ones((3, 4)), np.zeros((3, 4))
 

@@ -2,8 +2,9 @@
 # ruff: noqa: ARG001 (the functions use few of their arguments)
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypedDict
 
 import numpy as np
 import pytest
@@ -44,6 +45,19 @@ async def both(inp: Inp) -> AsyncIterator[int]:
     yield 1
 
 
+@functools.wraps(scalars_only)
+async def awaits_wrapped(dt: float) -> None:
+    scalars_only(dt)
+
+
+class Shape(Protocol):
+    size: int
+
+
+class Entries(TypedDict):
+    size: int
+
+
 def with_annotation(annotation: Any) -> Any:
     def take(inp: Any) -> None: ...
 
@@ -63,11 +77,17 @@ DECORATED = {
     "generator": (yields, r"yields\(\) yields or awaits; its fields are released when a call returns"),
     "coroutine": (awaits, r"awaits\(\) yields or awaits"),
     "both": (both, r"both\(\) yields or awaits"),
+    "coroutine around a function": (awaits_wrapped, r"scalars_only\(\) yields or awaits"),
+    "protocol": (with_annotation(Shape), r"take\(\): annotation of 'inp': <class '.*Shape'>; allowed are"),
+    "dictionary": (with_annotation(Entries), r"take\(\): annotation of 'inp': <class '.*Entries'>; allowed are"),
     "a number": (with_annotation(5), r"take\(\): annotation of 'inp': 5; allowed are"),
     "labels": (with_annotation(("I", "J")), r"take\(\): annotation of 'inp': \('I', 'J'\); allowed are"),
     "unknown name": (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
     "bad text": (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
-    "field or number": (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*allowed is one field"),
+    "field or number": (
+        with_annotation(Inp | int),
+        r"take\(\): annotation of 'inp': .*int\]; allowed is one field, .* None$",
+    ),
     "no function": (5, r"kernel: 5; allowed is a function"),
     "a class": (Model, r"kernel: <class .*Model'>; allowed is a function"),
 }

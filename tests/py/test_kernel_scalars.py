@@ -28,6 +28,9 @@ SCALARS: list[tuple[Any, Any, Any]] = [
     (complex, np.complex64(1j), 1j),
     (np.float32, 2, np.float32(2)),
     (np.float32, np.float16(2), np.float32(2)),
+    (np.float32, 0.1, np.float32(0.1)),
+    (np.float32, float("inf"), np.float32("inf")),
+    (np.complex64, complex(0, float("-inf")), np.complex64(complex(0, float("-inf")))),
     (np.int32, 7, np.int32(7)),
     (np.bool, True, np.True_),
     (Color, Color.RED, Color.RED),
@@ -62,7 +65,6 @@ WRONG_SCALARS: list[tuple[Any, Any]] = [
     (float, "1"),
     (float, None),
     (float, 1j),
-    (float, 10**400),
     (float, np.ones(3)),
     (float, np.array(1.0)),
     (int, 1.0),
@@ -70,13 +72,14 @@ WRONG_SCALARS: list[tuple[Any, Any]] = [
     (int, np.True_),
     (bool, 1),
     (np.float32, np.float64(2)),
-    (np.int8, 300),
     (np.int32, 1.5),
     (np.float64, True),
     (Color, 1),
     (str, 5),
     (int | None, 1.5),
     (Literal["a"], "b"),
+    (Literal[1], True),
+    (Literal[1], 1.0),
     (Literal["a"], np.ones(3)),
     (Sequence[int], 5),
 ]
@@ -85,4 +88,21 @@ WRONG_SCALARS: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("annotation", "given"), WRONG_SCALARS)
 def test_scalars_of_another_type_are_refused(annotation: Any, given: Any) -> None:
     with pytest.raises(TypeError, match=r"take\(\): argument 'value': .* is a \w+; wanted is "):
+        kernel_of(annotation)(X, given)
+
+
+OUT_OF_RANGE: list[tuple[Any, Any]] = [
+    (float, 10**400),
+    (np.int8, 300),
+    (np.uint8, -1),
+    (np.float32, 1e300),
+    (np.float32, -(2**200)),
+    (np.float64, 10**400),
+    (np.complex64, 1e300j),
+]
+
+
+@pytest.mark.parametrize(("annotation", "given"), OUT_OF_RANGE)
+def test_scalars_out_of_range_are_refused(annotation: Any, given: Any) -> None:
+    with pytest.raises(TypeError, match=r"take\(\): argument 'value': .*: .*(out of|too large).*; wanted is "):
         kernel_of(annotation)(X, given)
