@@ -159,27 +159,39 @@ def evaluated(annotation: Any, function: Any, frame: FrameType | None) -> Any:
 
 
 def named_specs(annotated: Any, frame: FrameType | None) -> dict[str, FieldSpec]:
-    """Return the specification of each field that a function, a class or a mapping annotates, by name."""
+    """Return the specification of each field that a function, a class or a mapping annotates, by name.
+
+    A class has the fields of its bases too, first.
+    """
+    if isinstance(annotated, type):
+        found: dict[str, FieldSpec] = {}
+        for base in reversed(annotated.__mro__):
+            found |= _named_specs(inspect.get_annotations(base), base, frame)
+        return found
     if isinstance(annotated, Mapping):
-        annotations: Mapping[str, Any] = annotated
-    elif isinstance(annotated, type) or callable(annotated):
-        annotations = inspect.get_annotations(annotated)
-    else:
-        raise TypeError(
-            f"annotations: {annotated!r}; allowed is a function, a class or a mapping of names to annotations"
-        )
+        return _named_specs(annotated, None, None)
+    if callable(annotated):
+        return _named_specs(inspect.get_annotations(annotated), annotated, frame)
+    raise TypeError(f"annotations: {annotated!r}; allowed is a function, a class or a mapping of names to annotations")
+
+
+def _named_specs(annotations: Mapping[str, Any], owner: Any, frame: FrameType | None) -> dict[str, FieldSpec]:
     found = {}
     for name, annotation in annotations.items():
         if name == "return":
             continue
         try:
-            value = annotation if isinstance(annotated, Mapping) else evaluated(annotation, annotated, frame)
-            spec = field_spec(value)
+            if owner is None and isinstance(annotation, str):
+                raise TypeError(
+                    f"{annotation!r} is text, which only a function or a class says how to evaluate; pass that, or "
+                    f"typing.get_type_hints(..., include_extras=True)"
+                )
+            spec = field_spec(evaluated(annotation, owner, frame))
         except Exception as error:
             error.add_note(f"annotation of {name!r}")
             raise
         if spec is not None:
-            found[name] = _as_optional(spec) if _defaults_to_none(annotated, name) else spec
+            found[name] = _as_optional(spec) if _defaults_to_none(owner, name) else spec
     return found
 
 

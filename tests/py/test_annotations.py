@@ -173,6 +173,19 @@ def test_a_signature_comes_from_a_mapping_or_a_class() -> None:
     assert repr(dl.Signature.from_annotations(Fields.__annotations__)) == expected
 
 
+def test_a_class_has_the_fields_of_its_bases() -> None:
+    class More(kernel_annotations.Fields):
+        out: Field["float64", "IJ", "w"]
+
+    assert list(dl.Signature.from_annotations(More).fields) == ["inp", "out"]
+
+
+def test_text_in_a_mapping_is_an_error() -> None:
+    with pytest.raises(TypeError, match="\"Field\\['float64'\\]\" is text, which only a function or a class") as caught:
+        dl.Signature.from_annotations({"inp": Field["float64"], "out": "Field['float64']"})
+    assert caught.value.__notes__ == ["annotation of 'out'"]
+
+
 def test_annotations_that_are_text_are_evaluated() -> None:
     assert list(dl.Signature.from_annotations(kernel_annotations.step).fields) == ["inp", "out"]
     assert list(dl.Signature.from_annotations(kernel_annotations.Fields).fields) == ["inp"]

@@ -106,17 +106,17 @@ impl PySignature {
     /// Parameters
     /// ----------
     /// annotated
-    ///     A function or a class with annotations, or a mapping of names to annotations. Those of fields are `dl.Field[...]`,
-    ///     `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and entries of a stencil's
-    ///     `field_info`; each may be `... | None` for a field that may be left out, as one with the default None. Others,
-    ///     such as those of scalars, are left out.
+    ///     A function or a class with annotations, whose bases count too, or a mapping of names to annotations. Those of fields
+    ///     are `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and
+    ///     entries of a stencil's `field_info`; each may be `... | None` for a field that may be left out, as one with the
+    ///     default None. Others, such as those of scalars, are left out.
     /// device, on_mismatch, allow_overlap
     ///     As for `Signature`.
     ///
     /// Raises
     /// ------
     /// TypeError
-    ///     No field is annotated, or `annotated` is none of these.
+    ///     No field is annotated, `annotated` is none of these, or an annotation in a mapping is text.
     /// Exception
     ///     What the evaluation of annotations that are text raises, with a note that names the parameter.
     ///
@@ -138,7 +138,8 @@ impl PySignature {
         on_mismatch: Option<&Bound<'py, PyAny>>,
         allow_overlap: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        kernel::signature_from("signature_from_annotations", annotated, (device, on_mismatch, allow_overlap))
+        let arguments = (annotated, device, on_mismatch, allow_overlap);
+        kernel::signature_from(annotated.py(), "signature_from_annotations", arguments)
     }
 
     /// Return the signature of a compiled GT4Py stencil, from its `field_info`.
@@ -182,7 +183,8 @@ impl PySignature {
         on_mismatch: Option<&Bound<'py, PyAny>>,
         allow_overlap: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        kernel::signature_from("signature_from_stencil", stencil, (device, on_mismatch, allow_overlap))
+        let arguments = (stencil, device, on_mismatch, allow_overlap);
+        kernel::signature_from(stencil.py(), "signature_from_stencil", arguments)
     }
 
     /// The `FieldSpec` of each field, by name.
