@@ -8,6 +8,7 @@ from types import FrameType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from dlfield._native import DimsError, FieldSpec, Signature, _as_optional, presets
+from dlfield.scalars import is_type_alias
 
 __all__ = [
     "Field",
@@ -105,6 +106,8 @@ def field_spec(annotation: Any) -> FieldSpec | None:
     """
     if isinstance(annotation, FieldSpec):
         return annotation
+    if is_type_alias(annotation):
+        return field_spec(annotation.__value__)
     origin = get_origin(annotation)
     if origin is Annotated:
         found = (field_spec(part) for part in (*annotation.__metadata__, annotation.__origin__))

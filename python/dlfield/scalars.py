@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import numpy as np
 
-__all__ = ["Scalar", "scalar"]
+__all__ = ["Scalar", "is_type_alias", "scalar"]
 
 _TYPES_OF_NUMPY = frozenset(np.sctypeDict.values())
 
@@ -25,6 +25,11 @@ class Scalar(NamedTuple):
     exact: type | None = None
 
 
+def is_type_alias(annotation: Any) -> bool:
+    """Return whether this is what the statement `type X = ...` makes, in Python 3.12, or its backport."""
+    return type(annotation).__name__ == "TypeAliasType"
+
+
 def scalar(annotation: Any) -> Scalar | None:
     """Return the rule of an annotation, or None if it is neither a type nor made of types.
 
@@ -33,6 +38,8 @@ def scalar(annotation: Any) -> Scalar | None:
     loss, and Python's numbers of its kind in its range. Any other class takes its instances, a union what one of its
     members takes.
     """
+    if is_type_alias(annotation):
+        return scalar(annotation.__value__)
     text = inspect.formatannotation(annotation)
     origin = get_origin(annotation)
     if annotation is Any or annotation is object:

@@ -100,6 +100,18 @@ def test_functions_that_cannot_be_kernels_are_refused(name: str) -> None:
         dl.kernel(function)
 
 
+def test_annotations_may_be_type_aliases() -> None:
+    alias = pytest.importorskip("typing_extensions").TypeAliasType
+    field, number = alias("Grid", Inp), alias("Number", float)
+
+    def take(inp: Any, other: Any, factor: Any) -> Any:
+        return inp.shape, other, factor
+
+    take.__annotations__ = {"inp": field, "other": field | None, "factor": number}
+    assert dl.kernel(take)(X, None, 2) == ((3, 4), None, 2.0)
+    assert list(dl.Signature.from_annotations(take).fields) == ["inp", "other"]
+
+
 def test_written_fields_may_share_memory_if_the_decorator_says_so() -> None:
     @dl.kernel(allow_overlap=True)
     def shift(inp: Inp, out: Out) -> Any:
