@@ -234,9 +234,9 @@ class _Kernel:
         try:
             return rule.convert(value)
         except OverflowError as error:
-            found = f"{value!r:.80}: {error}"
+            found = f"{_shown(value)}: {error}"
         except (TypeError, ValueError):
-            found = f"{value!r:.80} is a {type(value).__name__}"
+            found = f"{_shown(value)} is a {type(value).__name__}"
         raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}"))
 
     def failed(self, error: Exception, /, **fields: Any) -> None:
@@ -277,10 +277,18 @@ class _Kernel:
                 text = f"{name}: {self._field(name)}"
             else:
                 text = f"{name}: {self.scalars[name].text}".removesuffix(": ")
-            texts.append(text if parameter.default is parameter.empty else f"{text} = {parameter.default!r:.80}")
+            texts.append(text if parameter.default is parameter.empty else f"{text} = {_shown(parameter.default)}")
         return ", ".join(texts + ["/"] * (last is inspect.Parameter.POSITIONAL_ONLY))
 
     def _field(self, name: str) -> str:
         """Return a field as the text of its signature shows it."""
         alone = Signature(device=self.signature.device, field=self.fields[name])
         return str(alone)[len("(field: ") : -1]
+
+
+def _shown(value: Any) -> str:
+    """Return a value as messages show it, also if its `__repr__` fails, as that of integers with 5000 digits does."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:
+        return object.__repr__(value)

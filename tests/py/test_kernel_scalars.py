@@ -106,3 +106,22 @@ OUT_OF_RANGE: list[tuple[Any, Any]] = [
 def test_scalars_out_of_range_are_refused(annotation: Any, given: Any) -> None:
     with pytest.raises(TypeError, match=r"take\(\): argument 'value': .*: .*(out of|too large).*; wanted is "):
         kernel_of(annotation)(X, given)
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("mine")
+
+
+@pytest.mark.parametrize("given", [Unprintable(), 10**5000], ids=["repr that raises", "too many digits"])
+def test_scalars_that_cannot_be_printed_are_refused_by_name(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"take\(\): argument 'value': <\S+ object at \w+>.*; wanted is float"):
+        kernel_of(float)(X, given)
+
+
+def test_a_default_that_cannot_be_printed_leaves_errors_as_they_are() -> None:
+    @dl.kernel
+    def take(inp: Annotated[Any, dl.FieldSpec(None)], value: object = Unprintable()) -> None: ...
+
+    with pytest.raises(TypeError, match=r"argument 'inp' is missing\n.*value: object = <.*Unprintable object at"):
+        take()  # type: ignore[call-arg]
