@@ -8,6 +8,7 @@ from types import FrameType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from dlfield._native import DimsError, FieldSpec, Signature, _as_optional, presets
+from dlfield.scalars import is_type_alias
 
 __all__ = [
     "Field",
@@ -83,9 +84,10 @@ def _labels_and_sizes(dims: Any) -> tuple[Any, Any]:
         return dims, None
     found = [re.fullmatch(r"([^+-]+)([+-]\d+)?", word) for word in dims.split()]
     labels = [match[1] for match in found if match is not None]
-    if len(labels) < len(found):
+    if len(labels) < len(found) or any(match[2] and match[1].isdecimal() for match in found if match is not None):
         raise DimsError(
-            f'dims: {dims!r}; allowed are labels separated by blanks, each with or without a number: "I+1 J"'
+            f"dims: {dims!r}; allowed are labels separated by blanks, and a number added to or subtracted from "
+            f'those that are no digits: "I+1 J 0"'
         )
     sizes = (None if label.isdecimal() else word for label, word in zip(labels, dims.split(), strict=True))
     return tuple(labels), tuple(sizes)
@@ -104,6 +106,8 @@ def field_spec(annotation: Any) -> FieldSpec | None:
     """
     if isinstance(annotation, FieldSpec):
         return annotation
+    if is_type_alias(annotation):
+        return field_spec(annotation.__value__)
     origin = get_origin(annotation)
     if origin is Annotated:
         found = (field_spec(part) for part in (*annotation.__metadata__, annotation.__origin__))
@@ -158,27 +162,39 @@ def evaluated(annotation: Any, function: Any, frame: FrameType | None) -> Any:
 
 
 def named_specs(annotated: Any, frame: FrameType | None) -> dict[str, FieldSpec]:
-    """Return the specification of each field that a function, a class or a mapping annotates, by name."""
+    """Return the specification of each field that a function, a class or a mapping annotates, by name.
+
+    A class has the fields of its bases too, first.
+    """
+    if isinstance(annotated, type):
+        found: dict[str, FieldSpec] = {}
+        for base in reversed(annotated.__mro__):
+            found |= _named_specs(inspect.get_annotations(base), base, frame)
+        return found
     if isinstance(annotated, Mapping):
-        annotations: Mapping[str, Any] = annotated
-    elif isinstance(annotated, type) or callable(annotated):
-        annotations = inspect.get_annotations(annotated)
-    else:
-        raise TypeError(
-            f"annotations: {annotated!r}; allowed is a function, a class or a mapping of names to annotations"
-        )
+        return _named_specs(annotated, None, None)
+    if callable(annotated):
+        return _named_specs(inspect.get_annotations(annotated), annotated, frame)
+    raise TypeError(f"annotations: {annotated!r}; allowed is a function, a class or a mapping of names to annotations")
+
+
+def _named_specs(annotations: Mapping[str, Any], owner: Any, frame: FrameType | None) -> dict[str, FieldSpec]:
     found = {}
     for name, annotation in annotations.items():
         if name == "return":
             continue
         try:
-            value = annotation if isinstance(annotated, Mapping) else evaluated(annotation, annotated, frame)
-            spec = field_spec(value)
+            if owner is None and isinstance(annotation, str):
+                raise TypeError(
+                    f"{annotation!r} is text, which only a function or a class says how to evaluate; pass that, or "
+                    f"typing.get_type_hints(..., include_extras=True)"
+                )
+            spec = field_spec(evaluated(annotation, owner, frame))
         except Exception as error:
             error.add_note(f"annotation of {name!r}")
             raise
         if spec is not None:
-            found[name] = _as_optional(spec) if _defaults_to_none(annotated, name) else spec
+            found[name] = _as_optional(spec) if _defaults_to_none(owner, name) else spec
     return found
 
 
@@ -188,15 +204,15 @@ def _defaults_to_none(annotated: Any, name: str) -> bool:
     return inspect.signature(cast(Callable[..., Any], annotated)).parameters[name].default is None
 
 
-def signature_from_annotations(annotated: Any, device: Any, on_mismatch: Any) -> Signature:
+def signature_from_annotations(annotated: Any, device: Any, on_mismatch: Any, allow_overlap: Any) -> Signature:
     """Do the work of `Signature.from_annotations`."""
     specs = named_specs(annotated, sys._getframe(1))
     if not specs:
         raise TypeError(f"annotations: {annotated!r} has none of a field; annotate fields with dl.Field[dtype, dims]")
-    return Signature(device=device, on_mismatch=on_mismatch, **specs)
+    return Signature(device=device, on_mismatch=on_mismatch, allow_overlap=allow_overlap, **specs)
 
 
-def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any) -> Signature:
+def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any, allow_overlap: Any) -> Signature:
     """Do the work of `Signature.from_stencil`."""
     compiled = getattr(stencil, "__wrapped__", stencil)
     compiled = getattr(compiled, "implementation", compiled)
@@ -213,6 +229,7 @@ def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any) -> Signa
     return Signature(
         device=device,
         on_mismatch=on_mismatch,
+        allow_overlap=allow_overlap,
         **{name: _stencil_spec(info, backend if preset else None) for name, info in field_info.items()},
     )
 

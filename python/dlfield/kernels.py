@@ -27,8 +27,17 @@ _ASYNCHRONOUS = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspe
 @overload
 def kernel(function: _Function, /) -> _Function: ...
 @overload
-def kernel(*, device: Any = "cpu", on_mismatch: _OnMismatch = "raise") -> Callable[[_Function], _Function]: ...
-def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMismatch = "raise") -> Any:
+def kernel(
+    *, device: Any = "cpu", on_mismatch: _OnMismatch = "raise", allow_overlap: bool = False
+) -> Callable[[_Function], _Function]: ...
+def kernel(
+    function: Any = None,
+    /,
+    *,
+    device: Any = "cpu",
+    on_mismatch: _OnMismatch = "raise",
+    allow_overlap: bool = False,
+) -> Any:
     """Make a function bind its fields by their annotations, as `Signature.bind` does, at every call.
 
     The body gets a `Descriptor` for each field, with dimensions in the annotated order, while the hooks of data
@@ -38,15 +47,15 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     A parameter that is a field has the annotation `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]` or
     `gtscript.Field[...]`, which is read and written. With the default None or the annotation `... | None` it may be
     None. All others are scalars, annotated with a type: `float` takes integers too, and `float`, `int`, `bool` and
-    `complex` take NumPy's scalars; the body gets Python's. A bool is no number. A scalar type of NumPy takes what it
-    represents without loss, any other class its instances, `Any` everything. Only a first parameter named `self` or
-    `cls` needs no annotation.
+    `complex` take NumPy's scalars; the body gets Python's. A bool is no number. A scalar type of NumPy takes NumPy's
+    scalars without loss, and Python's numbers in its range. Any other class takes its instances, `Any` everything. Only
+    a first parameter named `self` or `cls` needs no annotation.
 
     Parameters
     ----------
     function
         The function. Not one that yields or awaits: it would run after its fields were released.
-    device, on_mismatch
+    device, on_mismatch, allow_overlap
         As for `Signature`.
 
     Returns
@@ -57,8 +66,8 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     Raises
     ------
     TypeError
-        At decoration: a parameter without an annotation of these, `*args`, no field, a default that is not allowed.
-        At a call: an argument is missing or unknown, or a scalar of another type.
+        At decoration: a parameter without such an annotation, `*args`, no field, a scalar's default of another type.
+        At a call: an argument is missing or unknown, or a scalar of another type or out of range.
     Error
         As by `Signature` and, at a call, by `Signature.bind`. The message names the function and shows the signature.
 
@@ -82,28 +91,28 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     TypeError: show(): argument 'factor': 'two' is a str; wanted is float
         show(inp: Field[float64, I J, cpu], factor: float)
     """
-    frame = sys._getframe(1)
+    options: dict[str, Any] = {"device": device, "on_mismatch": on_mismatch, "allow_overlap": allow_overlap}
     if function is None:
-        return lambda decorated: _decorated(decorated, device, on_mismatch, sys._getframe(1))
-    return _decorated(function, device, on_mismatch, frame)
+        return lambda decorated: _decorated(decorated, options, sys._getframe(1))
+    return _decorated(function, options, sys._getframe(1))
 
 
-def _decorated(function: Any, device: Any, on_mismatch: _OnMismatch, frame: FrameType) -> Any:
+def _decorated(function: Any, options: dict[str, Any], frame: FrameType) -> Any:
     if isinstance(function, staticmethod | classmethod):
-        return type(function)(_decorated(function.__func__, device, on_mismatch, frame))
+        return type(function)(_decorated(function.__func__, options, frame))
     if not isinstance(function, FunctionType):
         raise TypeError(f"kernel: {function!r}; allowed is a function")
-    if any(is_one(inspect.unwrap(function)) for is_one in _ASYNCHRONOUS):
+    if any(is_one(part) for part in (function, inspect.unwrap(function)) for is_one in _ASYNCHRONOUS):
         raise TypeError(
             f"kernel: {function.__qualname__}() yields or awaits; its fields are released when a call returns"
         )
-    return _Kernel(function, device, on_mismatch, frame).wrapper()
+    return _Kernel(function, options, frame).wrapper()
 
 
 class _Kernel:
     """What a kernel's wrapper needs, and its errors."""
 
-    def __init__(self, function: FunctionType, device: Any, on_mismatch: _OnMismatch, frame: FrameType) -> None:
+    def __init__(self, function: FunctionType, options: dict[str, Any], frame: FrameType) -> None:
         self.function = function
         # A function inside another one as its author calls it.
         self.name = function.__qualname__.rpartition("<locals>.")[2]
@@ -112,9 +121,12 @@ class _Kernel:
         self.scalars: dict[str, Scalar] = {}
         for place, parameter in enumerate(self.parameters.values()):
             self._add(parameter, is_first=place == 0, frame=frame)
+        reserved = next(filter(options.__contains__, self.fields), None)
+        if reserved is not None:
+            raise TypeError(f"kernel: {self.name}(): {reserved!r} is an argument of Signature; rename the field")
         if not self.fields:
             raise TypeError(f"kernel: {self.name}() has no field; annotate fields with dl.Field[dtype, dims]")
-        self.signature = Signature(device=device, on_mismatch=on_mismatch, **self.fields)
+        self.signature = Signature(**options | self.fields)
         for name in self.scalars:
             if self.parameters[name].default is not inspect.Parameter.empty:
                 self.convert(name, self.parameters[name].default)
@@ -130,12 +142,13 @@ class _Kernel:
             return
         try:
             annotation = evaluated(parameter.annotation, self.function, frame)
-            spec, rule = field_spec(annotation), scalar(annotation)
         except Exception as error:
             raise self._no_annotation(name, f"{parameter.annotation!r}: {error}") from error
+        try:
+            spec, rule = field_spec(annotation), scalar(annotation)
+        except Exception as error:
+            raise TypeError(f"kernel: {self.name}(): annotation of {name!r}: {error}") from error
         if spec is not None:
-            if name in ("device", "on_mismatch"):
-                raise TypeError(f"kernel: {self.name}(): {name!r} is an argument of Signature; rename the field")
             self.fields[name] = _as_optional(spec) if parameter.default is None else spec
         elif rule is None:
             raise self._no_annotation(name, repr(annotation))
@@ -220,9 +233,11 @@ class _Kernel:
         rule = self.scalars[name]
         try:
             return rule.convert(value)
-        except (TypeError, ValueError, OverflowError):
-            found = f"{value!r:.80} is a {type(value).__name__}"
-            raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}")) from None
+        except OverflowError as error:
+            found = f"{_shown(value)}: {error}"
+        except (TypeError, ValueError):
+            found = f"{_shown(value)} is a {type(value).__name__}"
+        raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}"))
 
     def failed(self, error: Exception, /, **fields: Any) -> None:
         """Add the function and its signature to an error of `bind`, or raise one for a field that is missing."""
@@ -231,7 +246,7 @@ class _Kernel:
                 raise self._missing(name) from None
             if value is None and not self.fields[name].optional:
                 raise TypeError(self._message(f"argument {name!r} is None; wanted is {self._field(name)}")) from None
-        if isinstance(error, Error):
+        if isinstance(error, Error) and type(error).__module__ == Error.__module__:
             # The signature, which the message has.
             error.__notes__ = [note for note in getattr(error, "__notes__", []) if not note.startswith("expected: ")]
             error.args = (self._message(str(error)),)
@@ -262,10 +277,18 @@ class _Kernel:
                 text = f"{name}: {self._field(name)}"
             else:
                 text = f"{name}: {self.scalars[name].text}".removesuffix(": ")
-            texts.append(text if parameter.default is parameter.empty else f"{text} = {parameter.default!r:.80}")
+            texts.append(text if parameter.default is parameter.empty else f"{text} = {_shown(parameter.default)}")
         return ", ".join(texts + ["/"] * (last is inspect.Parameter.POSITIONAL_ONLY))
 
     def _field(self, name: str) -> str:
         """Return a field as the text of its signature shows it."""
         alone = Signature(device=self.signature.device, field=self.fields[name])
         return str(alone)[len("(field: ") : -1]
+
+
+def _shown(value: Any) -> str:
+    """Return a value as messages show it, also if its `__repr__` fails, as that of integers with 5000 digits does."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:
+        return object.__repr__(value)

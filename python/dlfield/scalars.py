@@ -1,5 +1,6 @@
 """Scalar arguments of kernels: the values that an annotation allows, and their conversion."""
 
+import cmath
 import inspect
 from collections.abc import Callable
 from numbers import Complex, Integral, Real
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import numpy as np
 
-__all__ = ["Scalar", "scalar"]
+__all__ = ["Scalar", "is_type_alias", "scalar"]
 
 _TYPES_OF_NUMPY = frozenset(np.sctypeDict.values())
 
@@ -24,13 +25,21 @@ class Scalar(NamedTuple):
     exact: type | None = None
 
 
+def is_type_alias(annotation: Any) -> bool:
+    """Return whether this is what the statement `type X = ...` makes, in Python 3.12, or its backport."""
+    return type(annotation).__name__ == "TypeAliasType"
+
+
 def scalar(annotation: Any) -> Scalar | None:
     """Return the rule of an annotation, or None if it is neither a type nor made of types.
 
     `float` takes integers too, and `float`, `int`, `bool` and `complex` take NumPy's scalars; the function gets
     Python's own. A bool is no number. A scalar type of NumPy takes NumPy's scalars of types that it represents without
-    loss, and Python's numbers of its kind. Any other class takes its instances, a union what one of its members takes.
+    loss, and Python's numbers of its kind in its range. Any other class takes its instances, a union what one of its
+    members takes.
     """
+    if is_type_alias(annotation):
+        return scalar(annotation.__value__)
     text = inspect.formatannotation(annotation)
     origin = get_origin(annotation)
     if annotation is Any or annotation is object:
@@ -40,20 +49,30 @@ def scalar(annotation: Any) -> Scalar | None:
     if origin is Annotated:
         return scalar(annotation.__origin__)
     if origin is Literal:
-        allowed = get_args(annotation)
-        return Scalar(text, lambda value: _checked(value, value in allowed))
+        # With their types, as 1 == True == 1.0.
+        allowed = [(type(one), one) for one in get_args(annotation)]
+        return Scalar(text, lambda value: _checked(value, (type(value), value) in allowed))
     if origin is Union or origin is UnionType:
         rules = [scalar(member) for member in get_args(annotation)]
         known = [rule for rule in rules if rule is not None]
         return Scalar(text, lambda value: _first_of(known, value)) if len(known) == len(rules) else None
     kind = annotation if origin is None else origin
-    if not isinstance(kind, type):
+    if not isinstance(kind, type) or not _has_instances(kind):
         return None
     if kind in _NUMBERS:
         return Scalar(text, _NUMBERS[kind], kind)
     if kind in _TYPES_OF_NUMPY and issubclass(kind, np.number | np.bool):
         return Scalar(text, lambda value: _to_numpy(kind, value), kind)
     return Scalar(text, lambda value: _checked(value, isinstance(value, kind)), kind)
+
+
+def _has_instances(kind: type[Any]) -> bool:
+    """Return whether `isinstance` takes the class: not a `TypedDict`, nor a protocol that is none at run time."""
+    try:
+        isinstance(None, kind)
+    except TypeError:
+        return False
+    return True
 
 
 def _checked(value: Any, fits: bool) -> Any:
@@ -110,4 +129,9 @@ _KINDS: dict[type, tuple[type[np.generic], ...]] = {
 def _to_numpy(kind: type[Any], value: Any) -> Any:
     if isinstance(value, np.generic):
         return kind(_checked(value, np.can_cast(value.dtype, kind, "safe") and _is_bool(value) == (kind is np.bool)))
-    return kind(_checked(value, issubclass(kind, _KINDS.get(type(value), ()))))
+    _checked(value, issubclass(kind, _KINDS.get(type(value), ())))
+    with np.errstate(over="ignore"):
+        converted = kind(value)
+    if np.isinf(converted) and not cmath.isinf(value):
+        raise OverflowError(f"out of range for {kind.__name__}")
+    return converted

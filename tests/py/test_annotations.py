@@ -87,6 +87,7 @@ BAD = {
     "dims twice": Bad(lambda: Field["float64", "I I"], dl.DimsError, "dims: .*I"),
     "a size without a label": Bad(lambda: Field["float64", "+1 J"], dl.DimsError, r"dims: '\+1 J'; allowed are labels"),
     "a size without a number": Bad(lambda: Field["float64", "I+ J"], dl.DimsError, r"dims: 'I\+ J'; allowed"),
+    "a data dimension with a number": Bad(lambda: Field["float64", "0+1 J"], dl.DimsError, r"dims: '0\+1 J'; allowed"),
     "a name that is no size": Bad(lambda: Field["float64", "I* J"], dl.LayoutError, r"shape: .*I\*"),
     "access": Bad(lambda: Field["float64", "IJ", "x"], ValueError, "access: 'x'; allowed is"),
 }
@@ -157,6 +158,11 @@ def test_a_signature_comes_from_a_functions_annotations() -> None:
     )
 
 
+def test_a_signature_from_annotations_or_a_stencil_may_allow_overlap() -> None:
+    assert dl.Signature.from_annotations(step, allow_overlap=True).allow_overlap
+    assert dl.Signature.from_stencil(stencil(), allow_overlap=True).allow_overlap
+
+
 def test_a_signature_comes_from_a_mapping_or_a_class() -> None:
     class Fields:
         inp: dl.Field[Any, "float64", "IJ"]
@@ -165,6 +171,19 @@ def test_a_signature_comes_from_a_mapping_or_a_class() -> None:
     expected = "Signature(inp=FieldSpec('float64', ('I', 'J')), device='cpu')"
     assert repr(dl.Signature.from_annotations(Fields)) == expected
     assert repr(dl.Signature.from_annotations(Fields.__annotations__)) == expected
+
+
+def test_a_class_has_the_fields_of_its_bases() -> None:
+    class More(kernel_annotations.Fields):
+        out: Field["float64", "IJ", "w"]
+
+    assert list(dl.Signature.from_annotations(More).fields) == ["inp", "out"]
+
+
+def test_text_in_a_mapping_is_an_error() -> None:
+    with pytest.raises(TypeError, match="\"Field\\['float64'\\]\" is text, which only a function or a class") as caught:
+        dl.Signature.from_annotations({"inp": Field["float64"], "out": "Field['float64']"})
+    assert caught.value.__notes__ == ["annotation of 'out'"]
 
 
 def test_annotations_that_are_text_are_evaluated() -> None:

@@ -93,10 +93,7 @@ impl PyBound {
 
     /// Warns of fields that are slow, or copied.
     pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature) -> PyResult<()> {
-        let fields = self.fields.iter().enumerate();
-        fields
-            .filter_map(|(place, field)| Some((place, field.as_ref()?)))
-            .try_for_each(|(place, field)| field.warn(py, signature, place))
+        self.given().try_for_each(|(place, field)| field.warn(py, signature, place))
     }
 
     fn signature(&self) -> PyResult<&PySignature> {

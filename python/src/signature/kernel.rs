@@ -1,5 +1,6 @@
 //! What the package's Python files need for signatures that come from annotations, and the other way round.
 
+use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -14,12 +15,11 @@ fn as_optional(spec: &Bound<'_, PyFieldSpec>) -> PyFieldSpec {
 
 /// Returns the signature that a function of `dlfield.annotations` makes of a stencil or of annotations.
 pub(crate) fn signature_from<'py>(
+    py: Python<'py>,
     function: &str,
-    source: &Bound<'py, PyAny>,
-    device: Option<&Bound<'py, PyAny>>,
-    on_mismatch: Option<&Bound<'py, PyAny>>,
+    arguments: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    annotations(source.py())?.call_method1(function, (source, device, on_mismatch))
+    annotations(py)?.call_method1(function, arguments)
 }
 
 /// Returns the dims of an annotation of a field; anything else, which may be dims, as it is.
