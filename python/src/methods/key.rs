@@ -64,7 +64,9 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
             index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
         } else if key.is_none() {
             new_axis = true;
-        } else if !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))? {
+        } else if key.is_exact_instance_of::<PyInt>()
+            || !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))?
+        {
             match position(key)? {
                 Some(position) => index.push(Index::At(position)),
                 None => return Ok(Key::Arrays),
@@ -86,7 +88,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
 /// Converts one position; `None` for arrays of positions and masks. These also have an `__index__`: most raise `TypeError`, but
 /// PyTorch's accepts an array of one element.
 fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    if !key.is_instance_of::<PyInt>() && !is_number(key)? && is_array_or_mask(key)? {
+    if !key.is_instance_of::<PyInt>() && !is_number(key) && is_array_or_mask(key)? {
         return Ok(None);
     }
     match key.extract() {
@@ -165,7 +167,7 @@ fn converted<'py>(
         || part.is_instance_of::<PyEllipsis>()
         || part.is_instance_of::<PySlice>()
         || part.is_instance_of::<PyList>()
-        || is_number(part)?;
+        || is_number(part);
     let device = field.descriptor().device();
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
         return Ok(part.clone());

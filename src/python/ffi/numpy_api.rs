@@ -58,6 +58,17 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> bool {
     !array.is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), array) != 0 }
 }
 
+/// Whether the object is a scalar of NumPy.
+pub fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    // SAFETY: the array type is not NULL, so NumPy's C API is there; the second call gets two live types.
+    !array_type(py).is_null()
+        && unsafe {
+            let generic = get_type_object(py, NpyTypes::PyGenericArrType_Type);
+            ffi::PyType_IsSubtype(object.get_type_ptr(), generic) != 0
+        }
+}
+
 /// The object that an array borrows its memory from; `None` if the array owns it.
 #[inline]
 pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
