@@ -44,6 +44,16 @@ impl Key {
     }
 }
 
+/// Returns an index expression whose arrays the field's library can use, and the name of its kind. The arrays are released with
+/// the result.
+pub(crate) fn for_library<'py>(field: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, &'static str)> {
+    match Key::parse(field.descriptor(), key)? {
+        Key::Basic { .. } => Ok((key.clone(), "basic")),
+        Key::NewAxis => Ok((key.clone(), "newaxis")),
+        Key::Arrays => Ok((LibraryKey::new(field, key)?.key, "arrays")),
+    }
+}
+
 fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Key> {
     let ndim = descriptor.ndim();
     let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>() && !key.is_none()).count();
