@@ -49,6 +49,13 @@ def test_numbers_that_python_cannot_round_are_a_type_error(dtype: str) -> None:
         round(dl.full((), 1, dtype))
 
 
+def test_in_compares_elements() -> None:
+    values = field()
+    assert (3 in values, 99 in values, "3" in values, None in values) == (True, False, False, False)
+    assert values[0] in values
+    assert np.nan not in dl.full(2, np.nan)
+
+
 def test_only_numbers_are_formatted_and_rounded() -> None:
     with pytest.raises(TypeError, match=r"round: Tensor\(shape=\(2, 3, 4\).*numpy\.rint"):
         round(field())

@@ -4,7 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -177,6 +177,8 @@ fn converted<'py>(
         || part.is_instance_of::<PyEllipsis>()
         || part.is_instance_of::<PySlice>()
         || part.is_instance_of::<PyList>()
+        // A buffer, but no array.
+        || part.is_instance_of::<PyBytes>()
         || is_number(part);
     let device = field.descriptor().device();
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
