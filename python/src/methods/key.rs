@@ -37,10 +37,11 @@ pub(super) enum Key {
 impl Key {
     /// Parses an index expression of a field.
     pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Key> {
-        match key.cast::<PyTuple>() {
-            Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
-            Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
-        }
+        let keys: SmallVec<[_; 6]> = match key.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter_borrowed().map(|entry| entry.to_owned()).collect(),
+            Err(_) => smallvec::smallvec![key.clone()],
+        };
+        entries(descriptor, &keys)
     }
 }
 
@@ -54,12 +55,12 @@ pub(crate) fn for_library<'py>(field: &Tensor, key: &Bound<'py, PyAny>) -> PyRes
     }
 }
 
-fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Key> {
+fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> {
     let ndim = descriptor.ndim();
     let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>() && !key.is_none()).count();
     let mut index = SmallVec::<[Index; 6]>::new();
     let (mut ellipsis, mut new_axis) = (false, false);
-    for key in &keys {
+    for key in keys {
         if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
                 return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
@@ -75,7 +76,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
         } else if key.is_none() {
             new_axis = true;
         } else if key.is_exact_instance_of::<PyInt>()
-            || !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))?
+            || !args::is_bool(key) && key.hasattr(intern!(key.py(), "__index__"))?
         {
             match position(key)? {
                 Some(position) => index.push(Index::At(position)),

@@ -1,5 +1,6 @@
 //! The operands of arithmetic: numbers, labelled arrays, and arrays by position.
 
+use numpy::npyffi::NpyTypes;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -262,7 +263,7 @@ pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyFloat>()
         || value.is_instance_of::<PyInt>()
         || value.is_instance_of::<PyComplex>()
-        || numpy_api::is_scalar(value)
+        || numpy_api::is_scalar(value, NpyTypes::PyGenericArrType_Type)
 }
 
 /// Whether an object defines its own `__array_ufunc__`, and is not an array that we can import completely.
