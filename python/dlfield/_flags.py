@@ -33,7 +33,7 @@ class Flags:
     aligned: bool
 
     def __getitem__(self, name: str) -> bool:
-        known = _SHORT.get(name, name.lower())
+        known = _SHORT.get(name, str(name).lower())
         if known not in self.__slots__:
             allowed = ", ".join(slot.upper() for slot in self.__slots__)
             raise KeyError(f"flags: {name!r} is unknown; allowed are {allowed}")

@@ -51,7 +51,10 @@ def var(
     squares = np.square(abs(difference))
     total = squares.sum(axis, keepdims=keepdims, where=where)
     count = np.maximum(_count(tensor, axis, where, total, keepdims) - ddof, 0)
-    return _divided(total, count, np.abs(np.empty(0, _result_dtype(tensor, dtype))).dtype, out)
+    result = _result_dtype(tensor, dtype)
+    if dtype is None and result.kind == "c":
+        result = np.empty(0, result).real.dtype
+    return _divided(total, count, result, out)
 
 
 def std(
@@ -73,20 +76,25 @@ def std(
     2.0
     """
     found = var(tensor, axis, dtype, out, ddof, keepdims=keepdims, where=where)
-    return np.sqrt(found, out=found)
+    return np.sqrt(found, out=found, casting="unsafe")
 
 
 def _result_dtype(tensor: Tensor, dtype: Any) -> Any:
     """Return the dtype of a result: NumPy's, float64 for integers."""
     if dtype is not None:
         return np.dtype(dtype)
-    return np.dtype("float64") if tensor.dtype.kind in "biu" else tensor.dtype
+    return np.dtype("float64") if _is_integer(tensor.dtype) else tensor.dtype
+
+
+def _is_integer(dtype: Any) -> bool:
+    """Return whether a dtype has integers or bools; int4 and uint4 have no kind of their own."""
+    return dtype.kind in "biu" or dtype.name.startswith(("int", "uint"))
 
 
 def _sum_dtype(tensor: Tensor, dtype: Any) -> Any:
     """Return the dtype to add in: float32 for shorter floats, whose sums would overflow."""
     result = _result_dtype(tensor, dtype)
-    is_short_float = result.itemsize < 4 and result.kind not in "biu"
+    is_short_float = result.itemsize < 4 and not _is_integer(result)
     return np.dtype("float32") if is_short_float and dtype is None else result
 
 

@@ -33,7 +33,10 @@ impl Tensor {
             return Ok(same);
         }
         let other_size = || LayoutError::Reshape { from: from.shape().to_vec(), to: shape.to_vec() };
-        let size = shape.iter().try_fold(1i64, |size, extent| size.checked_mul(*extent));
+        // Extents of 0 must not hide an overflow.
+        let sizes =
+            shape.iter().filter(|extent| **extent != 0).try_fold(1i64, |size, extent| size.checked_mul(*extent));
+        let size = sizes.map(|size| if shape.contains(&0) { 0 } else { size });
         if size != Some(from.size()) || shape.iter().any(|extent| *extent < 0) {
             return Err(other_size().into());
         }

@@ -116,3 +116,11 @@ def test_a_key_may_change_nothing_that_is_released() -> None:
     values = field()
     assert values[Exposing(__gt_data_interface__={None: entry})].shape == (1, 3, 4)
     assert calls == ["acquire", "release"]
+
+
+@pytest.mark.parametrize("key", [b"\1\0", (0, b"\1"), "I", 1.5, {0}, {}])
+def test_objects_that_are_no_keys_are_an_index_error(key: Any) -> None:
+    with pytest.raises(IndexError, match="valid indices"):
+        field()[key]
+    with pytest.raises(IndexError, match="valid indices"):
+        field()[key] = 0

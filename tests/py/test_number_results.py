@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import pydoc
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,25 @@ def test_full_reductions_are_numbers() -> None:
     assert [10, 20, 30][field("i4")[0, 0, 1:2].sum()] == 30
     if not (field() > 0).all() or (field() < 0).any():
         pytest.fail("a comparison in an if statement")
+
+
+@pytest.mark.parametrize("method", ["sum", "prod", "min", "max", "any", "all", "mean", "var", "std"])
+def test_errors_about_keywords_name_the_method(method: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{method}\(\).* unexpected keyword argument 'foo'"):
+        getattr(field(), method)(foo=1)
+
+
+@pytest.mark.parametrize("dtype", ["?", "complex128", "bfloat16"])
+def test_numbers_that_python_cannot_round_are_a_type_error(dtype: str) -> None:
+    with pytest.raises(TypeError, match="__round__"):
+        round(dl.full((), 1, dtype))
+
+
+def test_in_compares_elements() -> None:
+    values = field()
+    assert (3 in values, 99 in values, "3" in values, None in values) == (True, False, False, False)
+    assert values[0] in values
+    assert np.nan not in dl.full(2, np.nan)
 
 
 def test_only_numbers_are_formatted_and_rounded() -> None:
@@ -124,6 +144,21 @@ def test_keywords_of_reductions() -> None:
         assert np.isnan(dl.zeros(0).mean().item())
 
 
+@pytest.mark.parametrize("method", ["mean", "var", "std"])
+def test_dtypes_of_statistics_are_numpys(method: str) -> None:
+    values = field("c16")
+    for dtype in (None, "complex128", "complex64"):
+        expected = getattr(values.to_numpy(), method)(1, dtype=dtype)
+        found = getattr(values, method)("J", dtype=dtype)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    whole = field("f8")
+    assert getattr(whole, method)(dtype="i8").item() == getattr(whole.to_numpy(), method)(dtype="i8")
+    # NumPy's own result has four bits.
+    short = dl.from_array([1, 4], "int4")
+    assert getattr(short, method)().item() == getattr(np.array([1, 4]), method)()
+
+
 # Other methods.
 
 
@@ -186,7 +221,12 @@ def test_labels_of_reshaped_views() -> None:
     for shape in ((5,), (-1, 5), (-1, -1), (-2, -12), (0,), (-1, 0), (2**62, 2**62)):
         with pytest.raises(dl.LayoutError, match="as many elements"):
             values.reshape(shape)
-    assert dl.zeros((0, 3)).reshape(3, -1).shape == (3, 0)
+    empty = dl.zeros((0, 3))
+    assert (empty.reshape(3, -1).shape, empty.reshape(-1).shape) == ((3, 0), (0,))
+    # As in NumPy, any extent would do here; and sizes overflow although there are no elements.
+    for unclear in ([-1, 0], [0, -1], [-1, 2**62, 4], [0, 2**40, 2**40]):
+        with pytest.raises(dl.LayoutError, match=re.escape(str(unclear))):
+            empty.reshape(unclear)
 
 
 def test_astype() -> None:
@@ -211,6 +251,8 @@ def test_flags_are_numpys(keywords: dict[str, Any]) -> None:
         assert (flags.c_contiguous, flags.contiguous) == (expected.c_contiguous, expected.contiguous)
     with pytest.raises(KeyError, match="allowed are C_CONTIGUOUS"):
         field().flags["OTHER"]
+    with pytest.raises(KeyError, match="flags: 1 is unknown"):
+        field().flags[1]
     with pytest.raises(AttributeError):
         field().flags.writeable = False
 

@@ -303,7 +303,5 @@ def _check_sides(host: Tensor | None, device: Tensor | None, wanted: str | None)
     """Raise an error if a buffer is not on its side, or is on another device than `wanted`."""
     if host is not None and memory_of(host) == "device":
         raise NoSuchBufferError(f"data: found a buffer on {host.device}, must be on the host if device_data is given")
-    if wanted is None or device is None or device.device.type == "cuda_managed":
-        return
-    if device.device != wanted:
+    if wanted is not None and device is not None and not _native._can_access(wanted, device.device):
         raise NoSuchBufferError(f"device: found {wanted!r}, but the buffer is on {device.device}; storage() copies")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Never, TypeAlias
 
+from dlfield import _native
 from dlfield._native import Tensor
 from dlfield.storage.managed import SoftwareManagedGPUStorage
 
@@ -12,9 +13,9 @@ __all__ = ["CPUStorage", "CUDAManagedGPUStorage", "GPUStorage", "Storage", "memo
 
 def memory_of(tensor: Tensor) -> str:
     """Return the kind of a tensor's memory: "host", "device", or "managed" for both."""
-    if tensor.device.type in ("cpu", "cuda_host"):
-        return "host"
-    return "managed" if tensor.device.type == "cuda_managed" else "device"
+    if tensor.device.type == "cuda_managed":
+        return "managed"
+    return "host" if _native._can_access("cpu", tensor.device) else "device"
 
 
 class _Kind(type):

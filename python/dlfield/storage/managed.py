@@ -132,22 +132,25 @@ class SoftwareManagedGPUStorage(ExchangedSides, PairArithmetic):
         return len(self._host)
 
     def __getitem__(self, key: Any, /) -> Any:
-        key = _plain_key(key)
+        # Foreign objects are imported before the lock is taken: their code may take locks of its own.
+        key, kind = _native._key(self._host, key)
         with self._state.lock:
-            found = self._host[key]
-            if isinstance(found, Tensor):
-                return type(self)(found, self._device[key], self._state)
-            if self._state.state == SyncState.SYNC_DEVICE_DIRTY:
-                self.device_to_host()
+            if kind == "basic":
                 found = self._host[key]
-        return found
+                if isinstance(found, Tensor):
+                    return type(self)(found, self._device[key], self._state)
+            self.device_to_host()
+            if kind == "newaxis":
+                # Later writes to the view are not detected.
+                self.set_host_modified()
+            return self._host[key]
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        # Foreign objects are imported before the lock is taken: their code may take locks of its own.
-        key, (value, on_device) = _plain_key(key), self._source(value)
+        value, on_device = self._source(value)
         side, mark = (self._device, self.set_device_modified) if on_device else (self._host, self.set_host_modified)
+        key, kind = _native._key(side, key)
         with self._state.lock:
-            if not self._covers(key):
+            if kind != "basic" or not self._covers(key):
                 (self.host_to_device if on_device else self.device_to_host)()
             outdated = SyncState.SYNC_HOST_DIRTY if on_device else SyncState.SYNC_DEVICE_DIRTY
             try:
@@ -202,15 +205,3 @@ def _unpickled(values: Tensor, device: str) -> SoftwareManagedGPUStorage:
     """Rebuild a pair from its pickled host buffer."""
     state = SyncState(SyncState.SYNC_HOST_DIRTY)
     return SoftwareManagedGPUStorage.whole(values, empty_like(values, device=device), state)
-
-
-def _plain_key(key: Any) -> Any:
-    """Return an index with its arrays converted to NumPy arrays, from any device."""
-    if isinstance(key, tuple):
-        return tuple(_plain_key(part) for part in key)
-    if isinstance(key, SoftwareManagedGPUStorage):
-        return key.__array__(copy=True)
-    if isinstance(key, (int, slice, list, np.ndarray, np.generic)):
-        return key
-    found = _native._source(key, "cpu")
-    return key if found is None else found.to_device("cpu").to_numpy()

@@ -141,6 +141,6 @@ def is_on_device(buffer: Any) -> bool:
     if isinstance(buffer, SoftwareManagedGPUStorage):
         return False
     try:
-        return _native._inspect(buffer).device.type not in ("cpu", "cuda_host", "cuda_managed")
+        return not _native._can_access("cpu", _native._inspect(buffer).device)
     except NotAnArrayError:
         return False

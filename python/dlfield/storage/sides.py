@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
+from dlfield import _native
 from dlfield._native import Device, Tensor
 from dlfield.storage.state import SyncState
 
@@ -86,12 +87,11 @@ class Sides:
 
     def _is_of_device(self, device: str | None) -> bool | None:
         """Return True if `device` can use the device buffer, False if the host buffer, None if neither."""
-        if device in (None, "cpu", str(self._host.device)):
+        if device in (None, "cpu"):
             return False
-        own = self.device
-        if device == str(own) or (own.type == "cuda_managed" and str(device).startswith("cuda:")):
-            return True
-        return None
+        # A GPU can access a pinned host buffer too, but the device buffer is nearer.
+        sides = ((self._device, True), (self._host, False))
+        return next((on_device for side, on_device in sides if _native._can_access(device, side.device)), None)
 
     def _up_to_date(self) -> tuple[Tensor, bool]:
         """Return a buffer that is up to date, and whether it is the device buffer, which is chosen if both are."""

@@ -1,4 +1,5 @@
-//! Functions for the Python part of the package: arrays to read from, and descriptions without access to elements.
+//! Functions for the Python part of the package: arrays to read from, keys, descriptions without access to elements, and which
+//! devices can access memory.
 
 use dlfield::native::import::{self, Imported, Request, RequestAccess};
 use pyo3::prelude::*;
@@ -7,6 +8,7 @@ use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::parse_device;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
+use crate::methods::key;
 
 /// Return an array as a tensor to read from; None for objects that NumPy has to convert to elements.
 #[pyfunction]
@@ -18,6 +20,20 @@ fn source<'py>(obj: &Bound<'py, PyAny>, near: &Bound<'py, PyAny>) -> PyResult<Op
     }
     let found = import::assigned_value(obj, parse_device(near)?)?;
     found.map(|found| PyTensor::create(py, found.into_tensor())).transpose()
+}
+
+/// Return an index expression whose arrays a tensor's library can use, and its kind: "basic", "newaxis" or "arrays".
+#[pyfunction]
+#[pyo3(name = "_key")]
+fn key_for<'py>(field: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, &'static str)> {
+    key::for_library(&field.get().0, key)
+}
+
+/// Whether code on a device can use memory of another one.
+#[pyfunction]
+#[pyo3(name = "_can_access")]
+fn can_access(device: &Bound<'_, PyAny>, memory: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(parse_device(device)?.can_access(parse_device(memory)?))
 }
 
 /// Describe an array as `describe` does, without access to its elements: they may be out of date.
@@ -35,5 +51,7 @@ fn inspect<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDescriptor>> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(source, module)?)?;
+    module.add_function(wrap_pyfunction!(key_for, module)?)?;
+    module.add_function(wrap_pyfunction!(can_access, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)
 }

@@ -21,12 +21,10 @@ use dlfield::tensor::Tensor;
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
 pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, tensor) = (slf.py(), &slf.get().0);
-    let (index, element) = match Key::parse(tensor.descriptor(), key)? {
-        Key::Basic { index, element } => (index, element),
-        library => return get_array(slf, key, library == Key::Arrays),
-    };
-    let view = PyTensor::create(py, tensor.view(&index)?)?;
-    if element && tensor.descriptor().device().is_host_readable() {
+    let parsed = Key::parse(tensor.descriptor(), key)?;
+    let Key::Basic { index, element } = &parsed else { return get_array(slf, key, parsed == Key::Arrays) };
+    let view = PyTensor::create(py, tensor.view(index)?)?;
+    if *element && tensor.descriptor().device().is_host_readable() {
         return export::numpy::view_of(&view)?.get_item(PyTuple::empty(py));
     }
     Ok(view.into_any())

@@ -4,7 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -37,19 +37,30 @@ pub(super) enum Key {
 impl Key {
     /// Parses an index expression of a field.
     pub(super) fn parse(descriptor: &Descriptor, key: &Bound<'_, PyAny>) -> PyResult<Key> {
-        match key.cast::<PyTuple>() {
-            Ok(tuple) => entries(descriptor, tuple.iter_borrowed().map(|entry| entry.to_owned()).collect()),
-            Err(_) => entries(descriptor, smallvec::smallvec![key.clone()]),
-        }
+        let keys: SmallVec<[_; 6]> = match key.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter_borrowed().map(|entry| entry.to_owned()).collect(),
+            Err(_) => smallvec::smallvec![key.clone()],
+        };
+        entries(descriptor, &keys)
     }
 }
 
-fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> PyResult<Key> {
+/// Returns an index expression whose arrays the field's library can use, and the name of its kind. The arrays are released with
+/// the result.
+pub(crate) fn for_library<'py>(field: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, &'static str)> {
+    match Key::parse(field.descriptor(), key)? {
+        Key::Basic { .. } => Ok((key.clone(), "basic")),
+        Key::NewAxis => Ok((key.clone(), "newaxis")),
+        Key::Arrays => Ok((LibraryKey::new(field, key)?.key, "arrays")),
+    }
+}
+
+fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> {
     let ndim = descriptor.ndim();
     let given = keys.iter().filter(|key| !key.is_instance_of::<PyEllipsis>() && !key.is_none()).count();
     let mut index = SmallVec::<[Index; 6]>::new();
     let (mut ellipsis, mut new_axis) = (false, false);
-    for key in &keys {
+    for key in keys {
         if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
                 return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
@@ -64,7 +75,9 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
             index.push(Index::Range { start: wide(range.start), len, step: wide(range.step) });
         } else if key.is_none() {
             new_axis = true;
-        } else if !args::is_bool(key)? && key.hasattr(intern!(key.py(), "__index__"))? {
+        } else if key.is_exact_instance_of::<PyInt>()
+            || !args::is_bool(key) && key.hasattr(intern!(key.py(), "__index__"))?
+        {
             match position(key)? {
                 Some(position) => index.push(Index::At(position)),
                 None => return Ok(Key::Arrays),
@@ -86,7 +99,7 @@ fn entries(descriptor: &Descriptor, keys: SmallVec<[Bound<'_, PyAny>; 6]>) -> Py
 /// Converts one position; `None` for arrays of positions and masks. These also have an `__index__`: most raise `TypeError`, but
 /// PyTorch's accepts an array of one element.
 fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    if !key.is_instance_of::<PyInt>() && !is_number(key)? && is_array_or_mask(key)? {
+    if !key.is_instance_of::<PyInt>() && !is_number(key) && is_array_or_mask(key)? {
         return Ok(None);
     }
     match key.extract() {
@@ -165,7 +178,9 @@ fn converted<'py>(
         || part.is_instance_of::<PyEllipsis>()
         || part.is_instance_of::<PySlice>()
         || part.is_instance_of::<PyList>()
-        || is_number(part)?;
+        // A buffer, but no array.
+        || part.is_instance_of::<PyBytes>()
+        || is_number(part);
     let device = field.descriptor().device();
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
         return Ok(part.clone());

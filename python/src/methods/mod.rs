@@ -4,7 +4,7 @@ mod absent;
 mod attributes;
 mod descriptor;
 pub(crate) mod index;
-mod key;
+pub(crate) mod key;
 mod numbers;
 mod pickle;
 mod protocols;

@@ -37,7 +37,8 @@ impl PyTensor {
     fn __round__<'py>(slf: &Bound<'py, PyTensor>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let fix = "allowed is a tensor without dimensions; numpy.rint(field) rounds each element";
         let number = number(slf)?.ok_or_else(|| PyTypeError::new_err(format!("round: {}; {fix}", args::shown(slf))))?;
-        number.call_method1(intern!(slf.py(), "__round__"), (ndigits,))
+        PyModule::import(slf.py(), intern!(slf.py(), "builtins"))?
+            .call_method1(intern!(slf.py(), "round"), (number, ndigits))
     }
 
     /// Formats the number of a tensor without dimensions; without a format, any tensor as `str`.

@@ -24,7 +24,7 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("add", slf, axis, keywords)
+        ufunc::reduced("sum", "add", slf, axis, keywords)
     }
 
     /// Returns the product, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
@@ -41,7 +41,7 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("multiply", slf, axis, keywords)
+        ufunc::reduced("prod", "multiply", slf, axis, keywords)
     }
 
     /// Returns the smallest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
@@ -58,7 +58,7 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("minimum", slf, axis, keywords)
+        ufunc::reduced("min", "minimum", slf, axis, keywords)
     }
 
     /// Returns the largest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
@@ -75,7 +75,7 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("maximum", slf, axis, keywords)
+        ufunc::reduced("max", "maximum", slf, axis, keywords)
     }
 
     /// Returns whether any element is true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
@@ -92,7 +92,7 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("logical_or", slf, axis, keywords)
+        ufunc::reduced("any", "logical_or", slf, axis, keywords)
     }
 
     /// Returns whether all elements are true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
@@ -109,7 +109,7 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        ufunc::reduced("logical_and", slf, axis, keywords)
+        ufunc::reduced("all", "logical_and", slf, axis, keywords)
     }
 
     /// Returns the mean, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.

@@ -95,8 +95,11 @@ impl PyTensor {
         };
         if let Some(at) = extents.iter().position(|extent| *extent == -1) {
             let others = extents.iter().enumerate().filter(|(axis, _)| *axis != at);
-            let others = others.fold(1i64, |size, (_, extent)| size.saturating_mul(*extent));
-            extents[at] = self.descriptor().size().checked_div(others).unwrap_or(0);
+            let others = others.map(|(_, extent)| *extent).try_fold(1i64, i64::checked_mul);
+            // Without an answer the shape stays as it is, and is rejected as given.
+            if let Some(others) = others.filter(|others| *others > 0) {
+                extents[at] = self.descriptor().size() / others;
+            }
         }
         let dims = dims.map(args::dims).transpose()?;
         Ok(PyTensor(self.0.reshape(&extents, dims)?))

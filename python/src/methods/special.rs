@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "an iterator is made through the interpreter's C API")]
 
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyTuple};
@@ -9,6 +10,7 @@ use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
 use crate::methods::{index, pickle};
+use crate::ufunc;
 
 #[pymethods]
 impl PyTensor {
@@ -24,6 +26,15 @@ impl PyTensor {
         // SAFETY: the call takes any object with `__getitem__` and returns a new iterator or sets an error.
         let iterator = unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr()))? };
         Ok(iterator.cast_into::<PyIterator>()?)
+    }
+
+    /// Returns whether any element equals the value, as NumPy's arrays do.
+    fn __contains__<'py>(slf: &Bound<'py, PyTensor>, value: &Bound<'py, PyAny>) -> PyResult<bool> {
+        let equal = slf.rich_compare(value, CompareOp::Eq)?;
+        match equal.cast::<PyTensor>() {
+            Ok(equal) => ufunc::reduced("any", "logical_or", equal, None, None)?.is_truthy(),
+            Err(_) => equal.is_truthy(),
+        }
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

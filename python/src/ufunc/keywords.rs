@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use crate::ufunc::{Method, name};
+use crate::ufunc::Method;
 use dlfield::native::args;
 
 /// The keywords of a call or reduction.
@@ -23,10 +23,11 @@ pub(super) struct Keywords<'py> {
 }
 
 impl<'py> Keywords<'py> {
+    /// Reads the keywords of `function`, whose name is for the error.
     pub(super) fn read(
-        ufunc: &Bound<'py, PyAny>,
         method: Method,
         given: Option<&Bound<'py, PyDict>>,
+        function: impl Fn() -> PyResult<String>,
     ) -> PyResult<Keywords<'py>> {
         let mut keywords = Keywords::default();
         for (keyword, value) in given.into_iter().flatten() {
@@ -43,8 +44,8 @@ impl<'py> Keywords<'py> {
                 ("axis", Method::Reduce) => keywords.axis = Some(value),
                 ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
                 (other, _) => {
-                    let ufunc = name(ufunc)?;
-                    let message = format!("{ufunc}() of tensors got an unexpected keyword argument '{other}'");
+                    let function = function()?;
+                    let message = format!("{function}() of tensors got an unexpected keyword argument '{other}'");
                     return Err(PyTypeError::new_err(message));
                 }
             }

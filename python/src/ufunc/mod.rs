@@ -51,7 +51,7 @@ pub(super) fn array_ufunc<'py>(
         return Err(generalized(&name(ufunc)?));
     }
     let inputs: operands::Inputs<'py> = inputs.iter().collect();
-    let keywords = Keywords::read(ufunc, method, keywords)?;
+    let keywords = Keywords::read(method, keywords, || name(ufunc))?;
     let result = match method {
         Method::Call => call::call(ufunc, &inputs, &keywords)?,
         Method::Reduce => reduce::reduce(ufunc, &inputs, &keywords)?,
@@ -59,8 +59,10 @@ pub(super) fn array_ufunc<'py>(
     Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))
 }
 
-/// Reduces a tensor by NumPy's ufunc of this name, along all dimensions if `axis` is None.
+/// Reduces a tensor by NumPy's ufunc of this name, along all dimensions if `axis` is None. `method` is the name of the tensor's
+/// method, for errors.
 pub(super) fn reduced<'py>(
+    method: &str,
     ufunc: &str,
     tensor: &Bound<'py, PyTensor>,
     axis: Option<&Bound<'py, PyAny>>,
@@ -68,7 +70,7 @@ pub(super) fn reduced<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
     let ufunc = py.import(intern!(py, "numpy"))?.getattr(ufunc)?;
-    let mut keywords = Keywords::read(&ufunc, Method::Reduce, keywords)?;
+    let mut keywords = Keywords::read(Method::Reduce, keywords, || Ok(method.to_owned()))?;
     keywords.axis = Some(axis.map_or_else(|| py.None().into_bound(py), Bound::clone));
     let result = reduce::reduce(&ufunc, &[tensor.clone().into_any()], &keywords)?;
     Ok(result.unwrap_or_else(|| py.NotImplemented().into_bound(py)))

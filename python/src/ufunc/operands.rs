@@ -1,10 +1,11 @@
 //! The operands of arithmetic: numbers, labelled arrays, and arrays by position.
 
+use numpy::npyffi::NpyTypes;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -14,7 +15,7 @@ use dlfield::dims::{Dim, Dims};
 use dlfield::layout::{LayoutError, Metadata};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
-use dlfield::native::{getattr, import};
+use dlfield::native::{getattr, import, numpy_api};
 use dlfield::tensor::{Index, Tensor};
 
 /// The inputs of a ufunc.
@@ -79,7 +80,7 @@ impl<'py> Operand<'py> {
         if opts_out(value)? {
             return Ok(None);
         }
-        if is_number(value)? {
+        if is_number(value) {
             return Ok(Some(Operand::Number(value.clone())));
         }
         if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
@@ -258,16 +259,11 @@ fn different_sizes(error: LayoutError, names: &[String]) -> PyErr {
 }
 
 /// Whether the object is a number of Python or NumPy.
-pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    static SCALAR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if value.is_instance_of::<PyFloat>()
+pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyFloat>()
         || value.is_instance_of::<PyInt>()
-        || value.is_instance_of::<PyBool>()
         || value.is_instance_of::<PyComplex>()
-    {
-        return Ok(true);
-    }
-    value.is_instance(SCALAR.import(value.py(), "numpy", "generic")?)
+        || numpy_api::is_scalar(value, NpyTypes::PyGenericArrType_Type)
 }
 
 /// Whether an object defines its own `__array_ufunc__`, and is not an array that we can import completely.

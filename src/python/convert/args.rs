@@ -1,14 +1,16 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
+use numpy::npyffi::NpyTypes;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFrozenSet, PySet, PyString, PyTuple};
 
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
 /// Converts anything with `__index__` to an integer.
@@ -197,19 +199,14 @@ pub fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(text.to_cow()?.into_owned()));
     }
-    let number: Option<u32> = if is_bool(value)? { None } else { value.extract().ok() };
+    let number: Option<u32> = if is_bool(value) { None } else { value.extract().ok() };
     Ok(number.map(|number| number.to_string()))
 }
 
 /// Whether a value is a bool of Python or NumPy. Python treats its bools as integers, and so did NumPy before 2.3 with its
 /// own.
-pub fn is_bool(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if value.is_exact_instance_of::<PyInt>() {
-        return Ok(false);
-    }
-    let ty = value.get_type();
-    let of_numpy = || Ok::<_, PyErr>(matches!(&*ty.name()?.to_cow()?, "bool" | "bool_") && ty.module()? == "numpy");
-    Ok(value.is_instance_of::<PyBool>() || of_numpy()?)
+pub fn is_bool(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyBool>() || numpy_api::is_scalar(value, NpyTypes::PyBoolArrType_Type)
 }
 
 /// The error for a value that is not a label.

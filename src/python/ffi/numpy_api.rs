@@ -58,6 +58,13 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> bool {
     !array.is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), array) != 0 }
 }
 
+/// Whether the object is a scalar of NumPy, of this type or a subtype; `PyGenericArrType_Type` is that of all.
+pub fn is_scalar(object: &Bound<'_, PyAny>, ty: NpyTypes) -> bool {
+    let py = object.py();
+    // SAFETY: the array type is not NULL, so NumPy's C API is there; the second call gets two live types.
+    !array_type(py).is_null() && unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), get_type_object(py, ty)) != 0 }
+}
+
 /// The object that an array borrows its memory from; `None` if the array owns it.
 #[inline]
 pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {

@@ -12,7 +12,7 @@ import dlfield as dl
 from dlfield import storage
 from driver import IS_FAKE, Driver
 from fakes_interfaces import Exposing
-from storages import Counted, on_host
+from storages import CLEAN, DEVICE, HOST, Counted, on_device, on_host
 from untyped import np
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
@@ -145,6 +145,41 @@ def test_keys_of_storages(make: Callable[[Any], Any]) -> None:
         expected[mask] = 3
         assert on_host(pair).tolist() == expected.tolist()
     del pair
+
+
+@pytest.mark.usefixtures("cupy")
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_masks_of_storages_are_matched_by_label(device: str) -> None:
+    pair = storage.storage(VALUES, device="gpu")
+    levels = np.array([True, False, True, False])
+    mask = dl.from_array(levels, dims="K", device=device)
+    assert pair[mask].tolist() == VALUES[..., levels].ravel().tolist()
+    for value in (-1.0, dl.full((), -2.0, device="cuda:0")):
+        pair[mask] = value
+        assert on_host(pair).tolist() == np.where(levels, float(value), VALUES).tolist()
+
+
+@pytest.mark.usefixtures("cupy")
+def test_masks_for_writes_on_the_device_stay_there(copies: Counted) -> None:
+    pair, mask = storage.storage(VALUES, device="gpu"), dl.from_array(VALUES > 5, device="cuda:0")
+    pair.synchronize()
+    value = dl.full((), 3.0, device="cuda:0")
+    copies.restart()
+    pair[mask] = value
+    assert copies.are(0, 0)
+    assert on_host(pair).tolist() == np.where(VALUES > 5, 3, VALUES).tolist()
+
+
+@pytest.mark.parametrize("state", [CLEAN, HOST, DEVICE])
+def test_views_of_storages_with_new_axes_are_up_to_date_and_may_be_written(state: int) -> None:
+    pair: Any = storage.storage(VALUES, device="gpu")
+    pair.synchronize()
+    pair.sync_state.state = state
+    view = pair[None]
+    assert type(view) is np.ndarray
+    assert view.tolist() == [VALUES.tolist()]
+    view[...] = 7
+    assert (on_device(pair) == 7).all()
 
 
 @pytest.mark.usefixtures("cupy")

@@ -229,3 +229,12 @@ def test_a_pair_is_assigned_by_its_labels(device: str) -> None:
     target = dl.zeros((3, 3), device=device)
     target[...] = storage.storage(np.arange(3.0), device="gpu")
     assert np.asarray(target.to_device("cpu")).tolist() == [[0] * 3, [1] * 3, [2] * 3]
+
+
+def test_a_pinned_host_buffer_fits_every_gpu(copies: Counted) -> None:
+    pinned = dl.from_array(VALUES, device="cuda_host")
+    pair: Any = storage.as_storage(pinned, dl.from_array(VALUES, device="cuda:0"))
+    copies.restart()
+    for device, expected in (("cpu", pinned), ("cuda:1", pinned), ("cuda:0", pair._device)):
+        assert dl.describe(pair, device=device).ptr == expected.ptr
+    assert copies.are(0, 0)
