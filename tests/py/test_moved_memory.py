@@ -162,6 +162,20 @@ class Late:
     def __array_interface__(self):
         resize()
         return self.array.__array_interface__
+class Mask:
+    def __init__(self):
+        self.array = np.ones(N, "?")
+    @property
+    def __array_interface__(self):
+        return self.array.__array_interface__
+class Freeing(Late):
+    def __init__(self, mask, letter="d"):
+        self.mask, self.array = mask, np.ones(N if letter == "d" else 2, letter)
+        self.array[1:2] = letter == "d"
+    @property
+    def __array_interface__(self):
+        self.mask.array.resize(1, refcheck=False)
+        return self.array.__array_interface__
 class Labelled(np.ndarray):
     @property
     def __gt_dims__(self):
@@ -176,6 +190,8 @@ def total(found):
 
 ADDRESS_THEN_CODE = {
     "key": "t[Key()] = a\n    assert float(t[0, 0]) == 1",
+    "mask": "mask = Mask(); u = dl.zeros(N); u[mask] = Freeing(mask); assert float(u.sum()) == N",
+    "earlier key": "mask = Mask(); assert t.T[mask, Freeing(mask, '?')].shape == (N,)",
     "labels": "assert total(dl.from_dlpack(a, dims=Entries('I'))) == N",
     "labels of a copy": "assert total(dl.from_dlpack(a, copy=True, dims=Entries('I'))) == N",
     "labels of an array": "assert total(dl.from_array(a, dims=Entries('I'))) == N",

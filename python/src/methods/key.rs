@@ -185,15 +185,18 @@ fn converted<'py>(
     if is_plain || (!device.is_cuda() && part.cast::<PyUntypedArray>().is_ok()) {
         return Ok(part.clone());
     }
+    let is_own = has_own_labels(part)?;
     let Some(value) = import::assigned_value(part, device)? else { return Ok(part.clone()) };
     let mut array = Tensor::clone(&value);
-    if whole && (array.descriptor().dims().is_some() || has_own_labels(part)?) {
+    if whole && (is_own || array.descriptor().dims().is_some()) {
         array = by_label(array, field)?;
     }
     imported.push(value);
     let near = if device.is_cuda() { device } else { Device::CPU };
     let array = PyTensor::create(py, sync::to(py, &array, near, None)?.into_readable())?;
-    if device.is_cuda() { cupy::array(&array) } else { export::numpy::view_of(&array) }
+    let array = if device.is_cuda() { cupy::array(&array)? } else { export::numpy::view_of(&array)? };
+    // The imports of other parts and of an assigned value run foreign code, which may free the memory of a foreign array.
+    if is_own { Ok(array) } else { array.call_method0(intern!(py, "copy")) }
 }
 
 /// Whether a value is a `Tensor` or a host/device pair.
