@@ -389,11 +389,21 @@ class Signature:
     ) -> Signature: ...
     @classmethod
     def from_annotations(
-        cls, annotated: Any, *, device: _DeviceLike = "cpu", on_mismatch: Literal["raise", "copy"] = "raise"
+        cls,
+        annotated: Any,
+        *,
+        device: _DeviceLike = "cpu",
+        on_mismatch: Literal["raise", "copy"] = "raise",
+        allow_overlap: bool = False,
     ) -> Signature: ...
     @classmethod
     def from_stencil(
-        cls, stencil: Any, *, device: _DeviceLike | None = None, on_mismatch: Literal["raise", "copy"] = "raise"
+        cls,
+        stencil: Any,
+        *,
+        device: _DeviceLike | None = None,
+        on_mismatch: Literal["raise", "copy"] = "raise",
+        allow_overlap: bool = False,
     ) -> Signature: ...
     @property
     def fields(self) -> dict[str, FieldSpec]: ...

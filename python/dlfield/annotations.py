@@ -192,15 +192,15 @@ def _defaults_to_none(annotated: Any, name: str) -> bool:
     return inspect.signature(cast(Callable[..., Any], annotated)).parameters[name].default is None
 
 
-def signature_from_annotations(annotated: Any, device: Any, on_mismatch: Any) -> Signature:
+def signature_from_annotations(annotated: Any, device: Any, on_mismatch: Any, allow_overlap: Any) -> Signature:
     """Do the work of `Signature.from_annotations`."""
     specs = named_specs(annotated, sys._getframe(1))
     if not specs:
         raise TypeError(f"annotations: {annotated!r} has none of a field; annotate fields with dl.Field[dtype, dims]")
-    return Signature(device=device, on_mismatch=on_mismatch, **specs)
+    return Signature(device=device, on_mismatch=on_mismatch, allow_overlap=allow_overlap, **specs)
 
 
-def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any) -> Signature:
+def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any, allow_overlap: Any) -> Signature:
     """Do the work of `Signature.from_stencil`."""
     compiled = getattr(stencil, "__wrapped__", stencil)
     compiled = getattr(compiled, "implementation", compiled)
@@ -219,4 +219,4 @@ def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any) -> Signa
         for name, info in field_info.items()
     }
     device = from_name(backend)["device"] if device is None else device
-    return Signature(device=device, on_mismatch=on_mismatch, **specs)
+    return Signature(device=device, on_mismatch=on_mismatch, allow_overlap=allow_overlap, **specs)

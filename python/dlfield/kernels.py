@@ -27,8 +27,17 @@ _ASYNCHRONOUS = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspe
 @overload
 def kernel(function: _Function, /) -> _Function: ...
 @overload
-def kernel(*, device: Any = "cpu", on_mismatch: _OnMismatch = "raise") -> Callable[[_Function], _Function]: ...
-def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMismatch = "raise") -> Any:
+def kernel(
+    *, device: Any = "cpu", on_mismatch: _OnMismatch = "raise", allow_overlap: bool = False
+) -> Callable[[_Function], _Function]: ...
+def kernel(
+    function: Any = None,
+    /,
+    *,
+    device: Any = "cpu",
+    on_mismatch: _OnMismatch = "raise",
+    allow_overlap: bool = False,
+) -> Any:
     """Make a function bind its fields by their annotations, as `Signature.bind` does, at every call.
 
     The body gets a `Descriptor` for each field, with dimensions in the annotated order, while the hooks of data
@@ -46,7 +55,7 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     ----------
     function
         The function. Not one that yields or awaits: it would run after its fields were released.
-    device, on_mismatch
+    device, on_mismatch, allow_overlap
         As for `Signature`.
 
     Returns
@@ -82,28 +91,28 @@ def kernel(function: Any = None, /, *, device: Any = "cpu", on_mismatch: _OnMism
     TypeError: show(): argument 'factor': 'two' is a str; wanted is float
         show(inp: Field[float64, I J, cpu], factor: float)
     """
-    frame = sys._getframe(1)
+    options: dict[str, Any] = {"device": device, "on_mismatch": on_mismatch, "allow_overlap": allow_overlap}
     if function is None:
-        return lambda decorated: _decorated(decorated, device, on_mismatch, sys._getframe(1))
-    return _decorated(function, device, on_mismatch, frame)
+        return lambda decorated: _decorated(decorated, options, sys._getframe(1))
+    return _decorated(function, options, sys._getframe(1))
 
 
-def _decorated(function: Any, device: Any, on_mismatch: _OnMismatch, frame: FrameType) -> Any:
+def _decorated(function: Any, options: dict[str, Any], frame: FrameType) -> Any:
     if isinstance(function, staticmethod | classmethod):
-        return type(function)(_decorated(function.__func__, device, on_mismatch, frame))
+        return type(function)(_decorated(function.__func__, options, frame))
     if not isinstance(function, FunctionType):
         raise TypeError(f"kernel: {function!r}; allowed is a function")
     if any(is_one(inspect.unwrap(function)) for is_one in _ASYNCHRONOUS):
         raise TypeError(
             f"kernel: {function.__qualname__}() yields or awaits; its fields are released when a call returns"
         )
-    return _Kernel(function, device, on_mismatch, frame).wrapper()
+    return _Kernel(function, options, frame).wrapper()
 
 
 class _Kernel:
     """What a kernel's wrapper needs, and its errors."""
 
-    def __init__(self, function: FunctionType, device: Any, on_mismatch: _OnMismatch, frame: FrameType) -> None:
+    def __init__(self, function: FunctionType, options: dict[str, Any], frame: FrameType) -> None:
         self.function = function
         # A function inside another one as its author calls it.
         self.name = function.__qualname__.rpartition("<locals>.")[2]
@@ -112,9 +121,12 @@ class _Kernel:
         self.scalars: dict[str, Scalar] = {}
         for place, parameter in enumerate(self.parameters.values()):
             self._add(parameter, is_first=place == 0, frame=frame)
+        reserved = next(filter(options.__contains__, self.fields), None)
+        if reserved is not None:
+            raise TypeError(f"kernel: {self.name}(): {reserved!r} is an argument of Signature; rename the field")
         if not self.fields:
             raise TypeError(f"kernel: {self.name}() has no field; annotate fields with dl.Field[dtype, dims]")
-        self.signature = Signature(device=device, on_mismatch=on_mismatch, **self.fields)
+        self.signature = Signature(**options | self.fields)
         for name in self.scalars:
             if self.parameters[name].default is not inspect.Parameter.empty:
                 self.convert(name, self.parameters[name].default)
@@ -134,8 +146,6 @@ class _Kernel:
         except Exception as error:
             raise self._no_annotation(name, f"{parameter.annotation!r}: {error}") from error
         if spec is not None:
-            if name in ("device", "on_mismatch"):
-                raise TypeError(f"kernel: {self.name}(): {name!r} is an argument of Signature; rename the field")
             self.fields[name] = _as_optional(spec) if parameter.default is None else spec
         elif rule is None:
             raise self._no_annotation(name, repr(annotation))

@@ -157,6 +157,11 @@ def test_a_signature_comes_from_a_functions_annotations() -> None:
     )
 
 
+def test_a_signature_from_annotations_or_a_stencil_may_allow_overlap() -> None:
+    assert dl.Signature.from_annotations(step, allow_overlap=True).allow_overlap
+    assert dl.Signature.from_stencil(stencil(), allow_overlap=True).allow_overlap
+
+
 def test_a_signature_comes_from_a_mapping_or_a_class() -> None:
     class Fields:
         inp: dl.Field[Any, "float64", "IJ"]

@@ -1,16 +1,14 @@
-"""`@dl.kernel`: arguments bound by annotation, and its refusals."""
+"""Calls of functions with `@dl.kernel`: arguments bound by annotation, and refused calls."""
 # ruff: noqa: ARG001, F722, F821 (kernels use few of their arguments; it takes texts in `dl.Field[...]` for annotations)
 
-import asyncio
 import inspect
 import pickle
 import re
 import sys
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from enum import IntEnum
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -306,144 +304,6 @@ def test_an_exception_of_a_producer_keeps_its_message() -> None:
         step(Raising(), Y)
     assert str(caught.value) == "mine"
     assert any(TEXT in note for note in caught.value.__notes__)
-
-
-class Color(IntEnum):
-    RED = 1
-
-
-SCALARS: list[tuple[Any, Any, Any]] = [
-    (float, 2, 2.0),
-    (float, np.float32(0.5), 0.5),
-    (float, np.int8(2), 2.0),
-    (int, np.int64(3), 3),
-    (int, Color.RED, Color.RED),
-    (bool, np.True_, True),
-    (complex, 2, 2 + 0j),
-    (complex, np.complex64(1j), 1j),
-    (np.float32, 2, np.float32(2)),
-    (np.float32, np.float16(2), np.float32(2)),
-    (np.int32, 7, np.int32(7)),
-    (np.bool, True, np.True_),
-    (Color, Color.RED, Color.RED),
-    (str, "a", "a"),
-    (int | None, None, None),
-    (float | int, 3, 3),
-    (Literal["a", "b"], "b", "b"),
-    (Sequence[int], [1], [1]),
-    (tuple[int, int], (1, 2), (1, 2)),
-    (Annotated[float, "seconds"], 2, 2.0),
-    (Any, "anything", "anything"),
-    (object, None, None),
-]
-
-
-def kernel_of(annotation: Any) -> Any:
-    def take(inp: Inp, value: Any) -> Any:
-        return value
-
-    take.__annotations__["value"] = annotation
-    return dl.kernel(take)
-
-
-@pytest.mark.parametrize(("annotation", "given", "found"), SCALARS)
-def test_scalars_are_converted(annotation: Any, given: Any, found: Any) -> None:
-    value = kernel_of(annotation)(X, given)
-    assert (value, type(value)) == (found, type(found))
-
-
-WRONG_SCALARS: list[tuple[Any, Any]] = [
-    (float, True),
-    (float, "1"),
-    (float, None),
-    (float, 1j),
-    (float, 10**400),
-    (float, np.ones(3)),
-    (float, np.array(1.0)),
-    (int, 1.0),
-    (int, np.float64(1)),
-    (int, np.True_),
-    (bool, 1),
-    (np.float32, np.float64(2)),
-    (np.int8, 300),
-    (np.int32, 1.5),
-    (np.float64, True),
-    (Color, 1),
-    (str, 5),
-    (int | None, 1.5),
-    (Literal["a"], "b"),
-    (Literal["a"], np.ones(3)),
-    (Sequence[int], 5),
-]
-
-
-@pytest.mark.parametrize(("annotation", "given"), WRONG_SCALARS)
-def test_scalars_of_another_type_are_refused(annotation: Any, given: Any) -> None:
-    with pytest.raises(TypeError, match=r"take\(\): argument 'value': .* is a \w+; wanted is "):
-        kernel_of(annotation)(X, given)
-
-
-def none(inp, dt: float) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
-def one(inp: Inp, dt) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
-def several(*inp: Inp) -> None: ...
-def keywords(inp: Inp, **rest: float) -> None: ...
-def scalars_only(dt: float) -> None: ...
-def wrong_default(inp: Inp, dt: float = "no") -> None: ...  # type: ignore[assignment]
-def reserved(device: Inp) -> None: ...
-
-
-def yields(inp: Inp) -> Iterator[int]:
-    yield 1
-
-
-async def awaits(inp: Inp) -> None:
-    await asyncio.sleep(0)
-
-
-async def both(inp: Inp) -> AsyncIterator[int]:
-    yield 1
-
-
-def with_annotation(annotation: Any) -> Any:
-    def take(inp: Any) -> None: ...
-
-    take.__annotations__["inp"] = annotation
-    return take
-
-
-DECORATED = {
-    "no annotation": (none, r"none\(\): annotation of 'inp': it has none; allowed are dl\.Field"),
-    "no annotation of a scalar": (one, r"one\(\): annotation of 'dt': it has none"),
-    "variable": (several, r"several\(\): \*inp.*; allowed are parameters for one argument each"),
-    "keywords": (keywords, r"keywords\(\): \*\*rest"),
-    "no field": (scalars_only, r"scalars_only\(\) has no field; annotate fields with dl\.Field"),
-    "default": (wrong_default, r"wrong_default\(\): argument 'dt': 'no' is a str; wanted is float"),
-    "device": (reserved, r"reserved\(\): 'device' is an argument of Signature; rename the field"),
-    "generator": (yields, r"yields\(\) yields or awaits; its fields are released when a call returns"),
-    "coroutine": (awaits, r"awaits\(\) yields or awaits"),
-    "both": (both, r"both\(\) yields or awaits"),
-    "a number": (with_annotation(5), r"take\(\): annotation of 'inp': 5; allowed are"),
-    "labels": (with_annotation(("I", "J")), r"take\(\): annotation of 'inp': \('I', 'J'\); allowed are"),
-    "unknown name": (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
-    "bad text": (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
-    "field or number": (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*allowed is one field"),
-    "no function": (5, r"kernel: 5; allowed is a function"),
-    "a class": (Model, r"kernel: <class .*Model'>; allowed is a function"),
-}
-
-
-@pytest.mark.parametrize("name", DECORATED)
-def test_functions_that_cannot_be_kernels_are_refused(name: str) -> None:
-    function, message = DECORATED[name]
-    with pytest.raises(TypeError, match=message):
-        dl.kernel(function)
-
-
-def test_arguments_of_the_decorator_are_checked() -> None:
-    with pytest.raises(ValueError, match="on_mismatch: 'cast'"):
-        dl.kernel(on_mismatch="cast")(step)  # type: ignore[call-overload]
-    with pytest.raises(dl.DeviceError, match="tpu"):
-        dl.kernel(device="tpu")(step)
 
 
 def leaking_uses() -> dict[str, Callable[[], object]]:

@@ -12,14 +12,15 @@ fn as_optional(spec: &Bound<'_, PyFieldSpec>) -> PyFieldSpec {
     PyFieldSpec(spec.get().0.clone().optional(true))
 }
 
-/// Returns the signature that a function of `dlfield.annotations` makes of a stencil or of annotations.
+/// Returns the signature that a function of `dlfield.annotations` makes of a stencil or of annotations. `options` are device,
+/// on_mismatch and allow_overlap, where they are given.
 pub(crate) fn signature_from<'py>(
     function: &str,
     source: &Bound<'py, PyAny>,
-    device: Option<&Bound<'py, PyAny>>,
-    on_mismatch: Option<&Bound<'py, PyAny>>,
+    options: (Option<&Bound<'py, PyAny>>, Option<&Bound<'py, PyAny>>, Option<&Bound<'py, PyAny>>),
 ) -> PyResult<Bound<'py, PyAny>> {
-    annotations(source.py())?.call_method1(function, (source, device, on_mismatch))
+    let (device, on_mismatch, allow_overlap) = options;
+    annotations(source.py())?.call_method1(function, (source, device, on_mismatch, allow_overlap))
 }
 
 /// Returns the dims of an annotation of a field; anything else, which may be dims, as it is.

@@ -76,18 +76,19 @@ pub(crate) struct PySignature {
 impl PySignature {
     #[new]
     #[pyo3(
-        signature = (*, device=None, on_mismatch=None, allow_overlap=false, **fields),
+        signature = (*, device=None, on_mismatch=None, allow_overlap=None, **fields),
         text_signature = "(*, device='cpu', on_mismatch='raise', allow_overlap=False, **fields)"
     )]
     fn new(
         py: Python<'_>,
         device: Option<&Bound<'_, PyAny>>,
         on_mismatch: Option<&Bound<'_, PyAny>>,
-        allow_overlap: bool,
+        allow_overlap: Option<&Bound<'_, PyAny>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PySignature> {
         let copies = on_mismatch.map_or(Ok(0), |given| args::choice("on_mismatch", given, &["raise", "copy"]))? == 1;
         let device = device.map_or(Ok(Device::CPU), parse_device)?;
+        let allow_overlap = allow_overlap.map_or(Ok(false), |flag| args::flag("allow_overlap", flag))?;
         let (mut specs, mut names) = (Vec::new(), Vec::new());
         for (name, spec) in fields.into_iter().flatten() {
             let name = name.cast_into::<PyString>()?;
@@ -110,7 +111,7 @@ impl PySignature {
     ///     `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and entries of a stencil's
     ///     `field_info`; each may be `... | None` for a field that may be left out, as one with the default None. Others,
     ///     such as those of scalars, are left out.
-    /// device, on_mismatch
+    /// device, on_mismatch, allow_overlap
     ///     As for `Signature`.
     ///
     /// Raises
@@ -128,16 +129,17 @@ impl PySignature {
     /// Signature(inp=FieldSpec('float64', ('I', 'J')), out=FieldSpec('float64', ('I', 'J'), access='w'), device='cpu')
     #[classmethod]
     #[pyo3(
-        signature = (annotated, *, device=None, on_mismatch=None),
-        text_signature = "(annotated, *, device='cpu', on_mismatch='raise')"
+        signature = (annotated, *, device=None, on_mismatch=None, allow_overlap=None),
+        text_signature = "(annotated, *, device='cpu', on_mismatch='raise', allow_overlap=False)"
     )]
     fn from_annotations<'py>(
         _class: &Bound<'py, PyType>,
         annotated: &Bound<'py, PyAny>,
         device: Option<&Bound<'py, PyAny>>,
         on_mismatch: Option<&Bound<'py, PyAny>>,
+        allow_overlap: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        kernel::signature_from("signature_from_annotations", annotated, device, on_mismatch)
+        kernel::signature_from("signature_from_annotations", annotated, (device, on_mismatch, allow_overlap))
     }
 
     /// Return the signature of a compiled GT4Py stencil, from its `field_info`.
@@ -151,7 +153,7 @@ impl PySignature {
     ///     A stencil of `gtscript.stencil` or `gtscript.lazy_stencil`, which is compiled now, a frozen one, or a wrapped one.
     /// device
     ///     The device of all fields, by default that of the backend.
-    /// on_mismatch
+    /// on_mismatch, allow_overlap
     ///     As for `Signature`.
     ///
     /// Raises
@@ -171,16 +173,17 @@ impl PySignature {
     /// FieldSpec('float64', ('I', 'J', 'K'), access='w', layout=(0, 1, 2), shape=(None, None, None))
     #[classmethod]
     #[pyo3(
-        signature = (stencil, *, device=None, on_mismatch=None),
-        text_signature = "(stencil, *, device=None, on_mismatch='raise')"
+        signature = (stencil, *, device=None, on_mismatch=None, allow_overlap=None),
+        text_signature = "(stencil, *, device=None, on_mismatch='raise', allow_overlap=False)"
     )]
     fn from_stencil<'py>(
         _class: &Bound<'py, PyType>,
         stencil: &Bound<'py, PyAny>,
         device: Option<&Bound<'py, PyAny>>,
         on_mismatch: Option<&Bound<'py, PyAny>>,
+        allow_overlap: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        kernel::signature_from("signature_from_stencil", stencil, device, on_mismatch)
+        kernel::signature_from("signature_from_stencil", stencil, (device, on_mismatch, allow_overlap))
     }
 
     /// The `FieldSpec` of each field, by name.

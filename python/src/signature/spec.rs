@@ -193,7 +193,7 @@ impl PyFieldSpec {
     /// The specification given for the field of that name.
     pub(crate) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
         let wrong = || {
-            let allowed = "allowed is a FieldSpec for each keyword other than device and on_mismatch";
+            let allowed = "allowed is a FieldSpec for each keyword other than device, on_mismatch and allow_overlap";
             PyTypeError::new_err(format!("{name}: {}; {allowed}", args::shown(spec)))
         };
         Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())

@@ -1,0 +1,97 @@
+"""What `@dl.kernel` takes as a function and as its own arguments, and what it refuses."""
+# ruff: noqa: ARG001 (the functions use few of their arguments)
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+
+Inp = Annotated[Any, dl.FieldSpec("float64", "IJ")]
+Out = Annotated[Any, dl.FieldSpec("float64", "IJ", access="w")]
+X = np.ones((3, 4))
+
+
+class Model: ...
+
+
+@dl.kernel
+def step(inp: Inp, out: Out) -> None: ...
+
+
+def none(inp, dt: float) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+def one(inp: Inp, dt) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+def several(*inp: Inp) -> None: ...
+def keywords(inp: Inp, **rest: float) -> None: ...
+def scalars_only(dt: float) -> None: ...
+def wrong_default(inp: Inp, dt: float = "no") -> None: ...  # type: ignore[assignment]
+def reserved(device: Inp) -> None: ...
+def reserved_too(allow_overlap: Inp) -> None: ...
+
+
+def yields(inp: Inp) -> Iterator[int]:
+    yield 1
+
+
+async def awaits(inp: Inp) -> None:
+    await asyncio.sleep(0)
+
+
+async def both(inp: Inp) -> AsyncIterator[int]:
+    yield 1
+
+
+def with_annotation(annotation: Any) -> Any:
+    def take(inp: Any) -> None: ...
+
+    take.__annotations__["inp"] = annotation
+    return take
+
+
+DECORATED = {
+    "no annotation": (none, r"none\(\): annotation of 'inp': it has none; allowed are dl\.Field"),
+    "no annotation of a scalar": (one, r"one\(\): annotation of 'dt': it has none"),
+    "variable": (several, r"several\(\): \*inp.*; allowed are parameters for one argument each"),
+    "keywords": (keywords, r"keywords\(\): \*\*rest"),
+    "no field": (scalars_only, r"scalars_only\(\) has no field; annotate fields with dl\.Field"),
+    "default": (wrong_default, r"wrong_default\(\): argument 'dt': 'no' is a str; wanted is float"),
+    "device": (reserved, r"reserved\(\): 'device' is an argument of Signature; rename the field"),
+    "overlap": (reserved_too, r"reserved_too\(\): 'allow_overlap' is an argument of Signature; rename the field"),
+    "generator": (yields, r"yields\(\) yields or awaits; its fields are released when a call returns"),
+    "coroutine": (awaits, r"awaits\(\) yields or awaits"),
+    "both": (both, r"both\(\) yields or awaits"),
+    "a number": (with_annotation(5), r"take\(\): annotation of 'inp': 5; allowed are"),
+    "labels": (with_annotation(("I", "J")), r"take\(\): annotation of 'inp': \('I', 'J'\); allowed are"),
+    "unknown name": (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
+    "bad text": (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
+    "field or number": (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*allowed is one field"),
+    "no function": (5, r"kernel: 5; allowed is a function"),
+    "a class": (Model, r"kernel: <class .*Model'>; allowed is a function"),
+}
+
+
+@pytest.mark.parametrize("name", DECORATED)
+def test_functions_that_cannot_be_kernels_are_refused(name: str) -> None:
+    function, message = DECORATED[name]
+    with pytest.raises(TypeError, match=message):
+        dl.kernel(function)
+
+
+def test_written_fields_may_share_memory_if_the_decorator_says_so() -> None:
+    @dl.kernel(allow_overlap=True)
+    def shift(inp: Inp, out: Out) -> Any:
+        return inp.ptr == out.ptr
+
+    assert shift(X, X)
+
+
+def test_arguments_of_the_decorator_are_checked() -> None:
+    with pytest.raises(ValueError, match="on_mismatch: 'cast'"):
+        dl.kernel(on_mismatch="cast")(step)  # type: ignore[call-overload]
+    with pytest.raises(dl.DeviceError, match="tpu"):
+        dl.kernel(device="tpu")(step)
+    with pytest.raises(TypeError, match="allow_overlap: 1; allowed is True or False"):
+        dl.kernel(allow_overlap=1)(step)  # type: ignore[call-overload]

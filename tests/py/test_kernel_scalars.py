@@ -1,0 +1,88 @@
+"""The scalars that `@dl.kernel` takes, converts and refuses."""
+# ruff: noqa: ARG001 (the functions do not use their field)
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+
+X = np.ones(3)
+
+
+class Color(IntEnum):
+    RED = 1
+
+
+SCALARS: list[tuple[Any, Any, Any]] = [
+    (float, 2, 2.0),
+    (float, np.float32(0.5), 0.5),
+    (float, np.int8(2), 2.0),
+    (int, np.int64(3), 3),
+    (int, Color.RED, Color.RED),
+    (bool, np.True_, True),
+    (complex, 2, 2 + 0j),
+    (complex, np.complex64(1j), 1j),
+    (np.float32, 2, np.float32(2)),
+    (np.float32, np.float16(2), np.float32(2)),
+    (np.int32, 7, np.int32(7)),
+    (np.bool, True, np.True_),
+    (Color, Color.RED, Color.RED),
+    (str, "a", "a"),
+    (int | None, None, None),
+    (float | int, 3, 3),
+    (Literal["a", "b"], "b", "b"),
+    (Sequence[int], [1], [1]),
+    (tuple[int, int], (1, 2), (1, 2)),
+    (Annotated[float, "seconds"], 2, 2.0),
+    (Any, "anything", "anything"),
+    (object, None, None),
+]
+
+
+def kernel_of(annotation: Any) -> Any:
+    def take(inp: Annotated[Any, dl.FieldSpec(None)], value: Any) -> Any:
+        return value
+
+    take.__annotations__["value"] = annotation
+    return dl.kernel(take)
+
+
+@pytest.mark.parametrize(("annotation", "given", "found"), SCALARS)
+def test_scalars_are_converted(annotation: Any, given: Any, found: Any) -> None:
+    value = kernel_of(annotation)(X, given)
+    assert (value, type(value)) == (found, type(found))
+
+
+WRONG_SCALARS: list[tuple[Any, Any]] = [
+    (float, True),
+    (float, "1"),
+    (float, None),
+    (float, 1j),
+    (float, 10**400),
+    (float, np.ones(3)),
+    (float, np.array(1.0)),
+    (int, 1.0),
+    (int, np.float64(1)),
+    (int, np.True_),
+    (bool, 1),
+    (np.float32, np.float64(2)),
+    (np.int8, 300),
+    (np.int32, 1.5),
+    (np.float64, True),
+    (Color, 1),
+    (str, 5),
+    (int | None, 1.5),
+    (Literal["a"], "b"),
+    (Literal["a"], np.ones(3)),
+    (Sequence[int], 5),
+]
+
+
+@pytest.mark.parametrize(("annotation", "given"), WRONG_SCALARS)
+def test_scalars_of_another_type_are_refused(annotation: Any, given: Any) -> None:
+    with pytest.raises(TypeError, match=r"take\(\): argument 'value': .* is a \w+; wanted is "):
+        kernel_of(annotation)(X, given)
