@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from dlfield.gt4py import register, wrap
+from dlfield.gt4py import wrap
 
 pytest.importorskip("gt4py")
 
@@ -119,11 +119,11 @@ def test_the_fast_layout_is_the_one_that_gt4py_has_registered() -> None:
     stencil = gtscript.stencil(backend="numpy", definition=add)
     before: Any = layout_registry.from_name("numpy")
     fields = [dl.ones(SHAPE, layout=(2, 1, 0)), dl.ones(SHAPE, layout=(2, 1, 0))]
-    register("numpy", {**before, "layout_map": lambda _: (2, 1, 0)})
+    layout_registry.register("numpy", {**before, "layout_map": lambda _: (2, 1, 0)})
     try:
         wrap(stencil)(*fields)
         with pytest.warns(dl.LayoutWarning, match=r"fast is \(2, 1, 0\)"):
             wrap(stencil)(fields[0], np.zeros(SHAPE))
         assert dl.Signature.from_stencil(stencil).fields["inp"].layout == (2, 1, 0)
     finally:
-        register("numpy", before)
+        layout_registry.register("numpy", before)
