@@ -127,3 +127,9 @@ def test_the_fast_layout_is_the_one_that_gt4py_has_registered() -> None:
         assert dl.Signature.from_stencil(stencil).fields["inp"].layout == (2, 1, 0)
     finally:
         layout_registry.register("numpy", before)
+
+
+def test_the_error_of_an_array_that_can_be_described_only_once_is_that_of_bind() -> None:
+    wrapped = wrap(gtscript.stencil(backend="numpy", definition=add))
+    with pytest.raises(dl.DimsError, match='field "inp": dims: 2 dimensions without labels; wanted are'):
+        wrapped(np.zeros((4, 3)).__dlpack__(), np.zeros(SHAPE))

@@ -95,7 +95,11 @@ class Signatures:
             return
         for name in self._layouts:
             if str(error).startswith(f'field "{name}": '):
-                found = _native.describe(fields[name])
+                try:
+                    found = _native.describe(fields[name])
+                except Exception:
+                    # Some arrays can be described only once, as raw DLPack capsules: the error of `bind` has to do.
+                    return
                 theirs = _message_of_gt4py(name, self._field_info[name], found.shape, found.dims)
                 raise type(error)(f"{error}{self._hint(name, found.dims)}{theirs}") from None
 
