@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
 
-from dlfield._native import DimsError, FieldSpec, Signature, _as_optional, presets
+from dlfield._native import DimsError, FieldSpec, Signature, _as_optional
 from dlfield.scalars import is_type_alias
 
 __all__ = [
@@ -15,6 +15,8 @@ __all__ = [
     "dims_of",
     "evaluated",
     "field_spec",
+    "gt4py_dims",
+    "gt4py_spec",
     "named_specs",
     "signature_from_annotations",
     "signature_from_stencil",
@@ -118,7 +120,7 @@ def field_spec(annotation: Any) -> FieldSpec | None:
         if specs and not (len(members) == 2 and NoneType in members):
             raise TypeError(f"{annotation!r}; allowed is one field, or a field or None")
         return _as_optional(specs[0]) if specs else None
-    return _gt4py_spec(annotation) if _is_of_gt4py(annotation) else None
+    return gt4py_spec(annotation) if _is_of_gt4py(annotation) else None
 
 
 def _is_of_gt4py(annotation: Any) -> bool:
@@ -127,11 +129,12 @@ def _is_of_gt4py(annotation: Any) -> bool:
     return kind.__module__.startswith("gt4py.") and all(hasattr(annotation, name) for name in ("axes", "data_dims"))
 
 
-def _gt4py_spec(info: Any, layout: tuple[int, ...] | None = None) -> FieldSpec:
+def gt4py_spec(info: Any, dims: tuple[str, ...] | None = None, layout: tuple[int, ...] | None = None) -> FieldSpec:
+    """Return the specification of a field of a stencil; `dims` in place of the stencil's labels."""
     access = int(getattr(info, "access", 3))
     return FieldSpec(
         info.dtype,
-        _gt4py_dims(info),
+        gt4py_dims(info) if dims is None else dims,
         access=_ACCESS[access],
         layout=layout,
         shape=(*(None for _ in info.axes), *info.data_dims),
@@ -139,7 +142,8 @@ def _gt4py_spec(info: Any, layout: tuple[int, ...] | None = None) -> FieldSpec:
     )
 
 
-def _gt4py_dims(info: Any) -> tuple[str, ...]:
+def gt4py_dims(info: Any) -> tuple[str, ...]:
+    """Return the labels of a field of a stencil, in the stencil's order."""
     return (*map(str, info.axes), *map(str, range(len(info.data_dims))))
 
 
@@ -223,21 +227,12 @@ def signature_from_stencil(stencil: Any, device: Any, on_mismatch: Any, allow_ov
             f"stencil: found {type(stencil).__name__}; allowed is a stencil of gtscript.stencil or "
             f"gtscript.lazy_stencil, a frozen one, or one that dlfield.gt4py.wrap returned"
         )
-    preset = presets().get(backend)
-    if device is None:
-        device = "cpu" if preset is None else preset.device
-    return Signature(
-        device=device,
-        on_mismatch=on_mismatch,
-        allow_overlap=allow_overlap,
-        **{name: _stencil_spec(info, backend if preset else None) for name, info in field_info.items()},
-    )
+    from dlfield.gt4py.registry import from_name, registered_layout
 
-
-def _stencil_spec(info: Any, backend: str | None) -> FieldSpec:
-    """Return the specification of a field, with the layout in which the backend is fast.
-
-    Not with the preset's alignment: a stencil runs on any, so another one must not be an error.
-    """
-    layout = None if backend is None else FieldSpec(info.dtype, _gt4py_dims(info), backend=backend).layout
-    return _gt4py_spec(info, layout)
+    # Not the alignment of the backend: a stencil runs on any, so another one must not be an error.
+    specs = {
+        name: gt4py_spec(info, layout=registered_layout(backend, gt4py_dims(info)).layout)
+        for name, info in field_info.items()
+    }
+    device = from_name(backend)["device"] if device is None else device
+    return Signature(device=device, on_mismatch=on_mismatch, allow_overlap=allow_overlap, **specs)

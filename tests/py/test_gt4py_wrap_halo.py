@@ -27,6 +27,11 @@ def shift(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # 
         out = inp[3, 0, 0]  # noqa: F841
 
 
+def below(inp: gtscript.Field[np.float64], out: gtscript.Field[np.float64]):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    with computation(PARALLEL), interval(...):
+        out = inp[-1, 0, 0]  # noqa: F841
+
+
 @pytest.fixture(scope="module")
 def copying() -> Any:
     return gtscript.stencil(backend="numpy", definition=copy_field)
@@ -113,6 +118,15 @@ def test_the_stencil_reads_in_the_halo_and_beyond() -> None:
     for upper, last in [(2, 5), (4, 4)]:
         out = dl.zeros(SHAPE)
         wrap(stencil)(dl.ones(SHAPE, halo=((0, upper), (0, 0), (0, 0))), out)
+        assert written(out) == np.s_[0:last, 0:8, 0:4]
+
+
+def test_a_field_that_is_read_below_only_may_end_before_the_domain() -> None:
+    """Unless it states a halo: that bounds the domain."""
+    stencil = gtscript.stencil(backend="numpy", definition=below)
+    for inp, last in [(np.ones((4, 8, 4)), 4), (dl.ones((4, 8, 4), halo=((1, 0), (0, 0), (0, 0))), 3)]:
+        out = dl.zeros(SHAPE)
+        wrap(stencil)(inp, out, origin={"inp": (1, 0, 0)})
         assert written(out) == np.s_[0:last, 0:8, 0:4]
 
 

@@ -10,9 +10,11 @@ import numpy as np
 from dlfield import _native
 from dlfield._native import DTypeError
 from dlfield._warn import called_by_others, warn
+from dlfield.annotations import gt4py_dims
 from dlfield.gt4py.domain import Ints, check, field_origins, given_domain, largest_domain
 from dlfield.gt4py.export import Export, unaccessed, writable_array
-from dlfield.gt4py.signatures import Options, Signatures, dims_of
+from dlfield.gt4py.registry import registered_layout
+from dlfield.gt4py.signatures import Options, Signatures
 
 __all__ = ["Call"]
 
@@ -35,7 +37,12 @@ class Call:
         self._domain_info = stencil.domain_info
         self._name = stencil.options["name"]
         self._run = stencil.run
-        self._layouts = {name: _layout(info, stencil.backend) for name, info in self.field_info.items() if info.access}
+        # The layout of each field that is fast for the backend.
+        self._layouts = {
+            name: registered_layout(stencil.backend, gt4py_dims(info)).layout
+            for name, info in self.field_info.items()
+            if info.access
+        }
         self._unaccessed = [name for name in self.field_info if name not in self._layouts]
         self._in_place = options.on_mismatch == "raise"
         self._signatures = Signatures(self._name, self.field_info, self._layouts, self._device, options)
@@ -81,13 +88,11 @@ class Call:
         validate: bool,
         exec_info: dict[str, Any] | None,
     ) -> None:
-        arrays: dict[str, Any] = {**parameters}
+        unused: dict[str, Any] = {}
         for name in self._unaccessed:
             value = fields.pop(name, None)
             dims = self._signatures.labels_of(name, value)
-            arrays[name] = unaccessed(value, dims, self._device, self._export_readonly)
-        found: list[Hashable] = []
-        in_place, export = self._in_place, self._export
+            unused[name] = unaccessed(value, dims, self._device, self._export_readonly)
         signature = self._signatures.of_labels(fields) if self._has_labels else self._signature
         try:
             binding = signature.bind(**fields)
@@ -95,17 +100,8 @@ class Call:
             self._signatures.explain(fields, error)
             raise
         with binding as bound:
-            for name in self._layouts:
-                value = fields[name]
-                if in_place and type(value) is np.ndarray and value.flags.writeable:
-                    # The bound field describes this array: it has no dims, so the stencil's order, and origin 0.
-                    found.append((value.shape, value.strides))
-                    arrays[name] = value
-                    continue
-                field = bound[name]
-                found.append((field.shape, field.strides, field.origin, None if domain is not None else field.halo))
-                arrays[name] = self._export_readonly(field) if field.readonly else export(field)
-            key = (*found, _hashable(domain), _hashable(origin), validate, *map(type, parameters.values()))
+            arrays, geometry = _native._stencil_arguments(bound, self._export, self._export_readonly)
+            key = (geometry, _hashable(domain), _hashable(origin), validate, *map(type, parameters.values()))
             resolved = self._resolved.get(key)
             if resolved is None:
                 resolved = self._resolve(bound, parameters, domain, origin, validate)
@@ -114,8 +110,8 @@ class Call:
                 self._resolved[key] = resolved
             sizes, origins, enums = resolved
             for name in enums:
-                arrays[name] = self.parameter_info[name].dtype.type(arrays[name].value)
-            self._run(_domain_=sizes, _origin_=origins, exec_info=exec_info, **arrays)
+                parameters[name] = self.parameter_info[name].dtype.type(parameters[name].value)
+            self._run(_domain_=sizes, _origin_=origins, exec_info=exec_info, **arrays, **parameters, **unused)
 
     def _resolve(
         self, bound: _native.Bound, parameters: dict[str, Any], domain: Any, origin: Any, validate: bool
@@ -151,13 +147,16 @@ class Call:
             if strides != sorted(strides, reverse=True):
                 warn(
                     f'field "{name}": layout: {field.layout} for dims {field.dims}; fast is {layout}: allocate with '
-                    f"backend=, or wrap with on_mismatch='copy'"
+                    f"backend=, or wrap with on_mismatch='copy' ({_warning_of_gt4py(name)})"
                 )
 
 
-def _layout(info: Any, backend: str) -> Ints:
-    """Return the layout that is fast for the backend: that of an allocation for it."""
-    return _native.empty((2,) * info.ndim, backend=backend, dims=dims_of(info), device="cpu").layout
+def _warning_of_gt4py(name: str) -> str:
+    """Return the text of GT4Py's warning, in which blanks are missing: callers may look for it."""
+    return (
+        f"The layout of the field '{name}' is not recommended for this backend.This may lead to performance "
+        "degradation. Please consider using theprovided allocators in `gt4py.storage`."
+    )
 
 
 def _is_enum(value: Any, info: Any) -> bool:
@@ -175,6 +174,10 @@ def _hashable(value: Any) -> Hashable:
     except TypeError:
         if isinstance(value, Mapping):
             return tuple((str(name), _hashable(each)) for name, each in value.items())
-        return tuple(_hashable(each) for each in value)
+        try:
+            return tuple(_hashable(each) for each in value)
+        except TypeError:
+            # No sequence, and equal to no earlier value: `_resolve` raises the error.
+            return object()
     found: Hashable = value
     return found

@@ -166,9 +166,11 @@ def _boundaries(info: Any) -> list[tuple[int, tuple[int, int]]]:
 
 def _room(info: Any, shape: Ints, origin: Ints, halo: Halo | None = None) -> list[tuple[int, int]]:
     """Return the number of each of the field's I, J and K, and the largest size of a domain along it."""
+    # Negative if the stencil reads only below a point: then the domain may reach beyond the end of the field.
+    above = [upper for _, (_, upper) in _boundaries(info)]
+    if halo is not None:
+        above = [max(upper, outside) for upper, (_, outside) in zip(above, halo, strict=False)]
+    axes = (axis for axis, _ in _boundaries(info))
     return [
-        (axis, size - first - max(upper, outside))
-        for (axis, (_, upper)), size, first, (_, outside) in zip(
-            _boundaries(info), shape, origin, halo or ((0, 0),) * len(shape), strict=False
-        )
+        (axis, size - first - beyond) for axis, size, first, beyond in zip(axes, shape, origin, above, strict=False)
     ]

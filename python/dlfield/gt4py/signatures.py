@@ -8,18 +8,12 @@ import numpy as np
 
 from dlfield import _native
 from dlfield._native import DimsError, LayoutError
+from dlfield.annotations import gt4py_dims, gt4py_spec
 
-__all__ = ["Options", "Signatures", "dims_of"]
+__all__ = ["Options", "Signatures"]
 
 # Largest number of combinations of the caller's labels whose signatures are cached.
 _CACHE_SIZE = 64
-
-_ACCESS: dict[int, Literal["r", "rw"]] = {
-    1: "r",
-    # The stencil does not write outside of the domain, so a temporary needs the values there.
-    2: "rw",
-    3: "rw",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,7 @@ class Signatures:
     ) -> None:
         self._stencil, self._field_info, self._layouts = stencil, field_info, layouts
         self._device, self._options = device, options
-        self._dims = {name: dims_of(info) for name, info in field_info.items()}
+        self._dims = {name: gt4py_dims(info) for name, info in field_info.items()}
         self.of_stencil = self._with_labels(self._dims)
         self._others: dict[tuple[tuple[str, ...], ...], _native.Signature] = {}
 
@@ -101,7 +95,11 @@ class Signatures:
             return
         for name in self._layouts:
             if str(error).startswith(f'field "{name}": '):
-                found = _native.describe(fields[name])
+                try:
+                    found = _native.describe(fields[name])
+                except Exception:
+                    # Some arrays can be described only once, as raw DLPack capsules: the error of `bind` has to do.
+                    return
                 theirs = _message_of_gt4py(name, self._field_info[name], found.shape, found.dims)
                 raise type(error)(f"{error}{self._hint(name, found.dims)}{theirs}") from None
 
@@ -116,17 +114,11 @@ class Signatures:
 
     def _with_labels(self, dims: Mapping[str, tuple[str, ...]]) -> _native.Signature:
         in_place = self._options.on_mismatch == "raise"
-        specs = {}
-        for name, layout in self._layouts.items():
-            info = self._field_info[name]
-            specs[name] = _native.FieldSpec(
-                info.dtype,
-                dims[name],
-                access=_ACCESS[int(info.access)],
-                # If nothing is copied, `Call` warns of a slow layout, once.
-                layout=None if in_place else layout,
-                shape=(*(None for _ in info.axes), *info.data_dims),
-            )
+        specs = {
+            # If nothing is copied, `Call` warns of a slow layout, once.
+            name: gt4py_spec(self._field_info[name], dims[name], None if in_place else layout)
+            for name, layout in self._layouts.items()
+        }
         return _native.Signature(
             device=self._device,
             on_mismatch=self._options.on_mismatch,
@@ -138,7 +130,7 @@ class Signatures:
 def _message_of_gt4py(name: str, info: Any, shape: tuple[int, ...], dims: tuple[str, ...] | None) -> str:
     """Return GT4Py's message for a field of other dimensions or data dimensions, which callers may look for."""
     axes, data_dims = info.axes, info.data_dims
-    if dims is not None and sorted(dims) != sorted(dims_of(info)):
+    if dims is not None and sorted(dims) != sorted(gt4py_dims(info)):
         return f" (Storage for '{name}' has dimensions '{dims}' but the API signature expects '[{', '.join(axes)}]')"
     if len(shape) != info.ndim:
         expected = f"{info.ndim} ('{axes}[{data_dims}]')"
@@ -146,8 +138,3 @@ def _message_of_gt4py(name: str, info: Any, shape: tuple[int, ...], dims: tuple[
     if dims is None and shape[len(axes) :] != data_dims:
         return f" (Field '{name}' expects data dimensions {data_dims} but got {shape[len(axes) :]})"
     return ""
-
-
-def dims_of(info: Any) -> tuple[str, ...]:
-    """Return the labels of a field of a stencil, in the stencil's order."""
-    return (*info.axes, *(str(number) for number in range(len(info.data_dims))))

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
+use dlfield::descriptor::Descriptor;
 use dlfield::layout::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{dtype, sync};
@@ -29,16 +30,26 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
     if sync::may_have_device_work(&base.get().0) {
         reach(py, &base.get().0)?;
     }
+    array_on(base.as_any(), descriptor, !descriptor.is_readonly())
+}
+
+/// Returns a NumPy array with the shape and strides of `descriptor`, which describes host memory that `base` keeps alive.
+pub(crate) fn array_on<'py>(
+    base: &Bound<'py, PyAny>,
+    descriptor: &Descriptor,
+    writable: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = base.py();
     let element = dtype::to_numpy(py, descriptor.dtype())?.clone();
     // `isize` and `i64` are the same on the 64-bit machines this is built for.
     let mut shape: Extents = Extents::from_slice(descriptor.shape());
     let mut strides: Extents = descriptor.byte_strides().collect();
-    let flags = if descriptor.is_readonly() { 0 } else { NPY_ARRAY_WRITEABLE };
+    let flags = if writable { NPY_ARRAY_WRITEABLE } else { 0 };
     let ndim = i32::try_from(shape.len()).unwrap_or(i32::MAX);
     // Without an address NumPy would allocate, and ignore the owner and the read-only flag.
     let nowhere = NonNull::<u128>::dangling().as_ptr().cast::<u8>();
     let data = if descriptor.ptr().is_null() { nowhere } else { descriptor.ptr() };
-    // SAFETY: shape and strides have `ndim` entries; the call takes over the dtype's reference; the tensor owns the memory,
+    // SAFETY: shape and strides have `ndim` entries; the call takes over the dtype's reference; `base` keeps the memory,
     // and becomes the array's base below before other code sees the array.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -53,7 +64,7 @@ pub(crate) fn view_of<'py>(base: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, P
             null_mut(),
         );
         let array = Bound::from_owned_ptr_or_err(py, array)?;
-        let base = base.clone().into_any().into_ptr();
+        let base = base.clone().into_ptr();
         if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) != 0 {
             return Err(PyErr::fetch(py));
         }

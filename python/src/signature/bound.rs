@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyAttributeError, PyKeyError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyTuple};
+use pyo3::types::{PyIterator, PyString, PyTuple};
 
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::freelist;
@@ -116,6 +116,21 @@ impl PyBound {
             )));
         }
         Ok(Some(field.described(py)))
+    }
+
+    /// Calls the function with the name and the description of each field that was given.
+    pub(crate) fn for_each<'py>(
+        &self,
+        py: Python<'py>,
+        mut function: impl FnMut(&Bound<'py, PyString>, Bound<'py, PyDescriptor>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let signature = self.signature()?;
+        for (place, name) in signature.names.iter().enumerate() {
+            if let Some(field) = self.find(py, place)? {
+                function(name.bind(py), field)?;
+            }
+        }
+        Ok(())
     }
 
     fn place(&self, name: &str) -> PyResult<Option<usize>> {

@@ -8,6 +8,7 @@ mod field;
 mod hooks;
 pub(crate) mod kernel;
 mod spec;
+mod stencil;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -295,6 +296,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySignature>()?;
     module.add_class::<PyBound>()?;
     kernel::register(module)?;
+    stencil::register(module)?;
     freelist::install::<PyBound>(module.py())?;
     bind::install(module.py())
 }
