@@ -342,6 +342,6 @@ def leaking_uses() -> dict[str, Callable[[], object]]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts with glibc")
 def test_nothing_leaks() -> None:
-    # Errors and decorations fill tables of the interpreter now and then: 1700 bytes in 100 rounds were no leak.
-    for growth in grown(__name__, "leaking_uses", 400).values():
-        growth.assert_none_in(400)
+    # Errors and decorations fill tables of the interpreter now and then: 8 KB in 400 rounds were no leak.
+    for growth in grown(__name__, "leaking_uses", 1500).values():
+        growth.assert_none_in(1500)

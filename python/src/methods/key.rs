@@ -193,10 +193,13 @@ fn converted<'py>(
     }
     imported.push(value);
     let near = if device.is_cuda() { device } else { Device::CPU };
-    let array = PyTensor::create(py, sync::to(py, &array, near, None)?.into_readable())?;
-    let array = if device.is_cuda() { cupy::array(&array)? } else { export::numpy::view_of(&array)? };
-    // The imports of other parts and of an assigned value run foreign code, which may free the memory of a foreign array.
-    if is_own { Ok(array) } else { array.call_method0(intern!(py, "copy")) }
+    let mut array = sync::to(py, &array, near, None)?;
+    if !is_own {
+        // The imports of other parts and of an assigned value run foreign code, which may free the array's memory.
+        array = array.copy()?;
+    }
+    let array = PyTensor::create(py, array.into_readable())?;
+    if device.is_cuda() { cupy::array(&array) } else { export::numpy::view_of(&array) }
 }
 
 /// Whether a value is a `Tensor` or a host/device pair.
