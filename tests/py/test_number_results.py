@@ -43,7 +43,8 @@ def test_errors_about_keywords_name_the_method(method: str) -> None:
         getattr(field(), method)(foo=1)
 
 
-@pytest.mark.parametrize("dtype", ["?", "complex128", "bfloat16"])
+# Complex numbers are rounded with a DeprecationWarning by old versions of NumPy.
+@pytest.mark.parametrize("dtype", ["?", "bfloat16"])
 def test_numbers_that_python_cannot_round_are_a_type_error(dtype: str) -> None:
     with pytest.raises(TypeError, match="__round__"):
         round(dl.full((), 1, dtype))
