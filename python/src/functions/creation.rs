@@ -6,15 +6,14 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export;
+use crate::functions::data_argument;
 use crate::functions::keywords::{ExtraArguments, Given, Keywords, sizes};
 use dlfield::can_cast;
 use dlfield::device::Device;
 use dlfield::dtype::{DType, DTypeError};
 use dlfield::error::Error;
 use dlfield::layout::{Extents, LayoutError, Spec};
-use dlfield::native::errors::ErrorKind;
-use dlfield::native::import::Value;
-use dlfield::native::{args, dtype, import, sync};
+use dlfield::native::{args, dtype, sync};
 use dlfield::tensor::Tensor;
 
 /// The specification of a new field from its `shape`, `dtype` and keywords.
@@ -46,7 +45,7 @@ fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py
 /// The specification of a field like `data`, which supplies everything that is not given. A preset replaces layout,
 /// alignment, padding and device.
 fn like(data: &Bound<'_, PyAny>, dtype: Given<'_, '_>, keywords: &Keywords<'_, '_>) -> PyResult<Spec> {
-    let data = imported_or_converted(data)?;
+    let data = data_argument::described(data)?;
     let (dtype, sub_shape) = match dtype {
         Some(dtype) => dtype::parse(dtype)?,
         None => (data.descriptor().dtype(), Extents::new()),
@@ -85,48 +84,6 @@ fn with_halo_of(mut spec: Spec, data: &Tensor) -> Spec {
         spec = spec.origin(&origin);
     }
     spec
-}
-
-/// Imports an array, or what NumPy can convert to one, without reading its elements.
-fn imported_or_converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    import::own(data)?.map_or_else(|| converted(data), Ok)
-}
-
-/// As [`imported_or_converted`], for elements that are read and copied to `near`.
-fn source(data: &Bound<'_, PyAny>, near: Device) -> PyResult<Value> {
-    import::value(data, near)?.map_or_else(|| converted(data).map(Value::from), Ok)
-}
-
-/// Converts an object to an array with NumPy.
-fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let py = data.py();
-    let array = py.import("numpy")?.call_method1("asarray", (data,))?;
-    // NumPy makes an array of one object from anything that it does not understand.
-    let not_an_array =
-        || ErrorKind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
-    if array.getattr("ndim")?.extract::<usize>()? == 0
-        && array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O'
-    {
-        return Err(not_an_array());
-    }
-    with_metadata_of(data, import::own(&array)?.ok_or_else(not_an_array)?)
-}
-
-/// Converts an array of the other byte order with NumPy, as old NetCDF files have it; `None` for any other array.
-fn in_native_byte_order(data: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    let array = data.py().import("numpy")?.call_method1("asarray", (data,))?;
-    let dtype = array.getattr("dtype")?;
-    if dtype.getattr("isnative")?.extract()? {
-        return Ok(None);
-    }
-    let converted = array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?;
-    import::own(&converted)?.map(|tensor| with_metadata_of(data, tensor)).transpose()
-}
-
-/// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.
-fn with_metadata_of(data: &Bound<'_, PyAny>, mut tensor: Tensor) -> PyResult<Tensor> {
-    tensor.relabel(import::metadata_of(data)?)?;
-    Ok(tensor)
 }
 
 /// The bytes of one element with `value`, cast as by `numpy.full`.
@@ -369,10 +326,7 @@ allocation! {
     fn from_array(py, data; dtype, keywords) {
         let given = dtype.map(dtype::parse).transpose()?;
         let near = keywords.device_or_default()?;
-        let data = match source(data, near) {
-            Err(error) if ErrorKind::DType.is(py, &error) => in_native_byte_order(data)?.ok_or(error)?.into(),
-            found => found?,
-        };
+        let data = data_argument::readable(data, near)?;
         let shape = data.descriptor().shape();
         let (element, sub_shape) = given.unwrap_or_else(|| (data.descriptor().dtype(), Extents::new()));
         if !shape.ends_with(&sub_shape) {

@@ -2,6 +2,7 @@
 
 mod creation;
 mod cuda;
+mod data_argument;
 mod exchange;
 pub(crate) mod keywords;
 mod metadata;

@@ -1,0 +1,54 @@
+//! The argument `data` of `from_array` and of the functions `*_like`: any array, or what NumPy converts to one.
+
+use pyo3::prelude::*;
+
+use dlfield::device::Device;
+use dlfield::native::errors::ErrorKind;
+use dlfield::native::import::{self, Value};
+use dlfield::tensor::Tensor;
+
+/// Imports an array, or what NumPy can convert to one, without reading its elements.
+pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    import::own(data)?.map_or_else(|| converted(data), Ok)
+}
+
+/// As [`described`], for elements that are read and copied to `near`; those of the other byte order are converted.
+pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device) -> PyResult<Value> {
+    let found = import::value(data, near).and_then(|found| found.map_or_else(|| converted(data).map(Value::from), Ok));
+    match found {
+        Err(error) if ErrorKind::DType.is(data.py(), &error) => Ok(in_native_byte_order(data)?.ok_or(error)?.into()),
+        found => found,
+    }
+}
+
+/// Converts an object to an array with NumPy.
+fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = data.py();
+    let array = py.import("numpy")?.call_method1("asarray", (data,))?;
+    // NumPy makes an array of one object from anything that it does not understand.
+    let not_an_array =
+        || ErrorKind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));
+    if array.getattr("ndim")?.extract::<usize>()? == 0
+        && array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O'
+    {
+        return Err(not_an_array());
+    }
+    with_metadata_of(data, import::own(&array)?.ok_or_else(not_an_array)?)
+}
+
+/// Converts an array of the other byte order with NumPy, as old NetCDF files have it; `None` for any other array.
+fn in_native_byte_order(data: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    let array = data.py().import("numpy")?.call_method1("asarray", (data,))?;
+    let dtype = array.getattr("dtype")?;
+    if dtype.getattr("isnative")?.extract()? {
+        return Ok(None);
+    }
+    let converted = array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))?;
+    import::own(&converted)?.map(|tensor| with_metadata_of(data, tensor)).transpose()
+}
+
+/// Gives a tensor that NumPy converted the metadata that NumPy's array lacks.
+fn with_metadata_of(data: &Bound<'_, PyAny>, mut tensor: Tensor) -> PyResult<Tensor> {
+    tensor.relabel(import::metadata_of(data)?)?;
+    Ok(tensor)
+}
