@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from gt4py import storage
 
 import dlfield as dl
-from interleaved import best_measured, best_times
+from interleaved import Function, Loop, best_measured, best_times, one_argument, turns
 from report import Line
 
 SMALL = (8, 8, 8)
@@ -55,14 +56,6 @@ def _many_fields(empty: Callable[[Any], Any]) -> Callable[[], float]:
 
 
 def lines() -> list[Line]:
-    small = best_times(
-        {
-            "np.empty": (np.empty, SMALL),
-            "dlfield.empty": (dl.empty, SMALL),
-            "dlfield.empty, backend": (lambda shape: dl.empty(shape, backend="gt:cpu_ifirst"), SMALL),
-            "gt4py.storage.empty": (lambda shape: storage.empty(shape, backend="gt:cpu_ifirst"), SMALL),
-        }
-    )
     large = best_times({"np.zeros": (np.zeros, LARGE), "dlfield.zeros": (dl.zeros, LARGE)})
     write = best_measured(
         {"np.zeros": partial(_first_write, np.zeros), "dlfield.zeros": partial(_first_write, dl.zeros)}
@@ -71,19 +64,74 @@ def lines() -> list[Line]:
         {"np.zeros": partial(_used_zeros, np.zeros), "dlfield.zeros": partial(_used_zeros, dl.zeros)}, rounds=30
     )
     many = best_measured({"NumPy": _many_fields(np.empty), "dlfield": _many_fields(dl.empty)}, rounds=30)
-    plain, backend = small["dlfield.empty"], small["dlfield.empty, backend"]
     return [
-        Line("`empty((8, 8, 8))`", plain, "`np.empty`", small["np.empty"], "at most 3"),
-        Line("`empty((8, 8, 8))`", plain, "`gt4py.storage.empty`", small["gt4py.storage.empty"], "at most 0.01"),
-        Line(
-            '`empty((8, 8, 8), backend="gt:cpu_ifirst")`',
-            backend,
-            "`gt4py.storage.empty`, same backend",
-            small["gt4py.storage.empty"],
-            "",
-        ),
-        Line("`zeros` of 160 MB", large["dlfield.zeros"], "`np.zeros`", large["np.zeros"], "at most 1.5"),
-        Line("first full write to it", write["dlfield.zeros"], "to `np.zeros`'", write["np.zeros"], "at most 1.1"),
-        Line("`zeros` of 10 MB again, one pass", used["dlfield.zeros"], "`np.zeros`", used["np.zeros"], "at most 1"),
-        Line("a pass over six fields of 10 MB", many["dlfield"], "over NumPy's", many["NumPy"], "at most 1"),
+        *_small_lines(),
+        Line("`zeros` of 160 MB", large["dlfield.zeros"], "`np.zeros`", large["np.zeros"], 1.5),
+        Line("first full write to it", write["dlfield.zeros"], "to `np.zeros`'", write["np.zeros"], 1.1),
+        Line("`zeros` of 10 MB again, one pass", used["dlfield.zeros"], "`np.zeros`", used["np.zeros"], 1),
+        Line("a pass over six fields of 10 MB", many["dlfield"], "over NumPy's", many["NumPy"], 1),
+    ]
+
+
+def _with_preset(function: Function, argument: Any, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        function(argument, backend="gt:cpu_ifirst")
+    return time.perf_counter() - start
+
+
+def _with_value(function: Function, argument: Any, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        function(argument, 2.5)
+    return time.perf_counter() - start
+
+
+def _with_both(function: Function, argument: Any, calls: int) -> float:
+    start = time.perf_counter()
+    for _ in repeat(None, calls):
+        function(argument, 2.5, backend="gt:cpu_ifirst")
+    return time.perf_counter() - start
+
+
+def _small_lines() -> list[Line]:
+    """Compare small allocations, with and without a preset."""
+    array = np.ones(SMALL)
+    cases: dict[str, tuple[Function, Any, Loop]] = {
+        "gt4py.storage.empty": (storage.empty, SMALL, _with_preset),
+        "empty": (dl.empty, SMALL, one_argument),
+        "empty, preset": (dl.empty, SMALL, _with_preset),
+        "np.empty": (np.empty, SMALL, one_argument),
+        "zeros": (dl.zeros, SMALL, one_argument),
+        "zeros, preset": (dl.zeros, SMALL, _with_preset),
+        "np.zeros": (np.zeros, SMALL, one_argument),
+        "ones": (dl.ones, SMALL, one_argument),
+        "ones, preset": (dl.ones, SMALL, _with_preset),
+        "np.ones": (np.ones, SMALL, one_argument),
+        "full": (dl.full, SMALL, _with_value),
+        "full, preset": (dl.full, SMALL, _with_both),
+        "np.full": (np.full, SMALL, _with_value),
+        "from_array": (dl.from_array, array, one_argument),
+        "np.array": (np.array, array, one_argument),
+    }
+    measured = {name: turns((call, argument), 0.005, loop) for name, (call, argument, loop) in cases.items()}
+    times = best_measured(measured, rounds=60)
+
+    def line(what: str, peer: str, reach: float) -> Line:
+        call, _, preset = what.partition(", ")
+        of = "an ndarray of " if call == "from_array" else ""
+        text = f"`{call}` of {of}{SMALL}{', gt:cpu_ifirst' if preset else ''}"
+        return Line(text, times[what], f"`{peer}`", times[peer], reach)
+
+    return [
+        line("empty", "np.empty", 3),
+        line("empty, preset", "np.empty", 3),
+        line("empty, preset", "gt4py.storage.empty", 0.01),
+        line("zeros", "np.zeros", 1),
+        line("zeros, preset", "np.zeros", 1),
+        line("ones", "np.ones", 1.5),
+        line("ones, preset", "np.ones", 1.5),
+        line("full", "np.full", 1.5),
+        line("full, preset", "np.full", 1.5),
+        line("from_array", "np.array", 1),
     ]

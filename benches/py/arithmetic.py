@@ -30,10 +30,10 @@ def lines() -> list[Line]:
                 "xarray": (_pair(operator.add), labelled),
             }
         )
-        what, reach = f"`a + b` of {shape}", "at most 3 µs more" if shape == SHAPES[0] else "1 at (128, 128, 80)"
-        found.append(Line(what, times["tensor"], "NumPy's arrays", times["numpy"], reach))
-        found.append(Line(f"`np.add(a, b)` of {shape}", times["ufunc"], "NumPy's arrays", times["numpy"], reach))
-        found.append(Line(what, times["tensor"], "xarray's `DataArray`", times["xarray"], "below 1"))
+        what, goal = f"`a + b` of {shape}", _goal(shape)
+        found.append(Line(what, times["tensor"], "NumPy's arrays", times["numpy"], **goal))
+        found.append(Line(f"`np.add(a, b)` of {shape}", times["ufunc"], "NumPy's arrays", times["numpy"], **goal))
+        found.append(Line(what, times["tensor"], "xarray's `DataArray`", times["xarray"], 1))
     for i, j, k in SHAPES:
         plane, column = dl.ones((i, j), dims="IJ"), dl.ones((k,), dims="K")
         times = best_times(
@@ -43,8 +43,13 @@ def lines() -> list[Line]:
             }
         )
         what, peer = f"IJ + K of {(i, j, k)}", "`a[:, :, None] + b` in NumPy"
-        found.append(Line(what, times["tensor"], peer, times["numpy"], "1 at (128, 128, 80)"))
+        found.append(Line(what, times["tensor"], peer, times["numpy"], **_goal((i, j, k))))
     return found
+
+
+def _goal(shape: tuple[int, int, int]) -> dict[str, float]:
+    """Return the goal: 3 µs more than NumPy, which is nothing beside the elements of the largest shape."""
+    return {"reach": 1} if shape == SHAPES[-1] else {"more": 3000}
 
 
 def _pair(function: Callable[[Any, Any], object]) -> Callable[[list[Any]], object]:

@@ -56,7 +56,7 @@ def _bind() -> list[Line]:
             )
             what = f"`Signature.bind`, {count} {kind} field{'s' if count > 1 else ''}, each"
             peer = "GT4Py's `_extract_array_infos`"
-            found.append(Line(what, times["bind"] / count, peer, times["gt4py"] / count, "at most 0.15"))
+            found.append(Line(what, times["bind"].per(count), peer, times["gt4py"].per(count), 0.15))
     return found
 
 
@@ -88,8 +88,8 @@ def _kernels() -> list[Line]:
         cases = {name: (function, arrays) for name, function in functions.items()}
         times = best_times(cases, rounds=60, turn=0.005)
         what = f"`@dl.kernel`, {count} numpy field{'s' if count > 1 else ''}"
-        found.append(Line(what, times["kernel"], "`with` `bind`", times["bind"], "150 ns more"))
-        found.append(Line(what, times["kernel"], "nanobind", times["nanobind"], "none set"))
+        found.append(Line(what, times["kernel"], "`with` `bind`", times["bind"], more=150))
+        found.append(Line(what, times["kernel"], "nanobind", times["nanobind"]))
     return found
 
 

@@ -8,7 +8,8 @@ import torch
 
 import dlfield as dl
 import scaling
-from interleaved import Case, best_times
+import three_arrays
+from interleaved import Case, Time, best_times
 from peers import consumers, versions
 from producers import DTYPE, SHAPE, producers
 from report import Line, grid, heading, table
@@ -16,27 +17,28 @@ from report import Line, grid, heading, table
 # A call and its argument, as the tables name them.
 Key = tuple[str, str]
 
-# The measured call, the call to compare with, and the ratio to reach.
+# The peers of `describe`, and those of `from_dlpack`, which shares ownership.
+OWNING = ("tvm_ffi.from_dlpack", "np.from_dlpack", "np.asarray", "torch.from_dlpack", "dlpark")
+DESCRIBING = ("nanobind", "cuda.core", *OWNING)
+
+# The measured call, the call to compare with, and the ratio to reach; other calls are compared with their fastest peer.
 GOALS = (
-    (("describe", "ndarray"), ("nanobind", "ndarray"), "at most 0.5"),
-    (("describe", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), "at most 0.4"),
-    (("describe", "jax.Array"), ("nanobind", "jax.Array"), "at most 0.4"),
-    (("from_dlpack", "ndarray"), ("np.from_dlpack", "ndarray"), "at most 0.9"),
-    (("from_dlpack", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), "at most 0.8"),
-    (("as_torch", "tensor"), ("torch.from_dlpack", "ndarray"), "at most 0.35"),
-    (("as_torch", "tensor"), ("torch.from_numpy", "ndarray"), ""),
-    (("np.from_dlpack", "tensor"), ("np.from_dlpack", "ndarray"), "at most 1.1"),
+    (("describe", "ndarray"), ("nanobind", "ndarray"), 0.5),
+    (("describe", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), 0.4),
+    (("describe", "jax.Array"), ("nanobind", "jax.Array"), 0.4),
+    (("from_dlpack", "ndarray"), ("np.from_dlpack", "ndarray"), 0.9),
+    (("from_dlpack", "torch.Tensor"), ("tvm_ffi.from_dlpack", "torch.Tensor"), 0.8),
 )
 EXPORTS = (
-    (("np.from_dlpack", "tensor"), ("np.from_dlpack", "ndarray")),
-    (("as_numpy", "tensor"), ("np.from_dlpack", "ndarray")),
-    (("np.asarray", "tensor"), ("np.asarray", "memoryview")),
-    (("torch.from_dlpack", "tensor"), ("torch.from_dlpack", "ndarray")),
-    (("as_torch", "tensor"), ("torch.from_dlpack", "ndarray")),
-    (("as_torch", "tensor"), ("torch.from_numpy", "ndarray")),
-    (("jax.numpy.from_dlpack", "aligned tensor"), ("jax.numpy.from_dlpack", "aligned ndarray")),
-    (("as_jax", "aligned tensor"), ("jax.numpy.from_dlpack", "aligned ndarray")),
-    (("tvm_ffi.from_dlpack", "tensor"), ("tvm_ffi.from_dlpack", "ndarray")),
+    (("np.from_dlpack", "tensor"), ("np.from_dlpack", "ndarray"), 1.1),
+    (("as_numpy", "tensor"), ("np.from_dlpack", "ndarray"), 1),
+    (("np.asarray", "tensor"), ("np.asarray", "memoryview"), 1),
+    (("torch.from_dlpack", "tensor"), ("torch.from_dlpack", "ndarray"), 1),
+    (("as_torch", "tensor"), ("torch.from_dlpack", "ndarray"), 0.35),
+    (("as_torch", "tensor"), ("torch.from_numpy", "ndarray"), 1),
+    (("jax.numpy.from_dlpack", "aligned tensor"), ("jax.numpy.from_dlpack", "aligned ndarray"), 1),
+    (("as_jax", "aligned tensor"), ("jax.numpy.from_dlpack", "aligned ndarray"), 1),
+    (("tvm_ffi.from_dlpack", "tensor"), ("tvm_ffi.from_dlpack", "ndarray"), 1),
 )
 
 DOCUMENT = """\
@@ -47,11 +49,18 @@ Nanoseconds for one call of the function of each column with the array of each r
 nothing, called from the same loop: no call takes less. "refuses" means an exception, "misreads" a wrong result.
 
 {reading}
-## Ratios to reach
+## Beside the fastest peer
 
-The comparisons that have a goal, from the same run.
+`describe` beside the fastest of the other columns, `from_dlpack` beside the fastest that shares ownership, and the
+comparisons that have a goal of their own.
 
 {goals}
+## Calls of three arrays
+
+A call of an empty function with three arrays of one float32: a Rust function with arguments of `In<f32, Ix1>`, beside a
+C++ function of nanobind with the same demands, tvm-ffi's function that does nothing, and NumPy's sum of two numbers.
+
+{calls}
 ## Exporting a tensor
 
 A `Tensor` exported to each framework, beside the same framework's import of a NumPy array. Aligned arrays begin at a
@@ -64,25 +73,38 @@ multiple of 64 bytes; JAX copies other arrays.
 def measure() -> tuple[list[Line], str]:
     """Measure all calls in one interleaved run, then how their times grow.
 
-    Returns the comparisons with a ratio to reach, and the text for `docs/exchange.md`.
+    Returns the comparisons, and the text for `docs/exchange.md`.
     """
-    calls, arrays = consumers(), producers()
-    pairs = {(name, kind): (calls[name], array) for name in calls for kind, array in arrays.items()}
+    peers, arrays = consumers(), producers()
+    pairs = {(name, kind): (peers[name], array) for name in peers for kind, array in arrays.items()}
     cells = {key: consumer.verdict(array) for key, (consumer, array) in pairs.items()}
     cases: dict[Key, Case] = {
         key: (consumer.call, consumer.argument(array)) for key, (consumer, array) in pairs.items() if not cells[key]
     }
     times = best_times(cases | _export_cases(arrays["tensor"]), rounds=150, turn=0.002)
     cells |= {key: f"{times[key]:.0f}" for key in cases}
-    goals = _lines(times, GOALS)
+    imports = [*_beside_fastest(times, arrays), *_lines(times, GOALS)]
+    exports, called = _lines(times, EXPORTS), three_arrays.lines()
     document = DOCUMENT.format(
         heading=heading(versions()),
-        reading=grid(["array", *calls], [[kind, *(cells[name, kind] for name in calls)] for kind in arrays]),
-        goals=table(goals),
-        exports=table(_lines(times, [(*pair, "") for pair in EXPORTS])),
-        scaling=scaling.document(calls),
+        reading=grid(["array", *peers], [[kind, *(cells[name, kind] for name in peers)] for kind in arrays]),
+        goals=table(imports),
+        calls=table(called),
+        exports=table(exports),
+        scaling=scaling.document(peers),
     )
-    return goals, document
+    return [*imports, *called, *exports], document
+
+
+def _beside_fastest(times: dict[Key, Time], arrays: Iterable[str]) -> list[Line]:
+    """Compare each call that has no goal of its own with the fastest peer that takes the array."""
+    given, found = {what for what, _, _ in GOALS}, []
+    for call, peers in (("describe", DESCRIBING), ("from_dlpack", OWNING)):
+        for kind in arrays:
+            able = [(peer, kind) for peer in peers if (peer, kind) in times]
+            if (call, kind) not in given:
+                found.append(((call, kind), min(able, key=times.__getitem__), 1))
+    return _lines(times, found)
 
 
 def _export_cases(tensor: dl.Tensor) -> dict[Key, Case]:
@@ -102,7 +124,7 @@ def _export_cases(tensor: dl.Tensor) -> dict[Key, Case]:
     }
 
 
-def _lines(times: dict[Key, float], comparisons: Iterable[tuple[Key, Key, str]]) -> list[Line]:
+def _lines(times: dict[Key, Time], comparisons: Iterable[tuple[Key, Key, float]]) -> list[Line]:
     return [
         Line("`{}({})`".format(*what), times[what], "`{}({})`".format(*peer), times[peer], reach)
         for what, peer, reach in comparisons

@@ -9,7 +9,7 @@ import cupy
 import torch
 
 import dlfield as dl
-from interleaved import best_measured
+from interleaved import Time, best_measured
 from report import Line, grid, heading, table
 
 # 1 GB each, so float32 has twice the elements: far more than the caches of any device hold.
@@ -43,7 +43,7 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def times(cases: Mapping[str, Callable[[], object]], calls: int = 10) -> dict[str, float]:
+def times(cases: Mapping[str, Callable[[], object]], calls: int = 10) -> dict[str, Time]:
     """Return nanoseconds per call of each case, including the work on the device."""
 
     def measured(case: Callable[[], object]) -> float:
@@ -89,8 +89,8 @@ def measure() -> str:
             straight = max(straight, moved / took["in one piece"])
             rows.append([name, dtype, *(f"{moved / took[who]:.0f}" for who in ("dlfield", "CuPy", "PyTorch"))])
             what = f"{name}, {dtype}"
-            goals.append(Line(what, took["dlfield"], "in one piece", took["in one piece"], "at most 1.43"))
-            goals.append(Line(what, took["dlfield"], "CuPy", took["CuPy"], "at most 0.5"))
+            goals.append(Line(what, took["dlfield"], "in one piece", took["in one piece"], 1.43))
+            goals.append(Line(what, took["dlfield"], "CuPy", took["CuPy"], 0.5))
     host, link = _host()
     device = torch.cuda.get_device_properties(0).name
     return DOCUMENT.format(
@@ -113,7 +113,7 @@ def _allocation() -> list[Line]:
         },
         CALLS,
     )
-    return [Line(f"`empty({SMALL})`", took["dlfield"], who, took[who], "") for who in ("CuPy", "PyTorch")]
+    return [Line(f"`empty({SMALL})`", took["dlfield"], who, took[who]) for who in ("CuPy", "PyTorch")]
 
 
 def _exchange() -> list[Line]:
@@ -135,7 +135,7 @@ def _exchange() -> list[Line]:
         ("cupy.from_dlpack(dlfield)", "cupy.from_dlpack(torch)"),
         ("torch.from_dlpack(dlfield)", "torch.from_dlpack(cupy)"),
     ]
-    return [Line(f"`{one}`", took[one], f"`{other}`", took[other], "") for one, other in pairs]
+    return [Line(f"`{one}`", took[one], f"`{other}`", took[other]) for one, other in pairs]
 
 
 def _host() -> tuple[str, str]:

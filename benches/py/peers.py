@@ -16,6 +16,7 @@ from typing import Any
 
 import nanobind
 import numpy as np
+import numpy.typing as npt
 import torch
 import tvm_ffi
 from cuda.core.utils import StridedMemoryView
@@ -56,6 +57,7 @@ def consumers() -> dict[str, Consumer]:
         "nanobind": Consumer(nanobind_peer.take_ro),
         "tvm_ffi.from_dlpack": Consumer(tvm_ffi.from_dlpack),
         "np.from_dlpack": Consumer(np.from_dlpack),
+        "np.asarray": Consumer(np.asarray, misreads=_is_of_objects),
         "torch.from_dlpack": Consumer(torch.from_dlpack),
         "dlpark": Consumer(dlpark_peer.take),
         # These two need a second argument, hence the lambda; its 20 ns are small compared with their times.
@@ -63,11 +65,15 @@ def consumers() -> dict[str, Consumer]:
         "gt4py": Consumer(
             lambda fields: _extract_array_infos(fields, "cpu"),
             argument=lambda obj: {"field": obj},
-            # NumPy wraps objects that it cannot import: an array of one Python object.
-            misreads=lambda infos: bool(infos["field"].array.dtype == object),
+            misreads=lambda infos: _is_of_objects(infos["field"].array),
         ),
         "no-op": Consumer(nanobind_peer.noop),
     }
+
+
+def _is_of_objects(array: npt.NDArray[Any]) -> bool:
+    """Whether NumPy wrapped an object that it cannot import: an array of one Python object."""
+    return array.dtype == object
 
 
 @cache

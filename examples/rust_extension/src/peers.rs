@@ -2,12 +2,18 @@
 
 use pyo3::prelude::*;
 
-/// The same functions without dlfield.
+/// The same functions without dlfield, and an empty one with it.
 #[pymodule]
 pub mod peers {
+    use dlfield::ndarray::Ix1;
+    use dlfield::python::In;
     use numpy::{PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
     use pyo3::prelude::*;
     use rayon::prelude::*;
+
+    /// Takes three one-dimensional arrays of float32 by dlfield and does nothing.
+    #[pyfunction]
+    fn empty(_a: In<'_, f32, Ix1>, _b: In<'_, f32, Ix1>, _c: In<'_, f32, Ix1>) {}
 
     /// Returns the number of dimensions of a NumPy array of float64.
     #[pyfunction]
