@@ -99,7 +99,7 @@ fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let error = PyErr::take(object.py());
     let is_buffer_error = error.as_ref().is_some_and(|error| error.is_instance_of::<PyBufferError>(object.py()));
     if is_buffer_error
-        && TypeInfo::of(object)?.framework == Framework::Other
+        && TypeInfo::of(object)?.framework != Framework::Torch
         && type_info::method(object, Name::Dlpack)?.is_some()
     {
         drop(error);

@@ -20,6 +20,8 @@ use crate::python::import::wrapper::Wrapper;
 pub(super) enum Framework {
     Torch,
     Jax,
+    /// The class `dlfield.Tensor`, as an extension outside dlfield's own module sees it.
+    Dlfield,
     Other,
 }
 
@@ -109,7 +111,8 @@ impl TypeInfo {
     /// Whether the object may have a data interface with hooks.
     #[inline]
     pub(super) fn may_have_hooks(&self, object: &Bound<'_, PyAny>) -> bool {
-        self.may_have(object, Name::INTERFACES)
+        // The data interface of `dlfield.Tensor` has no hooks, and takes a microsecond to make.
+        self.framework != Framework::Dlfield && self.may_have(object, Name::INTERFACES)
     }
 
     /// Whether the object may state metadata.
@@ -229,6 +232,12 @@ impl Framework {
             && ty.is_subclass(&tensor)?
         {
             return Ok(Framework::Torch);
+        }
+        if let Some(native) = loaded(py, "dlfield._native")?
+            && let Some(tensor) = getattr::getattr_opt(&native, intern!(py, "Tensor"))?
+            && ty.is(&tensor)
+        {
+            return Ok(Framework::Dlfield);
         }
         // `__module__` may be absent or no string: the type is no framework's then.
         let module = getattr::on_type(ty, intern!(py, "__module__"));
