@@ -92,6 +92,8 @@ pub mod preset;
 pub mod protocol;
 pub mod signature;
 pub mod tensor;
+#[cfg(feature = "ndarray")]
+pub mod traverse;
 
 mod copy;
 #[cfg(feature = "python")]

@@ -1,0 +1,198 @@
+//! The nested loops over the elements of arrays of one shape: their order, and the offsets that they visit.
+
+use std::array;
+use std::cmp::Reverse;
+
+use smallvec::SmallVec;
+
+/// One loop: the number of turns, and the elements to advance in each array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Loop<const N: usize> {
+    pub(super) len: usize,
+    pub(super) strides: [isize; N],
+}
+
+/// Nested loops, innermost first, that visit each index of N arrays of one shape once.
+#[derive(Debug)]
+pub(super) struct Loops<const N: usize> {
+    loops: SmallVec<[Loop<N>; 6]>,
+    /// Elements from that at index 0 to the first one visited, in each array.
+    start: [isize; N],
+    is_empty: bool,
+}
+
+impl<const N: usize> Loops<N> {
+    /// Orders the dimensions of arrays: `strides` has those of each, in elements, and whether it is written.
+    #[inline]
+    pub(super) fn new(shape: &[usize], strides: [(&[isize], bool); N]) -> Loops<N> {
+        let mut loops = Loops { loops: SmallVec::new(), start: [0; N], is_empty: shape.contains(&0) };
+        if loops.is_empty {
+            return loops;
+        }
+        // The last axis first: so arrays in C order are sorted already.
+        for (axis, len) in shape.iter().enumerate().rev().filter(|(_, len)| **len != 1) {
+            loops.loops.push(Loop { len: *len, strides: strides.map(|(strides, _)| strides[axis]) });
+        }
+        let ranking = loops.ranking(strides.map(|(_, is_written)| is_written));
+        loops.reverse(ranking);
+        loops.loops.sort_by(|one, other| {
+            let key = |one: &Loop<N>| ranking.map(|array| one.strides[array].unsigned_abs());
+            key(one).cmp(&key(other))
+        });
+        loops.merge();
+        loops
+    }
+
+    /// Returns the arrays' positions, those that decide the order first: written ones before read ones, and those with many
+    /// elements in memory before repeated ones.
+    #[inline]
+    fn ranking(&self, is_written: [bool; N]) -> [usize; N] {
+        let mut ranking: [usize; N] = array::from_fn(|array| array);
+        ranking.sort_by_key(|array| {
+            let distinct = self.loops.iter().filter(|dimension| dimension.strides[*array] != 0);
+            let elements = distinct.fold(1usize, |elements, dimension| elements.saturating_mul(dimension.len));
+            (!is_written[*array], Reverse(elements))
+        });
+        ranking
+    }
+
+    /// Reverses the loops that would visit memory backwards.
+    #[inline]
+    fn reverse(&mut self, ranking: [usize; N]) {
+        for dimension in &mut self.loops {
+            let leading = ranking.map(|array| dimension.strides[array]).into_iter().find(|stride| *stride != 0);
+            if leading.is_some_and(isize::is_negative) {
+                // The elements are in memory, so their distances fit.
+                let last = dimension.len.cast_signed() - 1;
+                for (start, stride) in self.start.iter_mut().zip(&mut dimension.strides) {
+                    *start = start.wrapping_add(last.wrapping_mul(*stride));
+                    *stride = stride.wrapping_neg();
+                }
+            }
+        }
+    }
+
+    /// Merges loops that continue each other in all arrays.
+    #[inline]
+    fn merge(&mut self) {
+        // In place: `loops[..merged]` is done, the loops from `position` on are not.
+        let mut merged = 0;
+        for position in 0..self.loops.len() {
+            let outer = self.loops[position];
+            let continues = |inner: &Loop<N>| {
+                let reach = |stride: isize| isize::try_from(inner.len).ok().and_then(|len| stride.checked_mul(len));
+                inner.strides.iter().zip(outer.strides).all(|(inner, outer)| reach(*inner) == Some(outer))
+            };
+            match self.loops[..merged].last_mut() {
+                Some(inner) if continues(inner) => inner.len *= outer.len,
+                _ => {
+                    self.loops[merged] = outer;
+                    merged += 1;
+                }
+            }
+        }
+        self.loops.truncate(merged);
+    }
+
+    /// Returns the innermost loop. A single element counts as contiguous.
+    #[inline]
+    pub(super) fn innermost(&self) -> Loop<N> {
+        self.loops.first().copied().unwrap_or(Loop { len: 1, strides: [1; N] })
+    }
+
+    /// Calls `run` with the offset in each array of each start of the innermost loop, in elements from that at index 0.
+    #[inline]
+    pub(super) fn fold<B>(&self, init: B, mut run: impl FnMut(B, [isize; N]) -> B) -> B {
+        let (mut result, mut start) = (init, self.start);
+        if self.is_empty {
+            return result;
+        }
+        // The two innermost loops are the processor's; the others share a counter each, as their number is not known.
+        let second = self.loops.get(1).copied().unwrap_or(Loop { len: 1, strides: [0; N] });
+        let outer = self.loops.get(2..).unwrap_or_default();
+        let mut turns: SmallVec<[usize; 6]> = SmallVec::from_elem(0, outer.len());
+        loop {
+            let mut offsets = start;
+            for _ in 0..second.len {
+                result = run(result, offsets);
+                advance(&mut offsets, second.strides);
+            }
+            let mut loops = outer.iter().zip(&mut turns);
+            loop {
+                let Some((dimension, turn)) = loops.next() else { return result };
+                *turn += 1;
+                advance(&mut start, dimension.strides);
+                if *turn < dimension.len {
+                    break;
+                }
+                *turn = 0;
+                let back = dimension.len.cast_signed().wrapping_neg();
+                advance(&mut start, dimension.strides.map(|stride| stride.wrapping_mul(back)));
+            }
+        }
+    }
+}
+
+/// Adds the strides; the sum behind the last turn may be outside the array, and nothing is there.
+#[inline]
+fn advance<const N: usize>(offsets: &mut [isize; N], strides: [isize; N]) {
+    for (offset, stride) in offsets.iter_mut().zip(strides) {
+        *offset = offset.wrapping_add(stride);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the loops, outermost first.
+    fn loops<const N: usize>(shape: &[usize], strides: [(&[isize], bool); N]) -> Vec<(usize, [isize; N])> {
+        let loops = Loops::new(shape, strides).loops;
+        loops.iter().rev().map(|dimension| (dimension.len, dimension.strides)).collect()
+    }
+
+    #[test]
+    fn contiguous_dimensions_become_one_loop() {
+        assert_eq!(loops(&[4, 5, 6], [(&[30, 6, 1], false)]), [(120, [1])]);
+        assert_eq!(loops(&[4, 5, 6], [(&[1, 4, 20], false)]), [(120, [1])]);
+        assert_eq!(loops(&[4, 5, 6], [(&[6, 24, 1], true)]), [(120, [1])]);
+        assert_eq!(loops(&[4, 1, 6], [(&[8, -7, 1], false)]), [(4, [8]), (6, [1])]);
+        assert_eq!(loops(&[4, 5, 6], [(&[60, 12, 2], false)]), [(120, [2])]);
+        assert_eq!(loops(&[4, 6], [(&[6, 1], true), (&[8, 1], false)]), [(4, [6, 8]), (6, [1, 1])]);
+    }
+
+    #[test]
+    fn written_arrays_decide_the_order_before_large_ones() {
+        assert_eq!(loops(&[4, 5], [(&[5, 1], false), (&[1, 4], true)]), [(5, [1, 4]), (4, [5, 1])]);
+        assert_eq!(loops(&[4, 5], [(&[0, 1], false), (&[1, 4], false)]), [(5, [1, 4]), (4, [0, 1])]);
+        assert_eq!(loops(&[4, 5], [(&[5, 1], false), (&[1, 4], false)]), [(4, [5, 1]), (5, [1, 4])]);
+    }
+
+    #[test]
+    fn ties_are_broken_by_the_other_arrays() {
+        assert_eq!(loops(&[4, 5, 6], [(&[0, 0, 1], false), (&[9, 90, 0], false)]).last(), Some(&(6, [1, 0])));
+        assert_eq!(loops(&[4, 5], [(&[0, 0], false), (&[0, 0], false)]), [(20, [0, 0])]);
+    }
+
+    #[test]
+    fn loops_that_run_backwards_are_reversed_in_all_arrays() {
+        let found = Loops::new(&[4, 5], [(&[-5, 1], true), (&[5, 1], false)]);
+        assert_eq!((found.start, &found.loops[1]), ([-15, 15], &Loop { len: 4, strides: [5, -5] }));
+        let found = Loops::new(&[4], [(&[0], false), (&[-2], false)]);
+        assert_eq!((found.start, &found.loops[0]), ([0, -6], &Loop { len: 4, strides: [0, 2] }));
+    }
+
+    #[test]
+    fn every_offset_is_visited_once_in_order() {
+        let visited = |shape: &[usize], strides: &[isize]| {
+            Loops::new(shape, [(strides, false)]).fold(Vec::new(), |mut offsets, [offset]| {
+                offsets.push(offset);
+                offsets
+            })
+        };
+        assert_eq!(visited(&[], &[]), [0]);
+        assert_eq!(visited(&[3, 0, 2], &[9, 9, 9]), []);
+        assert_eq!(visited(&[2, 2], &[1, 10]), [0, 10]);
+        assert_eq!(visited(&[2, 3, 2, 2], &[1, 100, 1000, -10]), [-10, 0, 90, 100, 190, 200, 990, 1000, 1090, 1100, 1190, 1200]);
+    }
+}
