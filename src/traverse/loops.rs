@@ -1,6 +1,5 @@
 //! The nested loops over the elements of arrays of one shape: their order, and the offsets that they visit.
 
-use std::array;
 use std::cmp::Reverse;
 
 use smallvec::SmallVec;
@@ -10,6 +9,29 @@ use smallvec::SmallVec;
 pub(super) struct Loop<const N: usize> {
     pub(super) len: usize,
     pub(super) strides: [isize; N],
+}
+
+impl<const N: usize> Loop<N> {
+    /// Returns whether this loop is to be outside another one.
+    #[inline]
+    fn is_outside(&self, inner: &Loop<N>, leader: usize) -> bool {
+        let (this, other) = (self.strides[leader].unsigned_abs(), inner.strides[leader].unsigned_abs());
+        // Equal strides of the leader are 0: it is read, and repeated in both dimensions.
+        let others = |one: &Loop<N>| one.strides.map(isize::unsigned_abs);
+        this > other || this == other && others(self) > others(inner)
+    }
+}
+
+/// Returns the position of the array that decides the order: the first one that is written, or the first one with most elements
+/// in memory.
+#[inline]
+fn leader<const N: usize>(shape: &[usize], strides: [(&[isize], bool); N]) -> usize {
+    let elements = |array: &usize| {
+        let distinct = shape.iter().zip(strides[*array].0).filter(|(_, stride)| **stride != 0);
+        distinct.fold(1usize, |elements, (len, _)| elements.saturating_mul(*len))
+    };
+    let written = strides.iter().position(|(_, is_written)| *is_written);
+    written.or_else(|| (0..N).min_by_key(|array| Reverse(elements(array)))).unwrap_or(0)
 }
 
 /// Nested loops, innermost first, that visit each index of N arrays of one shape once.
@@ -23,53 +45,38 @@ pub(super) struct Loops<const N: usize> {
 
 impl<const N: usize> Loops<N> {
     /// Orders the dimensions of arrays: `strides` has those of each, in elements, and whether it is written.
-    #[inline]
     pub(super) fn new(shape: &[usize], strides: [(&[isize], bool); N]) -> Loops<N> {
         let mut loops = Loops { loops: SmallVec::new(), start: [0; N], is_empty: shape.contains(&0) };
         if loops.is_empty {
             return loops;
         }
-        // The last axis first: so arrays in C order are sorted already.
+        let leader = leader(shape, strides);
+        // The last dimension first, so that those of arrays in C order come in their order.
         for (axis, len) in shape.iter().enumerate().rev().filter(|(_, len)| **len != 1) {
-            loops.loops.push(Loop { len: *len, strides: strides.map(|(strides, _)| strides[axis]) });
+            let dimension = loops.forwards(Loop { len: *len, strides: strides.map(|(strides, _)| strides[axis]) }, leader);
+            let inner = loops.loops.iter().rposition(|inner| !inner.is_outside(&dimension, leader));
+            loops.loops.insert(inner.map_or(0, |inner| inner + 1), dimension);
         }
-        let ranking = loops.ranking(strides.map(|(_, is_written)| is_written));
-        loops.reverse(ranking);
-        loops.loops.sort_by(|one, other| {
-            let key = |one: &Loop<N>| ranking.map(|array| one.strides[array].unsigned_abs());
-            key(one).cmp(&key(other))
-        });
         loops.merge();
         loops
     }
 
-    /// Returns the arrays' positions, those that decide the order first: written ones before read ones, and those with many
-    /// elements in memory before repeated ones.
+    /// Reverses a loop that would visit memory backwards.
     #[inline]
-    fn ranking(&self, is_written: [bool; N]) -> [usize; N] {
-        let mut ranking: [usize; N] = array::from_fn(|array| array);
-        ranking.sort_by_key(|array| {
-            let distinct = self.loops.iter().filter(|dimension| dimension.strides[*array] != 0);
-            let elements = distinct.fold(1usize, |elements, dimension| elements.saturating_mul(dimension.len));
-            (!is_written[*array], Reverse(elements))
-        });
-        ranking
-    }
-
-    /// Reverses the loops that would visit memory backwards.
-    #[inline]
-    fn reverse(&mut self, ranking: [usize; N]) {
-        for dimension in &mut self.loops {
-            let leading = ranking.map(|array| dimension.strides[array]).into_iter().find(|stride| *stride != 0);
-            if leading.is_some_and(isize::is_negative) {
-                // The elements are in memory, so their distances fit.
-                let last = dimension.len.cast_signed() - 1;
-                for (start, stride) in self.start.iter_mut().zip(&mut dimension.strides) {
-                    *start = start.wrapping_add(last.wrapping_mul(*stride));
-                    *stride = stride.wrapping_neg();
-                }
+    fn forwards(&mut self, mut dimension: Loop<N>, leader: usize) -> Loop<N> {
+        let leading = match dimension.strides[leader] {
+            0 => dimension.strides.into_iter().find(|stride| *stride != 0).unwrap_or(0),
+            leading => leading,
+        };
+        if leading < 0 {
+            // The elements are in memory, so their distances fit.
+            let last = dimension.len.cast_signed() - 1;
+            for (start, stride) in self.start.iter_mut().zip(&mut dimension.strides) {
+                *start = start.wrapping_add(last.wrapping_mul(*stride));
+                *stride = stride.wrapping_neg();
             }
         }
+        dimension
     }
 
     /// Merges loops that continue each other in all arrays.
