@@ -1,4 +1,4 @@
-"""Measure arguments of Rust functions, compared with nanobind and rust-numpy, and loops compared with slices and strides.
+"""Measure arguments of Rust functions beside nanobind and rust-numpy, and loops beside slices and loops over strides.
 
 The functions are in `examples/rust_extension`, which `make bench` builds with the feature `peers`.
 """

@@ -53,7 +53,8 @@ impl<const N: usize> Loops<N> {
         let leader = leader(shape, strides);
         // The last dimension first, so that those of arrays in C order come in their order.
         for (axis, len) in shape.iter().enumerate().rev().filter(|(_, len)| **len != 1) {
-            let dimension = loops.forwards(Loop { len: *len, strides: strides.map(|(strides, _)| strides[axis]) }, leader);
+            let dimension =
+                loops.forwards(Loop { len: *len, strides: strides.map(|(strides, _)| strides[axis]) }, leader);
             let inner = loops.loops.iter().rposition(|inner| !inner.is_outside(&dimension, leader));
             loops.loops.insert(inner.map_or(0, |inner| inner + 1), dimension);
         }
@@ -200,6 +201,9 @@ mod tests {
         assert_eq!(visited(&[], &[]), [0]);
         assert_eq!(visited(&[3, 0, 2], &[9, 9, 9]), []);
         assert_eq!(visited(&[2, 2], &[1, 10]), [0, 10]);
-        assert_eq!(visited(&[2, 3, 2, 2], &[1, 100, 1000, -10]), [-10, 0, 90, 100, 190, 200, 990, 1000, 1090, 1100, 1190, 1200]);
+        assert_eq!(
+            visited(&[2, 3, 2, 2], &[1, 100, 1000, -10]),
+            [-10, 0, 90, 100, 190, 200, 990, 1000, 1090, 1100, 1190, 1200]
+        );
     }
 }

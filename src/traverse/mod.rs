@@ -115,22 +115,29 @@ pub fn for_each_run<A: Operand>(array: A, mut f: impl FnMut(A::Run)) {
 ///
 /// # Example
 /// ```
-/// use dlfield::ndarray::{Array2, ShapeBuilder};
-/// use dlfield::traverse;
-/// let (a, b) = (Array2::from_elem((3, 4), 2.0), Array2::from_elem((3, 4).f(), 0.5));
-/// let mut out = Array2::zeros((3, 4));
-/// traverse::zip((&a, &b, &mut out), |(a, b, out)| *out = a * b)?;
-/// assert_eq!(out, Array2::<f64>::ones((3, 4)));
-/// assert!(traverse::zip((&a, out.t()), |_| ()).is_err());
+/// use dlfield::ndarray::{Array3, Ix3, ShapeBuilder};
+/// use dlfield::{DType, Spec, Tensor, traverse};
+/// let inp = Array3::<f64>::ones((6, 5, 4).f());
+/// let mut field = Tensor::zeros(&Spec::new(&[6, 5, 4], DType::F64).alignment_size(64))?;
+/// traverse::zip((inp.view(), field.array_view_mut::<f64, Ix3>()?), |(inp, out)| *out += 2.0 * inp)?;
+/// assert_eq!(field.array_view_mut::<f64, Ix3>()?.sum(), 240.0);
+/// assert!(traverse::zip((&inp, inp.t()), |_| ()).is_err(), "other shapes");
 /// # Ok::<(), dlfield::Error>(())
 /// ```
 ///
-/// An array that is written is not among those that are read:
+/// An array that is written cannot be read, or written, by another name:
 /// ```compile_fail,E0502
 /// use dlfield::ndarray::Array2;
 /// use dlfield::traverse;
 /// let mut field = Array2::<f64>::zeros((3, 4));
 /// traverse::zip((&field, &mut field), |(inp, out)| *out = *inp)?;
+/// # Ok::<(), dlfield::Error>(())
+/// ```
+/// ```compile_fail,E0499
+/// use dlfield::ndarray::Array2;
+/// use dlfield::traverse;
+/// let mut field = Array2::<f64>::zeros((3, 3));
+/// traverse::zip((field.view_mut(), field.view_mut().reversed_axes()), |(one, other)| *one = *other)?;
 /// # Ok::<(), dlfield::Error>(())
 /// ```
 #[inline]

@@ -1,7 +1,8 @@
 //! Traversal of array views, compared with `ndarray`'s `indexed_iter`.
 
 use dlfield::ndarray::{
-    Array1, Array2, Array3, ArrayD, ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Ix3, IxDyn, ShapeBuilder, Slice, arr0, s,
+    Array1, Array2, Array3, ArrayD, ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Ix3, IxDyn, ShapeBuilder, Slice, arr0,
+    s,
 };
 use dlfield::traverse::{fold, for_each, for_each_run, zip, zip_runs};
 use dlfield::{DType, Error, LayoutError, Preset, Spec, Tensor};

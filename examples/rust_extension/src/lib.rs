@@ -45,12 +45,7 @@ mod rust_extension {
 
     /// Adds `factor` times `inp` to `out`: two arrays of one shape, each in any layout.
     #[pyfunction]
-    fn add_scaled(
-        py: Python<'_>,
-        factor: f64,
-        inp: In<'_, f64, IxDyn>,
-        mut out: Out<'_, f64, IxDyn>,
-    ) -> PyResult<()> {
+    fn add_scaled(py: Python<'_>, factor: f64, inp: In<'_, f64, IxDyn>, mut out: Out<'_, f64, IxDyn>) -> PyResult<()> {
         let (inp, out) = (inp.array(), out.array_mut());
         Ok(py.detach(|| traverse::zip((inp, out), |(inp, out)| *out += factor * inp))?)
     }

@@ -85,12 +85,7 @@ pub mod peers {
 
     /// Adds `factor` times `inp` to `out` by a loop over strides, in the order of indices.
     #[pyfunction]
-    fn add_scaled_loop(
-        py: Python<'_>,
-        factor: f64,
-        inp: In<'_, f64, Ix3>,
-        mut out: Out<'_, f64, Ix3>,
-    ) -> PyResult<()> {
+    fn add_scaled_loop(py: Python<'_>, factor: f64, inp: In<'_, f64, Ix3>, mut out: Out<'_, f64, Ix3>) -> PyResult<()> {
         let (inp, mut out) = (inp.array(), out.array_mut());
         if inp.shape() != out.shape() {
             return Err(PyValueError::new_err("other shapes"));
@@ -103,7 +98,9 @@ pub mod peers {
                 for j in 0..nj {
                     for k in 0..nk {
                         // SAFETY: the addresses of elements of the views, which have the same shape.
-                        unsafe { *to.offset(i * ti + j * tj + k * tk) += factor * *from.offset(i * si + j * sj + k * sk) };
+                        unsafe {
+                            *to.offset(i * ti + j * tj + k * tk) += factor * *from.offset(i * si + j * sj + k * sk)
+                        };
                     }
                 }
             }

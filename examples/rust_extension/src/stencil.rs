@@ -33,7 +33,8 @@ pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) -> dlfie
     let (inp, mut out) = (inp.permuted_axes(axes), out.permuted_axes(axes));
     let mut inner = out.slice_mut(s![1..-1, 1..-1, 1..-1]);
     inner.axis_iter_mut(Axis(0)).into_par_iter().enumerate().try_for_each(|(i, plane)| {
-        let (before, middle, after) = (inp.index_axis(Axis(0), i), inp.index_axis(Axis(0), i + 1), inp.index_axis(Axis(0), i + 2));
+        let (before, middle, after) =
+            (inp.index_axis(Axis(0), i), inp.index_axis(Axis(0), i + 1), inp.index_axis(Axis(0), i + 2));
         let points = (
             before.slice(s![1..-1, 1..-1]),
             after.slice(s![1..-1, 1..-1]),
