@@ -115,7 +115,7 @@ impl<const N: usize> Loops<N> {
         if self.is_empty {
             return result;
         }
-        // The two innermost loops are the processor's; the others share a counter each, as their number is not known.
+        // The second loop is nested here, as most arrays have no further ones; the outer ones keep their counts in a list.
         let second = self.loops.get(1).copied().unwrap_or(Loop { len: 1, strides: [0; N] });
         let outer = self.loops.get(2..).unwrap_or_default();
         let mut turns: SmallVec<[usize; 6]> = SmallVec::from_elem(0, outer.len());
@@ -188,6 +188,12 @@ mod tests {
         assert_eq!((found.start, &found.loops[1]), ([-15, 15], &Loop { len: 4, strides: [5, -5] }));
         let found = Loops::new(&[4], [(&[0], false), (&[-2], false)]);
         assert_eq!((found.start, &found.loops[0]), ([0, -6], &Loop { len: 4, strides: [0, 2] }));
+    }
+
+    #[test]
+    fn six_dimensions_need_no_allocation() {
+        let loops = Loops::new(&[2; 6], [(&[200_000, 20_000, 2_000, 200, 20, 2], false)]).loops;
+        assert_eq!((loops.len(), loops.spilled()), (6, false));
     }
 
     #[test]

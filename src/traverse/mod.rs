@@ -15,8 +15,8 @@
 //!
 //! - Dimensions of extent 1 are left out. The dimension with the smallest stride is innermost, and negative strides are reversed.
 //! - Dimensions that continue each other in memory are merged, so that a contiguous array in any order is one run.
-//! - Of several arrays, the first that is written decides; if all are read, the one with the most elements in memory, which is
-//!   not a repeated one. The others break ties.
+//! - Of several arrays, the first that is written decides. If all are read, the one with the most elements in memory decides:
+//!   elements that a stride of 0 repeats count once. The others break ties.
 //!
 //! Up to six dimensions need no allocation.
 //!

@@ -9,7 +9,7 @@ use ndarray::{ArrayView, ArrayView1, ArrayViewMut, ArrayViewMut1, Axis, Dimensio
 use super::loops::{Loop, Loops};
 use crate::layout::LayoutError;
 
-/// A view of an array. The type parameter of its elements is `T`.
+/// A view of an array.
 ///
 /// # Safety
 /// - `shape`, `strides` and `start` are those of an array whose elements live, and are the view's alone if it is written, as
