@@ -159,7 +159,7 @@ miri:
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \
 	  MIRIFLAGS="-Zmiri-permissive-provenance" cargo +nightly miri test --features ndarray --lib && \
 	  MIRIFLAGS="-Zmiri-permissive-provenance" PROPTEST_CASES=4 cargo +nightly miri test --features ndarray --test it -- \
-	    arrays owners managed; \
+	    arrays owners managed traverse; \
 	else \
 	  echo "no Miri in the nightly toolchain: rustup +nightly component add miri"; exit 1; \
 	fi

@@ -73,7 +73,7 @@
 //! | feature | adds | brings along |
 //! |---|---|---|
 //! | none | everything else on this page | |
-//! | `ndarray` | [`Tensor`] from and to arrays and vectors, views | `ndarray`, `num-complex` |
+//! | `ndarray` | [`Tensor`] from and to arrays and vectors, views, loops over any view (`traverse`) | `ndarray`, `num-complex` |
 //! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc` |
 //! | `python` | the module `python`: arguments and return values of extensions | `pyo3`, `numpy`, the feature `ndarray` |
 //!
@@ -92,6 +92,8 @@ pub mod preset;
 pub mod protocol;
 pub mod signature;
 pub mod tensor;
+#[cfg(feature = "ndarray")]
+pub mod traverse;
 
 mod copy;
 #[cfg(feature = "python")]

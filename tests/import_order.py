@@ -24,7 +24,7 @@ LAYERS = {
         "layout::error memory::error protocol::error tensor::index",
         "error",
         "layout",
-        "descriptor",
+        "descriptor traverse",
         "protocol",
         "memory",
         "copy",

@@ -258,6 +258,19 @@ pub enum LayoutError {
         /// The strides, in elements.
         strides: Vec<i64>,
     },
+    /// Arrays to visit together whose shapes differ.
+    #[error(
+        "shape: {got:?} of the array at position {position}; the first array has {wanted:?}; allowed are arrays of one shape: \
+         slice or broadcast them first"
+    )]
+    ZippedShapes {
+        /// The position of the array among the arguments, from 0 on.
+        position: usize,
+        /// Its shape.
+        got: Vec<usize>,
+        /// The shape of the first array.
+        wanted: Vec<usize>,
+    },
     /// A number of dimensions other than the one wanted.
     #[error("ndim: {got} dimensions of shape {shape:?}; wanted are {wanted}")]
     Rank {

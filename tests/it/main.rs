@@ -34,5 +34,7 @@ mod runner;
 mod seeds;
 mod signature;
 mod strategies;
+#[cfg(feature = "ndarray")]
+mod traverse;
 mod views;
 mod writeback;

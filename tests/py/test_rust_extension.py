@@ -115,6 +115,23 @@ def test_every_array_is_written(out: Callable[[], Any], turn: int) -> None:
     assert not dl.as_numpy(target)[:, 0].any()
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("cut", [np.s_[...], np.s_[::-1, ::2], np.s_[..., 1], np.s_[1:-1, 1:-1, 1:-1], np.s_[:, 2:2]])
+def test_two_arrays_of_any_strides_are_visited_together(cut: Any, order: Any) -> None:
+    inp, out = numbers()[cut], numbers().copy(order=order)
+    rx.add_scaled(0.5, inp, out[cut])
+    wanted = numbers()
+    wanted[cut] += 0.5 * inp
+    assert out.tolist() == wanted.tolist()
+
+
+def test_arrays_of_different_shapes_are_not_visited() -> None:
+    out = numbers()
+    with pytest.raises(dl.LayoutError, match=r"\[6, 5, 4\] of the array at position 1; the first array has \[5, 4\]"):
+        rx.add_scaled(1.0, out[0].copy(), out)
+    assert out.tolist() == numbers().tolist()
+
+
 @pytest.mark.parametrize(
     "cut", [np.s_[::-1], np.s_[:, ::-2, 1:], np.s_[..., 0], np.s_[2:2], np.s_[1, 2, 3], np.s_[::-1, ::-1, ::-1]]
 )
@@ -407,7 +424,7 @@ def test_the_tutorial_shows_the_code_there_is() -> None:
         for line in block.splitlines():
             if line.strip() and "..." not in line:
                 assert " ".join(line.split()) in flat
-    assert len(blocks) == 4
+    assert len(blocks) == 5
 
 
 def test_no_thread_reads_what_another_writes() -> None:

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod rust_extension {
     use dlfield::python::{AnyIn, In, Out};
-    use dlfield::{DType, Preset, Spec, Tensor};
+    use dlfield::{DType, Preset, Spec, Tensor, traverse};
     use ndarray::{Ix3, IxDyn};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -40,7 +40,14 @@ mod rust_extension {
     #[pyfunction]
     fn sum(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
         let x = x.array();
-        py.detach(|| x.sum())
+        py.detach(|| stencil::sum(x))
+    }
+
+    /// Adds `factor` times `inp` to `out`: two arrays of one shape, each in any layout.
+    #[pyfunction]
+    fn add_scaled(py: Python<'_>, factor: f64, inp: In<'_, f64, IxDyn>, mut out: Out<'_, f64, IxDyn>) -> PyResult<()> {
+        let (inp, out) = (inp.array(), out.array_mut());
+        Ok(py.detach(|| traverse::zip((inp, out), |(inp, out)| *out += factor * inp))?)
     }
 
     /// Writes the Laplacian of `inp` to the inner points of `out`; the outermost layer is not changed.
@@ -50,8 +57,7 @@ mod rust_extension {
         if inp.dim() != out.dim() {
             return Err(PyValueError::new_err(format!("inp has shape {:?}, out {:?}", inp.shape(), out.shape())));
         }
-        py.detach(|| stencil::laplacian(inp, out));
-        Ok(())
+        Ok(py.detach(|| stencil::laplacian(inp, out))?)
     }
 
     /// Returns a field of zeros with a halo of one point, in the layout of GT4Py's `gt:cpu_ifirst`.

@@ -1,13 +1,16 @@
-//! Functions for comparison in `make bench`: arguments of rust-numpy's types, and the same loops over slices.
+//! Functions for comparison in `make bench`: arguments of rust-numpy's types, the same loops over slices, and loops over strides
+//! by hand and by `ndarray`.
 
 use pyo3::prelude::*;
 
-/// The same functions without dlfield, and an empty one with it.
+/// The same functions without dlfield, or without its loops, and an empty one with it.
 #[pymodule]
 pub mod peers {
-    use dlfield::ndarray::Ix1;
-    use dlfield::python::In;
+    use dlfield::python::{In, Out};
+    use dlfield::traverse;
+    use ndarray::{Ix1, Ix3, IxDyn, Zip};
     use numpy::{PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
+    use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
     use rayon::prelude::*;
 
@@ -41,6 +44,93 @@ pub mod peers {
             }
             sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
         }))
+    }
+
+    /// Returns the sum by one addition after the other, as `sum_loop`, in the order of memory.
+    #[pyfunction]
+    fn sum_fold(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
+        let x = x.array();
+        py.detach(|| traverse::fold(x, 0.0, |sum, x| sum + x))
+    }
+
+    /// Returns the sum by a loop over strides, in the order of indices.
+    #[pyfunction]
+    fn sum_loop(py: Python<'_>, x: In<'_, f64, Ix3>) -> f64 {
+        let x = x.array();
+        py.detach(|| {
+            let ([ni, nj, nk], [si, sj, sk]) = loops(x.shape(), x.strides());
+            let start = x.as_ptr();
+            let mut sum = 0.0;
+            for i in 0..ni {
+                for j in 0..nj {
+                    for k in 0..nk {
+                        // SAFETY: the address of an element of the view.
+                        sum += unsafe { *start.offset(i * si + j * sj + k * sk) };
+                    }
+                }
+            }
+            sum
+        })
+    }
+
+    /// Returns the sum that `ndarray` computes.
+    #[pyfunction]
+    fn sum_ndarray(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
+        let x = x.array();
+        py.detach(|| x.sum())
+    }
+
+    /// Returns the sum over `ndarray`'s iterator.
+    #[pyfunction]
+    fn sum_iter(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
+        let x = x.array();
+        py.detach(|| x.iter().sum())
+    }
+
+    /// Adds `factor` times `inp` to `out` by a loop over strides, in the order of indices.
+    #[pyfunction]
+    fn add_scaled_loop(py: Python<'_>, factor: f64, inp: In<'_, f64, Ix3>, mut out: Out<'_, f64, Ix3>) -> PyResult<()> {
+        let (inp, mut out) = (inp.array(), out.array_mut());
+        if inp.shape() != out.shape() {
+            return Err(PyValueError::new_err("other shapes"));
+        }
+        py.detach(|| {
+            let ([ni, nj, nk], [si, sj, sk]) = loops(inp.shape(), inp.strides());
+            let (_, [ti, tj, tk]) = loops(out.shape(), out.strides());
+            let (from, to) = (inp.as_ptr(), out.as_mut_ptr());
+            for i in 0..ni {
+                for j in 0..nj {
+                    for k in 0..nk {
+                        // SAFETY: the addresses of elements of the views, which have the same shape.
+                        unsafe {
+                            *to.offset(i * ti + j * tj + k * tk) += factor * *from.offset(i * si + j * sj + k * sk)
+                        };
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Adds `factor` times `inp` to `out` with `Zip` of `ndarray`.
+    #[pyfunction]
+    fn add_scaled_zip(
+        py: Python<'_>,
+        factor: f64,
+        inp: In<'_, f64, IxDyn>,
+        mut out: Out<'_, f64, IxDyn>,
+    ) -> PyResult<()> {
+        let (inp, out) = (inp.array(), out.array_mut());
+        if inp.shape() != out.shape() {
+            return Err(PyValueError::new_err("other shapes"));
+        }
+        py.detach(|| Zip::from(out).and(inp).for_each(|out, inp| *out += factor * inp));
+        Ok(())
+    }
+
+    /// Returns extents and strides in elements, of three dimensions.
+    fn loops(shape: &[usize], strides: &[isize]) -> ([isize; 3], [isize; 3]) {
+        ([0, 1, 2].map(|axis| shape[axis].cast_signed()), [0, 1, 2].map(|axis| strides[axis]))
     }
 
     /// Writes the Laplacian of a NumPy array to another, over slices in C order, with planes divided among threads.

@@ -197,7 +197,8 @@ macro_rules! described {
         }
 
         impl<T: Element, D: Dimension, O> $argument<'_, T, D, O, Host> {
-            /// Returns a view of the elements, with any strides.
+            /// Returns a view of the elements, with any strides. [`traverse`](crate::traverse) loops over such views in the
+            /// order of memory.
             ///
             /// # Example
             /// ```
