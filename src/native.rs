@@ -19,16 +19,16 @@ pub mod sync {
 pub mod import {
     pub use crate::python::import::{
         Hooks, Imported, Interface, Request, RequestAccess, Value, assigned_value, check_described, check_device,
-        check_place, describe, description, find_dims, inner_of, is_pair, is_torch, may_have_hooks, metadata_of,
-        not_an_array, object_to_keep, own, pin_described, readable, refuse_grad, refuse_grad_of_torch, share,
-        synchronize_described, take, tensor, value, with_source,
+        check_place, describe, describe_exact_array, description, find_dims, inner_of, is_pair, is_torch,
+        may_have_hooks, metadata_of, not_an_array, object_to_keep, own, pin_described, readable, refuse_grad,
+        refuse_grad_of_torch, share, synchronize_described, take, tensor, value, with_source,
     };
 }
 
 pub use crate::arithmetic::halos::check_named_halos;
 pub use crate::layout::check_len;
 pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
-pub use crate::preflight::torch_shares;
+pub use crate::preflight::{jax_takes, torch_shares};
 pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
 pub use crate::signature::size::check_sizes;
 pub use crate::signature::writeback::{Fit, Writeback};

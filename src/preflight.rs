@@ -7,6 +7,8 @@ use std::fmt;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+#[cfg(feature = "python")]
+use crate::dtype::DType;
 use crate::layout::is_compact;
 
 /// XLA on the CPU shares memory only at multiples of this many bytes; elsewhere it copies silently.
@@ -259,6 +261,17 @@ fn is_cuda(device: Device) -> bool {
 #[doc(hidden)]
 pub fn torch_shares(field: &Descriptor) -> bool {
     field.device() == Device::CPU && torch_obstacle(field).is_none()
+}
+
+/// Returns whether JAX takes the memory as it is, whatever its version and its setting of x64. It may take others too:
+/// [`preflight`] says which.
+#[cfg(feature = "python")]
+#[doc(hidden)]
+pub fn jax_takes(field: &Descriptor) -> bool {
+    let narrow =
+        [DType::F32, DType::I32, DType::F16, DType::BF16, DType::C64, DType::I8, DType::U8, DType::I16, DType::U32];
+    let usual = field.device() == Device::CPU && !field.is_readonly() && narrow.contains(&field.dtype());
+    usual && jax_obstacle(field).is_none()
 }
 
 fn torch_obstacle(field: &Descriptor) -> Obstacle {

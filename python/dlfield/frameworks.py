@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dlfield import _native
 from dlfield._native import (
     Descriptor,
     ExchangeError,
@@ -91,8 +92,11 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
     >>> dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
     True
     """
+    if copy is None and _native._jax_takes(obj):
+        # The usual field: below there would be nothing to decide.
+        return _jax().dlpack.from_dlpack(obj)
     copy = _checked(copy)
-    jax = imported("jax", "as_jax")
+    jax = _jax()
     if isinstance(obj, jax.Array):
         return jax.numpy.array(obj, copy=True) if copy else obj
     obj = _buffer_of(obj, copy)
@@ -195,12 +199,17 @@ def _allow_copy(caller: str, found: Preflight, copy: bool | None) -> None:
         raise ExchangeError(f"{caller}: copy=False, but {found.reason}; {found.fix}")
 
 
+@functools.cache
+def _jax() -> ModuleType:
+    return imported("jax", "as_jax")
+
+
 def _jax_view(jax: ModuleType, tensor: Tensor) -> Any:
     """Return a JAX array on the memory of `tensor`, or on a copy if JAX silently makes one."""
     if tensor.readonly and tensor.device.type != "cuda":
         # JAX before 0.12 accepts legacy capsules only, without a read-only flag; all respect the flag of NumPy arrays.
         return jax.device_put(tensor.to_numpy(), _jax_cpu(jax), may_alias=True)
-    return jax.numpy.from_dlpack(tensor)
+    return jax.dlpack.from_dlpack(tensor)
 
 
 def _is_jax_view(array: Any, tensor: Tensor) -> bool:

@@ -107,6 +107,14 @@ pub enum Fit {
 }
 
 impl FieldSpec {
+    /// Whether the field is one that [`FieldSpec::fit`] takes as it is, where that is seen at once. The usual fields are.
+    #[doc(hidden)]
+    #[inline]
+    pub fn plainly_fits(&self, field: &Descriptor, device: Device) -> bool {
+        let unaligned = matches!(self.alignment, WantedAlignment::None);
+        field.device() == device && field.dtype() == self.usual_dtype && unaligned && self.any_layout
+    }
+
     /// Checks what a copy could fix, and decides about a copy; `copies` allows it.
     ///
     /// # Errors

@@ -161,6 +161,35 @@ def test_view_keeps_the_memory() -> None:
     assert not any(other[0] for other in others)
 
 
+def test_requests_of_either_order_may_be_open_at_once() -> None:
+    """Both orders fit; the strides of the extent of 1 are those of the order that was requested."""
+    field = dl.zeros((1, 5))
+    with (
+        requested(field, py_buffer.C_CONTIGUOUS) as c,
+        requested(field, py_buffer.F_CONTIGUOUS) as f,
+        requested(field, py_buffer.STRIDES) as any_order,
+    ):
+        assert tuple(c.strides[:2]) == tuple(any_order.strides[:2]) == (40, 8)
+        assert tuple(f.strides[:2]) == (8, 8)
+
+
+def test_recycled_tensors_export_their_own_shape_and_strides() -> None:
+    """A view of one field is freed and its memory reused for the next view, with the same number of dimensions."""
+    field = dl.from_array(np.arange(24.0).reshape(4, 6))
+    for rows, columns in [(4, 6), (2, 3), (1, 6), (4, 1), (3, 2)] * 50:
+        part = field[:rows, ::-1][:, :columns]
+        expected = field.to_numpy()[:rows, ::-1][:, :columns]
+        assert memoryview(part).shape == (rows, columns)
+        np.testing.assert_array_equal(np.asarray(part), expected)
+        del part
+
+
+def test_exported_numbers_live_as_long_as_the_export() -> None:
+    views = [memoryview(dl.zeros((2, 3, n), "i2")) for n in range(1, 200)]
+    assert [view.shape for view in views] == [(2, 3, n) for n in range(1, 200)]
+    assert [view.strides for view in views] == [(6 * n, 2 * n, 2) for n in range(1, 200)]
+
+
 def test_writes_go_through() -> None:
     field = dl.zeros(3, "i4")
     memoryview(field)[1] = 9

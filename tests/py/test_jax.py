@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from catalog import count_up, dtype_named
+from catalog import ML_CODES, NUMPY_CODES, SUBBYTE_CODES, count_up, dtype_named
+from dlfield import _native, frameworks
 
 
 @pytest.mark.parametrize("shape", [(3,), (5, 7), (1, 1), (16, 16, 3)])
@@ -91,6 +92,58 @@ def test_as_jax_of_readonly_memory() -> None:
     field = dl.ones((3, 4), "f4").as_readonly()
     assert dl.as_jax(field).tolist() == [[1.0] * 4] * 3
     assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
+
+
+TAKEN_AT_ONCE = [
+    name
+    for name in sorted({*NUMPY_CODES, *ML_CODES, *SUBBYTE_CODES})
+    if _native._jax_takes(dl.zeros((16, 3), dtype_named(name), backend="jax"))
+]
+
+
+@pytest.mark.parametrize("name", TAKEN_AT_ONCE)
+@pytest.mark.parametrize("x64", [False, True])
+def test_what_jax_takes_at_once_keeps_dtype_and_memory(jax: Any, name: str, x64: bool) -> None:
+    field = dl.zeros((16, 3), dtype_named(name), backend="jax")
+    assert frameworks.shares("jax", name)
+    with jax.enable_x64(x64):
+        array = dl.as_jax(field)
+    assert (array.dtype, array.shape) == (field.dtype, (16, 3))
+    assert array.unsafe_buffer_pointer() == field.ptr
+
+
+NOT_AT_ONCE: dict[str, Callable[[], Any]] = {
+    "read-only": lambda: dl.ones((3, 4), "f4").as_readonly(),
+    "padded": lambda: dl.ones((3, 4), "f4", alignment_size=64),
+    "at another address": lambda: dl.ones((5, 4), "f4")[1:],
+    "stepped": lambda: dl.ones((8, 4), "f4")[::2],
+    "backwards": lambda: dl.ones(8, "f4")[::-1],
+    "64 bits": lambda: dl.ones((3, 4), "f8"),
+    "64-bit integers": lambda: dl.ones((3, 4), "i8"),
+    "array": lambda: dl.ones((3, 4), "f4").to_numpy(),
+    "description": lambda: dl.describe(dl.ones((3, 4), "f4")),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AT_ONCE)
+@pytest.mark.usefixtures("jax")
+def test_as_jax_decides_about_all_other_arrays(name: str) -> None:
+    """None of these may be passed to JAX as it is: dtype, elements or the flag would be lost, or JAX would raise."""
+    given = NOT_AT_ONCE[name]()
+    assert not _native._jax_takes(given)
+    array = dl.as_jax(given)
+    assert (array.dtype, array.shape) == (given.dtype, given.shape)
+    assert (np.asarray(array) == 1).all()
+
+
+def test_as_jax_gives_memory_also_while_jax_traces(jax: Any) -> None:
+    field = dl.ones((3, 4), "f4")
+
+    def look(array: Any) -> Any:
+        assert dl.as_jax(field).unsafe_buffer_pointer() == field.ptr
+        return array
+
+    jax.jit(look)(1.0)
 
 
 def test_arrays_without_memory_are_named(jax: Any, jnp: Any) -> None:

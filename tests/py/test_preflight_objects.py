@@ -212,7 +212,7 @@ def test_jax_never_copies_silently(jax: Any, monkeypatch: pytest.MonkeyPatch) ->
     """copy=False raises if a version of JAX copies memory that others share."""
     field = count_up("jax")
     assert dl.as_jax(field, copy=False).unsafe_buffer_pointer() == field.ptr
-    monkeypatch.setattr(jax.numpy, "from_dlpack", lambda tensor: jax.numpy.array(tensor.to_numpy(), copy=True))
+    monkeypatch.setattr(jax.dlpack, "from_dlpack", lambda tensor: jax.numpy.array(tensor.to_numpy(), copy=True))
     with pytest.raises(dl.ExchangeError, match=r"as_jax: copy=False, but JAX .* has made a copy"):
         dl.as_jax(field, copy=False)
     assert dl.as_jax(field).tolist() == field.to_numpy().tolist()

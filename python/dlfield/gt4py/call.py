@@ -101,8 +101,12 @@ class Call:
             raise
         with binding as bound:
             arrays, geometry = _native._stencil_arguments(bound, self._export, self._export_readonly)
-            key = (geometry, _hashable(domain), _hashable(origin), validate, *map(type, parameters.values()))
-            resolved = self._resolved.get(key)
+            key: Hashable = (geometry, domain, origin, validate, *map(type, parameters.values()))
+            try:
+                resolved = self._resolved.get(key)
+            except TypeError:
+                key = (geometry, _hashable(domain), _hashable(origin), validate, *map(type, parameters.values()))
+                resolved = self._resolved.get(key)
             if resolved is None:
                 resolved = self._resolve(bound, parameters, domain, origin, validate)
                 if len(self._resolved) >= _CACHE_SIZE:

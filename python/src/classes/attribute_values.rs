@@ -31,6 +31,17 @@ fn new_labels<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>
     PyTuple::new(py, dims.iter().map(label).collect::<SmallVec<[_; 6]>>())
 }
 
+/// As many zeros: the origin of a field without one.
+pub(crate) fn zeros(py: Python<'_>, ndim: usize) -> PyResult<Bound<'_, PyTuple>> {
+    static MADE: [PyOnceLock<Py<PyTuple>>; 4] = [const { PyOnceLock::new() }; 4];
+    let new = || PyTuple::new(py, SmallVec::<[i64; 6]>::from_elem(0, ndim));
+    // As for the labels.
+    match MADE.get(ndim) {
+        Some(made) => Ok(made.get_or_try_init(py, || new().map(Bound::unbind))?.bind(py).clone()),
+        None => new(),
+    }
+}
+
 /// Strides in bytes.
 pub(crate) fn strides<'py>(py: Python<'py>, descriptor: &Descriptor) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, descriptor.byte_strides().collect::<SmallVec<[i64; 6]>>())

@@ -1,6 +1,7 @@
 //! The classes: their Rust structs, and how their objects are made and freed.
 
 pub(crate) mod attribute_values;
+pub(crate) mod buffer_parts;
 pub(crate) mod descriptor;
 pub(crate) mod device;
 pub(crate) mod freelist;

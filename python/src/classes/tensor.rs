@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::classes::buffer_parts::BufferParts;
 use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
 use dlfield::descriptor::Descriptor;
@@ -18,9 +19,13 @@ use dlfield::tensor::Tensor;
 /// >>> float(np.asarray(field).sum())
 /// 64.0
 #[pyclass(name = "Tensor", module = "dlfield", frozen, weakref)]
-pub(crate) struct PyTensor(pub(crate) Tensor);
+pub(crate) struct PyTensor(pub(crate) Tensor, pub(crate) BufferParts);
 
 impl PyTensor {
+    pub(crate) fn new(tensor: Tensor) -> PyTensor {
+        PyTensor(tensor, BufferParts::default())
+    }
+
     /// Makes the Python object of a tensor.
     pub(crate) fn create(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
         freelist::create(py, |made: &mut PyTensor| {
@@ -42,10 +47,11 @@ impl HasFreelist for PyTensor {
     }
 
     fn blank() -> PyTensor {
-        PyTensor(Tensor::BLANK)
+        PyTensor::new(Tensor::BLANK)
     }
 
     fn release(&mut self, py: Python<'_>) {
+        self.1 = BufferParts::default();
         if self.0.owner().stream_uses().is_some() {
             // The host may have to wait for the device before the memory is freed.
             py.detach(|| self.0.clear());

@@ -113,7 +113,7 @@ fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) ->
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?.map(Extents::into_boxed_slice);
     let given = Metadata { dims, origin, ..Metadata::default() };
     request.metadata = Some(&given);
-    let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
+    let made = freelist::create(py, |PyTensor(tensor, _): &mut PyTensor| {
         let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
         let found = tensor.descriptor().device();
         let elsewhere = request.device.filter(|wanted| *wanted != found);

@@ -83,7 +83,7 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<Py
     }
     let device = device.parse()?;
     let tensor = if device == Device::CPU { tensor } else { sync::to(py, &tensor, device, None)? };
-    Ok(PyTensor(if readonly { tensor.into_readonly() } else { tensor }))
+    Ok(PyTensor::new(if readonly { tensor.into_readonly() } else { tensor }))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
 use crate::{export, ufunc};
 use dlfield::device::Device;
@@ -37,11 +38,6 @@ impl PyTensor {
     unsafe fn __getbuffer__(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         // SAFETY: the interpreter's own struct.
         unsafe { export::buffer::fill(slf, view, flags) }
-    }
-
-    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
-        // SAFETY: the interpreter releases what `__getbuffer__` filled, once.
-        unsafe { export::buffer::release(view) };
     }
 
     /// Returns the NumPy array on the same memory, cast or copied if requested.
@@ -81,6 +77,9 @@ impl PyTensor {
     /// Index of the first compute point in GT4Py's order: I, J, K, data dimensions. `origin` is in index order.
     #[getter]
     fn __gt_origin__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if self.descriptor().origin().is_none() && self.descriptor().halo().is_none() {
+            return attribute_values::zeros(py, self.descriptor().ndim());
+        }
         let (origin, dims) = (self.0.origin(), self.0.dims());
         if dims.is_standard() {
             return PyTuple::new(py, &origin);

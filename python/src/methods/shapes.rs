@@ -75,7 +75,7 @@ impl PyTensor {
         }
         let at = |axis| if dropped.contains(&axis) { Index::At(0) } else { Index::All };
         let index: SmallVec<[Index; 6]> = (0..shape.len()).map(at).collect();
-        Ok(PyTensor(self.0.view(&index)?))
+        Ok(PyTensor::new(self.0.view(&index)?))
     }
 
     /// Returns a view of another shape: the same elements in C order, on the same memory. One extent may be -1.
@@ -102,7 +102,7 @@ impl PyTensor {
             }
         }
         let dims = dims.map(args::dims).transpose()?;
-        Ok(PyTensor(self.0.reshape(&extents, dims)?))
+        Ok(PyTensor::new(self.0.reshape(&extents, dims)?))
     }
 
     /// Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field lacks.
@@ -114,7 +114,7 @@ impl PyTensor {
         let (one, other) = (ufunc::axis(&self.0, axis1)?, ufunc::axis(&self.0, axis2)?);
         let mut axes: SmallVec<[usize; 6]> = (0..self.descriptor().ndim()).collect();
         axes.swap(one, other);
-        Ok(PyTensor(self.0.transpose(&axes)?))
+        Ok(PyTensor::new(self.0.transpose(&axes)?))
     }
 
     /// Returns a copy with another element type, and the same layout, padding, alignment and labels.

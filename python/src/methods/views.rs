@@ -24,7 +24,7 @@ impl PyTensor {
     #[pyo3(name = "T")]
     fn reversed(&self) -> PyResult<PyTensor> {
         let axes: SmallVec<[usize; 6]> = (0..self.descriptor().ndim()).rev().collect();
-        Ok(PyTensor(self.0.transpose(&axes)?))
+        Ok(PyTensor::new(self.0.transpose(&axes)?))
     }
 
     /// The field without its halo, on the same memory.
@@ -34,7 +34,7 @@ impl PyTensor {
     /// (4, 4)
     #[getter]
     fn domain_view(&self) -> PyTensor {
-        PyTensor(self.0.domain_view())
+        PyTensor::new(self.0.domain_view())
     }
 
     /// Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
@@ -45,7 +45,7 @@ impl PyTensor {
     /// >>> field.copy().readonly, field.copy().dims
     /// (False, ('K', 'I'))
     pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        Ok(PyTensor(sync::copy_like(py, &self.0)?))
+        Ok(PyTensor::new(sync::copy_like(py, &self.0)?))
     }
 
     /// Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without
@@ -58,7 +58,7 @@ impl PyTensor {
     /// (4, 2, 3)
     #[pyo3(signature = (*axes))]
     fn transpose(&self, axes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        Ok(PyTensor(self.0.transpose(&index::axes(&self.0, axes)?)?))
+        Ok(PyTensor::new(self.0.transpose(&index::axes(&self.0, axes)?)?))
     }
 
     /// Returns the field on the same memory, read-only for the new tensor and everything made from it.
@@ -67,7 +67,7 @@ impl PyTensor {
     /// >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
     /// False
     fn as_readonly(&self) -> PyTensor {
-        PyTensor(self.0.clone().into_readonly())
+        PyTensor::new(self.0.clone().into_readonly())
     }
 
     /// Returns the field on another device, with the same layout and labels; itself if it is there already.

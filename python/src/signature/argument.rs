@@ -24,6 +24,10 @@ pub(crate) fn describe_argument<'py>(
     writes: bool,
     description: &mut PyDescriptor,
 ) -> PyResult<ArgumentInfo> {
+    if let Some(ran_code) = import::describe_exact_array(object, description.descriptor_mut())? {
+        description.set(object.clone(), None, "numpy");
+        return Ok(ArgumentInfo { hooks: None, ran_code });
+    }
     // The host is not requested: its buffer is the default, and producers may copy if a device is requested.
     let device = Some(device).filter(|device| *device != Device::CPU);
     let mut on_device;

@@ -151,7 +151,7 @@ impl HasFreelist for PyBound {
 
     fn release(&mut self, py: Python<'_>) {
         *self.stage.get_mut() = BOUND;
-        for field in self.fields.drain(..).flatten() {
+        for field in self.fields.iter_mut().filter_map(Option::take) {
             field.release(py);
         }
         drop(self.signature.take().map(|signature| signature.into_bound(py)));

@@ -64,6 +64,9 @@ impl Field {
             Ok(fits.map_err(|error| dlfield::Error::from(SignatureError::of(name, error)))?)
         })?;
         let found = described.get().descriptor();
+        if hooks.is_none() && spec.plainly_fits(found, device) {
+            return Ok(Field { original: described.unbind(), extras: None });
+        }
         let named = |error| PyErr::from(dlfield::Error::from(SignatureError::of(name, error)));
         let fit = spec.fit(found, device, signature.copies).map_err(named)?;
         if found.device() != device && device == Device::CPU && !matches!(fit, Fit::Copied(_)) {

@@ -16,7 +16,7 @@ use dlfield::device::Device;
 use dlfield::native::numpy_api::is_exact;
 
 /// Shapes, strides, origins and halos of all fields, without allocating for up to 10 fields of 3 dimensions.
-type Key = SmallVec<[u8; 1536]>;
+type Key = SmallVec<[i64; 192]>;
 
 /// Returns the array of each field by name, and bytes that are equal for fields of equal shapes, strides, origins and halos.
 ///
@@ -45,7 +45,14 @@ fn stencil_arguments<'py>(
         };
         arrays.set_item(name, array)
     })?;
-    Ok((arrays, PyBytes::new(py, &key)))
+    let number_size = size_of::<i64>();
+    let key = PyBytes::new_with(py, key.len() * number_size, |bytes| {
+        for (place, number) in bytes.chunks_exact_mut(number_size).zip(&key) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        Ok(())
+    })?;
+    Ok((arrays, key))
 }
 
 /// Whether this is a writable NumPy array with the same memory in the same order.
@@ -66,13 +73,15 @@ fn is_described_by(object: &Bound<'_, PyAny>, descriptor: &Descriptor) -> bool {
 }
 
 fn add_to_key(key: &mut Key, descriptor: &Descriptor) {
-    let mut add = |number: i64| key.extend_from_slice(&number.to_ne_bytes());
     let (origin, halo) = (descriptor.origin(), descriptor.halo());
     let parts = i64::from(origin.is_some()) + 2 * i64::from(halo.is_some());
-    add(4 * i64::try_from(descriptor.ndim()).unwrap_or(i64::MAX) + parts);
-    let widths = halo.unwrap_or_default().iter().flat_map(|(lower, upper)| [*lower, *upper]);
-    let numbers = [descriptor.shape(), descriptor.strides(), origin.unwrap_or_default()];
-    numbers.into_iter().flatten().copied().chain(widths).for_each(&mut add);
+    key.push(4 * i64::try_from(descriptor.ndim()).unwrap_or(i64::MAX) + parts);
+    for numbers in [descriptor.shape(), descriptor.strides(), origin.unwrap_or_default()] {
+        key.extend_from_slice(numbers);
+    }
+    for (lower, upper) in halo.unwrap_or_default() {
+        key.extend_from_slice(&[*lower, *upper]);
+    }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

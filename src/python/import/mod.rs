@@ -44,6 +44,7 @@ pub use dlpack::{inspect_capsule, take};
 pub use host_device::is_pair;
 pub use imported::Imported;
 pub use metadata::{find_dims, metadata_of, with_source};
+pub use numpy::describe_exact as describe_exact_array;
 pub use owners::object_to_keep;
 pub use pinned::{check_described, pin_described, reborrow, summary};
 use pyo3::prelude::*;

@@ -79,6 +79,13 @@ pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
     Ok(if holder.is(array) { owner } else { owners::owner_and_object(owner, array) })
 }
 
+/// Describes an exact array for the length of a call. Such an array has no metadata and no hooks, and its memory is the host's:
+/// nothing else is left of an import. `None` for other objects; else whether foreign code may have run.
+#[inline]
+pub fn describe_exact(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<Option<bool>> {
+    if is_exact(object) { describe(object, descriptor).map(Some) } else { Ok(None) }
+}
+
 /// Describes an object that is an array. `true` if its dtype had to be inspected, which may run foreign code.
 #[inline]
 pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
