@@ -36,10 +36,10 @@ def _arguments() -> list[Line]:
     }
     times = best_times(cases, rounds=100, turn=0.002)
     beside = (
-        ("ndim(ndarray)", "nanobind(ndarray)", "at most 0.6"),
-        ("ndim(ndarray)", "PyReadonlyArray3", "at most 1"),
-        ("ndim(ndarray)", "PyReadonlyArrayDyn", "at most 1"),
-        ("ndim(torch.Tensor)", "nanobind(torch.Tensor)", "at most 0.1"),
+        ("ndim(ndarray)", "nanobind(ndarray)", 0.6),
+        ("ndim(ndarray)", "PyReadonlyArray3", 1),
+        ("ndim(ndarray)", "PyReadonlyArrayDyn", 1),
+        ("ndim(torch.Tensor)", "nanobind(torch.Tensor)", 0.1),
     )
     return [Line(f"Rust `{what}`", times[what], f"`{peer}`", times[peer], reach) for what, peer, reach in beside]
 
@@ -47,7 +47,7 @@ def _arguments() -> list[Line]:
 def _loops() -> list[Line]:
     inp, out = np.random.default_rng(1).random(LARGE), np.zeros(LARGE)
     field, result = (dl.from_array(array, backend="gt:cpu_ifirst") for array in (inp, out))
-    reach = "at most 1.1"
+    reach = 1.1
     found = []
     for what, peer, mine, reference in (
         ("sum", "a slice's", (extension.sum, inp), (extension.peers.sum, inp)),
@@ -100,7 +100,7 @@ def _sums() -> list[Line]:
         times = best_times(own | beside, rounds=30, turn=0.005)
         fastest = min(beside, key=times.__getitem__)
         for name, peer in (("`sum`", fastest), ("`fold`", "a loop by hand")):
-            found.append(Line(f"Rust {name}, {LARGE}, {what}", times[name], peer, times[peer], "at most 1"))
+            found.append(Line(f"Rust {name}, {LARGE}, {what}", times[name], peer, times[peer], 1))
     return found
 
 
@@ -125,5 +125,5 @@ def _updates() -> list[Line]:
         }
         times = best_times(cases, rounds=30, turn=0.005)
         fastest = min(beside, key=times.__getitem__)
-        found.append(Line(f"Rust `zip`, {LARGE}, {what}", times["`zip`"], fastest, times[fastest], "at most 1"))
+        found.append(Line(f"Rust `zip`, {LARGE}, {what}", times["`zip`"], fastest, times[fastest], 1))
     return found
