@@ -95,43 +95,63 @@ unsafe extern "C" fn from_dlpack(
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    let has_options = nargs > 1 || !keywords.is_null();
     // SAFETY: the interpreter's own arguments.
-    unsafe { fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, owned) }
+    unsafe {
+        fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, |module, arguments| {
+            owned(module, arguments, has_options)
+        })
+    }
 }
 
-/// `from_dlpack`, with the arguments in the order of its parameters.
+/// `from_dlpack`, with the arguments in the order of its parameters. `has_options`: not only `obj` may be given.
 #[inline(always)]
-fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) -> PyResult<Bound<'py, PyAny>> {
+fn owned<'py>(
+    module: &Bound<'py, PyAny>,
+    arguments: &[Argument<'_, 'py>; 6],
+    has_options: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = module.py();
     let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
+    let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
+        if has_options {
+            return owned_as_requested(obj, arguments, tensor);
+        }
+        let request = const { &Request::new(RequestAccess::Write).sharing().with_metadata() };
+        import::share(obj, request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+        if tensor.descriptor().device() == Device::CPU { Ok(()) } else { check_owned(request, tensor.descriptor()) }
+    })?;
+    Ok(made.into_any())
+}
+
+/// Imports an object as the optional arguments of `from_dlpack` say.
+#[cold]
+fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6], tensor: &mut Tensor) -> PyResult<()> {
     let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
     let copy = copy.map_or(Ok(None), args::copy)?;
     let access = if copy == Some(true) { RequestAccess::Read } else { RequestAccess::Write };
-    let mut request = Request::new(access);
+    let mut request = Request::new(access).sharing();
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?.map(Extents::into_boxed_slice);
     let given = Metadata { dims, origin, ..Metadata::default() };
     request.metadata = Some(&given);
-    let made = freelist::create(py, |PyTensor(tensor): &mut PyTensor| {
-        let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
-        let found = tensor.descriptor().device();
-        let elsewhere = request.device.filter(|wanted| *wanted != found);
-        if found == Device::CPU && elsewhere.is_none() {
-            args::check_stream(stream, found)?;
-        } else {
-            check_owned(&request, tensor.descriptor())?;
-        }
-        if let Some(wanted) = elsewhere {
-            *tensor = moved(py, tensor, wanted, &request)?;
-        } else if copy == Some(true) {
-            let copied = sync::copy_like(py, tensor)?;
-            release.after_copy(py, found)?;
-            *tensor = copied;
-        }
-        Ok(())
-    })?;
-    Ok(made.into_any())
+    let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+    let found = tensor.descriptor().device();
+    let elsewhere = request.device.filter(|wanted| *wanted != found);
+    if found == Device::CPU && elsewhere.is_none() {
+        args::check_stream(stream, found)?;
+    } else {
+        check_owned(&request, tensor.descriptor())?;
+    }
+    if let Some(wanted) = elsewhere {
+        *tensor = moved(obj.py(), tensor, wanted, &request)?;
+    } else if copy == Some(true) {
+        let copied = sync::copy_like(obj.py(), tensor)?;
+        release.after_copy(obj.py(), found)?;
+        *tensor = copied;
+    }
+    Ok(())
 }
 
 /// Rejects memory of a device whose memory dlfield cannot own, and CUDA memory that is not on the requested device.
@@ -269,8 +289,10 @@ fn described<'py>(
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, request, &mut imported)?;
         let Imported { owner, protocol, ran_no_code, readonly_unknown, .. } = imported;
+        // Memory with an owner stays in place.
+        let may_have_moved = !ran_no_code && owner.is_none();
         description.set(import::object_to_keep(obj), owner, protocol);
-        if !ran_no_code {
+        if may_have_moved {
             import::check_described(&description.parts(py))?;
         }
         if !has_options {
