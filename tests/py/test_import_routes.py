@@ -106,7 +106,7 @@ def test_labels_and_hooks_of_the_object_count() -> None:
 
 
 def test_an_error_before_a_retry_is_freed_at_once() -> None:
-    class Refusal(TypeError):
+    class RefusalError(TypeError):
         pass
 
     errors: list[weakref.ref[Any]] = []
@@ -114,7 +114,7 @@ def test_an_error_before_a_retry_is_freed_at_once() -> None:
     class Old(Exporter):
         def __dlpack__(self, **keywords: Any) -> Any:
             if keywords:
-                error = Refusal("no keywords")
+                error = RefusalError("no keywords")
                 errors.append(weakref.ref(error))
                 raise error
             return self.array.__dlpack__()
