@@ -27,17 +27,22 @@ impl Descriptor {
             return Err(self.no_match(ndim, strides.len()));
         }
         let (extents, steps) = self.numbers.room(ndim);
-        // Fast path: a field that has elements, and whose sums are all far below 64 bits, is valid. Other fields may be valid
-        // too.
-        let (mut reach, mut count, mut plain) = (1i64, 1i64, true);
+        // Fast path: a field that has elements, and whose numbers are all far below 64 bits, is valid. Other fields may be valid
+        // too. `|` collects the bits of all numbers, so that one comparison after the loop finds any that is too large, or
+        // negative. Until there is one, no product wraps: its factors are below 2**32 and 2**31.
+        let (mut numbers, mut products, mut lost) = (0u64, 0u64, 0i64);
+        let (mut reach, mut count) = (0u64, 1u64);
         for ((extent, step), (from_shape, from_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides))
         {
             *extent = *from_shape;
             *step = *from_strides >> shift;
-            let last = from_shape.wrapping_sub(1);
-            plain &= *step << shift == *from_strides && (0..1 << 31).contains(&last) && step.unsigned_abs() < 1 << 31;
-            reach = reach.saturating_add(last.wrapping_mul(step.wrapping_abs()));
-            count = count.saturating_mul(*from_shape);
+            lost |= (*step << shift) ^ *from_strides;
+            let (last, way) = (from_shape.wrapping_sub(1).cast_unsigned(), step.unsigned_abs());
+            numbers |= last | way;
+            let distance = last.wrapping_mul(way);
+            reach = reach.wrapping_add(distance);
+            count = count.wrapping_mul(from_shape.cast_unsigned());
+            products |= distance | count;
         }
         // No halo override: a descriptor is filled in place only by its sole user, and is blank or was filled in place before.
         debug_assert!(self.halo_override.get().is_none(), "filled in place while others have it");
@@ -45,7 +50,8 @@ impl Descriptor {
         // An element has at most 16 bytes, so `reach * 16` bounds the distance of any element.
         let address = ptr.addr();
         let near = |bytes: usize| address > bytes && address < 1 << 62;
-        if plain && reach < 1 << 40 && count < 1 << 40 && usize::try_from(reach * 16).is_ok_and(near) {
+        let plain = numbers < 1 << 31 && products < 1 << 32 && lost == 0;
+        if plain && usize::try_from(reach * 16).is_ok_and(near) {
             return Ok(());
         }
         let checked = self.convert(strides, shift).and_then(|()| self.check());

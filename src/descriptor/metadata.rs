@@ -191,7 +191,7 @@ impl Descriptor {
 
     /// Replaces all metadata, an override included.
     #[inline(always)]
-    pub(super) fn set_metadata(&mut self, metadata: Option<Arc<Metadata>>) {
+    pub(crate) fn set_metadata(&mut self, metadata: Option<Arc<Metadata>>) {
         if self.halo_override.get_mut().is_some() {
             self.remove_override();
         }

@@ -40,6 +40,16 @@ impl Clone for Descriptor {
         let (numbers, metadata) = (numbers.clone(), self.share_metadata());
         Descriptor { ptr, device, dtype, readonly, numbers, metadata, halo_override: OnceLock::new() }
     }
+
+    /// In place, because moving a descriptor takes longer than filling it.
+    #[inline]
+    fn clone_from(&mut self, source: &Descriptor) {
+        (self.ptr, self.device, self.dtype, self.readonly) = (source.ptr, source.device, source.dtype, source.readonly);
+        let (shape, strides) = self.numbers.room(source.ndim());
+        shape.copy_from_slice(source.shape());
+        strides.copy_from_slice(source.strides());
+        self.set_metadata(source.share_metadata());
+    }
 }
 
 // SAFETY: a descriptor stores an address and never dereferences it; code that does so proves its own access.

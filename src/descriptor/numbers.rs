@@ -18,16 +18,19 @@ impl Numbers {
     pub(super) const NONE: Numbers = Numbers { ndim: 1, few: [[0; FEW]; 2], many: None };
 
     /// Makes room for `ndim` extents and as many strides, with undefined contents.
-    #[inline]
+    #[inline(always)]
     pub(super) fn room(&mut self, ndim: usize) -> (&mut [i64], &mut [i64]) {
-        self.ndim = ndim;
-        if ndim <= FEW {
-            self.many = None;
-            let [shape, strides] = &mut self.few;
-            (&mut shape[..ndim], &mut strides[..ndim])
-        } else {
-            self.many.insert(vec![0; 2 * ndim].into()).split_at_mut(ndim)
+        if ndim > FEW || self.many.is_some() {
+            self.set_many(ndim);
         }
+        self.ndim = ndim;
+        self.split_mut()
+    }
+
+    /// Allocates for more dimensions, or frees what was allocated for them.
+    #[cold]
+    fn set_many(&mut self, ndim: usize) {
+        self.many = (ndim > FEW).then(|| vec![0; 2 * ndim].into());
     }
 
     #[inline]
@@ -38,6 +41,7 @@ impl Numbers {
         }
     }
 
+    #[inline(always)]
     pub(super) fn split_mut(&mut self) -> (&mut [i64], &mut [i64]) {
         match &mut self.many {
             None => {

@@ -56,10 +56,16 @@ pub(crate) fn tensor<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     CLASSES.get().and_then(|classes| (classes.tensor)(object))
 }
 
+/// Whether the object is a `Descriptor`.
+#[inline]
+pub(crate) fn is_description(object: &Bound<'_, PyAny>) -> bool {
+    object.get_type_ptr() == DESCRIPTOR.load(Ordering::Relaxed)
+}
+
 /// Returns the parts of a `Descriptor`; `None` for other objects.
 #[inline]
 pub(crate) fn description<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Option<Description<'a, 'py>> {
-    if object.get_type_ptr() != DESCRIPTOR.load(Ordering::Relaxed) {
+    if !is_description(object) {
         return None;
     }
     CLASSES.get().and_then(|classes| (classes.description)(object))

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::python::ffi::attached::attach;
 use crate::python::ffi::saved_error::SavedError;
 use crate::tensor::Owner;
 
@@ -33,7 +34,7 @@ pub fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
 /// # Safety
 /// - `address` is a reference whose ownership the caller passes on, together with one to the object's weak reference.
 unsafe fn release_pinned(address: *mut c_void) {
-    Python::try_attach(|py| {
+    attach(|py| {
         // SAFETY: passed on from the caller. The weak reference of this object is alive, so this call returns the same one.
         unsafe {
             let object = Bound::from_owned_ptr(py, address.cast());
@@ -53,7 +54,7 @@ unsafe fn release_pinned(address: *mut c_void) {
 /// - `address` is a reference whose ownership the caller passes on.
 unsafe fn release(address: *mut c_void) {
     // SAFETY: passed on from the caller. After the interpreter has ended, the object is gone too.
-    Python::try_attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
+    attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
 }
 
 /// Keeps a Python object alive while the memory it owns is in use. May be dropped on any thread, and after the interpreter
@@ -70,7 +71,7 @@ impl Drop for PyOwner {
     fn drop(&mut self) {
         let mut object = self.0.take();
         // Attaching first releases the object at once; otherwise PyO3 would wait for the next call into this module.
-        Python::try_attach(|_| drop(object.take()));
+        attach(|py| drop(object.take().map(|object| object.into_bound(py))));
         std::mem::forget(object);
     }
 }

@@ -4,6 +4,8 @@ mod alloc;
 mod broadcast;
 #[cfg(feature = "cuda")]
 mod cudarc;
+#[cfg(feature = "python")]
+mod default_metadata;
 mod device;
 mod element;
 mod index;

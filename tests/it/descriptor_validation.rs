@@ -3,7 +3,7 @@
 use std::ptr::without_provenance_mut;
 
 use dlfield::layout::MAX_NDIM;
-use dlfield::{DType, Descriptor, Device};
+use dlfield::{DType, Descriptor, Device, ExchangeError};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -64,7 +64,7 @@ fn address() -> impl Strategy<Value = usize> {
 
 /// Extents and strides for the same number of dimensions, mostly valid ones.
 fn numbers() -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
-    // The shortcut checks for 31 bits of extent and stride, and for 40 of their product.
+    // The shortcut checks for 31 bits of extent and stride, and for 32 of their products.
     let near = (24u32..34, -1i64..=1).prop_map(|(bits, off)| (1i64 << bits) + off);
     let extent = prop_oneof![
         8 => 1i64..=5,
@@ -112,6 +112,21 @@ proptest! {
             prop_assert_eq!(field.as_ref().ok().map(|field| field.strides().to_vec()), wanted, "{:?}", field);
             field.iter().for_each(ask);
         }
+    }
+}
+
+/// The shortcut multiplies 64-bit numbers without a check for each product.
+#[test]
+fn products_that_wrap_around_to_small_numbers_are_refused() {
+    let pointer = without_provenance_mut(1 << 40);
+    let of = |shape: &[i64], strides: &[i64]| Descriptor::new(pointer, Device::CPU, DType::U8, true, shape, strides);
+    for shape in [&[1 << 32, 1 << 32][..], &[1 << 22, 1 << 22, 1 << 20], &[1 << 31, 1 << 31, 4], &[1 << 16; 4]] {
+        assert!(matches!(of(shape, &vec![0; shape.len()]), Err(ExchangeError::Size { .. })), "{shape:?}");
+    }
+    let (apart, half) = ([1 << 31, -(1 << 31)], [1 << 31, 1 << 31]);
+    assert!(matches!(of(&half, &apart), Err(ExchangeError::Span { .. })));
+    for shape in [[1 << 16, 1 << 16], [1 << 31, 1 << 31], [1, 1 << 62]] {
+        assert_eq!(of(&shape, &[0, 0]).unwrap().size(), shape[0] * shape[1]);
     }
 }
 

@@ -42,6 +42,9 @@ impl PyTensor {
 static FREED: Freelist = Freelist::new();
 
 impl HasFreelist for PyTensor {
+    /// Like an array of NumPy: its memory may be owned by a Python object, but only the owner knows it.
+    const HAS_TRAVERSE: bool = false;
+
     fn freelist() -> &'static Freelist {
         &FREED
     }

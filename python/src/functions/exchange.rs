@@ -1,4 +1,4 @@
-//! The Python functions `describe`, `from_dlpack` and `as_numpy`, which import any array.
+//! The Python functions `describe` and `from_dlpack`, which import any array.
 
 #![allow(unsafe_code, reason = "the interpreter calls the functions with raw pointers")]
 
@@ -9,14 +9,12 @@ use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::parse_device;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
-use crate::export;
 use dlfield::descriptor::Descriptor;
 use dlfield::device::{Device, DeviceError};
 use dlfield::layout::{Extents, Metadata};
 use dlfield::native::Description;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
-use dlfield::native::numpy_api::is_exact;
 use dlfield::native::{args, fastcall, stream, sync};
 use dlfield::protocol::ExchangeError;
 use dlfield::tensor::Tensor;
@@ -95,43 +93,63 @@ unsafe extern "C" fn from_dlpack(
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    let has_options = nargs > 1 || !keywords.is_null();
     // SAFETY: the interpreter's own arguments.
-    unsafe { fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, owned) }
+    unsafe {
+        fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, |module, arguments| {
+            owned(module, arguments, has_options)
+        })
+    }
 }
 
-/// `from_dlpack`, with the arguments in the order of its parameters.
+/// `from_dlpack`, with the arguments in the order of its parameters. `has_options`: not only `obj` may be given.
 #[inline(always)]
-fn owned<'py>(module: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 6]) -> PyResult<Bound<'py, PyAny>> {
+fn owned<'py>(
+    module: &Bound<'py, PyAny>,
+    arguments: &[Argument<'_, 'py>; 6],
+    has_options: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = module.py();
     let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
+    let made = freelist::create(py, |PyTensor(tensor, _): &mut PyTensor| {
+        if has_options {
+            return owned_as_requested(obj, arguments, tensor);
+        }
+        let request = const { &Request::new(RequestAccess::Write).sharing().with_metadata() };
+        import::share(obj, request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+        if tensor.descriptor().device() == Device::CPU { Ok(()) } else { check_owned(request, tensor.descriptor()) }
+    })?;
+    Ok(made.into_any())
+}
+
+/// Imports an object as the optional arguments of `from_dlpack` say.
+#[cold]
+fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6], tensor: &mut Tensor) -> PyResult<()> {
     let [_, device, copy, dims, origin, stream] = arguments.each_ref().map(given);
     let copy = copy.map_or(Ok(None), args::copy)?;
     let access = if copy == Some(true) { RequestAccess::Read } else { RequestAccess::Write };
-    let mut request = Request::new(access);
+    let mut request = Request::new(access).sharing();
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?.map(Extents::into_boxed_slice);
     let given = Metadata { dims, origin, ..Metadata::default() };
     request.metadata = Some(&given);
-    let made = freelist::create(py, |PyTensor(tensor, _): &mut PyTensor| {
-        let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
-        let found = tensor.descriptor().device();
-        let elsewhere = request.device.filter(|wanted| *wanted != found);
-        if found == Device::CPU && elsewhere.is_none() {
-            args::check_stream(stream, found)?;
-        } else {
-            check_owned(&request, tensor.descriptor())?;
-        }
-        if let Some(wanted) = elsewhere {
-            *tensor = moved(py, tensor, wanted, &request)?;
-        } else if copy == Some(true) {
-            let copied = sync::copy_like(py, tensor)?;
-            release.after_copy(py, found)?;
-            *tensor = copied;
-        }
-        Ok(())
-    })?;
-    Ok(made.into_any())
+    let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
+    let found = tensor.descriptor().device();
+    let elsewhere = request.device.filter(|wanted| *wanted != found);
+    if found == Device::CPU && elsewhere.is_none() {
+        args::check_stream(stream, found)?;
+    } else {
+        check_owned(&request, tensor.descriptor())?;
+    }
+    if let Some(wanted) = elsewhere {
+        *tensor = moved(obj.py(), tensor, wanted, &request)?;
+    } else if copy == Some(true) {
+        let copied = sync::copy_like(obj.py(), tensor)?;
+        release.after_copy(obj.py(), found)?;
+        *tensor = copied;
+    }
+    Ok(())
 }
 
 /// Rejects memory of a device whose memory dlfield cannot own, and CUDA memory that is not on the requested device.
@@ -269,8 +287,10 @@ fn described<'py>(
         let mut imported = Imported::new(description.descriptor_mut());
         import::describe(obj, request, &mut imported)?;
         let Imported { owner, protocol, ran_no_code, readonly_unknown, .. } = imported;
+        // Memory with an owner stays in place.
+        let may_have_moved = !ran_no_code && owner.is_none();
         description.set(import::object_to_keep(obj), owner, protocol);
-        if !ran_no_code {
+        if may_have_moved {
             import::check_described(&description.parts(py))?;
         }
         if !has_options {
@@ -331,64 +351,7 @@ fn synchronize_requested(found: &Description<'_, '_>, wanted: Option<Device>) ->
     import::synchronize_described(&found.object, found.owner, found.descriptor)
 }
 
-/// Return the `numpy.ndarray` on the memory of any array that the host can read.
-///
-/// Parameters
-/// ----------
-/// obj
-///     Any array that `from_dlpack` accepts. An exact `numpy.ndarray` of any dtype is returned as it is.
-/// copy
-///     None copies only if the producer has no memory to share; True always copies, also from a device; False never.
-///
-/// Returns
-/// -------
-/// numpy.ndarray
-///     Same shape, strides and dtype as `obj`; read-only if the memory is.
-///
-/// Raises
-/// ------
-/// NoSuchBufferError
-///     The host cannot read the memory, and `copy` is not True.
-/// Error
-///     As for `from_dlpack`.
-///
-/// Example
-/// -------
-/// >>> import dlfield as dl
-/// >>> field = dl.zeros((2, 3), backend="gt:cpu_ifirst")
-/// >>> dl.as_numpy(field).ctypes.data == field.ptr
-/// True
-#[pyfunction]
-#[pyo3(signature = (obj, *, copy=None))]
-fn as_numpy<'py>(
-    py: Python<'py>,
-    obj: &Bound<'py, PyAny>,
-    copy: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let copy = copy.map_or(Ok(None), args::copy)?;
-    if is_exact(obj) {
-        let keep = pyo3::intern!(py, "K");
-        return if copy == Some(true) { obj.call_method1(pyo3::intern!(py, "copy"), (keep,)) } else { Ok(obj.clone()) };
-    }
-    if let Ok(tensor) = obj.cast_exact::<PyTensor>()
-        && copy != Some(true)
-    {
-        return export::numpy::view_of(tensor);
-    }
-    if copy != Some(true) {
-        return export::numpy::view(py, &import::tensor(obj, copy)?);
-    }
-    let value = import::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
-    let copied = if value.descriptor().device().is_host_readable() {
-        sync::copy_like(py, &value)?
-    } else {
-        sync::to(py, &value, Device::CPU, Some(true))?
-    };
-    export::numpy::view(py, &value.done(py, Ok(copied))?)
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     FROM_DLPACK.add_to(module)?;
-    DESCRIBE.add_to(module)?;
-    module.add_function(wrap_pyfunction!(as_numpy, module)?)
+    DESCRIBE.add_to(module)
 }

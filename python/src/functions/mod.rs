@@ -1,5 +1,6 @@
 //! The functions of the module.
 
+mod as_numpy;
 mod creation;
 mod cuda;
 mod data_argument;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     creation::register(module)?;
     exchange::register(module)?;
+    as_numpy::register(module)?;
     metadata::register(module)?;
     sources::register(module)?;
     presets::register(module)?;

@@ -19,4 +19,4 @@ mod twin;
 #[path = "private/mod.rs"]
 mod twin;
 
-pub use self::twin::{instance_dict, optional_attr, type_cache};
+pub use self::twin::{attached, instance_dict, optional_attr, type_cache};

@@ -8,11 +8,12 @@ use crate::python::import::imported::Imported;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table;
 use crate::python::import::type_info::TypeInfo;
+use crate::python::own_classes;
 use crate::tensor::Owner;
 
 /// The array that memory is borrowed from. Foreign code may move its memory or change its shape at any time.
 pub enum BorrowSource {
-    /// No array: an owner keeps the memory in place, or describing it again would run foreign code.
+    /// No array that can move: memory of our own tensor, memory with an owner, or describing it again would run foreign code.
     None,
     /// The described object.
     Argument,
@@ -49,6 +50,8 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
                 BorrowSource::None
             }
         }
+        None if own_classes::tensor(obj).is_some() => BorrowSource::None,
+        // Only arrays of NumPy and PyTorch are imported without running foreign code.
         None if imported.ran_no_code || can_reborrow(obj, imported.protocol)? => BorrowSource::Argument,
         None => BorrowSource::None,
     };

@@ -9,27 +9,49 @@ use crate::python::import::type_info::is_torch;
 use crate::python::import::{host_device, owners, pinned, torch};
 use crate::python::own_classes::{self, Description};
 use crate::python::sync;
+use crate::tensor::Tensor;
 
+#[inline]
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     if let Some(tensor) = own_classes::tensor(object) {
-        *imported.descriptor = tensor.descriptor().clone();
-        if request.ownership == Ownership::Share {
-            return Ok(imported.owned(tensor.owner().clone()));
-        }
-        if imported.descriptor.device() == Device::CPU {
-            // Users of a description may read the host memory at its address.
-            sync::synchronize_host(object.py(), tensor)?;
-        }
-        // A description also has the tensor's default metadata.
-        imported.descriptor.set_dims(tensor.dims())?;
-        imported.descriptor.set_halo(tensor.halo().as_slice().into())?;
-        imported.descriptor.set_origin(tensor.origin().as_slice().into())?;
-        return Ok(imported.borrowed());
+        import_tensor(object.py(), tensor, request, imported)
+    } else if own_classes::is_description(object) {
+        import_described(object, request, imported)
+    } else {
+        Ok(false)
     }
+}
+
+#[inline(never)]
+fn import_tensor(
+    py: Python<'_>,
+    tensor: &Tensor,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_, '_>,
+) -> PyResult<bool> {
+    if request.ownership == Ownership::Share {
+        imported.descriptor.clone_from(tensor.descriptor());
+        return Ok(imported.owned(tensor.owner().clone()));
+    }
+    tensor.describe_into(imported.descriptor);
+    // Other threads may run while this one waits for a device.
+    imported.ran_no_code = !sync::may_have_device_work(tensor);
+    if imported.descriptor.device() == Device::CPU {
+        // Users of a description may read the host memory at its address.
+        sync::synchronize_host(py, tensor)?;
+    }
+    Ok(imported.borrowed())
+}
+
+fn import_described(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_, '_>,
+) -> PyResult<bool> {
     let Some(Description { descriptor: described, object, owner }) = own_classes::description(object) else {
         return Ok(false);
     };

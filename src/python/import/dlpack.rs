@@ -18,6 +18,7 @@ use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, dlpack_device};
+use crate::python::ffi::fastcall;
 use crate::python::ffi::getattr::Keyword;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
@@ -81,14 +82,18 @@ pub(super) fn import(
     let capsule = match result {
         // Producers of the old protocol take at most `stream`. The struct says which device the memory is on, but not
         // whether it is a copy, so there is no retry without `copy=False`.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
-            Some(stream) => {
-                let old = PyDict::new(py);
-                old.set_item(intern!(py, "stream"), stream)?;
-                object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => {
+            drop(error);
+            fastcall::drop_deferred_references();
+            match &stream {
+                Some(stream) => {
+                    let old = PyDict::new(py);
+                    old.set_item(intern!(py, "stream"), stream)?;
+                    object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
+                }
+                None => method.call(py, [], None)?,
             }
-            None => method.call(py, [], None)?,
-        },
+        }
         other => other?,
     };
     if !consume(&capsule, request, imported)? {

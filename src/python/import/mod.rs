@@ -65,14 +65,15 @@ use crate::tensor::{Owner, Tensor};
 /// without any protocol.
 pub fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let mut tensor = Tensor::BLANK;
-    let shared = share(object, &Request::new(RequestAccess::Inspect).with_metadata(), &mut tensor)?;
+    let request = const { &Request::new(RequestAccess::Inspect).sharing().with_metadata() };
+    let shared = share(object, request, &mut tensor)?;
     Ok(shared.map(|_| tensor))
 }
 
 /// Imports an object as a tensor that owns its memory, for writing and without metadata. Passes `copy` on to the producer.
 pub fn tensor(object: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Tensor> {
     let mut tensor = Tensor::BLANK;
-    let mut request = Request::new(RequestAccess::Write);
+    let mut request = Request::new(RequestAccess::Write).sharing();
     request.copy = copy;
     share(object, &request, &mut tensor)?.map(|_| tensor).ok_or_else(|| not_an_array(object))
 }

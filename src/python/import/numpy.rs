@@ -19,6 +19,7 @@ use crate::python::import::request::{Ownership, Request};
 use crate::python::py_owner;
 use crate::tensor::Owner;
 
+#[inline]
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -50,6 +51,7 @@ pub(super) fn import_subclass(
 }
 
 /// Imports an object that is an array.
+#[inline]
 fn import_struct(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
@@ -59,6 +61,11 @@ fn import_struct(
         imported.ran_no_code = !describe(object, imported.descriptor)?;
         return Ok(imported.borrowed());
     }
+    import_pinned(object, imported)
+}
+
+/// As [`import_struct`], for memory that outlives the call.
+fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
     // The owner first: it keeps the memory at the address that is read next.
     let owner = match base(object).and_then(|base| owners::exporting_tensor(&base)) {
         Some(owner) => owner,

@@ -52,6 +52,13 @@ impl<'a, 'py> Request<'a, 'py> {
         }
     }
 
+    /// As this request, for memory that outlives the call.
+    #[must_use]
+    pub const fn sharing(mut self) -> Request<'a, 'py> {
+        self.ownership = Ownership::Share;
+        self
+    }
+
     /// As this request, with the object's metadata.
     #[must_use]
     pub const fn with_metadata(mut self) -> Request<'a, 'py> {

@@ -13,7 +13,7 @@ use crate::layout::Metadata;
 use crate::python::ffi::fastcall;
 use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::request::{Ownership, Request, RequestAccess, not_an_array};
-use crate::python::import::type_info::TypeInfo;
+use crate::python::import::type_info::{Route, TypeInfo};
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
     array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
@@ -34,13 +34,16 @@ struct Protocol {
 }
 
 /// The protocols that the object's type alone decides, tried first.
-static BY_TYPE: [Protocol; 5] = [
+static BY_TYPE: [Protocol; 3] = [
     Protocol { name: "numpy", import: numpy::import, has_metadata: true },
     Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
     Protocol { name: "dlpack-c", import: dlpack_c_exchange::import, has_metadata: false },
-    Protocol { name: "jax", import: jax::import, has_metadata: false },
-    Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true },
 ];
+
+/// What is tried next for JAX arrays, for objects that only have `__dlpack__`, and for all others.
+static OF_JAX: [Protocol; 1] = [Protocol { name: "jax", import: jax::import, has_metadata: false }];
+static OF_DLPACK: [Protocol; 1] = [Protocol { name: "dlpack", import: dlpack::import, has_metadata: false }];
+static OF_BUILTINS: [Protocol; 1] = [Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true }];
 
 /// The other protocols, tried if there is no wrapper to peel.
 static OTHERS: [Protocol; 10] = [
@@ -71,7 +74,7 @@ pub(super) fn import<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    if first_of(&BY_TYPE, object, request, imported)? {
+    if import_by_type(object, request, imported)? {
         finish(object, request, imported)?;
     } else if !import_wrapped(object, request, imported)? {
         return Ok(false);
@@ -84,7 +87,24 @@ pub(super) fn import<'py>(
     Ok(true)
 }
 
-/// As [`import`], for an object that [`BY_TYPE`] does not import.
+/// Imports an object by the protocol that its type alone decides.
+#[inline(always)]
+fn import_by_type<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'_, 'py>,
+) -> PyResult<bool> {
+    if first_of(&BY_TYPE, object, request, imported)? {
+        return Ok(true);
+    }
+    match TypeInfo::of(object)?.route {
+        Route::Dlpack => first_of(&OF_DLPACK, object, request, imported),
+        Route::Jax => first_of(&OF_JAX, object, request, imported),
+        Route::Any => first_of(&OF_BUILTINS, object, request, imported),
+    }
+}
+
+/// As [`import`], for an object that [`import_by_type`] does not import.
 fn import_wrapped<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -93,7 +113,7 @@ fn import_wrapped<'py>(
     let mut wrappers = SmallVec::<[PeeledWrapper<'_, 'py>; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported)? {
+        if !wrappers.is_empty() && import_by_type(&current, &current_request, imported)? {
             break;
         }
         if is_never_array(&current) {
@@ -223,8 +243,12 @@ pub fn describe<'py>(
 
 impl Imported<'_, '_> {
     /// Whether the object may have metadata that the descriptor does not have.
+    #[inline]
     pub fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.inner.is_some() || !self.has_all_metadata && TypeInfo::of(object)?.may_be_labelled(object))
+        if self.has_all_metadata && self.inner.is_none() {
+            return Ok(false);
+        }
+        Ok(self.inner.is_some() || TypeInfo::of(object)?.may_be_labelled(object))
     }
 }
 
@@ -250,15 +274,13 @@ fn set_metadata<'py>(
 }
 
 /// Imports an object as a tensor that owns its memory: fills in `tensor`, and returns the `release` hook. `None` if the object
-/// has no protocol.
+/// has no protocol. The request is a [`Request::sharing`] one.
 pub fn share<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     tensor: &mut Tensor,
 ) -> PyResult<Option<Release>> {
-    let mut request = *request;
-    request.ownership = Ownership::Share;
-    let request = &request;
+    debug_assert!(request.ownership == Ownership::Share, "a request for memory that does not outlive the call");
     if let Some(own) = own_classes::tensor(object) {
         // A clone keeps layout, padding and alignment, which a descriptor lacks.
         *tensor = own.clone();
@@ -269,7 +291,7 @@ pub fn share<'py>(
             imported.owner = Some(tensor.owner().clone());
             order_streams(object, request, &mut imported)?;
         }
-        if let Some(given) = request.metadata {
+        if let Some(given) = request.metadata.filter(|given| !given.is_empty()) {
             tensor.relabel(given.clone())?;
         }
         return Ok(Some(Release::default()));

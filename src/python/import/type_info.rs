@@ -10,6 +10,7 @@ use pyo3::{ffi, intern};
 
 use crate::python::ffi::getattr::{Method, loaded};
 use crate::python::ffi::instance_dict::InstanceDict;
+use crate::python::ffi::numpy_api::is_array;
 use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
 use crate::python::import::names::{Name, Names};
@@ -23,6 +24,17 @@ pub(super) enum Framework {
     /// The class `dlfield.Tensor`, as an extension outside dlfield's own module sees it.
     Dlfield,
     Other,
+}
+
+/// By which protocol objects of a type are imported, if the type alone decides that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    /// As arrays of JAX.
+    Jax,
+    /// By the method `__dlpack__`: the objects are neither wrappers nor classes, and nothing that is tried before it applies.
+    Dlpack,
+    /// That depends on more than the type.
+    Any,
 }
 
 /// Where an instance may have attributes of its own.
@@ -43,6 +55,8 @@ pub(super) struct TypeInfo {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
+    /// For types without a table.
+    pub(super) route: Route,
     /// The function that borrows the `DLTensor` of a PyTorch tensor.
     borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
@@ -81,7 +95,17 @@ impl TypeInfo {
         let instance = Instance::of(ty, framework, wrapper);
         let table = dlpack_c::table(ty)?;
         let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
-        let info = TypeInfo { table, framework, wrapper, borrow, on_type, methods, instance };
+        // Arrays of NumPy are imported by their struct, and classes never. Python's own numbers, sequences and buffers have no
+        // `__dlpack__`.
+        let tried_before = is_array(object) || object.is_instance_of::<PyType>();
+        let route = match framework {
+            Framework::Jax => Route::Jax,
+            Framework::Other if wrapper.is_none() && methods.meets(Name::Dlpack.into()) && !tried_before => {
+                Route::Dlpack
+            }
+            _ => Route::Any,
+        };
+        let info = TypeInfo { table, framework, wrapper, route, borrow, on_type, methods, instance };
         // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known.set(version, info));
         Ok(info)

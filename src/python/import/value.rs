@@ -48,7 +48,7 @@ impl Value {
 /// Imports an object for reading, up to date, with metadata; of several buffers, takes the one nearest to `near`. `None` for
 /// an object without any protocol.
 pub fn value(object: &Bound<'_, PyAny>, near: Device) -> PyResult<Option<Value>> {
-    let mut request = Request::new(RequestAccess::Read).with_metadata();
+    let mut request = Request::new(RequestAccess::Read).sharing().with_metadata();
     request.near = Some(near);
     let mut tensor = Tensor::BLANK;
     Ok(share(object, &request, &mut tensor)?.map(|release| Value { tensor, release }))

@@ -23,6 +23,10 @@ pub(crate) use self::twin::{Freelist, create, install};
 /// A class with a freelist. It is final and has no `__dict__`, so that an object consists of its Rust value and, if it has
 /// any, a list of weak references.
 pub(crate) trait HasFreelist: PyClass + Sync + Into<PyClassInitializer<Self>> {
+    /// Whether the class has `__traverse__`. Without it the garbage collector has no use for the objects.
+    #[cfg_attr(dlfield_portable, allow(dead_code, reason = "PyO3 makes the objects known"))]
+    const HAS_TRAVERSE: bool = true;
+
     /// Returns the class's freelist.
     #[cfg_attr(dlfield_portable, allow(dead_code, reason = "the twin keeps nothing"))]
     fn freelist() -> &'static Freelist;

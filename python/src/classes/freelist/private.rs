@@ -89,8 +89,10 @@ pub(crate) fn create<'py, T: HasFreelist>(
     };
     // SAFETY: a new object, to which only this function has a reference.
     fill(unsafe { value(object.as_ptr()).as_mut() })?;
-    // SAFETY: as above, and untracked so far.
-    unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
+    if T::HAS_TRAVERSE {
+        // SAFETY: as above, and untracked so far.
+        unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
+    }
     Ok(object)
 }
 
@@ -108,6 +110,7 @@ unsafe extern "C" fn free<T: HasFreelist>(object: *mut ffi::PyObject) {
     unsafe {
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
+        // PyO3 has made and tracked some of the objects.
         ffi::PyObject_GC_UnTrack(object.cast());
         let offset = (*class).tp_weaklistoffset;
         if offset > 0 && !(*object.byte_offset(offset).cast::<*mut ffi::PyObject>()).is_null() {

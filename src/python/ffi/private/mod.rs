@@ -1,5 +1,6 @@
 //! Private API of CPython: what is faster than any documented call.
 
+pub mod attached;
 pub mod instance_dict;
 pub mod optional_attr;
 pub mod type_cache;
