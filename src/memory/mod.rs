@@ -4,6 +4,7 @@ mod block_cache;
 pub mod cuda;
 mod error;
 mod host;
+mod small_blocks;
 
 use self::cuda::{CudaMemory, Stream, StreamUses};
 pub use self::error::OutOfMemory;
