@@ -101,6 +101,10 @@ impl Layout {
         let ranks = match rule {
             LayoutRule::C => return Layout::c_order(dims.len()),
             LayoutRule::F => return Layout::f_order(dims.len()),
+            // Most fields have these dimensions, and the ranks are theirs.
+            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => {
+                return Layout(SmallVec::from_slice(&ranks));
+            }
             LayoutRule::Grid(ranks) => ranks,
         };
         Layout::ranked(dims.len(), |axis| match dims.get(axis) {

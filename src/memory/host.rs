@@ -63,7 +63,7 @@ unsafe impl Sync for AllocatorBlock {}
 
 impl AllocatorBlock {
     /// Allocates `bytes`, at least 1.
-    fn allocate(bytes: usize, contents: Contents) -> Option<AllocatorBlock> {
+    pub(super) fn allocate(bytes: usize, contents: Contents) -> Option<AllocatorBlock> {
         let layout = Layout::from_size_align(bytes, ALLOCATOR_ALIGNMENT).ok()?;
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe {
@@ -73,6 +73,11 @@ impl AllocatorBlock {
             }
         })?;
         Some(AllocatorBlock { base, layout })
+    }
+
+    /// Address of the block.
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
     }
 
     /// Bytes of the block.
@@ -112,7 +117,7 @@ impl HostMemory {
             None => AllocatorBlock::allocate(all, contents)?,
         };
         // SAFETY: the block has `alignment` bytes more than needed.
-        let start = unsafe { align_up(block.base, alignment) };
+        let start = unsafe { align_up(block.base(), alignment) };
         if clear {
             // SAFETY: `bytes` from the start on are in the block, which nobody else has.
             unsafe { start.write_bytes(0, bytes) };

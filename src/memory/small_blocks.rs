@@ -97,3 +97,86 @@ impl SmallBlocks {
         self.bytes -= freed;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Contents, host::HostMemory};
+
+    /// Whether every byte of all lists is counted, and none holds too much.
+    fn is_consistent(cache: &SmallBlocks) -> bool {
+        let bytes: usize = cache.lists.iter().map(|list| list.bytes * list.blocks.len()).sum();
+        let of_one_size = |list: &List| list.blocks.iter().all(|block| block.bytes() == list.bytes);
+        let short = |list: &List| list.blocks.len() <= DEPTH;
+        bytes == cache.bytes && bytes <= CAPACITY && cache.lists.iter().all(|list| of_one_size(list) && short(list))
+    }
+
+    fn block(bytes: usize) -> AllocatorBlock {
+        AllocatorBlock::allocate(bytes, Contents::Undefined).expect("small")
+    }
+
+    #[test]
+    fn the_newest_block_of_a_size_comes_back() {
+        let mut cache = SmallBlocks::new();
+        assert!(cache.take(4096).is_none());
+        let blocks = [block(4096), block(4096)];
+        let newest = blocks[1].base();
+        blocks.into_iter().for_each(|block| cache.put(block));
+        assert!(cache.take(4104).is_none());
+        assert_eq!(cache.take(4096).map(|block| block.base()), Some(newest));
+        assert!(is_consistent(&cache) && cache.take(4096).is_some() && cache.take(4096).is_none());
+        assert_eq!(cache.bytes, 0);
+    }
+
+    #[test]
+    fn little_is_kept_of_any_sizes() {
+        let mut cache = SmallBlocks::new();
+        for round in 0..4 * DEPTH {
+            for bytes in (SMALLEST..=LARGEST).step_by(1000 + round) {
+                cache.put(block(bytes));
+                assert!(is_consistent(&cache), "{bytes} bytes in round {round}");
+            }
+        }
+        for _ in 0..2 * DEPTH {
+            cache.put(block(LARGEST));
+        }
+        assert!(is_consistent(&cache));
+    }
+
+    #[test]
+    fn usual_sizes_do_not_displace_each_other() {
+        let mut cache = SmallBlocks::new();
+        // Cubes of 8 and 16 elements with elements of 4 and 8 bytes, and the bytes for their alignment.
+        let sizes = [8 * 8 * 8 * 4 + 64, 8 * 8 * 8 * 8 + 64, 16 * 16 * 16 * 4 + 64, 16 * 16 * 16 * 8 + 64];
+        sizes.iter().for_each(|bytes| cache.put(block(*bytes)));
+        assert!(sizes.iter().all(|bytes| cache.take(*bytes).is_some()));
+    }
+
+    #[test]
+    fn a_thread_that_ends_frees_its_blocks_and_may_still_allocate() {
+        /// Allocates and frees while the variables of the thread are dropped.
+        struct Late;
+
+        impl Drop for Late {
+            fn drop(&mut self) {
+                drop(HostMemory::allocate(4096, 64, Contents::Zeros));
+            }
+        }
+
+        thread_local! {
+            static LATE: Late = const { Late };
+        }
+        std::thread::spawn(|| {
+            LATE.with(|_| ());
+            drop(HostMemory::allocate(4096, 64, Contents::Undefined));
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn a_block_may_be_freed_in_another_thread() {
+        let memory = HostMemory::allocate(4096, 64, Contents::Zeros).expect("small");
+        std::thread::spawn(|| drop(memory)).join().expect("no panic");
+    }
+}

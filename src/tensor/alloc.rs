@@ -6,6 +6,7 @@ use super::device::refuse_brief_memory;
 use super::owner::retry;
 use super::{Owner, Tensor};
 use crate::copy;
+use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::{Promise, Spec};
@@ -261,7 +262,9 @@ impl Tensor {
         // `Spec::compute` has counted `first_byte` into the block's bytes.
         let start = block.as_ptr().wrapping_add(computed.first_byte);
         self.descriptor.set(start, device, spec.dtype(), false, spec.shape(), &computed.strides)?;
-        self.descriptor.relabel(spec.metadata().clone())?;
+        if !spec.metadata().is_empty() {
+            self.descriptor.relabel(spec.metadata().clone())?;
+        }
         self.owner = Owner::block(block, uses);
         self.promise = Promise {
             layout: Some(computed.layout),
@@ -281,6 +284,20 @@ impl Tensor {
         self.allocate_in_place(spec, Contents::Undefined)?;
         // SAFETY: the memory is fresh, so no other code has it.
         unsafe { copy::fill(&self.descriptor, element, true) }
+    }
+
+    /// As [`Tensor::copy_of_shared`], of memory on the host that no device uses, to memory on the host.
+    ///
+    /// # Errors
+    /// As for [`Tensor::copy_of`].
+    ///
+    /// # Safety
+    /// - For the call, all elements of `from` are readable, and no other code writes to them.
+    #[doc(hidden)]
+    pub unsafe fn allocate_copy_of(&mut self, spec: &Spec, from: &Descriptor) -> Result<()> {
+        self.allocate_in_place(spec, Contents::Undefined)?;
+        // SAFETY: passed on from the caller; the memory is fresh, so no other code has it and nothing overlaps.
+        unsafe { copy::copy(&self.descriptor, from) }
     }
 
     /// As [`Tensor::copy_of_shared`].

@@ -1,7 +1,7 @@
 //! A call of an allocation function.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyInt, PyString, PyTuple};
 
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
@@ -32,13 +32,14 @@ impl<'py> Call<'_, 'py> {
         Ok(made?.into_any())
     }
 
-    /// Whether all arguments are of the kinds whose conversion discards no reference: a tuple or a NumPy array, the name of an
-    /// element type, the name of a preset.
+    /// Whether all arguments are of the kinds whose conversion neither discards a reference nor runs other code: a tuple, an
+    /// integer or a NumPy array, the name of an element type, the name of a preset.
     #[inline]
-    fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         let is_text =
             |argument: Given<'_, '_>| argument.is_none_or(|argument| argument.is_exact_instance_of::<PyString>());
-        (self.first.is_exact_instance_of::<PyTuple>() || is_exact(self.first))
+        let first = self.first;
+        (first.is_exact_instance_of::<PyTuple>() || is_exact(first) || first.is_exact_instance_of::<PyInt>())
             && is_text(self.dtype)
             && is_text(self.keywords.backend)
             && self.keywords.are_preset_alone()

@@ -11,15 +11,17 @@ use smallvec::SmallVec;
 use crate::export;
 use crate::functions::call::Call;
 use crate::functions::keywords::{self, Keywords, surplus_error};
-use crate::functions::specs::{fresh, like, with_halo_of};
+use crate::functions::specs::{converted, fresh, like, with_metadata_of};
 use crate::functions::{data_argument, docstring, fill_value};
 use dlfield::can_cast;
+use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
-use dlfield::dtype::DTypeError;
+use dlfield::dtype::{DType, DTypeError};
 use dlfield::error::Error;
-use dlfield::layout::{Extents, LayoutError, Spec};
+use dlfield::layout::{Extents, Spec};
 use dlfield::memory::Contents;
 use dlfield::native::fastcall::{self, Argument, Definition, Parameters, Surplus};
+use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{dtype, sync};
 use dlfield::tensor::Tensor;
 
@@ -42,6 +44,24 @@ fn filled(
         let element = element()?;
         Ok(call.detached(spec, || tensor.allocate_full(spec, &element))?)
     })
+}
+
+/// Copies a small NumPy array at once: while this thread keeps the GIL and runs no other code, nobody moves the memory.
+/// Returns whether it has. The arguments are plain, so their conversion runs no other code either.
+fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor: &mut Tensor) -> PyResult<bool> {
+    let mut data = Descriptor::BLANK;
+    if !data_argument::described_at_once(call.first, &mut data) {
+        return Ok(false);
+    }
+    let (mut spec, added) = converted(&data, given)?;
+    call.keywords.apply(&mut spec, added)?;
+    let at_once = spec.is_small_on_host(GIL_RELEASE_BYTES) && can_cast(data.dtype(), spec.dtype());
+    if at_once {
+        // SAFETY: the array's memory, which stays where it is until this returns. If another thread writes to it without the
+        // GIL, which is the program's responsibility as with every array library, the copy has old or new elements.
+        unsafe { tensor.allocate_copy_of(&spec, &data) }?;
+    }
+    Ok(at_once)
 }
 
 /// Copies `data` to a new tensor and casts its elements.
@@ -264,18 +284,14 @@ allocation! {
     "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn from_array(call, tensor; data; dtype) {
         let given = call.dtype.map(dtype::parse).transpose()?;
+        if call.is_plain() && copied_at_once(call, given.as_ref(), tensor)? {
+            return Ok(());
+        }
         let near = call.keywords.device_or_default()?;
         let data = data_argument::readable(call.first, near)?;
-        let shape = data.descriptor().shape();
-        let (element, sub_shape) = given.unwrap_or_else(|| (data.descriptor().dtype(), Extents::new()));
-        if !shape.ends_with(&sub_shape) {
-            return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
-        }
-        let mut spec = with_halo_of(Spec::new(shape, element), &data);
-        if let Some(dims) = data.descriptor().dims() {
-            spec = spec.dims(dims.clone());
-        }
-        call.keywords.apply(&mut spec, sub_shape.len())?;
+        let (spec, added) = converted(data.descriptor(), given.as_ref())?;
+        let mut spec = with_metadata_of(spec, &data);
+        call.keywords.apply(&mut spec, added)?;
         let found = data.descriptor().device();
         let stream_device = if found == Device::CPU { spec.device() } else { found };
         let made = call.keywords.in_stream(stream_device, || copy(call.py, tensor, &spec, &data));

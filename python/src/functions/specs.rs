@@ -5,8 +5,9 @@ use pyo3::prelude::*;
 use crate::functions::call::Call;
 use crate::functions::data_argument;
 use crate::functions::keywords::sizes;
+use dlfield::descriptor::Descriptor;
 use dlfield::dtype::DType;
-use dlfield::layout::{Extents, Spec};
+use dlfield::layout::{Extents, LayoutError, Spec};
 use dlfield::native::{args, dtype};
 use dlfield::tensor::Tensor;
 
@@ -68,8 +69,28 @@ pub(super) fn like(call: &Call<'_, '_>) -> PyResult<Spec> {
     Ok(spec)
 }
 
+/// The specification of a copy of an array with the element type that is given, and the number of dimensions that a
+/// sub-array type stands for.
+pub(super) fn converted(data: &Descriptor, given: Option<&(DType, Extents)>) -> PyResult<(Spec, usize)> {
+    let shape = data.shape();
+    let Some((element, sub_shape)) = given else { return Ok((Spec::new(shape, data.dtype()), 0)) };
+    if !shape.ends_with(sub_shape) {
+        return Err(LayoutError::SubArray { shape: shape.to_vec(), wanted: sub_shape.to_vec() }.into());
+    }
+    Ok((Spec::new(shape, *element), sub_shape.len()))
+}
+
+/// Copies the dims, halo and origin of an array of the same shape.
+pub(super) fn with_metadata_of(spec: Spec, data: &Tensor) -> Spec {
+    let spec = with_halo_of(spec, data);
+    match data.descriptor().dims() {
+        Some(dims) => spec.dims(dims.clone()),
+        None => spec,
+    }
+}
+
 /// Copies the halo and origin of `data`, with zeros for the dimensions that a sub-array type adds.
-pub(super) fn with_halo_of(mut spec: Spec, data: &Tensor) -> Spec {
+fn with_halo_of(mut spec: Spec, data: &Tensor) -> Spec {
     let ndim = spec.ndim();
     if let Some(halo) = data.descriptor().halo() {
         let mut halo = halo.to_vec();
