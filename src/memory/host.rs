@@ -2,12 +2,12 @@
 
 #![allow(unsafe_code, reason = "raw allocation has no safe interface")]
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{MmapMut, MmapOptions};
 
+use super::allocator_block::AllocatorBlock;
 use super::block_cache::CACHE;
 use super::{Contents, small_blocks};
 
@@ -31,9 +31,6 @@ static NEXT_START: AtomicUsize = AtomicUsize::new(0);
 /// The largest alignment in bytes that a small block gets by over-allocation; beyond it a mapping costs no more memory.
 const SPARED_FOR: usize = 4096;
 
-/// The allocator's default alignment in bytes. Asking it for more takes a slower path than asking for more bytes.
-const ALLOCATOR_ALIGNMENT: usize = 16;
-
 /// An owned block of host memory.
 #[derive(Debug)]
 pub(super) struct HostMemory {
@@ -47,50 +44,6 @@ enum Backing {
     Allocator(Option<AllocatorBlock>),
     /// `Some` until dropped; never read through this field.
     Mapping(Option<MmapMut>),
-}
-
-/// A block of the allocator.
-#[derive(Debug)]
-pub(super) struct AllocatorBlock {
-    base: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: this value alone owns the memory, and the allocator is not bound to a thread.
-unsafe impl Send for AllocatorBlock {}
-// SAFETY: shared access only returns the address.
-unsafe impl Sync for AllocatorBlock {}
-
-impl AllocatorBlock {
-    /// Allocates `bytes`, at least 1.
-    pub(super) fn allocate(bytes: usize, contents: Contents) -> Option<AllocatorBlock> {
-        let layout = Layout::from_size_align(bytes, ALLOCATOR_ALIGNMENT).ok()?;
-        // SAFETY: the layout's size is not zero.
-        let base = NonNull::new(unsafe {
-            match contents {
-                Contents::Undefined => alloc(layout),
-                Contents::Zeros => alloc_zeroed(layout),
-            }
-        })?;
-        Some(AllocatorBlock { base, layout })
-    }
-
-    /// Address of the block.
-    pub(super) fn base(&self) -> NonNull<u8> {
-        self.base
-    }
-
-    /// Bytes of the block.
-    pub(super) fn bytes(&self) -> usize {
-        self.layout.size()
-    }
-}
-
-impl Drop for AllocatorBlock {
-    fn drop(&mut self) {
-        // SAFETY: `base` came from the allocator with this layout and is freed here only.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
-    }
 }
 
 // SAFETY: this value alone owns the memory, and neither the allocator nor a mapping is bound to a thread.

@@ -1,5 +1,6 @@
 //! The only code that allocates memory for elements.
 
+mod allocator_block;
 mod block_cache;
 pub mod cuda;
 mod error;

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use super::host::AllocatorBlock;
+use super::allocator_block::AllocatorBlock;
 
 /// Bytes of the smallest block that is cached: the C library is fast with smaller ones.
 const SMALLEST: usize = 1 << 10;
@@ -101,7 +101,9 @@ impl SmallBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Contents, host::HostMemory};
+    use crate::cuda::Stream;
+    use crate::device::Device;
+    use crate::memory::{Block, Contents};
 
     /// Whether every byte of all lists is counted, and none holds too much.
     fn is_consistent(cache: &SmallBlocks) -> bool {
@@ -109,6 +111,11 @@ mod tests {
         let of_one_size = |list: &List| list.blocks.iter().all(|block| block.bytes() == list.bytes);
         let short = |list: &List| list.blocks.len() <= DEPTH;
         bytes == cache.bytes && bytes <= CAPACITY && cache.lists.iter().all(|list| of_one_size(list) && short(list))
+    }
+
+    /// A block of 4 KiB of elements, which comes from the cache if it has one.
+    fn cached() -> Block {
+        Block::allocate(Device::CPU, 4096, 64, Contents::Zeros, Stream::LEGACY).expect("small")
     }
 
     fn block(bytes: usize) -> AllocatorBlock {
@@ -159,7 +166,7 @@ mod tests {
 
         impl Drop for Late {
             fn drop(&mut self) {
-                drop(HostMemory::allocate(4096, 64, Contents::Zeros));
+                drop(cached());
             }
         }
 
@@ -168,7 +175,7 @@ mod tests {
         }
         std::thread::spawn(|| {
             LATE.with(|_| ());
-            drop(HostMemory::allocate(4096, 64, Contents::Undefined));
+            drop(cached());
         })
         .join()
         .expect("no panic");
@@ -176,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_block_may_be_freed_in_another_thread() {
-        let memory = HostMemory::allocate(4096, 64, Contents::Zeros).expect("small");
+        let memory = cached();
         std::thread::spawn(|| drop(memory)).join().expect("no panic");
     }
 }

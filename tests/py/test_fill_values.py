@@ -5,6 +5,7 @@ import math
 import struct
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ import dlfield as dl
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 
 # The ends of `float32`: the largest number and the halfway point above it, the smallest normal number and what is around it.
-EDGES = [3.4028234663852886e38, 3.4028235677973366e38, 3.5e38, 2.0**-126, math.nextafter(2.0**-126, 0), 2.0**-149, 1e-300]
+EDGES = [
+    3.4028234663852886e38,
+    3.4028235677973366e38,
+    3.5e38,
+    2.0**-126,
+    math.nextafter(2.0**-126, 0),
+    2.0**-149,
+    1e-300,
+]
 FLOATS = [0.0, 1.0, 2.5, 0.1, 1 / 3, 1e10, 65504.0, 65520.0, math.pi, math.inf, 5e-324, 1.7976931348623157e308, *EDGES]
 SIGNED_NAN = struct.unpack("d", struct.pack("Q", 0xFFF8_0000_0000_1234))[0]
 INTS = [2**bits + more for bits in (0, 7, 8, 15, 16, 24, 31, 32, 53, 63, 64, 100) for more in (-1, 0, 1)]
@@ -50,7 +59,18 @@ VALUES: list[Any] = [
     *(math.nan, SIGNED_NAN, True, False, 1j, -0.0j, complex(-0.0, -0.0), complex(1e39, 0), complex(0, 1e-40)),
     *(complex(math.nan, 1), complex(1, math.inf), complex(0.1, 1 / 3)),
     *(OtherFloat(2.5), OtherInt(3), OtherComplex(1, 2)),
-    *(np.float64(0.1), np.float32(0.1), np.int64(300), np.bool_(True), np.array(3.5), np.array([4]), "5", b"6", None, [7]),
+    *(
+        np.float64(0.1),
+        np.float32(0.1),
+        np.int64(300),
+        np.bool_(True),
+        np.array(3.5),
+        np.array([4]),
+        "5",
+        b"6",
+        None,
+        [7],
+    ),
 ]
 
 
@@ -68,7 +88,7 @@ def outcome(make: Callable[[], Any]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_are_converted_as_by_numpy(dtype: str) -> None:
     for value in VALUES:
-        ours, numpys = (outcome(lambda full=full: full((3,), value, dtype)) for full in (dl.full, np.full))
+        ours, numpys = (outcome(partial(full, (3,), value, dtype)) for full in (dl.full, np.full))
         assert ours == numpys, repr(value)
 
 
@@ -78,7 +98,7 @@ def test_numpys_error_state_counts(dtype: str, kind: str) -> None:
     for value in VALUES:
         if isinstance(value, float | complex):
             with np.errstate(**{kind: "raise"}):
-                ours, numpys = (outcome(lambda full=full: full((3,), value, dtype)) for full in (dl.full, np.full))
+                ours, numpys = (outcome(partial(full, (3,), value, dtype)) for full in (dl.full, np.full))
             assert ours == numpys, repr(value)
 
 

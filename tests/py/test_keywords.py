@@ -94,7 +94,11 @@ def not_interned(name: str) -> str:
 WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((), {}, "empty() missing 1 required positional argument: 'shape'"),
     ((), {"shap": 3}, "empty() missing 1 required positional argument: 'shape'"),
-    ((3, 4, 5), {}, "empty() takes at most 2 positional arguments but 3 were given; a shape is one argument, a tuple: "),
+    (
+        (3, 4, 5),
+        {},
+        "empty() takes at most 2 positional arguments but 3 were given; a shape is one argument, a tuple: ",
+    ),
     ((3, "f4", None), {}, "empty() takes at most 2 positional arguments but 3 were given; they are shape, dtype"),
     ((3,), {"shape": 3}, "empty() got multiple values for argument 'shape'"),
     ((3, "f4", 1), {"dtype": "f4"}, "empty() got multiple values for argument 'dtype'"),

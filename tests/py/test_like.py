@@ -1,5 +1,6 @@
 """`*_like` and `from_array`: what they take from the data, from keywords, and from foreign arrays."""
 
+from contextlib import suppress
 from typing import Any
 
 import ml_dtypes
@@ -232,9 +233,6 @@ def arrays() -> dict[str, Any]:
 def test_from_array_copies_every_kind_of_array(name: str, dtype: str | None, backend: str | None) -> None:
     data = arrays()[name]
     values = np.asarray(data)
-    if dtype == "complex64" and values.dtype == "f8":
-        # By the rule "same_kind" too.
-        assert np.can_cast("f8", "c8", "same_kind")
     made = dl.from_array(data, dtype, backend=backend)
     assert made.dtype == (dtype or values.dtype.newbyteorder("="))
     assert (np.asarray(made) == values).all()
@@ -258,10 +256,8 @@ def test_keywords_that_change_the_array_are_read_first() -> None:
 
     class Shrinking:
         def __index__(self) -> int:
-            try:
+            with suppress(ValueError):
                 data.resize((1,), refcheck=False)
-            except ValueError:
-                pass
             return 0
 
     made = dl.from_array(data, origin=(Shrinking(), 0))
