@@ -97,7 +97,7 @@ def test_values_are_converted_as_by_numpy(dtype: str) -> None:
 def test_numpys_error_state_counts(dtype: str, kind: str) -> None:
     for value in VALUES:
         if isinstance(value, float | complex):
-            with np.errstate(**{kind: "raise"}):
+            with np.errstate(**{kind: "raise"}):  # type: ignore[arg-type]
                 ours, numpys = (outcome(partial(full, (3,), value, dtype)) for full in (dl.full, np.full))
             assert ours == numpys, repr(value)
 
