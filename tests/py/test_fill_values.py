@@ -15,7 +15,7 @@ import dlfield as dl
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 
-# The ends of `float32`: the largest number and the halfway point above it, the smallest normal number and what is around it.
+# The ends of `float32`: its largest number and the halfway point above, its smallest normal number and smaller ones.
 EDGES = [
     3.4028234663852886e38,
     3.4028235677973366e38,
