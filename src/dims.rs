@@ -229,7 +229,8 @@ impl Dims {
         (0..self.len()).map(|axis| self.get(axis))
     }
 
-    fn get(&self, axis: usize) -> Dim {
+    /// Returns the label of an axis.
+    pub(crate) fn get(&self, axis: usize) -> Dim {
         match &self.0 {
             Repr::Named(labels) => labels[axis].clone(),
             Repr::Standard(_) => match axis {

@@ -10,7 +10,7 @@ pub use crate::python::own_classes::{Description, OwnClasses, register as regist
 /// Copies, and waiting for devices, with the GIL released.
 pub mod sync {
     pub use crate::python::sync::{
-        GIL_RELEASE_BYTES, copy_into, copy_like, copy_zero_padded, may_have_device_work, synchronize_host, to,
+        GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, copy_zero_padded, may_have_device_work, synchronize_host, to,
         wait_for_device,
     };
 }

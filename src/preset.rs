@@ -48,9 +48,16 @@ pub enum Alignment {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preset {
     name: Cow<'static, str>,
-    device: Device,
-    alignment: Alignment,
-    layout: LayoutRule,
+    rules: PresetRules,
+}
+
+/// What a preset decides: all but its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[doc(hidden)]
+pub struct PresetRules {
+    pub device: Device,
+    pub alignment: Alignment,
+    pub layout: LayoutRule,
 }
 
 /// An invalid or unknown preset.
@@ -89,20 +96,18 @@ pub enum PresetError {
 }
 
 const fn grid(name: &'static str, device: Device, alignment: u32, ranks: [u8; 3]) -> Preset {
-    Preset {
-        name: Cow::Borrowed(name),
-        device,
-        alignment: Alignment::Elements(alignment),
-        layout: LayoutRule::Grid(ranks),
-    }
+    let (alignment, layout) = (Alignment::Elements(alignment), LayoutRule::Grid(ranks));
+    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
 }
 
 const fn framework(name: &'static str, device: Device) -> Preset {
-    Preset { name: Cow::Borrowed(name), device, alignment: Alignment::Base(64), layout: LayoutRule::Grid([0, 1, 2]) }
+    let (alignment, layout) = (Alignment::Base(64), LayoutRule::Grid([0, 1, 2]));
+    Preset { name: Cow::Borrowed(name), rules: PresetRules { device, alignment, layout } }
 }
 
 const fn by_index(name: &'static str, layout: LayoutRule) -> Preset {
-    Preset { name: Cow::Borrowed(name), device: Device::CPU, alignment: Alignment::Elements(1), layout }
+    let rules = PresetRules { device: Device::CPU, alignment: Alignment::Elements(1), layout };
+    Preset { name: Cow::Borrowed(name), rules }
 }
 
 /// The built-in presets: the table of the specification, after `gt4py.storage`'s layout registry.
@@ -154,7 +159,7 @@ impl Preset {
         {
             return Err(PresetError::Ranks { got: ranks.iter().copied().map(i64::from).collect() });
         }
-        Ok(Preset { name: Cow::Owned(name.to_owned()), device, alignment, layout })
+        Ok(Preset { name: Cow::Owned(name.to_owned()), rules: PresetRules { device, alignment, layout } })
     }
 
     /// Finds a preset by its name.
@@ -169,7 +174,7 @@ impl Preset {
     /// assert!(Preset::find("gtmcc").is_err());
     /// ```
     pub fn find(name: &str) -> Result<Preset, PresetError> {
-        if let Some(preset) = BUILT_IN.iter().find(|preset| preset.name == name) {
+        if let Some(preset) = Preset::built_in(name) {
             return Ok(preset.clone());
         }
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
@@ -177,6 +182,12 @@ impl Preset {
             let allowed: Vec<&str> = BUILT_IN.iter().chain(registered.iter()).map(Preset::name).collect();
             PresetError::Unknown { name: name.to_owned(), allowed: allowed.join(", ") }
         })
+    }
+
+    /// Finds a built-in preset.
+    #[doc(hidden)]
+    pub fn built_in(name: &str) -> Option<&'static Preset> {
+        BUILT_IN.iter().find(|preset| preset.name == name)
     }
 
     /// Returns all presets: the built-in ones in the order of the specification, then the registered ones.
@@ -223,6 +234,12 @@ impl Preset {
         &self.name
     }
 
+    /// Returns all but the name.
+    #[doc(hidden)]
+    pub fn rules(&self) -> PresetRules {
+        self.rules
+    }
+
     /// Returns the device of the allocation.
     ///
     /// # Example
@@ -231,7 +248,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gt:gpu").unwrap().device(), Device::cuda(0));
     /// ```
     pub fn device(&self) -> Device {
-        self.device
+        self.rules.device
     }
 
     /// Returns what is aligned, and to how much.
@@ -242,7 +259,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().alignment(), Alignment::Elements(8));
     /// ```
     pub fn alignment(&self) -> Alignment {
-        self.alignment
+        self.rules.alignment
     }
 
     /// Returns how strides are ordered.
@@ -253,7 +270,7 @@ impl Preset {
     /// assert_eq!(Preset::find("gtmc").unwrap().layout(), LayoutRule::Grid([0, 2, 1]));
     /// ```
     pub fn layout(&self) -> LayoutRule {
-        self.layout
+        self.rules.layout
     }
 }
 

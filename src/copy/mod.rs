@@ -15,9 +15,9 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dtype::DTypeError;
 use crate::error::Result;
-use crate::layout::{Extents, LayoutError};
+use crate::layout::{Extents, LayoutError, is_compact};
 
-/// Contiguous copies below this many bytes are done directly: making a plan would take longer.
+/// Contiguous copies and fills below this many bytes are done directly: making a plan would take longer.
 const AT_ONCE: i64 = 1 << 16;
 
 /// What reads or writes one side of a copy.
@@ -157,6 +157,14 @@ pub(crate) unsafe fn fill(to: &Descriptor, element: &[u8], fresh: bool) -> Resul
         return Err(DTypeError::ElementSize { name, got, wanted }.into());
     }
     let executor = fill_executor(to)?;
+    if executor == Executor::Host
+        && (1..AT_ONCE).contains(&to.nbytes())
+        && (to.is_c_contiguous() || is_compact(to.shape(), to.strides()))
+    {
+        // SAFETY: the elements are one run, which the caller lets this function write to.
+        unsafe { host::short_run(to.ptr(), element, usize::try_from(to.size()).unwrap_or(0)) };
+        return Ok(());
+    }
     let from = std::iter::repeat_n(0, to.ndim());
     let Some(plan) = Plan::new(to.shape(), to.byte_strides(), from) else { return Ok(()) };
     // SAFETY: strides of 0 read only the one element; the caller guarantees the writes.

@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::preset::{Alignment, Preset};
+use crate::preset::Alignment;
 
 /// Host blocks start at a multiple of this many bytes, from which JAX shares memory without a copy.
 const HOST_ALIGNMENT: i64 = 64;
@@ -43,6 +43,19 @@ pub struct AllocationLayout {
     pub first_byte: usize,
 }
 
+/// The part of an [`AllocationLayout`] that is not in the spec itself; see there for the fields.
+pub(crate) struct Computed {
+    pub(crate) strides: Extents,
+    pub(crate) layout: Layout,
+    pub(crate) padding: Padding,
+    pub(crate) alignment_size: i64,
+    pub(crate) aligned_index: Option<Box<[i64]>>,
+    pub(crate) device: Device,
+    pub(crate) block_bytes: usize,
+    pub(crate) block_alignment: usize,
+    pub(crate) first_byte: usize,
+}
+
 impl Spec {
     /// Computes the offset of every element from the start of the block.
     ///
@@ -60,7 +73,26 @@ impl Spec {
     /// assert!(Spec::new(&[i64::MAX, 5], DType::F32).place().is_err());
     /// ```
     pub fn place(&self) -> Result<AllocationLayout> {
-        let (shape, ndim) = (&self.shape, self.shape.len());
+        let computed = self.compute()?;
+        Ok(AllocationLayout {
+            shape: self.shape.clone(),
+            dtype: self.dtype,
+            strides: computed.strides,
+            layout: computed.layout,
+            padding: computed.padding,
+            metadata: self.metadata.clone(),
+            alignment_size: computed.alignment_size,
+            aligned_index: computed.aligned_index,
+            device: computed.device,
+            block_bytes: computed.block_bytes,
+            block_alignment: computed.block_alignment,
+            first_byte: computed.first_byte,
+        })
+    }
+
+    /// As [`Spec::place`], without a copy of what the spec has anyway.
+    pub(crate) fn compute(&self) -> Result<Computed> {
+        let (shape, ndim) = (&self.shape[..], self.shape.len());
         if ndim > MAX_NDIM {
             return Err(LayoutError::TooManyDims { got: ndim }.into());
         }
@@ -76,18 +108,22 @@ impl Spec {
             if self.aligns_base() { Padding::None } else { Padding::default_for(alignment_size, itemsize) }
         });
 
-        let block = if self.device().is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
+        let device = self.device();
+        let block = if device.is_of_cuda() { CUDA_ALIGNMENT } else { HOST_ALIGNMENT };
         let too_wide = || LayoutError::AlignmentOverflow { got: alignment_size, itemsize: self.dtype.itemsize() };
         let alignment = lcm(alignment_size, itemsize).ok_or_else(too_wide)?;
         let block_alignment = lcm(alignment, block).ok_or_else(too_wide)?;
         let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
-        let placed = compute(shape, &layout, padding, alignment / itemsize).ok_or_else(too_large)?;
-        let aligned_offset = match &aligned_index {
-            Some(index) => offset(index, &placed.strides, itemsize)
-                .ok_or_else(|| LayoutError::AlignedIndexOverflow { got: index.to_vec() })?,
+        let unit = if padding == Padding::Row { alignment / itemsize } else { 1 };
+        let placed = compute(shape, &layout, padding, unit).ok_or_else(too_large)?;
+        let first_byte = match &aligned_index {
+            Some(index) => {
+                let aligned_offset = offset(index, &placed.strides, itemsize);
+                let too_far = || LayoutError::AlignedIndexOverflow { got: index.to_vec() };
+                (-aligned_offset.ok_or_else(too_far)?).rem_euclid(alignment)
+            }
             None => 0,
         };
-        let first_byte = (-aligned_offset).rem_euclid(alignment);
         // A field without elements gets the strides of one with extents of 1 in place of 0, but no memory.
         let all = placed.elements.checked_mul(itemsize);
         let bytes =
@@ -97,16 +133,13 @@ impl Spec {
         bytes.checked_add(block_alignment).ok_or_else(too_wide)?;
         let as_size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large());
 
-        Ok(AllocationLayout {
-            shape: shape.clone(),
-            dtype: self.dtype,
+        Ok(Computed {
             strides: placed.strides,
             layout,
             padding,
-            metadata: self.metadata.clone(),
             alignment_size,
             aligned_index,
-            device: self.device(),
+            device,
             block_bytes: as_size(bytes)?,
             block_alignment: as_size(block_alignment)?,
             first_byte: as_size(first_byte)?,
@@ -116,22 +149,22 @@ impl Spec {
     /// Returns whether the preset aligns the start of the memory and keeps rows compact. An explicit alignment replaces the
     /// number of bytes, not the kind of alignment.
     fn aligns_base(&self) -> bool {
-        matches!(self.preset.as_ref().map(Preset::alignment), Some(Alignment::Base(_)))
+        matches!(self.preset.map(|preset| preset.alignment), Some(Alignment::Base(_)))
     }
 
     fn checked_layout(&self) -> Result<Layout, LayoutError> {
         match (&self.layout, &self.preset) {
             (Some(layout), _) => check_len("layout", layout.len(), self.ndim()).map(|()| layout.clone()),
             (None, Some(preset)) => Ok(match &self.metadata.dims {
-                Some(dims) => Layout::by_rule(preset.layout(), dims),
-                None => Layout::by_rule(preset.layout(), &Dims::standard(self.ndim())),
+                Some(dims) => Layout::by_rule(preset.layout, dims),
+                None => Layout::by_rule(preset.layout, &Dims::standard(self.ndim())),
             }),
             (None, None) => Ok(Layout::c_order(self.ndim())),
         }
     }
 
     fn checked_alignment(&self, itemsize: i64) -> Result<i64, LayoutError> {
-        match (self.alignment_size, self.preset.as_ref().map(Preset::alignment)) {
+        match (self.alignment_size, self.preset.map(|preset| preset.alignment)) {
             (Some(bytes), _) if bytes < 1 => Err(LayoutError::AlignmentSize { got: bytes }),
             (Some(bytes), _) => Ok(bytes),
             // At most 2**32 elements of 16 bytes: far from overflow.

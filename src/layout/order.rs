@@ -8,6 +8,17 @@ use super::LayoutError;
 use crate::dims::{Dim, Dims};
 use crate::preset::LayoutRule;
 
+/// All ranks, in C order.
+const ASCENDING: [u8; 256] = {
+    let mut ranks = [0; 256];
+    let mut rank = 255u8;
+    while rank > 0 {
+        ranks[rank as usize] = rank;
+        rank -= 1;
+    }
+    ranks
+};
+
 /// The rank of each dimension's stride in decreasing order: 0 for the largest, `ndim - 1` for the contiguous one.
 ///
 /// # Example
@@ -27,7 +38,7 @@ impl Layout {
     /// assert_eq!(dlfield::Layout::c_order(3).to_vec(), [0, 1, 2]);
     /// ```
     pub fn c_order(ndim: usize) -> Layout {
-        Layout((0u8..).take(ndim).collect())
+        Layout(SmallVec::from_slice(ascending(ndim)))
     }
 
     /// Returns the layout with the first dimension contiguous. `ndim` is at most [`super::MAX_NDIM`].
@@ -37,9 +48,7 @@ impl Layout {
     /// assert_eq!(dlfield::Layout::f_order(3).to_vec(), [2, 1, 0]);
     /// ```
     pub fn f_order(ndim: usize) -> Layout {
-        let mut ranks: SmallVec<[u8; 16]> = (0u8..).take(ndim).collect();
-        ranks.reverse();
-        Layout(ranks)
+        Layout(ascending(ndim).iter().rev().copied().collect())
     }
 
     /// Builds a layout from a user's ranks: 0 for the largest stride.
@@ -65,14 +74,19 @@ impl Layout {
     }
 
     /// Ranks the dimensions by a sort key, smallest key first (largest stride); equal keys stay in index order.
-    fn ranked<K: Ord>(ndim: usize, key: impl FnMut(&usize) -> K) -> Layout {
-        let mut axes: SmallVec<[usize; 16]> = (0..ndim).collect();
-        axes.sort_by_key(key);
-        let mut ranks = SmallVec::from_elem(0, ndim);
-        for (rank, axis) in (0u8..).zip(axes) {
-            ranks[axis] = rank;
-        }
-        Layout(ranks)
+    fn ranked<K: Ord>(ndim: usize, key: impl FnMut(usize) -> K) -> Layout {
+        let keys: SmallVec<[K; 6]> = (0..ndim).map(key).collect();
+        // A rank is the number of dimensions before this one: for a few dimensions, counting is faster than sorting.
+        Layout(
+            keys.iter()
+                .enumerate()
+                .map(|(axis, key)| {
+                    let before = keys[..axis].iter().filter(|other| *other <= key).count()
+                        + keys[axis + 1..].iter().filter(|other| *other < key).count();
+                    u8::try_from(before).unwrap_or(u8::MAX)
+                })
+                .collect(),
+        )
     }
 
     /// Returns the layout that a preset's rule gives to dimensions with these labels.
@@ -87,10 +101,13 @@ impl Layout {
         let ranks = match rule {
             LayoutRule::C => return Layout::c_order(dims.len()),
             LayoutRule::F => return Layout::f_order(dims.len()),
+            // Most fields have these dimensions, and the ranks are theirs.
+            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => {
+                return Layout(SmallVec::from_slice(&ranks));
+            }
             LayoutRule::Grid(ranks) => ranks,
         };
-        let labels: SmallVec<[Dim; 6]> = dims.iter().collect();
-        Layout::ranked(labels.len(), |axis| match labels[*axis] {
+        Layout::ranked(dims.len(), |axis| match dims.get(axis) {
             Dim::Data(number) => (0, number),
             Dim::Label(_) => (1, 0),
             Dim::I => (2, u32::from(ranks[0])),
@@ -116,7 +133,7 @@ impl Layout {
         } else if steps.is_sorted() {
             Layout::f_order(shape.len())
         } else {
-            Layout::ranked(strides.len(), |axis| Reverse(strides[*axis].unsigned_abs()))
+            Layout::ranked(strides.len(), |axis| Reverse(strides[axis].unsigned_abs()))
         }
     }
 
@@ -135,6 +152,11 @@ impl Layout {
         axes
     }
 
+    /// Returns the axes from the smallest stride to the largest, without a list of them.
+    pub(super) fn axes_by_stride(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.0.len()).rev().filter_map(|rank| self.0.iter().position(|found| usize::from(*found) == rank))
+    }
+
     /// Returns the layout of a view that keeps the given axes in the given order.
     ///
     /// # Example
@@ -143,7 +165,7 @@ impl Layout {
     /// assert_eq!(Layout::new(&[2, 0, 1], 3).unwrap().select(&[0, 2]).to_vec(), [1, 0]);
     /// ```
     pub fn select(&self, axes: &[usize]) -> Layout {
-        Layout::ranked(axes.len(), |axis| self.0[axes[*axis]])
+        Layout::ranked(axes.len(), |axis| self.0[axes[axis]])
     }
 
     /// Appends `count` data dimensions, which get the largest strides, the first one the largest of all.
@@ -199,6 +221,11 @@ impl Layout {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Returns the ranks in C order.
+fn ascending(ndim: usize) -> &'static [u8] {
+    &ASCENDING[..ndim.min(ASCENDING.len())]
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ pub(super) struct Strides {
 /// `unit` is the alignment in elements; [`Padding::Row`] lengthens each row to a multiple of it. Extents of 0 count as 1, as in
 /// NumPy, so that strides stay distinct. `None` if a size overflows.
 pub(super) fn compute(shape: &[i64], layout: &Layout, padding: Padding, unit: i64) -> Option<Strides> {
-    let mut strides = Extents::from_elem(1, shape.len());
+    let mut strides = Extents::from_slice(shape);
     let mut elements = 1i64;
-    for (position, axis) in layout.axes().into_iter().rev().enumerate() {
+    for (position, axis) in layout.axes_by_stride().enumerate() {
         strides[axis] = elements;
         let extent = shape[axis].max(1);
         let extent = match padding {
@@ -46,7 +46,12 @@ pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut
 }
 
 /// Returns the least common multiple of two positive numbers; `None` if it overflows.
+#[inline]
 pub(crate) fn lcm(a: i64, b: i64) -> Option<i64> {
+    // Nearly all alignments are powers of two, and divisions are slow.
+    if a & (a - 1) == 0 && b & (b - 1) == 0 {
+        return Some(a.max(b));
+    }
     (a / gcd(a, b)).checked_mul(b)
 }
 
@@ -61,6 +66,14 @@ mod tests {
         assert_eq!((compact.strides.to_vec(), compact.elements), (vec![5, 1], 15));
         let padded = compute(&[3, 5], &layout, Padding::Row, 4).expect("fits");
         assert_eq!((padded.strides.to_vec(), padded.elements), (vec![8, 1], 24));
+    }
+
+    #[test]
+    fn common_multiples_are_the_least() {
+        for (a, b, least) in [(1, 8, 8), (64, 16, 64), (24, 16, 48), (8, 12, 24), (7, 5, 35), (1 << 62, 1, 1 << 62)] {
+            assert_eq!((lcm(a, b), lcm(b, a)), (Some(least), Some(least)), "of {a} and {b}");
+        }
+        assert_eq!(lcm(1 << 62, 3), None);
     }
 
     #[test]

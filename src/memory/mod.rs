@@ -1,9 +1,11 @@
 //! The only code that allocates memory for elements.
 
+mod allocator_block;
 mod block_cache;
 pub mod cuda;
 mod error;
 mod host;
+mod small_blocks;
 
 use self::cuda::{CudaMemory, Stream, StreamUses};
 pub use self::error::OutOfMemory;

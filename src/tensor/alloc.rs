@@ -7,9 +7,10 @@ use super::owner::retry;
 use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::{Promise, Spec};
-use crate::memory::cuda::current_stream;
+use crate::memory::cuda::{Stream, current_stream};
 use crate::memory::{Block, Contents};
 #[cfg(doc)]
 use crate::protocol::ExchangeError;
@@ -58,9 +59,8 @@ impl Tensor {
     /// assert_eq!(field.descriptor().size(), 4);
     /// ```
     pub fn full(spec: &Spec, element: &[u8]) -> Result<Tensor> {
-        let tensor = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: the memory is fresh, so no other code has it.
-        unsafe { copy::fill(&tensor.descriptor, element, true) }?;
+        let mut tensor = Tensor::BLANK;
+        tensor.allocate_full(spec, element)?;
         Ok(tensor)
     }
 
@@ -107,9 +107,9 @@ impl Tensor {
     /// drop(lent);
     /// ```
     pub unsafe fn copy_of_shared(spec: &Spec, from: &Tensor) -> Result<Tensor> {
-        let copy = Tensor::allocate(spec, Contents::Undefined)?;
-        // SAFETY: passed on from the caller; no other code has the copy yet.
-        unsafe { copy.fill_from(from) }?;
+        let mut copy = Tensor::BLANK;
+        // SAFETY: passed on from the caller.
+        unsafe { copy.allocate_copy(spec, from) }?;
         Ok(copy)
     }
 
@@ -235,25 +235,82 @@ impl Tensor {
     }
 
     fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
-        let place = spec.place()?;
-        let (bytes, alignment) = (place.block_bytes, place.block_alignment);
-        let had = || Block::allocate(place.device, bytes, alignment, contents, current_stream(place.device));
+        let mut tensor = Tensor::BLANK;
+        tensor.allocate_in_place(spec, contents)?;
+        Ok(tensor)
+    }
+}
+
+/// Allocation in place, in a blank tensor: for a binding, moving a tensor takes longer than making it.
+impl Tensor {
+    /// As [`Tensor::empty`] or [`Tensor::zeros`].
+    ///
+    /// # Errors
+    /// As for these. The tensor has no elements then.
+    #[doc(hidden)]
+    pub fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
+        let computed = spec.compute()?;
+        let (device, bytes, alignment) = (computed.device, computed.block_bytes, computed.block_alignment);
+        let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
+        let had = || Block::allocate(device, bytes, alignment, contents, stream);
         let block = match had() {
             // Memory whose release waited for the end of a graph capture may be freed by now.
             Err(Error::Memory(_)) if retry(usize::MAX) => had()?,
             had => had?,
         };
         let uses = block.stream_uses();
-        // `Spec::place` has counted `first_byte` into the block's bytes.
-        let start = block.as_ptr().wrapping_add(place.first_byte);
-        let mut descriptor = Descriptor::new(start, place.device, place.dtype, false, &place.shape, &place.strides)?;
-        descriptor.relabel(place.metadata)?;
-        let promise = Promise {
-            layout: Some(place.layout),
-            padding: place.padding,
-            alignment_size: place.alignment_size,
-            aligned_index: place.aligned_index,
+        // `Spec::compute` has counted `first_byte` into the block's bytes.
+        let start = block.as_ptr().wrapping_add(computed.first_byte);
+        self.descriptor.set(start, device, spec.dtype(), false, spec.shape(), &computed.strides)?;
+        if !spec.metadata().is_empty() {
+            self.descriptor.relabel(spec.metadata().clone())?;
+        }
+        self.owner = Owner::block(block, uses);
+        self.promise = Promise {
+            layout: Some(computed.layout),
+            padding: computed.padding,
+            alignment_size: computed.alignment_size,
+            aligned_index: computed.aligned_index,
         };
-        Ok(Tensor { descriptor, owner: Owner::block(block, uses), promise })
+        Ok(())
+    }
+
+    /// As [`Tensor::full`].
+    ///
+    /// # Errors
+    /// As for [`Tensor::full`].
+    #[doc(hidden)]
+    pub fn allocate_full(&mut self, spec: &Spec, element: &[u8]) -> Result<()> {
+        self.allocate_in_place(spec, Contents::Undefined)?;
+        // SAFETY: the memory is fresh, so no other code has it.
+        unsafe { copy::fill(&self.descriptor, element, true) }
+    }
+
+    /// As [`Tensor::copy_of_shared`], of memory on the host that no device uses, to memory on the host.
+    ///
+    /// # Errors
+    /// As for [`Tensor::copy_of`].
+    ///
+    /// # Safety
+    /// - For the call, all elements of `from` are readable, and no other code writes to them.
+    #[doc(hidden)]
+    pub unsafe fn allocate_copy_of(&mut self, spec: &Spec, from: &Descriptor) -> Result<()> {
+        self.allocate_in_place(spec, Contents::Undefined)?;
+        // SAFETY: passed on from the caller; the memory is fresh, so no other code has it and nothing overlaps.
+        unsafe { copy::copy(&self.descriptor, from) }
+    }
+
+    /// As [`Tensor::copy_of_shared`].
+    ///
+    /// # Errors
+    /// As for [`Tensor::copy_of`].
+    ///
+    /// # Safety
+    /// - As for [`Tensor::copy_of_shared`].
+    #[doc(hidden)]
+    pub unsafe fn allocate_copy(&mut self, spec: &Spec, from: &Tensor) -> Result<()> {
+        self.allocate_in_place(spec, Contents::Undefined)?;
+        // SAFETY: passed on from the caller; no other code has the copy yet.
+        unsafe { self.fill_from(from) }
     }
 }

@@ -75,8 +75,7 @@ impl Tensor {
         Tensor { descriptor, owner, promise: Promise::NONE }
     }
 
-    /// No field, for a binding to fill in place.
-    #[cfg(feature = "python")]
+    /// No field, to be filled in place.
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
     #[doc(hidden)]
     pub const BLANK: Tensor = Tensor { descriptor: Descriptor::BLANK, owner: Owner::NONE, promise: Promise::NONE };

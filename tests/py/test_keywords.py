@@ -79,3 +79,62 @@ def test_the_docstrings_of_storages_explain_the_keywords(function: Callable[...,
 def test_gt4py_has_the_keywords_or_its_presets_decide_them(name: str) -> None:
     names = [GT4PY_NAMES.get(name, name) for name in keyword_only(getattr(gt4py, name))]
     assert sorted([*names, *NOT_OF_GT4PY]) == sorted(listed())
+
+
+class Name(str):
+    """A keyword that is not an exact string."""
+
+
+def not_interned(name: str) -> str:
+    """Return the text of a keyword as a string that no other code has."""
+    return name.encode().decode()
+
+
+# The arguments of a call of `empty`, the error that they cause, and the hint in its message.
+WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+    ((), {}, "empty() missing 1 required positional argument: 'shape'"),
+    ((), {"shap": 3}, "empty() missing 1 required positional argument: 'shape'"),
+    (
+        (3, 4, 5),
+        {},
+        "empty() takes at most 2 positional arguments but 3 were given; a shape is one argument, a tuple: ",
+    ),
+    ((3, "f4", None), {}, "empty() takes at most 2 positional arguments but 3 were given; they are shape, dtype"),
+    ((3,), {"shape": 3}, "empty() got multiple values for argument 'shape'"),
+    ((3, "f4", 1), {"dtype": "f4"}, "empty() got multiple values for argument 'dtype'"),
+    ((3,), {"shap": 3, "shape": 2}, "empty() got multiple values for argument 'shape'"),
+    ((3,), {"shap": 3, "order": "C"}, "empty() got an unexpected keyword argument 'shap'; did you mean 'shape'?"),
+    ((3, 4, 5), {"order": "C"}, "empty() got an unexpected keyword argument 'order'; write backend='C' or backend='F'"),
+    ((3,), {Name("dtyp"): "f4"}, "empty() got an unexpected keyword argument 'dtyp'; did you mean 'dtype'?"),
+    ((3,), {"\ud800": 1}, "empty() got an unexpected keyword argument '"),
+]
+
+
+@pytest.mark.parametrize(("args", "keywords", "message"), WRONG)
+def test_wrong_calls_are_refused_as_by_python(args: Any, keywords: Any, message: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        dl.empty(*args, **keywords)
+    assert str(raised.value).startswith(message)
+
+
+def test_all_missing_arguments_are_named() -> None:
+    with pytest.raises(TypeError, match=r"full\(\) missing 2 required positional arguments: 'shape' and 'fill_value'"):
+        dl.full()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"full\(\) missing 1 required positional argument: 'fill_value'"):
+        dl.full(3, dtype="f4")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("spelled", [Name, not_interned])
+def test_keywords_are_found_by_their_text(spelled: Callable[[str], str]) -> None:
+    keywords: Any = {spelled("backend"): spelled("gt:cpu_ifirst"), spelled("dtype"): spelled("float32")}
+    assert dl.empty((2, 3), **keywords).strides == (4, 8)
+    positions: Any = {spelled("shape"): (2, 3), spelled("fill_value"): 4}
+    assert dl.full(**positions).to_numpy().tolist() == [[4.0] * 3] * 2
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_absent_and_none_are_the_same(name: str) -> None:
+    value = [7] if name.startswith("full") else []
+    function, first = getattr(dl, name), (2, 3) if name in {"empty", "zeros", "ones", "full"} else dl.zeros((2, 3))
+    made = function(first, *value, None, **dict.fromkeys(listed()))
+    assert (made.shape, made.dtype, made.strides) == ((2, 3), "float64", (24, 8))

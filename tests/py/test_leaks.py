@@ -76,6 +76,11 @@ ALLOCATIONS: dict[str, Callable[[], object]] = {
     "a block too large to be kept": lambda: dl.ones((33 * MIB,), "u1"),
     "more than there is": failing(MemoryError, (1 << 45,), 0.0, dims=("a long label of this dimension",)),
     "wrong layout": failing(dl.LayoutError, (MIB,), 1, layout=(1,)),
+    "a number as shape": lambda: dl.empty(5),
+    "a list as shape": lambda: dl.zeros([5, 6]),
+    "a dtype of NumPy": lambda: dl.ones((5, 6), np.float32),
+    "an element type by another name": lambda: dl.ones((5, 6), "f4"),
+    "blocks of many sizes": lambda: [dl.empty((size,), "u1") for size in range(500, 70_000, 500)],
     "wrong value": failing((TypeError, ValueError), (MIB,), "nonsense"),  # type: ignore[arg-type]
 }
 LARGE = [*USES, *ALLOCATIONS]

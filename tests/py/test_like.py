@@ -1,7 +1,9 @@
 """`*_like` and `from_array`: what they take from the data, from keywords, and from foreign arrays."""
 
+from contextlib import suppress
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -201,3 +203,68 @@ def test_sub_arrays_add_dimensions() -> None:
     assert (made.alignment_size, made.halo) == (64, ((1, 1), (0, 0), (0, 0)))
     field = dl.zeros((2, 3, 4, 3), dims="KJI0")
     assert dl.from_array(field, np.dtype((np.float64, (3,)))).dims == ("K", "J", "I", "0")
+
+
+def arrays() -> dict[str, Any]:
+    """Small arrays that are copied at once, and their counterparts that need more than that."""
+    plain = np.arange(24, dtype="f4").reshape(4, 6)
+    frozen = plain.copy()
+    frozen.flags.writeable = False
+    return {
+        "its own memory": plain.copy(),
+        "in F order": np.asfortranarray(plain),
+        "read-only": frozen,
+        "a view": plain[::-1, ::2],
+        "a view of a tensor": np.asarray(dl.full((4, 6), 2.5, backend="F")),
+        "of the other byte order": plain.astype(">f4"),
+        "of a subclass": plain.view(np.matrix),
+        "of an added type": plain.astype(ml_dtypes.bfloat16),
+        "without elements": np.zeros((0, 3)),
+        "without dimensions": np.array(2.5),
+        "large": np.arange(100_000.0).reshape(1000, 100),
+        "a tensor": dl.ones((4, 6), halo=(1, 2), dims="KI"),
+        "a list": plain.tolist(),
+    }
+
+
+@pytest.mark.parametrize("backend", [None, "gtmc", "F"])
+@pytest.mark.parametrize("dtype", [None, "float64", "complex64"])
+@pytest.mark.parametrize("name", arrays())
+def test_from_array_copies_every_kind_of_array(name: str, dtype: str | None, backend: str | None) -> None:
+    data = arrays()[name]
+    values = np.asarray(data)
+    made = dl.from_array(data, dtype, backend=backend)
+    assert made.dtype == (dtype or values.dtype.newbyteorder("="))
+    assert (np.asarray(made) == values).all()
+    assert (made.shape, made.readonly) == (values.shape, False)
+    assert getattr(data, "halo", None) in (None, made.halo)
+    assert not np.shares_memory(np.asarray(made), values)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error"),
+    [("f8,f4", dl.DTypeError), (object, dl.DTypeError), ("M8[s]", dl.DTypeError), ("U3", dl.DTypeError)],
+)
+def test_from_array_of_elements_that_only_numpy_has_is_an_error(dtype: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="dtype"):
+        dl.from_array(np.zeros((2, 3), dtype))
+
+
+def test_keywords_that_change_the_array_are_read_first() -> None:
+    """Reading a keyword may run any code: the array is described again, or cannot be resized meanwhile."""
+    data = np.ones((4, 6))
+
+    class Shrinking:
+        def __index__(self) -> int:
+            with suppress(ValueError):
+                data.resize((1,), refcheck=False)
+            return 0
+
+    made = dl.from_array(data, origin=(Shrinking(), 0))
+    assert made.shape == (4, 6)
+    assert (np.asarray(made) == 1).all()
+
+
+def test_a_stream_is_refused_for_a_copy_on_the_host() -> None:
+    with pytest.raises(dl.ExchangeError, match="stream"):
+        dl.from_array(np.ones(3), stream=1)

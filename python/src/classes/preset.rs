@@ -6,7 +6,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::device::PyDevice;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, did_you_mean, errors};
-use dlfield::preset::{Alignment, LayoutRule, Preset};
+use dlfield::preset::{Alignment, LayoutRule, Preset, PresetRules};
 
 /// A named set of alignment, layout rule and device, chosen with `backend=`.
 ///
@@ -70,6 +70,12 @@ pub(crate) fn parse_preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
         let hint = did_you_mean(name.py(), &text, known.iter().map(Preset::name));
         ErrorKind::Layout.error(format!("{error}{hint}"))
     })
+}
+
+/// The rules of the preset that `backend` names; a built-in one is found without a copy.
+pub(crate) fn parse_rules(name: &Bound<'_, PyAny>) -> PyResult<PresetRules> {
+    let built_in = name.cast::<PyString>().ok().and_then(|text| text.to_str().ok()).and_then(Preset::built_in);
+    built_in.map_or_else(|| parse_preset(name).map(|preset| preset.rules()), |preset| Ok(preset.rules()))
 }
 
 /// Warns that a preset cannot map the labels to dimensions of the grid.

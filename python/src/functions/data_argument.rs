@@ -2,9 +2,11 @@
 
 use pyo3::prelude::*;
 
+use dlfield::descriptor::Descriptor;
 use dlfield::device::Device;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::import::{self, Value};
+use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
+use dlfield::native::{fastcall, numpy_api};
 use dlfield::tensor::Tensor;
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements.
@@ -18,6 +20,26 @@ pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device) -> PyResult<Value>
     match found {
         Err(error) if ErrorKind::DType.is(data.py(), &error) => Ok(in_native_byte_order(data)?.ok_or(error)?.into()),
         found => found,
+    }
+}
+
+/// Describes a NumPy array in place, without owning it: for a copy that runs no other code meanwhile. Returns whether it has.
+///
+/// Only for an array that has its memory itself: a device may still work on what a view shows, which its owner knows.
+#[inline]
+pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> bool {
+    if !numpy_api::is_exact(data) || numpy_api::base(data).is_some() {
+        return false;
+    }
+    let request = const { &Request::new(RequestAccess::Read).with_metadata() };
+    let mut imported = Imported::new(descriptor);
+    match import::describe(data, request, &mut imported) {
+        Ok(()) => imported.ran_no_code,
+        Err(error) => {
+            drop(error);
+            fastcall::drop_deferred_references();
+            false
+        }
     }
 }
 

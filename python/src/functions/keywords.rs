@@ -2,15 +2,16 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
-use crate::classes::preset::{parse_preset, warn_of_labels};
+use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::device::Device;
 use dlfield::dims::{Dims, DimsError};
 use dlfield::layout::{Extents, Layout, Spec};
 use dlfield::native::did_you_mean;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::fastcall::{Argument, Surplus, given};
 use dlfield::native::{args, check_len, stream};
 
 /// One keyword as given; absent and None are the same.
@@ -19,11 +20,23 @@ pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 macro_rules! keywords {
     ($($name:ident),* $(,)?) => {
         /// The names of the keywords.
-        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        pub(super) const NAMES: [&str; COUNT] = [$(stringify!($name)),*];
+
+        /// The number of keywords.
+        pub(super) const COUNT: usize = [$(stringify!($name)),*].len();
 
         /// The keywords as given.
         pub(crate) struct Keywords<'a, 'py> {
             $(pub(crate) $name: Given<'a, 'py>,)*
+        }
+
+        impl<'a, 'py> Keywords<'a, 'py> {
+            /// Takes the arguments for the keywords, in their order.
+            #[inline(always)]
+            pub(super) fn of(arguments: &'a [Argument<'_, 'py>]) -> Keywords<'a, 'py> {
+                let mut arguments = arguments.iter();
+                Keywords { $($name: arguments.next().and_then(given),)* }
+            }
         }
     };
 }
@@ -33,14 +46,48 @@ keywords! {
     backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
 }
 
+/// The names of all parameters: a function's own, then the keywords.
+pub(super) const fn joined<const ALL: usize>(own: &[&'static str]) -> [&'static str; ALL] {
+    let (mut names, mut place) = ([""; ALL], 0);
+    while place < ALL {
+        names[place] = if place < own.len() { own[place] } else { NAMES[place - own.len()] };
+        place += 1;
+    }
+    names
+}
+
 impl Keywords<'_, '_> {
+    /// Whether no keyword is given but `backend`.
+    #[inline(always)]
+    pub(super) fn are_preset_alone(&self) -> bool {
+        // Without `..`, so that no keyword is forgotten here.
+        let Keywords { backend: _, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream } =
+            self;
+        let others = [dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream];
+        others.iter().all(|other| other.is_none())
+    }
+
     /// Applies the keywords to `spec`. A sub-array type has added `data` trailing dimensions, for which the lists may lack
     /// entries.
-    pub(crate) fn apply(&self, mut spec: Spec, data: usize) -> PyResult<Spec> {
-        let ndim = spec.ndim();
-        if let Some(name) = self.backend {
-            spec = spec.preset(parse_preset(name)?);
+    #[inline]
+    pub(super) fn apply(&self, spec: &mut Spec, data: usize) -> PyResult<()> {
+        let Some(name) = self.backend else {
+            return if data == 0 && self.are_preset_alone() { Ok(()) } else { self.apply_others(spec, data) };
+        };
+        spec.set_preset(parse_rules(name)?);
+        if data > 0 || !self.are_preset_alone() {
+            self.apply_others(spec, data)?;
         }
+        match spec.unplaced_dims() {
+            Some(dims) => warn_of_labels(name, &dims.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies the keywords except `backend`.
+    fn apply_others(&self, changed: &mut Spec, data: usize) -> PyResult<()> {
+        let ndim = changed.ndim();
+        let mut spec = std::mem::replace(changed, Spec::new(&[], changed.dtype()));
         if let Some(dims) = self.dims {
             let labels = args::dims(dims)?;
             let short = data > 0 && labels.len() + data == ndim;
@@ -78,17 +125,15 @@ impl Keywords<'_, '_> {
         if let Some(device) = self.device {
             spec = spec.with_device(parse_device(device)?);
         }
-        if let (Some(name), Some(dims)) = (self.backend, spec.unplaced_dims()) {
-            warn_of_labels(name, &dims.to_string())?;
-        }
-        Ok(spec)
+        *changed = spec;
+        Ok(())
     }
 
     /// The given device, else that of the preset, else the host.
     pub(crate) fn device_or_default(&self) -> PyResult<Device> {
         match (self.device, self.backend) {
             (Some(device), _) => parse_device(device),
-            (None, Some(name)) => Ok(parse_preset(name)?.device()),
+            (None, Some(name)) => Ok(parse_rules(name)?.device),
             (None, None) => Ok(Device::CPU),
         }
     }
@@ -121,56 +166,30 @@ const FOREIGN_KEYWORDS: [(&str, &str); 8] = [
     ("shape", "the shape is that of the data; use zeros(shape, ...) for another one"),
 ];
 
-/// Arguments of a call beyond the parameters of an allocation function.
-pub(crate) struct ExtraArguments<'a, 'py> {
-    /// Positional arguments after the last positional parameter.
-    pub(crate) extra: &'a Bound<'py, PyTuple>,
-    /// Unknown keywords.
-    pub(crate) unknown: Option<&'a Bound<'py, PyDict>>,
-}
-
-impl<'py> ExtraArguments<'_, 'py> {
-    /// Rejects all of them. `names` are the positional parameters; `first` and `dtype` are the arguments for the first and
-    /// the last of them.
-    #[inline]
-    pub(crate) fn refuse(
-        &self,
-        function: &str,
-        names: &[&str],
-        first: &Bound<'py, PyAny>,
-        dtype: Given<'_, 'py>,
-    ) -> PyResult<()> {
-        if self.extra.is_empty() && self.unknown.is_none() {
-            return Ok(());
-        }
-        Err(self.error(function, names, first, dtype)?)
-    }
-
-    #[cold]
-    fn error(
-        &self,
-        function: &str,
-        names: &[&str],
-        first: &Bound<'py, PyAny>,
-        dtype: Given<'_, 'py>,
-    ) -> PyResult<PyErr> {
-        if let Some((name, _)) = self.unknown.and_then(|unknown| unknown.iter().next()) {
-            let (py, name) = (name.py(), name.str()?.to_string());
-            let hint = match FOREIGN_KEYWORDS.iter().find(|(known, _)| *known == name) {
-                Some((_, hint)) => format!("; {hint}"),
-                None => did_you_mean(py, &name, names.iter().chain(NAMES)),
-            };
-            return Ok(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'{hint}")));
-        }
-        let (most, given) = (names.len(), names.len() + self.extra.len());
-        let hint = match (names, dtype) {
-            (["shape", "dtype"], Some(dtype)) => sizes(function, [first, dtype], self.extra),
-            _ => None,
+/// The error for arguments beyond the parameters of an allocation function. `names` are the positional parameters, and `given`
+/// the arguments for them.
+#[cold]
+pub(super) fn surplus_error(
+    py: Python<'_>,
+    function: &str,
+    names: &[&str],
+    given: &[Argument<'_, '_>],
+    surplus: &Surplus<'_>,
+) -> PyErr {
+    if let Some(name) = &surplus.keyword {
+        let hint = match FOREIGN_KEYWORDS.iter().find(|(known, _)| known == name) {
+            Some((_, hint)) => format!("; {hint}"),
+            None => did_you_mean(py, name, names.iter().chain(&NAMES)),
         };
-        let hint = hint.unwrap_or_else(|| format!("; they are {}", names.join(", ")));
-        let message = format!("{function}() takes at most {most} positional arguments but {given} were given{hint}");
-        Ok(PyTypeError::new_err(message))
+        return PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
     }
+    let (most, count) = (names.len(), names.len() + surplus.positional.len());
+    let hint = match (names, given) {
+        (["shape", "dtype"], [Some(shape), Some(dtype), ..]) => sizes(function, [shape, dtype], &surplus.positional),
+        _ => None,
+    };
+    let hint = hint.unwrap_or_else(|| format!("; they are {}", names.join(", ")));
+    PyTypeError::new_err(format!("{function}() takes at most {most} positional arguments but {count} were given{hint}"))
 }
 
 /// The correct call if sizes were given as separate arguments; `None` if they are not sizes.
@@ -178,12 +197,11 @@ impl<'py> ExtraArguments<'_, 'py> {
 pub(crate) fn sizes<'py>(
     function: &str,
     first: [&Bound<'py, PyAny>; 2],
-    others: &Bound<'py, PyTuple>,
+    others: &[Bound<'py, PyAny>],
 ) -> Option<String> {
     let all: Vec<String> = first
         .into_iter()
-        .cloned()
-        .chain(others.iter())
+        .chain(others)
         .map(|size| size.extract::<i64>().map(|size| size.to_string()))
         .collect::<PyResult<_>>()
         .ok()?;

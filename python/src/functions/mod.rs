@@ -1,15 +1,19 @@
 //! The functions of the module.
 
 mod as_numpy;
+mod call;
 mod creation;
 mod cuda;
 mod data_argument;
+mod docstring;
 mod exchange;
+mod fill_value;
 pub(crate) mod keywords;
 mod metadata;
 mod preflight;
 mod presets;
 mod sources;
+mod specs;
 mod threads;
 
 use pyo3::prelude::*;

@@ -2,7 +2,36 @@
 
 #![allow(unsafe_code, reason = "bytes are written through raw pointers")]
 
+use std::mem::MaybeUninit;
+
 use super::stream;
+
+/// Writes an element to each place of a run. For short runs: a [`Pattern`] would take longer to make than to write.
+///
+/// # Safety
+/// - `to` is writable for `count` elements.
+pub(in crate::copy) unsafe fn short_run(to: *mut u8, element: &[u8], count: usize) {
+    // SAFETY: passed on from the caller; each number is the length of the element.
+    unsafe {
+        match element.len() {
+            1 => repeat::<1>(to, element, count),
+            2 => repeat::<2>(to, element, count),
+            4 => repeat::<4>(to, element, count),
+            8 => repeat::<8>(to, element, count),
+            _ => repeat::<16>(to, element, count),
+        }
+    }
+}
+
+/// # Safety
+/// - `element` has `SIZE` bytes, and `to` is writable for `count` of them.
+unsafe fn repeat<const SIZE: usize>(to: *mut u8, element: &[u8], count: usize) {
+    // SAFETY: passed on from the caller; arrays of bytes need no alignment.
+    unsafe {
+        let element = element.as_ptr().cast::<[u8; SIZE]>().read();
+        std::slice::from_raw_parts_mut(to.cast::<MaybeUninit<[u8; SIZE]>>(), count).fill(MaybeUninit::new(element));
+    }
+}
 
 /// Bytes written at a time: a multiple of every element size.
 const CHUNK: usize = 4096;

@@ -9,6 +9,7 @@ mod tile;
 mod transpose;
 
 use self::fill::Pattern;
+pub(super) use self::fill::short_run;
 use self::tile::SIDE;
 use self::transpose::{Scratch, Square};
 use super::convert::Conversion;

@@ -3,7 +3,7 @@
 use numpy::npyffi::NpyTypes;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFrozenSet, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
 
 use crate::device::Device;
 use crate::dims::Dims;
@@ -87,7 +87,13 @@ pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent
         )));
     }
     match value.cast_exact::<PyTuple>() {
-        Ok(tuple) if tuple.len() <= MAX_NDIM => tuple.iter_borrowed().map(|item| int(argument, &item)).collect(),
+        Ok(tuple) if tuple.len() <= MAX_NDIM => {
+            let mut found = Extents::new();
+            for item in tuple.iter_borrowed() {
+                found.push(int(argument, &item)?);
+            }
+            Ok(found)
+        }
         _ => {
             let wrong = |value: &Bound<'_, PyAny>| {
                 PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value)))
@@ -99,6 +105,9 @@ pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent
 
 /// Converts a shape: a sequence of integers, or one integer for one dimension.
 pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(Extents::from_slice(&[int("shape", value)?]));
+    }
     // Arrays have `__index__` too, so a sequence is not tried as an integer.
     if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
         return ints("shape", value);
@@ -116,7 +125,8 @@ pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     };
     let width = |item: &Bound<'_, PyAny>| {
         let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(item) } else { error };
-        if item.try_iter().is_err() {
+        // Asking an integer for its iterator makes an error, which takes longer than all else.
+        if item.is_exact_instance_of::<PyInt>() || item.try_iter().is_err() {
             let both = int("halo", item).map_err(named)?;
             return Ok((both, both));
         }

@@ -94,6 +94,29 @@ pub fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, 
     argument.as_deref().filter(|value| !value.is_none())
 }
 
+/// Why the arguments of a call do not fit the parameters.
+enum Unsorted<'py> {
+    /// This many positional arguments.
+    TooMany(usize),
+    /// The name of no parameter.
+    Unknown(Bound<'py, PyAny>),
+    /// Two values for the parameter at this place.
+    Repeated(usize),
+}
+
+/// What a call gives beyond the parameters.
+pub struct Surplus<'py> {
+    /// Positional arguments.
+    pub positional: Vec<Bound<'py, PyAny>>,
+    /// The first unknown keyword.
+    pub keyword: Option<String>,
+}
+
+/// The text of a keyword.
+fn text(name: &Bound<'_, PyAny>) -> String {
+    name.str().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// The parameters of a function: some can be given by position, all by name.
 pub struct Parameters<const N: usize> {
     function: &'static str,
@@ -120,10 +143,10 @@ impl<const N: usize> Parameters<N> {
         nargs: ffi::Py_ssize_t,
         keywords: *mut ffi::PyObject,
         sorted: &mut [Argument<'a, 'py>; N],
-    ) -> PyResult<()> {
+    ) -> Result<(), Unsorted<'py>> {
         let given = usize::try_from(nargs).unwrap_or(0);
         if given > self.positional {
-            return Err(self.too_many(given));
+            return Err(Unsorted::TooMany(given));
         }
         for (place, slot) in sorted[..given].iter_mut().enumerate() {
             // SAFETY: passed on from the caller.
@@ -133,11 +156,11 @@ impl<const N: usize> Parameters<N> {
             // SAFETY: `keywords` is a tuple of strings, and as many values follow the positional arguments.
             let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
             for (position, name) in keywords.iter_borrowed().enumerate() {
-                let place = self.place(&name)?;
+                let Some(place) = self.place(&name) else { return Err(Unsorted::Unknown(name.to_owned())) };
                 // SAFETY: as above.
                 let value = unsafe { Borrowed::from_ptr(py, *args.add(given + position)) };
                 if sorted[place].replace(value).is_some() {
-                    return Err(self.error(&format!("got multiple values for argument '{}'", self.names[place])));
+                    return Err(Unsorted::Repeated(place));
                 }
             }
         }
@@ -145,19 +168,83 @@ impl<const N: usize> Parameters<N> {
     }
 
     /// The position of the parameter with this name.
-    fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn place(&self, name: &Bound<'_, PyAny>) -> Option<usize> {
         let py = name.py();
         let interned = self.interned.get_or_init(py, || self.names.map(|name| PyString::intern(py, name).unbind()));
         // Names in calls are interned, so comparing addresses finds them; others are compared as text.
-        if let Some(place) = interned.iter().position(|known| name.is(known)) {
-            return Ok(place);
+        interned.iter().position(|known| name.is(known)).or_else(|| self.place_of_text(&text(name)))
+    }
+
+    #[cold]
+    fn place_of_text(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| *known == name)
+    }
+
+    /// The error for arguments that do not fit the parameters.
+    #[cold]
+    fn unsorted(&self, why: Unsorted<'_>) -> PyErr {
+        match why {
+            Unsorted::TooMany(given) => self.too_many(given),
+            Unsorted::Repeated(place) => self.repeated(place),
+            Unsorted::Unknown(name) => {
+                let text = text(&name);
+                let hint = did_you_mean(name.py(), &text, self.names);
+                self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
+            }
         }
-        let text = name.str()?.to_string();
-        let place = self.names.iter().position(|known| *known == text);
-        place.ok_or_else(|| {
-            let hint = did_you_mean(py, &text, self.names);
-            self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
-        })
+    }
+
+    fn repeated(&self, place: usize) -> PyErr {
+        self.error(&format!("got multiple values for argument '{}'", self.names[place]))
+    }
+
+    /// The error for a call with wrong arguments, in Python's order: repeated ones, missing ones, and only then what `others`
+    /// says about the positional arguments and keywords beyond the parameters. The first `required` parameters are required.
+    ///
+    /// # Safety
+    /// - As for [`call`].
+    #[cold]
+    unsafe fn wrong_call<'py>(
+        &self,
+        py: Python<'py>,
+        args: *const *mut ffi::PyObject,
+        nargs: ffi::Py_ssize_t,
+        keywords: *mut ffi::PyObject,
+        required: usize,
+        others: impl FnOnce(Python<'py>, &[Argument<'_, 'py>; N], &Surplus<'py>) -> PyErr,
+    ) -> PyErr {
+        let given = usize::try_from(nargs).unwrap_or(0);
+        // SAFETY: passed on from the caller.
+        let argument = |place: usize| unsafe { Borrowed::from_ptr(py, *args.add(place)) };
+        let mut sorted = [None; N];
+        for (place, slot) in sorted[..given.min(self.positional)].iter_mut().enumerate() {
+            *slot = Some(argument(place));
+        }
+        let mut surplus = Surplus { positional: Vec::new(), keyword: None };
+        surplus.positional.extend((self.positional..given).map(|place| argument(place).to_owned()));
+        if !keywords.is_null() {
+            // SAFETY: as in `sort`.
+            let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
+            for (position, name) in keywords.iter_borrowed().enumerate() {
+                match self.place(&name) {
+                    Some(place) if sorted[place].replace(argument(given + position)).is_some() => {
+                        return self.repeated(place);
+                    }
+                    Some(_) => {}
+                    None if surplus.keyword.is_none() => surplus.keyword = Some(text(&name)),
+                    None => {}
+                }
+            }
+        }
+        let missing: Vec<String> = (0..required)
+            .filter(|place| sorted[*place].is_none())
+            .map(|place| format!("'{}'", self.names[place]))
+            .collect();
+        match missing.len() {
+            0 => others(py, &sorted, &surplus),
+            1 => self.error(&format!("missing 1 required positional argument: {}", missing[0])),
+            count => self.error(&format!("missing {count} required positional arguments: {}", missing.join(" and "))),
+        }
     }
 
     #[cold]
@@ -206,8 +293,39 @@ pub unsafe fn call<const N: usize>(
     run(py, || {
         let mut arguments = [None; N];
         // SAFETY: passed on from the caller.
-        unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }?;
+        unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }
+            .map_err(|why| parameters.unsorted(why))?;
         body(&slf, &arguments)
+    })
+}
+
+/// As [`call`], for a function of a module whose first `required` parameters are required, with an error of its own for
+/// arguments beyond the parameters.
+///
+/// # Safety
+/// - As for [`call`].
+#[inline(always)]
+pub unsafe fn call_with_errors<const N: usize>(
+    parameters: &Parameters<N>,
+    required: usize,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    keywords: *mut ffi::PyObject,
+    surplus: impl for<'py> FnOnce(Python<'py>, &[Argument<'_, 'py>; N], &Surplus<'py>) -> PyErr,
+    body: impl for<'py> FnOnce(Python<'py>, &[Argument<'_, 'py>; N]) -> PyResult<Bound<'py, PyAny>>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on from the caller.
+    let py = unsafe { Python::assume_attached() };
+    run(py, || {
+        let mut arguments = [None; N];
+        // SAFETY: passed on from the caller.
+        unsafe {
+            let sorted = parameters.sort(py, args, nargs, keywords, &mut arguments).is_ok();
+            if !sorted || arguments[..required].iter().any(Option::is_none) {
+                return Err(parameters.wrong_call(py, args, nargs, keywords, required, surplus));
+            }
+        }
+        body(py, &arguments)
     })
 }
 
@@ -235,4 +353,11 @@ pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAn
 /// grows with each call.
 pub fn drop_deferred_references() {
     Python::try_attach(|_| ());
+}
+
+/// Runs `work` attached in PyO3's view too, so that it may discard references of PyO3 without
+/// [`drop_deferred_references`].
+pub fn attached<R>(work: impl Fn() -> R) -> R {
+    // While the interpreter ends, attaching fails; then nothing is left to drop.
+    Python::try_attach(|_| work()).unwrap_or_else(work)
 }

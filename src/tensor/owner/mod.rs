@@ -122,7 +122,6 @@ impl OwnerInner {
 
 impl Owner {
     /// Owns nothing: for fields without elements.
-    #[cfg(feature = "python")]
     #[doc(hidden)]
     pub const NONE: Owner = Owner(None);
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dlfield as dl
@@ -96,6 +97,17 @@ def test_pinned_and_managed_memory(gate: Gate, name: str, kind: str) -> None:
         held[0] = held[0].__dlpack__()
     gate.stop()
     gate.opened_during(held.clear if name != "written" else lambda: held[0].__setitem__(..., value))
+
+
+@pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
+def test_a_copy_of_numpys_view_of_pinned_or_managed_memory(gate: Gate, kind: str) -> None:
+    """NumPy's array does not say that a device is still writing to its memory; the tensor that owns it knows."""
+    host, device = dl.zeros(10, device=kind), dl.ones(10, device="cuda:0")
+    view, copies = np.asarray(host), list[dl.Tensor]()
+    gate.stop()
+    host[...] = device
+    gate.opened_during(lambda: copies.append(dl.from_array(view)))
+    assert (np.asarray(copies[0]) == 1).all()
 
 
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
