@@ -27,7 +27,7 @@ name_at = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_GetNam
 def producer_type(base: type = object) -> type[Any]:
     """A new class of producers.
 
-    `calls` holds what was called, and with which keywords; `dropped` counts the capsules that were destroyed unconsumed.
+    `calls` holds what was called, and with which keywords; `dropped` counts capsules that were destroyed unconsumed.
     """
 
     class Producer(base):  # type: ignore[misc]

@@ -43,18 +43,16 @@ pub(super) fn import(
     let mut exported = None;
     if may_export_at_once(info, request) {
         let result = method.call(py, [version], Some(MAX_VERSION.get(py)?));
-        match &result {
-            Ok(capsule) => {
-                if let Some(held) = Held::of(capsule).filter(Held::is_on_host) {
-                    imported.discarded_nothing = true;
-                    return held.consume(capsule, request, imported);
-                }
-            }
-            // An interrupt, for example.
-            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(result.unwrap_err()),
-            Err(_) => {}
+        let held = result.as_ref().ok().and_then(|capsule| Some((capsule, Held::of(capsule)?)));
+        if let Some((capsule, held)) = held.filter(|(_, held)| held.is_on_host()) {
+            imported.discarded_nothing = true;
+            return held.consume(capsule, request, imported);
         }
-        exported = Some(result);
+        exported = match result {
+            // An interrupt, for example.
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            result => Some(result),
+        };
     }
     let found = match type_info::method(object, Name::DlpackDevice)? {
         Some(method) => Some(device_of(&method.call(py, [], None)?)?),
@@ -216,11 +214,11 @@ impl Held {
     }
 
     /// Whether it is of a supported version, and on the host.
-    fn is_on_host(&self) -> bool {
+    fn is_on_host(self) -> bool {
         // SAFETY: the capsule keeps the struct. The version is the first field in every major version, and the rest is read
         // only in the supported one.
         let device = unsafe {
-            match *self {
+            match self {
                 Held::Versioned(held) if (*held).version.major != dlpack::VERSION.major => return false,
                 Held::Versioned(held) => (*held).dl_tensor.device,
                 Held::Legacy(held) => (*held).dl_tensor.device,

@@ -1,7 +1,7 @@
 //! The names of an object's own attributes, without a look-up for each name that is asked for.
 //!
-//! `describe` of an object with `__dlpack__` takes 4 600 instructions with it and 7 300 without, of a PyTorch tensor 0.14 and
-//! 0.47 µs, `bind` of four 0.85 and 2.5 µs (Python 3.11, 2026-11-22).
+//! To find out that an object with `__dlpack__` and one attribute has no labels takes 100 instructions with it, and 2 700 without
+//! (Python 3.11, 2026-11-22); `describe` of a PyTorch tensor 0.14 and 0.47 µs.
 
 #![allow(unsafe_code, reason = "objects are read as the C structs they are")]
 
