@@ -137,11 +137,18 @@ pub struct ArrayInterface<'a> {
 }
 
 impl ArrayInterface<'_> {
-    /// Validates the dictionary of an interface whose memory is on `device`, and fills in its descriptor. The memory is not
+    /// Validates the dictionary of an interface whose memory is on `device`, and returns its descriptor. The memory is not
     /// read.
     ///
     /// # Errors
     /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
+    pub fn read(&self, interface: &Interface, device: Device) -> Result<Descriptor> {
+        let mut descriptor = Descriptor::BLANK;
+        self.read_into(&mut descriptor, interface, device)?;
+        Ok(descriptor)
+    }
+
+    /// As [`ArrayInterface::read`], in place. After an error the descriptor may have the rejected field.
     pub(crate) fn read_into(&self, descriptor: &mut Descriptor, interface: &Interface, device: Device) -> Result<()> {
         match self.version {
             Some(version) if !interface.versions.contains(&version) => {
@@ -254,26 +261,21 @@ mod tests {
         }
     }
 
-    fn read(found: &ArrayInterface<'_>, interface: &Interface, device: Device) -> Result<Descriptor> {
-        let mut descriptor = Descriptor::BLANK;
-        found.read_into(&mut descriptor, interface, device).map(|()| descriptor)
-    }
-
     fn refusal(interface: &Interface, change: impl Fn(&mut ArrayInterface<'_>)) -> String {
         let mut found = sound();
         change(&mut found);
-        read(&found, interface, Device::CPU).expect_err("refused").to_string()
+        found.read(interface, Device::CPU).expect_err("refused").to_string()
     }
 
     #[test]
     fn dictionaries_are_read() {
-        let field = read(&sound(), &HOST, Device::CPU).expect("sound");
+        let field = sound().read(&HOST, Device::CPU).expect("sound");
         assert_eq!((field.ptr().addr(), field.shape(), field.strides()), (4096, &[2, 3][..], &[3, 1][..]));
         assert_eq!((field.dtype(), field.device(), field.is_readonly()), (DType::F64, Device::CPU, false));
         let inside = Data::In { address: 4096, len: 56, readonly: true };
         let backwards = Some(smallvec![-24, 8]);
         let found = ArrayInterface { data: inside, offset: 32, byte_strides: backwards, ..sound() };
-        let field = read(&found, &HOST, Device::CPU).expect("bytes 8 to 56 of 56");
+        let field = found.read(&HOST, Device::CPU).expect("bytes 8 to 56 of 56");
         assert_eq!((field.ptr().addr(), field.strides(), field.is_readonly()), (4128, &[-3, 1][..], true));
     }
 
@@ -285,7 +287,7 @@ mod tests {
         }
         assert!(refusal(&CUDA, |found| found.version = None).contains("[\"version\"]: missing"));
         let unversioned = ArrayInterface { version: None, ..sound() };
-        assert!(read(&unversioned, &HOST, Device::CPU).is_ok() && read(&unversioned, &GT_GPU, Device::cuda(0)).is_ok());
+        assert!(unversioned.read(&HOST, Device::CPU).is_ok() && unversioned.read(&GT_GPU, Device::cuda(0)).is_ok());
         assert!(refusal(&HOST, |found| found.masked = true).contains("[\"mask\"]"));
         assert!(refusal(&HOST, |found| found.offset = 8).contains("[\"offset\"]: 8"));
         assert!(refusal(&HOST, |found| found.descr = Descr::Fields("[('a', '<f8')]".to_owned())).contains("'a'"));
@@ -311,7 +313,7 @@ mod tests {
             (&GT_GPU, 0, false),
         ] {
             let found = ArrayInterface { stream: Some(stream), ..sound() };
-            assert_eq!(read(&found, interface, Device::cuda(0)).is_ok(), legal, "{} {stream}", interface.name);
+            assert_eq!(found.read(interface, Device::cuda(0)).is_ok(), legal, "{} {stream}", interface.name);
         }
     }
 
@@ -333,14 +335,14 @@ mod tests {
             let data = Data::In { address: 4096, len, readonly: false };
             let byte_strides = strides.map(|strides: [i64; 2]| Extents::from_slice(&strides));
             let found = ArrayInterface { data, offset, byte_strides, ..sound() };
-            assert_eq!(read(&found, &HOST, Device::CPU).is_ok(), inside, "{len} {offset} {strides:?}");
+            assert_eq!(found.read(&HOST, Device::CPU).is_ok(), inside, "{len} {offset} {strides:?}");
         }
     }
 
     #[test]
     fn void_elements_are_what_the_object_says_in_that_size() {
         let void = |text: &'static str, dtype| ArrayInterface { typestr: text.into(), dtype, ..sound() };
-        let read = |found: ArrayInterface<'_>| read(&found, &HOST, Device::CPU);
+        let read = |found: ArrayInterface<'_>| found.read(&HOST, Device::CPU);
         assert_eq!(read(void("|V2", Some(DType::BF16))).expect("bfloat16").dtype(), DType::BF16);
         assert!(read(void("|V1", Some(DType::BF16))).expect_err("size").to_string().contains("bfloat16"));
         assert!(read(void("|V2", None)).expect_err("void").to_string().contains("structured"));
