@@ -3,6 +3,7 @@
 //! Source: NumPy's page on the array interface, version 3; Numba's page on the CUDA array interface, versions 2 and 3;
 //! GDP 3 for the data interface, whose dictionaries are the same but need no version.
 
+use std::borrow::Cow;
 use std::ptr::without_provenance_mut;
 
 use super::{ExchangeError, c_order, typestr};
@@ -112,13 +113,13 @@ pub enum Descr {
 
 /// A dictionary, fetched but not validated.
 #[derive(Clone, Debug)]
-pub struct ArrayInterface {
+pub struct ArrayInterface<'a> {
     /// Key `version`.
     pub version: Option<i64>,
     /// Key `shape`.
     pub shape: Extents,
     /// Key `typestr`.
-    pub typestr: String,
+    pub typestr: Cow<'a, str>,
     /// The element type according to the object, for a type string that has none.
     pub dtype: Option<DType>,
     /// Key `data`.
@@ -135,13 +136,20 @@ pub struct ArrayInterface {
     pub stream: Option<i64>,
 }
 
-impl ArrayInterface {
+impl ArrayInterface<'_> {
     /// Validates the dictionary of an interface whose memory is on `device`, and returns its descriptor. The memory is not
     /// read.
     ///
     /// # Errors
     /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
     pub fn read(&self, interface: &Interface, device: Device) -> Result<Descriptor> {
+        let mut descriptor = Descriptor::BLANK;
+        self.read_into(&mut descriptor, interface, device)?;
+        Ok(descriptor)
+    }
+
+    /// As [`ArrayInterface::read`], in place. After an error the descriptor may have the rejected field.
+    pub(crate) fn read_into(&self, descriptor: &mut Descriptor, interface: &Interface, device: Device) -> Result<()> {
         match self.version {
             Some(version) if !interface.versions.contains(&version) => {
                 return Err(interface.entry("version", version.to_string(), interface.allowed).into());
@@ -171,12 +179,12 @@ impl ArrayInterface {
         };
         let (address, readonly) = self.place(interface)?;
         let ptr = without_provenance_mut(usize::try_from(address).unwrap_or(usize::MAX));
-        let found = Descriptor::from_byte_strides(ptr, device, dtype, readonly, &self.shape, byte_strides)?;
+        descriptor.set_with_byte_strides(ptr, device, dtype, readonly, &self.shape, byte_strides)?;
         if let Data::In { len, .. } = self.data {
-            let (low, high) = found.byte_span().unwrap_or((0, 0));
+            let (low, high) = descriptor.byte_span().unwrap_or((0, 0));
             check_inside(interface, i128::from(self.offset) + low, i128::from(self.offset) + high, len)?;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Returns the address of the element at index 0, and whether it must not be written.
@@ -203,7 +211,7 @@ impl ArrayInterface {
                 let allowed = "absent, or one unnamed field with the type of typestr: pass one field at a time";
                 return Err(interface.entry("descr", got, allowed).into());
             }
-            Descr::Plain(text) if *text != self.typestr => {
+            Descr::Plain(text) if **text != *self.typestr => {
                 let got = format!("{text:?} while typestr is {:?}", self.typestr);
                 return Err(interface.entry("descr", got, "the same type string as typestr").into());
             }
@@ -213,7 +221,7 @@ impl ArrayInterface {
             (Some(dtype), Some(size)) if size == dtype.itemsize() => Ok(dtype),
             (Some(dtype), Some(size)) => Err(DTypeError::ItemSize {
                 field: "typestr",
-                got: self.typestr.clone(),
+                got: self.typestr.to_string(),
                 itemsize: i64::try_from(size).unwrap_or(i64::MAX),
                 allowed: format!("{}, the size of the object's dtype {dtype}", dtype.itemsize()),
             }
@@ -238,11 +246,11 @@ mod tests {
     use super::*;
 
     /// Two rows of three float64.
-    fn sound() -> ArrayInterface {
+    fn sound() -> ArrayInterface<'static> {
         ArrayInterface {
             version: Some(3),
             shape: smallvec![2, 3],
-            typestr: "<f8".to_owned(),
+            typestr: "<f8".into(),
             dtype: None,
             data: Data::At { address: 4096, readonly: false },
             byte_strides: None,
@@ -253,7 +261,7 @@ mod tests {
         }
     }
 
-    fn refusal(interface: &Interface, change: impl Fn(&mut ArrayInterface)) -> String {
+    fn refusal(interface: &Interface, change: impl Fn(&mut ArrayInterface<'_>)) -> String {
         let mut found = sound();
         change(&mut found);
         found.read(interface, Device::CPU).expect_err("refused").to_string()
@@ -284,7 +292,7 @@ mod tests {
         assert!(refusal(&HOST, |found| found.offset = 8).contains("[\"offset\"]: 8"));
         assert!(refusal(&HOST, |found| found.descr = Descr::Fields("[('a', '<f8')]".to_owned())).contains("'a'"));
         assert!(refusal(&HOST, |found| found.descr = Descr::Plain("<i8".to_owned())).contains("\"<i8\" while"));
-        assert!(refusal(&HOST, |found| found.typestr = ">f8".to_owned()).contains("byte order"));
+        assert!(refusal(&HOST, |found| found.typestr = ">f8".into()).contains("byte order"));
         assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![8])).contains("strides: 1 entries"));
         assert!(refusal(&HOST, |found| found.byte_strides = Some(smallvec![12, 8])).contains("12 bytes"));
     }
@@ -333,8 +341,8 @@ mod tests {
 
     #[test]
     fn void_elements_are_what_the_object_says_in_that_size() {
-        let void = |text: &str, dtype| ArrayInterface { typestr: text.to_owned(), dtype, ..sound() };
-        let read = |found: ArrayInterface| found.read(&HOST, Device::CPU);
+        let void = |text: &'static str, dtype| ArrayInterface { typestr: text.into(), dtype, ..sound() };
+        let read = |found: ArrayInterface<'_>| found.read(&HOST, Device::CPU);
         assert_eq!(read(void("|V2", Some(DType::BF16))).expect("bfloat16").dtype(), DType::BF16);
         assert!(read(void("|V1", Some(DType::BF16))).expect_err("size").to_string().contains("bfloat16"));
         assert!(read(void("|V2", None)).expect_err("void").to_string().contains("structured"));

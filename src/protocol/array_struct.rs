@@ -63,15 +63,19 @@ impl ArrayStruct {
         format!("{order}{}{}", char::from(self.typekind), self.itemsize)
     }
 
-    /// Converts the struct to the same as a dictionary, which [`ArrayInterface::read`] validates.
+    /// Converts the struct to the same as a dictionary, which [`ArrayInterface`] validates. `typestr` is its own.
     ///
     /// # Errors
     /// [`ExchangeError`] for a null `shape` of a field with dimensions, or an `itemsize` that is not positive.
-    pub fn into_interface(self, dtype: Option<DType>, descr: Descr) -> Result<ArrayInterface, ExchangeError> {
+    pub fn into_interface(
+        self,
+        typestr: &str,
+        dtype: Option<DType>,
+        descr: Descr,
+    ) -> Result<ArrayInterface<'_>, ExchangeError> {
         if self.itemsize <= 0 {
             return Err(STRUCT.entry("itemsize", self.itemsize.to_string(), "at least 1 byte"));
         }
-        let typestr = self.typestr();
         let shape = match self.shape {
             Some(shape) => shape,
             None if self.ndim == 0 => Extents::new(),
@@ -80,7 +84,7 @@ impl ArrayStruct {
         Ok(ArrayInterface {
             version: None,
             shape,
-            typestr,
+            typestr: typestr.into(),
             dtype,
             data: Data::At { address: self.address, readonly: self.flags & WRITEABLE == 0 },
             byte_strides: self.byte_strides,

@@ -118,7 +118,7 @@ fn is_sound(shape: &[i64], strides: &[i64], dtype: DType, address: i128) -> bool
     counted <= most && whole && address != 0 && there
 }
 
-fn naive_interface(found: &ArrayInterface, interface: &Interface) -> Option<(DType, Vec<i64>, i128)> {
+fn naive_interface(found: &ArrayInterface<'_>, interface: &Interface) -> Option<(DType, Vec<i64>, i128)> {
     let (versions, streams): (&[i64], _) = match interface.name {
         "__hip_array_interface__" => (&[2, 3], 'r'),
         "__cuda_array_interface__" => (&[2, 3], 'c'),
@@ -139,7 +139,7 @@ fn naive_interface(found: &ArrayInterface, interface: &Interface) -> Option<(DTy
     }
     match &found.descr {
         Descr::Fields(_) => return None,
-        Descr::Plain(text) if *text != found.typestr => return None,
+        Descr::Plain(text) if **text != *found.typestr => return None,
         _ => {}
     }
     let void = ["|V", "<V", ">V", "=V", "V"].into_iter().find_map(|start| found.typestr.strip_prefix(start));
@@ -211,7 +211,7 @@ fn data() -> impl Strategy<Value = Data> {
     ]
 }
 
-fn dictionary() -> impl Strategy<Value = ArrayInterface> {
+fn dictionary() -> impl Strategy<Value = ArrayInterface<'static>> {
     let version = prop_oneof![8 => Just(Some(3i64)), 2 => Just(Some(2)), 1 => Just(None), 1 => edgy().prop_map(Some)];
     let dtype = option::of(select(DType::all().collect::<Vec<_>>()));
     let strides = prop_oneof![3 => Just(None), 2 => list(-3).prop_map(Some)];
@@ -235,7 +235,18 @@ fn dictionary() -> impl Strategy<Value = ArrayInterface> {
             let descr = if same && matches!(descr, Descr::Plain(_)) { Descr::Plain(typestr.clone()) } else { descr };
             let byte_strides = strides.map(fit);
             let shape = Extents::from_vec(shape);
-            ArrayInterface { version, shape, typestr, dtype, data, byte_strides, offset, masked, descr, stream }
+            ArrayInterface {
+                version,
+                shape,
+                typestr: typestr.into(),
+                dtype,
+                data,
+                byte_strides,
+                offset,
+                masked,
+                descr,
+                stream,
+            }
         },
     )
 }

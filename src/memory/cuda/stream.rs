@@ -98,6 +98,12 @@ pub fn current_stream(device: Device) -> Stream {
     current.ok().flatten().unwrap_or(Stream::LEGACY)
 }
 
+/// Returns whether the calling thread has set a current stream, of any device.
+#[cfg(feature = "python")]
+pub(crate) fn has_current_stream() -> bool {
+    CURRENT.try_with(|streams| !streams.borrow().is_empty()).unwrap_or(false)
+}
+
 /// Sets the current stream of a device in this thread; returns the number for [`pop_stream`].
 pub fn push_stream(device: Device, stream: Stream, owner: Option<StreamOwner>) -> u64 {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

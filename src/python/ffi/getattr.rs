@@ -15,6 +15,8 @@ pub use crate::python::ffi::type_lookup::on_type;
 pub enum Method<'a, 'py> {
     /// A method of the object's type, by name: no bound method is made.
     OfType(&'a Bound<'py, PyAny>, &'a Bound<'py, PyString>),
+    /// A method of the object's type that was looked up there.
+    Unbound(&'a Bound<'py, PyAny>, Bound<'py, PyAny>),
     /// A callable that was looked up.
     Value(Bound<'py, PyAny>),
 }
@@ -42,6 +44,11 @@ impl<'py> Method<'_, 'py> {
                     arguments[1] = object.as_ptr();
                     let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
                     ffi::PyObject_VectorcallMethod(name.as_ptr(), first, flags, keywords)
+                }
+                Method::Unbound(object, function) => {
+                    arguments[1] = object.as_ptr();
+                    let (first, flags) = (arguments.as_mut_ptr().add(1), 1 | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);
+                    ffi::PyObject_Vectorcall(function.as_ptr(), first, flags, keywords)
                 }
                 Method::Value(function) => {
                     let (first, flags) = (arguments.as_mut_ptr().add(2), ffi::PY_VECTORCALL_ARGUMENTS_OFFSET);

@@ -4,6 +4,7 @@
 //! replaces it in builds with `--cfg dlfield_portable`, which free-threaded builds set by themselves, with the same signatures;
 //! the choice is made only here.
 
+pub mod dict_entries;
 pub mod dlpack_c;
 pub mod fastcall;
 pub mod getattr;

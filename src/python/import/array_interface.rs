@@ -5,15 +5,15 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
 
-use crate::device::Device;
 use crate::protocol::array_interface::HOST;
 use crate::python::ffi::refcount::references;
-use crate::python::import::dictionary::Key;
+use crate::python::import::dictionary::{Entries, Key};
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::numpy_scalar::numpy_scalar;
 use crate::python::import::request::{Ownership, Request, refused_copy};
 use crate::python::import::{dictionary, type_info};
+use crate::python::py_owner;
 use crate::python::py_owner::PyOwner;
 use crate::tensor::Owner;
 
@@ -30,11 +30,15 @@ pub(super) fn import(
     let dict = dictionary::of(HOST.name, &value)?;
     drop(value);
     check_copied(&dict, request)?;
-    let (found, held) = dictionary::on_host(object, &dict, &HOST)?;
-    *imported.descriptor = found.read(&HOST, Device::CPU)?;
+    let held = dictionary::on_host(object, &Entries::of(&dict)?, &HOST, imported.descriptor)?;
+    imported.discarded_nothing = held.is_none();
     // Producers tie the memory to the dictionary too; a description keeps the object itself.
-    let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
-    Ok(imported.owned(Owner::foreign((object, PyOwner::new(dict.as_any()), held))))
+    let owner = match (request.ownership, held) {
+        (Ownership::Borrow, None) => py_owner::owner(dict.as_any()),
+        (Ownership::Borrow, held) => Owner::foreign((PyOwner::new(dict.as_any()), held)),
+        (Ownership::Share, held) => Owner::foreign((PyOwner::new(object), PyOwner::new(dict.as_any()), held)),
+    };
+    Ok(imported.owned(owner))
 }
 
 /// Rejects a copy if the object's own memory is requested: bytes that only a fresh dictionary refers to were made for this

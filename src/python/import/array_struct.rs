@@ -35,7 +35,7 @@ pub(super) fn import(
     let typestr = found.typestr();
     let descr = descr.map_or(Ok(Descr::Absent), |descr| dictionary::descr(&descr, &typestr))?;
     let dtype = dictionary::own_dtype(object, &typestr)?;
-    *imported.descriptor = found.into_interface(dtype, descr)?.read(&STRUCT, Device::CPU)?;
+    found.into_interface(&typestr, dtype, descr)?.read_into(imported.descriptor, &STRUCT, Device::CPU)?;
     // The capsule keeps the memory; a description keeps the object itself.
     let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));
     Ok(imported.owned(Owner::foreign((object, PyOwner::new(&capsule)))))

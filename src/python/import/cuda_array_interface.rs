@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{CUDA, Data, HIP, Interface};
 use crate::python::convert::{args, stream};
+use crate::python::import::dictionary::Entries;
 use crate::python::import::held_buffer::is_exporter;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
@@ -69,14 +70,15 @@ impl Side {
         }
         let Some(value) = type_info::attribute(object, self.name)? else { return Ok(false) };
         let dict = dictionary::of(self.interface.name, &value)?;
-        let found = dictionary::on_device(object, &dict, self.interface)?;
+        let entries = Entries::of(&dict)?;
+        let found = dictionary::on_device(object, &entries, self.interface)?;
         let device = match (wanted, found.data) {
             (Some(wanted), _) => Some(wanted),
             // The interface does not name the device, but the driver knows it.
             (None, Data::At { address, .. }) if self.default.is_cuda() => stream_sync::device_at(address)?,
             _ => None,
         };
-        *imported.descriptor = found.read(self.interface, device.unwrap_or(self.default))?;
+        found.read_into(imported.descriptor, self.interface, device.unwrap_or(self.default))?;
         check_order(self.interface, request.stream, found.stream)?;
         imported.producer_stream = found.stream;
         let object = (request.ownership == Ownership::Share).then(|| PyOwner::new(object));

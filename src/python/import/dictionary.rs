@@ -3,13 +3,18 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
+use crate::descriptor::Descriptor;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::layout::{Extents, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{ArrayInterface, Data, Descr, Interface};
 use crate::python::convert::{args, dtype};
+use crate::python::ffi::dict_entries::entries_of;
+use crate::python::ffi::fastcall;
 use crate::python::import::held_buffer::{Held, is_exporter};
 
 /// Returns the value of an attribute as a dictionary; other mappings are converted.
@@ -24,26 +29,29 @@ pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult
     Ok(value.py().get_type::<PyDict>().call1((value,))?.cast_into::<PyDict>()?)
 }
 
-/// Converts a dictionary of host memory. Returns the buffer to hold too, if `data` is not an address.
+/// Reads a dictionary of host memory into a descriptor. Returns the buffer to hold too, if `data` is not an address.
 ///
 /// `data` may be an address, an object with the buffer protocol, or nothing: then the buffer is the object's own.
 pub(super) fn on_host(
     object: &Bound<'_, PyAny>,
-    dict: &Bound<'_, PyDict>,
+    entries: &Entries<'_>,
     interface: &Interface,
-) -> PyResult<(ArrayInterface, Option<Held>)> {
+    descriptor: &mut Descriptor,
+) -> PyResult<Option<Held>> {
     let allowed =
         "a tuple (address, read-only), an object with the buffer protocol, or None for the object's own buffer";
-    let exporter = match entry(dict, Key::Data)? {
+    let exporter = match entries.get(Key::Data) {
         Some(data) if data.is_instance_of::<PyTuple>() => {
-            return Ok((fetch(object, dict, interface, address(interface, &data, allowed)?)?, None));
+            let data = address(interface, data, allowed)?;
+            fetch(object, entries, interface, data)?.read_into(descriptor, interface, Device::CPU)?;
+            return Ok(None);
         }
-        Some(data) if is_exporter(&data) => data,
-        Some(data) => return Err(interface.entry("data", args::shown(&data), allowed).into()),
-        None if is_exporter(object) => object.clone(),
+        Some(data) if is_exporter(data) => data,
+        Some(data) => return Err(interface.entry("data", args::shown(data), allowed).into()),
+        None if is_exporter(object) => object,
         None => return Err(interface.missing("data", allowed).into()),
     };
-    let held = Held::get(&exporter)?;
+    let held = Held::get(exporter)?;
     if !held.is_contiguous() {
         let got = "a buffer with gaps between its elements";
         return Err(interface.entry("data", got, "a contiguous buffer, with its strides in \"strides\"").into());
@@ -51,45 +59,47 @@ pub(super) fn on_host(
     let (start, len, readonly) = held.bytes();
     let len = usize::try_from(len).unwrap_or(0);
     let data = Data::In { address: u64::try_from(start.addr()).unwrap_or(u64::MAX), len, readonly };
-    Ok((fetch(object, dict, interface, data)?, Some(held)))
+    fetch(object, entries, interface, data)?.read_into(descriptor, interface, Device::CPU)?;
+    Ok(Some(held))
 }
 
 /// Converts a dictionary of device memory: `data` is an address.
-pub(super) fn on_device(
+pub(super) fn on_device<'a>(
     object: &Bound<'_, PyAny>,
-    dict: &Bound<'_, PyDict>,
+    entries: &'a Entries<'_>,
     interface: &Interface,
-) -> PyResult<ArrayInterface> {
+) -> PyResult<ArrayInterface<'a>> {
     let allowed = "a tuple (address, read-only)";
-    let data = entry(dict, Key::Data)?.ok_or_else(|| interface.missing("data", allowed))?;
-    fetch(object, dict, interface, address(interface, &data, allowed)?)
+    let data = entries.get(Key::Data).ok_or_else(|| interface.missing("data", allowed))?;
+    fetch(object, entries, interface, address(interface, data, allowed)?)
 }
 
 /// Converts all keys except `data`.
-fn fetch(
+#[inline]
+fn fetch<'a>(
     object: &Bound<'_, PyAny>,
-    dict: &Bound<'_, PyDict>,
+    entries: &'a Entries<'_>,
     interface: &Interface,
     data: Data,
-) -> PyResult<ArrayInterface> {
+) -> PyResult<ArrayInterface<'a>> {
     let allowed = "a type string such as '<f8'";
-    let typestr = entry(dict, Key::Typestr)?.ok_or_else(|| interface.missing("typestr", allowed))?;
+    let typestr = entries.get(Key::Typestr).ok_or_else(|| interface.missing("typestr", allowed))?;
     let typestr = match typestr.cast::<PyString>() {
-        Ok(text) => text.to_string_lossy().into_owned(),
-        Err(_) => return Err(interface.entry("typestr", args::shown(&typestr), allowed).into()),
+        Ok(text) => text.to_string_lossy(),
+        Err(_) => return Err(interface.entry("typestr", args::shown(typestr), allowed).into()),
     };
-    let shape = entry(dict, Key::Shape)?.ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
-    let strides = entry(dict, Key::Strides)?;
+    let shape = entries.get(Key::Shape).ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
+    let strides = entries.get(Key::Strides);
     Ok(ArrayInterface {
-        version: integer(dict, interface, Key::Version, "version", "an integer")?,
-        shape: integers(interface, "shape", &shape)?,
+        version: integer(entries, interface, Key::Version, "version", "an integer")?,
+        shape: integers(interface, "shape", shape)?,
         dtype: own_dtype(object, &typestr)?,
         data,
-        byte_strides: strides.map(|strides| integers(interface, "strides", &strides)).transpose()?,
-        offset: integer(dict, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0),
-        masked: entry(dict, Key::Mask)?.is_some(),
-        descr: entry(dict, Key::Descr)?.map_or(Ok(Descr::Absent), |value| descr(&value, &typestr))?,
-        stream: integer(dict, interface, Key::Stream, "stream", "None or an integer")?,
+        byte_strides: strides.map(|strides| integers(interface, "strides", strides)).transpose()?,
+        offset: integer(entries, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0),
+        masked: entries.get(Key::Mask).is_some(),
+        descr: entries.get(Key::Descr).map_or(Ok(Descr::Absent), |value| descr(value, &typestr))?,
+        stream: integer(entries, interface, Key::Stream, "stream", "None or an integer")?,
         typestr,
     })
 }
@@ -97,23 +107,42 @@ fn fetch(
 /// A key of the dictionaries.
 #[derive(Clone, Copy)]
 pub enum Key {
-    Acquire,
+    // In the order in which NumPy makes its dictionary, so that few comparisons find them.
     Data,
+    Strides,
     Descr,
+    Typestr,
+    Shape,
+    Version,
+    Stream,
+    Offset,
+    Mask,
     Dims,
     Halo,
-    Mask,
-    Offset,
-    Release,
-    Shape,
-    Stream,
-    Strides,
+    Acquire,
     Touch,
-    Typestr,
-    Version,
+    Release,
 }
 
 impl Key {
+    /// All keys, in the order of the enumeration.
+    const ALL: [Key; 14] = [
+        Key::Data,
+        Key::Strides,
+        Key::Descr,
+        Key::Typestr,
+        Key::Shape,
+        Key::Version,
+        Key::Stream,
+        Key::Offset,
+        Key::Mask,
+        Key::Dims,
+        Key::Halo,
+        Key::Acquire,
+        Key::Touch,
+        Key::Release,
+    ];
+
     /// The key as text, interned.
     fn text(self, py: Python<'_>) -> &Bound<'_, PyString> {
         match self {
@@ -132,6 +161,31 @@ impl Key {
             Key::Typestr => intern!(py, "typestr"),
             Key::Version => intern!(py, "version"),
         }
+    }
+}
+
+/// The values of all keys of a dictionary.
+pub(super) struct Entries<'py>([Option<Bound<'py, PyAny>>; Key::ALL.len()]);
+
+impl<'py> Entries<'py> {
+    pub(super) fn of(dict: &Bound<'py, PyDict>) -> PyResult<Entries<'py>> {
+        static TEXTS: PyOnceLock<[Py<PyString>; Key::ALL.len()]> = PyOnceLock::new();
+        let py = dict.py();
+        let texts = TEXTS.get_or_init(py, || Key::ALL.map(|key| key.text(py).clone().unbind()));
+        if let Some(found) = entries_of(dict, texts) {
+            return Ok(Entries(found));
+        }
+        // A key that is none of these, or is not interned.
+        let mut found = [const { None }; Key::ALL.len()];
+        for (value, key) in found.iter_mut().zip(Key::ALL) {
+            *value = entry(dict, key)?;
+        }
+        Ok(Entries(found))
+    }
+
+    /// Returns the value of a key; `None` if it is absent or None.
+    fn get(&self, key: Key) -> Option<&Bound<'py, PyAny>> {
+        self.0[key as usize].as_ref().filter(|value| !value.is_none())
     }
 }
 
@@ -154,14 +208,14 @@ fn number<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
 }
 
 fn integer(
-    dict: &Bound<'_, PyDict>,
+    entries: &Entries<'_>,
     interface: &Interface,
     key: Key,
     name: &'static str,
     allowed: &'static str,
 ) -> PyResult<Option<i64>> {
-    let Some(value) = entry(dict, key)? else { return Ok(None) };
-    number(&value, || interface.entry(name, args::shown(&value), allowed)).map(Some)
+    let Some(value) = entries.get(key) else { return Ok(None) };
+    number(value, || interface.entry(name, args::shown(value), allowed)).map(Some)
 }
 
 fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
@@ -174,7 +228,11 @@ fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>) 
     if items.len() > MAX_NDIM {
         return Err(ExchangeError::TooManyDims { got: items.len() }.into());
     }
-    items.iter_borrowed().map(|item| number(&item, wrong)).collect()
+    let mut found = Extents::new();
+    for item in items.iter_borrowed() {
+        found.push(number(&item, wrong)?);
+    }
+    Ok(found)
 }
 
 fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str) -> PyResult<Data> {
@@ -211,5 +269,7 @@ pub(super) fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Op
     }
     let Some(value) = object.getattr_opt(pyo3::intern!(object.py(), "dtype"))? else { return Ok(None) };
     let (dtype, subarray) = dtype::parse(&value)?;
+    // Parsing may discard errors.
+    fastcall::drop_deferred_references();
     Ok(if subarray.is_empty() { Some(dtype) } else { None })
 }

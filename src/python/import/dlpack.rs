@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
-use std::ffi::c_void;
+use std::ffi::CStr;
 
-use dlpark::ffi::DLManagedTensorVersioned;
+use dlpark::ffi::{DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple};
@@ -14,16 +14,16 @@ use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
+use crate::memory::cuda::stream::has_current_stream;
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, dlpack_device};
-use crate::python::ffi::fastcall;
 use crate::python::ffi::getattr::Keyword;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
-use crate::python::import::type_info::{Framework, TypeInfo};
+use crate::python::import::type_info::{Exported, Framework, TypeInfo};
 use crate::python::import::{cuda_array_interface, stream_sync, torch, type_info};
 use crate::tensor::consume_managed;
 
@@ -35,9 +35,24 @@ pub(super) fn import(
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let py = object.py();
-    let Some(method) = type_info::method(object, Name::Dlpack)? else { return Ok(false) };
-    if TypeInfo::of(object)?.framework == Framework::Torch && request.writes_or_keeps() {
+    let Some((info, method)) = type_info::dlpack_method(object)? else { return Ok(false) };
+    if info.framework == Framework::Torch && request.writes_or_keeps() {
         torch::refuse_grad(object)?;
+    }
+    let version = max_version(py)?;
+    let mut exported = None;
+    if may_export_at_once(info, request) {
+        let result = method.call(py, [version], Some(MAX_VERSION.get(py)?));
+        let held = result.as_ref().ok().and_then(|capsule| Some((capsule, Held::of(capsule)?)));
+        if let Some((capsule, held)) = held.filter(|(_, held)| held.is_on_host()) {
+            imported.discarded_nothing = true;
+            return held.consume(capsule, request, imported);
+        }
+        exported = match result {
+            // An interrupt, for example.
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            result => Some(result),
+        };
     }
     let found = match type_info::method(object, Name::DlpackDevice)? {
         Some(method) => Some(device_of(&method.call(py, [], None)?)?),
@@ -61,10 +76,15 @@ pub(super) fn import(
     let stream = stream.map(|number| PyInt::new(py, number));
     // A description of memory that the producer has moved would not be of the object's memory.
     let in_place = request.copy == Some(false) || (elsewhere.is_some() && request.ownership == Ownership::Borrow);
-    let version = max_version(py)?;
     let result = if elsewhere.is_none() && stream.is_none() && !in_place {
-        method.call(py, [version], Some(MAX_VERSION.get(py)?))
+        match exported {
+            // It was called just so.
+            Some(result) => result,
+            None => method.call(py, [version], Some(MAX_VERSION.get(py)?)),
+        }
     } else {
+        // The capsule releases what was exported without these keywords.
+        drop(exported);
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "max_version"), version)?;
         if let Some(wanted) = elsewhere {
@@ -82,24 +102,21 @@ pub(super) fn import(
     let capsule = match result {
         // Producers of the old protocol take at most `stream`. The struct says which device the memory is on, but not
         // whether it is a copy, so there is no retry without `copy=False`.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => {
-            drop(error);
-            fastcall::drop_deferred_references();
-            match &stream {
-                Some(stream) => {
-                    let old = PyDict::new(py);
-                    old.set_item(intern!(py, "stream"), stream)?;
-                    object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
-                }
-                None => method.call(py, [], None)?,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) && request.copy != Some(false) => match &stream {
+            Some(stream) => {
+                let old = PyDict::new(py);
+                old.set_item(intern!(py, "stream"), stream)?;
+                object.call_method(intern!(py, "__dlpack__"), (), Some(&old))?
             }
-        }
+            None => method.call(py, [], None)?,
+        },
         other => other?,
     };
     if !consume(&capsule, request, imported)? {
         let (got, allowed) = (args::shown(&capsule), "a capsule named 'dltensor' or 'dltensor_versioned'");
         return Err(ExchangeError::Argument { argument: "__dlpack__", got, allowed }.into());
     }
+    remember_export(object, info, found, imported.descriptor.device());
     match TypeInfo::of(object)?.framework {
         // A JAX array is immutable, also if the caller passes `writable=True`.
         Framework::Jax => imported.readonly_unknown = false,
@@ -114,6 +131,31 @@ pub(super) fn import(
         _ => {}
     }
     Ok(true)
+}
+
+/// Whether `__dlpack__` is called without `__dlpack_device__` before it, as all objects of the type had host memory so far.
+///
+/// Nothing is lost if this one has other memory, as its capsule says. That was exported for the legacy default stream, which
+/// a producer assumes without `stream`, and which it would have got, as the thread has set no other; it is released, and
+/// exported again with the keywords for its device. What depends on the device otherwise, is requested here too.
+fn may_export_at_once(info: TypeInfo, request: &Request<'_, '_>) -> bool {
+    info.exported == Exported::OnHost
+        && request.device.is_none_or(|device| device == Device::CPU)
+        && request.stream.is_none_or(|stream| stream.is_none())
+        && request.copy != Some(false)
+        && !has_current_stream()
+}
+
+/// Remembers on which device an object was, as `__dlpack_device__` and the capsule state it, for the next object of its type.
+fn remember_export(object: &Bound<'_, PyAny>, info: TypeInfo, stated: Option<Device>, found: Device) {
+    let exported = match info.exported {
+        Exported::Nowhere if stated == Some(Device::CPU) && found == Device::CPU => Exported::OnHost,
+        Exported::OnHost if found == Device::CPU => Exported::OnHost,
+        _ => Exported::Anywhere,
+    };
+    if exported != info.exported && info.framework == Framework::Other && info.has_dlpack_methods() {
+        TypeInfo::remember_export(object, exported);
+    }
 }
 
 /// Rejects a value that is not a stream of the device: the host has none, and CUDA and ROCm each reject some numbers.
@@ -140,30 +182,10 @@ pub(super) fn consume(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let raw = object.as_ptr();
-    let named = |name: &std::ffi::CStr| {
-        // SAFETY: the call takes any object and a C string.
-        unsafe { ffi::PyCapsule_IsValid(raw, name.as_ptr()) != 0 }
-    };
-    if named(c"dltensor_versioned") {
-        // SAFETY: the capsule has this name, so it holds a struct of this kind; renaming it has transferred ownership to us.
-        let managed = unsafe { take(rename(object, c"dltensor_versioned", c"used_dltensor_versioned")?.cast()) }?;
-        check_copied(managed.flags(), request)?;
-        // SAFETY: as above; the struct's contents are the producer's promise.
-        let owner = unsafe { consume_managed(managed, imported.descriptor) }?;
-        return Ok(imported.owned(owner));
+    if let Some(held) = Held::of(object) {
+        return held.consume(object, request, imported);
     }
-    if named(c"dltensor") {
-        let held = rename(object, c"dltensor", c"used_dltensor")?.cast();
-        // SAFETY: as above, for the legacy struct.
-        let managed = unsafe { Managed::<dlpark::ffi::DLManagedTensor>::from_raw(held) };
-        let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
-        imported.readonly_unknown = true;
-        // SAFETY: as above.
-        let owner = unsafe { consume_managed(managed, imported.descriptor) }?;
-        return Ok(imported.owned(owner));
-    }
-    if named(c"used_dltensor") || named(c"used_dltensor_versioned") {
+    if is_capsule(object, c"used_dltensor") || is_capsule(object, c"used_dltensor_versioned") {
         let got = "it was consumed already".to_owned();
         let allowed = "a new capsule: each can be consumed only once";
         return Err(ExchangeError::Argument { argument: "capsule", got, allowed }.into());
@@ -171,29 +193,100 @@ pub(super) fn consume(
     Ok(false)
 }
 
+/// The managed tensor in an unconsumed capsule.
+#[derive(Clone, Copy)]
+enum Held {
+    Versioned(*mut DLManagedTensorVersioned),
+    Legacy(*mut DLManagedTensor),
+}
+
+impl Held {
+    /// Returns the managed tensor in a capsule; `None` for a consumed one, and for other objects.
+    fn of(object: &Bound<'_, PyAny>) -> Option<Held> {
+        // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind.
+        unsafe {
+            if is_capsule(object, VERSIONED) {
+                return Some(Held::Versioned(ffi::PyCapsule_GetPointer(object.as_ptr(), VERSIONED.as_ptr()).cast()));
+            }
+            let legacy = is_capsule(object, LEGACY);
+            legacy.then(|| Held::Legacy(ffi::PyCapsule_GetPointer(object.as_ptr(), LEGACY.as_ptr()).cast()))
+        }
+    }
+
+    /// Whether it is of a supported version, and on the host.
+    fn is_on_host(self) -> bool {
+        // SAFETY: the capsule keeps the struct. The version is the first field in every major version, and the rest is read
+        // only in the supported one.
+        let device = unsafe {
+            match self {
+                Held::Versioned(held) if (*held).version.major != dlpack::VERSION.major => return false,
+                Held::Versioned(held) => (*held).dl_tensor.device,
+                Held::Legacy(held) => (*held).dl_tensor.device,
+            }
+        };
+        device.device_type == DLDeviceType::CPU && device.device_id == 0
+    }
+
+    /// As [`consume`]: takes the managed tensor out of its capsule.
+    fn consume(
+        self,
+        capsule: &Bound<'_, PyAny>,
+        request: &Request<'_, '_>,
+        imported: &mut Imported<'_, '_>,
+    ) -> PyResult<bool> {
+        let owner = match self {
+            Held::Versioned(held) => {
+                rename(capsule, c"used_dltensor_versioned")?;
+                // SAFETY: the capsule had this name, so it held a struct of this kind; renaming it has transferred ownership
+                // to us.
+                let managed = unsafe { take(held) }?;
+                check_copied(managed.flags(), request)?;
+                // SAFETY: as above; the struct's contents are the producer's promise.
+                unsafe { consume_managed(managed, imported.descriptor) }?
+            }
+            Held::Legacy(held) => {
+                rename(capsule, c"used_dltensor")?;
+                // SAFETY: as above, for the legacy struct.
+                let managed = unsafe { Managed::<DLManagedTensor>::from_raw(held) };
+                let managed = managed.map_err(|_| ExchangeError::NullPointer { field: "capsule" })?;
+                imported.readonly_unknown = true;
+                // SAFETY: as above.
+                unsafe { consume_managed(managed, imported.descriptor) }?
+            }
+        };
+        Ok(imported.owned(owner))
+    }
+}
+
+const VERSIONED: &CStr = c"dltensor_versioned";
+const LEGACY: &CStr = c"dltensor";
+
+/// Whether the object is a capsule of this name.
+fn is_capsule(object: &Bound<'_, PyAny>, name: &CStr) -> bool {
+    // SAFETY: the call takes any object and a C string.
+    unsafe { ffi::PyCapsule_IsValid(object.as_ptr(), name.as_ptr()) != 0 }
+}
+
 /// Describes the managed tensor of an unconsumed capsule without consuming it. `false` for other objects. Rejects what
 /// [`consume`] rejects for a description; the capsule keeps its managed tensor then, too.
 pub fn inspect_capsule(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
-    // SAFETY: the calls take any object and a C string; a capsule of this name holds a struct of this kind, and the version
-    // is its first field in every version.
+    // SAFETY: the capsule keeps the struct of its kind, and the version is its first field in every version.
     unsafe {
-        let versioned = c"dltensor_versioned".as_ptr();
-        if ffi::PyCapsule_IsValid(object.as_ptr(), versioned) != 0 {
-            let held = ffi::PyCapsule_GetPointer(object.as_ptr(), versioned).cast::<DLManagedTensorVersioned>();
-            let version = (*held).version;
-            if version.major != dlpack::VERSION.major {
-                return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
+        match Held::of(object) {
+            Some(Held::Versioned(held)) => {
+                let version = (*held).version;
+                if version.major != dlpack::VERSION.major {
+                    return Err(ExchangeError::Version { major: version.major, minor: version.minor }.into());
+                }
+                check_copied((*held).flags, &Request::new(RequestAccess::Inspect))?;
+                dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
+                return Ok(true);
             }
-            check_copied((*held).flags, &Request::new(RequestAccess::Inspect))?;
-            dlpack::read_into(descriptor, &(*held).dl_tensor, Some(version), (*held).flags)?;
-            return Ok(true);
+            Some(Held::Legacy(held)) => {
+                dlpack::read_into(descriptor, &(*held).dl_tensor, None, DlpackFlags::empty())?;
+            }
+            None => return Ok(false),
         }
-        let legacy = c"dltensor".as_ptr();
-        if ffi::PyCapsule_IsValid(object.as_ptr(), legacy) == 0 {
-            return Ok(false);
-        }
-        let held = ffi::PyCapsule_GetPointer(object.as_ptr(), legacy).cast::<dlpark::ffi::DLManagedTensor>();
-        dlpack::read_into(descriptor, &(*held).dl_tensor, None, DlpackFlags::empty())?;
     }
     descriptor.set_readonly(true);
     Ok(true)
@@ -217,20 +310,11 @@ fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
     dlpack_device(pair)
 }
 
-/// Marks a capsule as consumed and returns its pointer.
-fn rename(
-    object: &Bound<'_, PyAny>,
-    from: &'static std::ffi::CStr,
-    to: &'static std::ffi::CStr,
-) -> PyResult<*mut c_void> {
-    // SAFETY: the calls take any object and a C string; both names live for the rest of the process.
-    unsafe {
-        let pointer = ffi::PyCapsule_GetPointer(object.as_ptr(), from.as_ptr());
-        if pointer.is_null() || ffi::PyCapsule_SetName(object.as_ptr(), to.as_ptr()) != 0 {
-            return Err(PyErr::fetch(object.py()));
-        }
-        Ok(pointer)
-    }
+/// Marks a capsule as consumed.
+fn rename(capsule: &Bound<'_, PyAny>, to: &'static CStr) -> PyResult<()> {
+    // SAFETY: the call takes any object and a C string, which lives for the rest of the process.
+    let failed = unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), to.as_ptr()) } != 0;
+    if failed { Err(PyErr::fetch(capsule.py())) } else { Ok(()) }
 }
 
 /// Takes ownership of a versioned managed tensor. Releases and rejects one of an unsupported major version.

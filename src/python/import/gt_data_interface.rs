@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::protocol::array_interface::{GT_GPU, HOST};
 use crate::python::import::data_interface::Interface;
+use crate::python::import::dictionary::Entries;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Ownership, Request};
 use crate::python::import::{cuda_array_interface, dictionary};
@@ -22,16 +23,15 @@ pub(super) fn import<'py>(
     let Some(source) = interface.sources().first() else { return Ok(false) };
     let buffer = source.chosen(request.device)?;
     let dict = buffer.dict(source.name)?;
+    let entries = Entries::of(dict)?;
     let held = if buffer.device == Device::CPU {
         let judge = HOST.named(source.name);
-        let (found, held) = dictionary::on_host(object, dict, &judge)?;
-        *imported.descriptor = found.read(&judge, buffer.device)?;
-        held
+        dictionary::on_host(object, &entries, &judge, imported.descriptor)?
     } else {
         let judge = GT_GPU.named(source.name);
-        let found = dictionary::on_device(object, dict, &judge)?;
+        let found = dictionary::on_device(object, &entries, &judge)?;
         cuda_array_interface::check_order(&judge, request.stream, found.stream)?;
-        *imported.descriptor = found.read(&judge, request.device.unwrap_or(buffer.device))?;
+        found.read_into(imported.descriptor, &judge, request.device.unwrap_or(buffer.device))?;
         imported.producer_stream = found.stream;
         None
     };

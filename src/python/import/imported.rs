@@ -26,6 +26,8 @@ pub struct Imported<'d, 'py> {
     pub(super) has_all_metadata: bool,
     /// Whether no foreign code ran during the import, so that no other array can have changed.
     pub ran_no_code: bool,
+    /// Whether the importer knows that no error was discarded, whose references PyO3 would keep until the next call.
+    pub(super) discarded_nothing: bool,
     /// The object's data interface, if it was looked up.
     pub interface: Option<Interface<'py>>,
     /// The array inside the object, if the object is a wrapper.
@@ -66,6 +68,7 @@ impl<'d> Imported<'d, '_> {
             producer_stream: None,
             has_all_metadata: false,
             ran_no_code: false,
+            discarded_nothing: false,
             interface: None,
             inner: None,
             release: Release(None),

@@ -12,8 +12,9 @@ use crate::device::Device;
 use crate::layout::Metadata;
 use crate::python::ffi::fastcall;
 use crate::python::import::imported::{Imported, Inner, Release};
+use crate::python::import::names::{Name, Names};
 use crate::python::import::request::{Ownership, Request, RequestAccess, not_an_array};
-use crate::python::import::type_info::{Route, TypeInfo};
+use crate::python::import::type_info::{Exported, TypeInfo};
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
     array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
@@ -31,37 +32,63 @@ struct Protocol {
     import: Import,
     /// Whether the descriptor then has all metadata of the object, and the object has no hooks.
     has_metadata: bool,
+    /// The attributes, one of which an object with this protocol has; none if its type tells.
+    attributes: Names,
+}
+
+impl Protocol {
+    const fn of_type(name: &'static str, import: Import, has_metadata: bool) -> Protocol {
+        Protocol { name, import, has_metadata, attributes: Names::NONE }
+    }
+
+    /// Imports an object by this protocol. `false` if the object lacks it.
+    #[inline(always)]
+    fn import_by<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+        request: &Request<'_, 'py>,
+        imported: &mut Imported<'_, 'py>,
+    ) -> PyResult<bool> {
+        let found = (self.import)(object, request, imported)?;
+        if found {
+            imported.protocol = self.name;
+            imported.has_all_metadata |= self.has_metadata;
+        }
+        Ok(found)
+    }
+
+    const fn of_attributes(name: &'static str, import: Import, attributes: &[Name]) -> Protocol {
+        Protocol { name, import, has_metadata: false, attributes: Names::of(attributes) }
+    }
 }
 
 /// The protocols that the object's type alone decides, tried first.
-static BY_TYPE: [Protocol; 3] = [
-    Protocol { name: "numpy", import: numpy::import, has_metadata: true },
-    Protocol { name: "dlfield", import: dlfield::import, has_metadata: true },
-    Protocol { name: "dlpack-c", import: dlpack_c_exchange::import, has_metadata: false },
+static BY_TYPE: [Protocol; 5] = [
+    Protocol::of_type("numpy", numpy::import, true),
+    Protocol::of_type("dlfield", dlfield::import, true),
+    Protocol::of_type("dlpack-c", dlpack_c_exchange::import, false),
+    Protocol::of_type("jax", jax::import, false),
+    Protocol::of_type("buffer", buffer::import_builtin, true),
 ];
 
-/// What is tried next for JAX arrays, for objects that only have `__dlpack__`, and for all others.
-static OF_JAX: [Protocol; 1] = [Protocol { name: "jax", import: jax::import, has_metadata: false }];
-static OF_DLPACK: [Protocol; 1] = [Protocol { name: "dlpack", import: dlpack::import, has_metadata: false }];
-static OF_BUILTINS: [Protocol; 1] = [Protocol { name: "buffer", import: buffer::import_builtin, has_metadata: true }];
+const DLPACK: Protocol = Protocol::of_attributes("dlpack", dlpack::import, &[Name::Dlpack]);
 
 /// The other protocols, tried if there is no wrapper to peel.
 static OTHERS: [Protocol; 10] = [
-    Protocol { name: "numpy", import: numpy::import_subclass, has_metadata: false },
-    Protocol { name: "dlpack", import: dlpack::import, has_metadata: false },
-    Protocol { name: "dlpack", import: capsule::import, has_metadata: true },
-    Protocol { name: "gt", import: gt_data_interface::import, has_metadata: false },
-    Protocol { name: "cuda-array-interface", import: cuda_array_interface::import_cuda, has_metadata: false },
-    Protocol { name: "hip-array-interface", import: cuda_array_interface::import_hip, has_metadata: false },
-    Protocol { name: "array-interface", import: array_interface::import, has_metadata: false },
-    Protocol { name: "array-struct", import: array_struct::import, has_metadata: false },
-    Protocol { name: "buffer", import: buffer::import, has_metadata: false },
-    Protocol { name: "array", import: array::import, has_metadata: false },
+    Protocol::of_type("numpy", numpy::import_subclass, false),
+    DLPACK,
+    Protocol::of_type("dlpack", capsule::import, true),
+    Protocol::of_attributes("gt", gt_data_interface::import, &[Name::GtDataInterface, Name::GtInterface]),
+    Protocol::of_attributes("cuda-array-interface", cuda_array_interface::import_cuda, &[Name::CudaArrayInterface]),
+    Protocol::of_attributes("hip-array-interface", cuda_array_interface::import_hip, &[Name::HipArrayInterface]),
+    Protocol::of_attributes("array-interface", array_interface::import, &[Name::ArrayInterface]),
+    Protocol::of_attributes("array-struct", array_struct::import, &[Name::ArrayStruct]),
+    Protocol::of_type("buffer", buffer::import, false),
+    Protocol::of_attributes("array", array::import, &[Name::Array]),
 ];
 
 /// A stencil imports a host/device pair by its data interface, and runs the hooks of that around the call.
-static PAIR_FOR_STENCIL: [Protocol; 1] =
-    [Protocol { name: "dlfield", import: gt_data_interface::import, has_metadata: false }];
+static PAIR_FOR_STENCIL: [Protocol; 1] = [Protocol::of_type("dlfield", gt_data_interface::import, false)];
 
 /// Imports an object: fills in the descriptor and the rest of the result. `false` if the object has no protocol.
 ///
@@ -74,9 +101,9 @@ pub(super) fn import<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    if import_by_type(object, request, imported)? {
+    if first_of(&BY_TYPE, object, request, imported)? {
         finish(object, request, imported)?;
-    } else if !import_wrapped(object, request, imported)? {
+    } else if !import_other(object, request, imported)? {
         return Ok(false);
     }
     if let Some(given) = request.metadata
@@ -87,24 +114,56 @@ pub(super) fn import<'py>(
     Ok(true)
 }
 
-/// Imports an object by the protocol that its type alone decides.
-#[inline(always)]
-fn import_by_type<'py>(
+/// As [`import`], for an object that [`BY_TYPE`] does not import.
+fn import_other<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    if first_of(&BY_TYPE, object, request, imported)? {
-        return Ok(true);
+    let info = TypeInfo::of(object)?;
+    if info.wrapper.is_some() {
+        return import_wrapped(object, request, imported);
     }
-    match TypeInfo::of(object)?.route {
-        Route::Dlpack => first_of(&OF_DLPACK, object, request, imported),
-        Route::Jax => first_of(&OF_JAX, object, request, imported),
-        Route::Any => first_of(&OF_BUILTINS, object, request, imported),
+    // What comes before DLPack goes by the type alone, and did not import other objects of this type.
+    let found = info.exported == Exported::OnHost && DLPACK.import_by(object, request, imported)?
+        || first_of_others(object, request, imported)?;
+    if found {
+        finish(object, request, imported)?;
+        imported.ran_no_code = false;
     }
+    if !imported.discarded_nothing {
+        fastcall::drop_deferred_references();
+    }
+    Ok(found)
 }
 
-/// As [`import`], for an object that [`import_by_type`] does not import.
+/// Imports an object without a wrapper by the first of [`OTHERS`] that it has.
+fn first_of_others<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'_, 'py>,
+) -> PyResult<bool> {
+    if is_never_array(object) {
+        return Ok(false);
+    }
+    let mut attributes = TypeInfo::of(object)?.attributes(object);
+    for protocol in &OTHERS {
+        if protocol.attributes.is_empty() {
+            if protocol.import_by(object, request, imported)? {
+                return Ok(true);
+            }
+        } else if attributes.meets(protocol.attributes) {
+            if protocol.import_by(object, request, imported)? {
+                return Ok(true);
+            }
+            // Looking it up may have run code of the object, which may have added attributes.
+            attributes = TypeInfo::of(object)?.attributes(object);
+        }
+    }
+    Ok(false)
+}
+
+/// As [`import`], for a wrapper.
 fn import_wrapped<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -113,11 +172,8 @@ fn import_wrapped<'py>(
     let mut wrappers = SmallVec::<[PeeledWrapper<'_, 'py>; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if !wrappers.is_empty() && import_by_type(&current, &current_request, imported)? {
+        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported)? {
             break;
-        }
-        if is_never_array(&current) {
-            return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
         }
         // Only the outermost object is peeled as one of xarray or gt4py, which could contain itself. Pairs are always peeled.
         let (peeled, next_request) = if host_device::is_pair(&current)? {
@@ -134,7 +190,7 @@ fn import_wrapped<'py>(
         {
             (peeled, current_request)
         } else {
-            if !first_of(&OTHERS, &current, &current_request, imported)? {
+            if !first_of_others(&current, &current_request, imported)? {
                 fastcall::drop_deferred_references();
                 return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
             }
@@ -181,9 +237,7 @@ fn first_of<'py>(
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
     for protocol in table {
-        if (protocol.import)(object, request, imported)? {
-            imported.protocol = protocol.name;
-            imported.has_all_metadata |= protocol.has_metadata;
+        if protocol.import_by(object, request, imported)? {
             return Ok(true);
         }
     }

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
+use std::ptr::NonNull;
+
 use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,10 +12,9 @@ use pyo3::{ffi, intern};
 
 use crate::python::ffi::getattr::{Method, loaded};
 use crate::python::ffi::instance_dict::InstanceDict;
-use crate::python::ffi::numpy_api::is_array;
 use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
-use crate::python::import::names::{Name, Names};
+use crate::python::import::names::{Name, NameHashes, Names};
 use crate::python::import::wrapper::Wrapper;
 
 /// The framework that the instances' type belongs to.
@@ -24,17 +25,6 @@ pub(super) enum Framework {
     /// The class `dlfield.Tensor`, as an extension outside dlfield's own module sees it.
     Dlfield,
     Other,
-}
-
-/// By which protocol objects of a type are imported, if the type alone decides that.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Route {
-    /// As arrays of JAX.
-    Jax,
-    /// By the method `__dlpack__`: the objects are neither wrappers nor classes, and nothing that is tried before it applies.
-    Dlpack,
-    /// That depends on more than the type.
-    Any,
 }
 
 /// Where an instance may have attributes of its own.
@@ -48,6 +38,17 @@ enum Instance {
     Anywhere,
 }
 
+/// Where the memory was that objects of a type have exported by `__dlpack__` so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exported {
+    /// Nothing was exported yet.
+    Nowhere,
+    /// Always on the host, as `__dlpack_device__` has said.
+    OnHost,
+    /// Elsewhere too.
+    Anywhere,
+}
+
 /// What the importers need to know about a type.
 #[derive(Clone, Copy)]
 pub(super) struct TypeInfo {
@@ -55,14 +56,15 @@ pub(super) struct TypeInfo {
     pub(super) table: Option<&'static DLPackExchangeAPI>,
     pub(super) framework: Framework,
     pub(super) wrapper: Option<Wrapper>,
-    /// For types without a table.
-    pub(super) route: Route,
+    pub(super) exported: Exported,
     /// The function that borrows the `DLTensor` of a PyTorch tensor.
     borrow: Option<dlpack_c::Borrow>,
     /// The protocol attributes that the type has.
     on_type: Names,
     /// Those of them that are methods, which every instance has. Properties and slots may be empty.
     methods: Names,
+    /// The method `__dlpack__`, which the type keeps alive in this version.
+    dlpack: Option<NonNull<ffi::PyObject>>,
     instance: Instance,
 }
 
@@ -91,21 +93,12 @@ impl TypeInfo {
         // The version first: the calls below may run code of a metaclass, which may change the type.
         let (version, ty) = (TypeVersion::of(object), &object.get_type());
         let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
-        let (on_type, methods) = on_type(ty);
+        let (on_type, methods, dlpack) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);
         let table = dlpack_c::table(ty)?;
         let borrow = if framework == Framework::Torch { torch_borrow(ty, table)? } else { None };
-        // Arrays of NumPy are imported by their struct, and classes never. Python's own numbers, sequences and buffers have no
-        // `__dlpack__`.
-        let tried_before = is_array(object) || object.is_instance_of::<PyType>();
-        let route = match framework {
-            Framework::Jax => Route::Jax,
-            Framework::Other if wrapper.is_none() && methods.meets(Name::Dlpack.into()) && !tried_before => {
-                Route::Dlpack
-            }
-            _ => Route::Any,
-        };
-        let info = TypeInfo { table, framework, wrapper, route, borrow, on_type, methods, instance };
+        let exported = Exported::Nowhere;
+        let info = TypeInfo { table, framework, wrapper, exported, borrow, on_type, methods, dlpack, instance };
         // A thread that is about to end has no cache any more.
         let _ = KNOWN.try_with(|known| known.set(version, info));
         Ok(info)
@@ -118,18 +111,59 @@ impl TypeInfo {
         self.borrow
     }
 
+    /// Remembers where an object's memory was, for the next object of its type.
+    pub(super) fn remember_export(object: &Bound<'_, PyAny>, exported: Exported) {
+        // A thread that is about to end remembers nothing, and asks again.
+        let _ = KNOWN.try_with(|known| {
+            if let Some(info) = known.get(object) {
+                known.set(TypeVersion::of(object), TypeInfo { exported, ..info });
+            }
+        });
+    }
+
+    /// Whether all instances have both methods of DLPack, and no code of the type looks them up.
+    #[inline]
+    pub(super) fn has_dlpack_methods(&self) -> bool {
+        self.methods.meets(Name::Dlpack.into()) && self.methods.meets(Name::DlpackDevice.into())
+    }
+
+    /// Returns the attributes that the object may have. Runs no foreign code.
+    #[inline]
+    pub(super) fn attributes(&self, object: &Bound<'_, PyAny>) -> Names {
+        let mut found = self.own_attributes(object);
+        found.insert_all(self.on_type);
+        found
+    }
+
+    /// As [`TypeInfo::attributes`], without those of the type.
+    #[inline]
+    fn own_attributes(&self, object: &Bound<'_, PyAny>) -> Names {
+        let dictionary = match self.instance {
+            Instance::Never => return Names::NONE,
+            Instance::Anywhere => return Names::ALL,
+            Instance::InDictionary(dictionary) => dictionary,
+        };
+        let (mut found, hashes) = (Names::NONE, NameHashes::get(object.py()));
+        // SAFETY: this is the info of the object's type.
+        let is_known = unsafe { dictionary.hashes(object, |hash| found.insert_all(hashes.names(hash))) };
+        if is_known { found } else { Names::ALL }
+    }
+
     /// Whether the object may have one of these attributes.
     #[inline]
     fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
-        if self.on_type.meets(names) {
-            return true;
+        self.on_type.meets(names) || self.attributes(object).meets(names)
+    }
+
+    fn method<'a, 'py>(&self, object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
+        let text = name.text(object.py());
+        if self.methods.meets(name.into()) {
+            return Ok(Some(Method::OfType(object, text)));
         }
-        match self.instance {
-            Instance::Never => false,
-            Instance::Anywhere => true,
-            // SAFETY: this is the info of the object's type.
-            Instance::InDictionary(dictionary) => unsafe { dictionary.may_have_any(object) },
+        if !self.may_have(object, name.into()) {
+            return Ok(None);
         }
+        Ok(getattr::getattr_opt(object, text)?.map(Method::Value))
     }
 
     /// Whether the object may have a data interface with hooks.
@@ -204,20 +238,27 @@ pub fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option
 
 /// Returns a method of the object; `None` if it is absent.
 pub(super) fn method<'a, 'py>(object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {
-    let info = TypeInfo::of(object)?;
-    let text = name.text(object.py());
-    if info.methods.meets(name.into()) {
-        return Ok(Some(Method::OfType(object, text)));
-    }
-    if !info.may_have(object, name.into()) {
-        return Ok(None);
-    }
-    Ok(getattr::getattr_opt(object, text)?.map(Method::Value))
+    TypeInfo::of(object)?.method(object, name)
 }
 
-/// Returns the protocol attributes that a type has, and those of them that are methods.
-fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
-    let (mut found, mut methods) = (Names::NONE, Names::NONE);
+/// Returns the method `__dlpack__` of the object, and the info of its type; `None` if it is absent.
+#[inline]
+pub(super) fn dlpack_method<'a, 'py>(object: &'a Bound<'py, PyAny>) -> PyResult<Option<(TypeInfo, Method<'a, 'py>)>> {
+    let (info, looked_up) = TypeInfo::cached_or_found(object)?;
+    let method = match info.dlpack {
+        Some(function) if !looked_up && !info.own_attributes(object).meets(Name::Dlpack.into()) => {
+            // SAFETY: the type is in the version that the info is cached for, in which it keeps this method alive; the
+            // interpreter's own cache of methods relies on the same.
+            Some(Method::Unbound(object, unsafe { Bound::from_borrowed_ptr(object.py(), function.as_ptr()) }))
+        }
+        _ => info.method(object, Name::Dlpack)?,
+    };
+    Ok(method.map(|method| (info, method)))
+}
+
+/// Returns the protocol attributes that a type has, those of them that are methods, and the method `__dlpack__`.
+fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names, Option<NonNull<ffi::PyObject>>) {
+    let (mut found, mut methods, mut dlpack) = (Names::NONE, Names::NONE, None);
     let ordinary = has_ordinary_attributes(ty);
     for name in Name::ALL {
         let Some(value) = getattr::on_type(ty, name.text(ty.py())) else { continue };
@@ -229,9 +270,12 @@ fn on_type(ty: &Bound<'_, PyType>) -> (Names, Names) {
         let flags = unsafe { ffi::PyType_GetFlags(value.get_type_ptr()) };
         if ordinary && flags & ffi::Py_TPFLAGS_METHOD_DESCRIPTOR != 0 {
             methods.insert(name);
+            if name == Name::Dlpack {
+                dlpack = NonNull::new(value.as_ptr());
+            }
         }
     }
-    (found, methods)
+    (found, methods, dlpack)
 }
 
 /// Whether an attribute of a type is one that `dlfield.xarray` registered. It only repeats metadata of the object and of the

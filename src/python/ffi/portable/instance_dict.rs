@@ -1,5 +1,5 @@
-//! Whether an object may have attributes of its own: by its type, as nothing documented looks for a `__dict__` without making
-//! one.
+//! The names of an object's own attributes: unknown if its type has a `__dict__`, as nothing documented looks there without
+//! making one.
 
 #![allow(unsafe_code, reason = "types are read as the C structs they are")]
 
@@ -18,11 +18,12 @@ impl InstanceDict {
         InstanceDict(offset != 0 || flags & ffi::Py_TPFLAGS_MANAGED_DICT != 0)
     }
 
-    /// Whether an object may have attributes beside those of its type. Runs no foreign code.
+    /// Calls `seen` with the hash of the name of each attribute that an object has beside those of its type, and maybe of
+    /// others. Returns `false` if only look-ups tell. Runs no foreign code.
     ///
     /// # Safety
     /// - This is the place for the object's type.
-    pub unsafe fn may_have_any(self, _: &Bound<'_, PyAny>) -> bool {
-        self.0
+    pub unsafe fn hashes(self, _: &Bound<'_, PyAny>, _: impl FnMut(isize)) -> bool {
+        !self.0
     }
 }

@@ -1,0 +1,207 @@
+"""Labels and protocols among an object's own attributes, which are looked for by their names' hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+
+FIELD = np.zeros((2, 3))
+DIMS = ("x", "y")
+
+
+class Producer:
+    """Has the methods of DLPack, and nothing else until a test sets it."""
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return FIELD.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def computed(name: str) -> str:
+    """The same text in another object, not interned."""
+    return "".join(name)
+
+
+class Text(str):
+    """A string with a hash of its own class."""
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other)
+
+
+def by_object_setattr(obj: Any) -> None:
+    object.__setattr__(obj, computed("dims"), DIMS)
+
+
+def in_dictionary(obj: Any) -> None:
+    obj.__dict__[computed("dims")] = DIMS
+
+
+def under_a_subclass_of_str(obj: Any) -> None:
+    obj.__dict__[Text("dims")] = DIMS
+
+
+def among_many(obj: Any) -> None:
+    for number in range(40):
+        setattr(obj, f"name{number}", number)
+    obj.dims = DIMS
+
+
+def after_others_were_deleted(obj: Any) -> None:
+    obj.first, obj.second = 1, 2
+    del obj.first
+    obj.dims = DIMS
+
+
+def in_another_dictionary(obj: Any) -> None:
+    obj.__dict__ = {"dims": DIMS}
+
+
+def beside_keys_that_are_no_strings(obj: Any) -> None:
+    obj.__dict__.update({7: 8, "dims": DIMS})
+
+
+WAYS = [
+    by_object_setattr,
+    in_dictionary,
+    under_a_subclass_of_str,
+    among_many,
+    after_others_were_deleted,
+    in_another_dictionary,
+    beside_keys_that_are_no_strings,
+]
+
+
+@pytest.mark.parametrize("label", WAYS)
+def test_labels_are_found(label: Callable[[Any], None]) -> None:
+    class Labelled(Producer):
+        pass
+
+    plain, labelled = Labelled(), Labelled()
+    label(labelled)
+    for _ in range(2):
+        assert dl.describe(labelled).dims == DIMS
+        assert dl.describe(plain).dims is None
+
+
+def test_labels_come_and_go() -> None:
+    producer: Any = Producer()
+    for _ in range(3):
+        producer.dims = DIMS
+        assert dl.describe(producer).dims == DIMS
+        del producer.dims
+        assert dl.describe(producer).dims is None
+
+
+def test_labels_in_slots_and_of_the_class_are_found() -> None:
+    class Slotted(Producer):
+        __slots__ = ("dims",)
+
+    slotted: Any = Slotted()
+    assert dl.describe(slotted).dims is None
+    slotted.dims = DIMS
+    assert dl.describe(slotted).dims == DIMS
+
+    class Plain(Producer):
+        pass
+
+    plain = Plain()
+    assert dl.describe(plain).dims is None
+    Plain.dims = DIMS  # type: ignore[attr-defined]
+    assert dl.describe(plain).dims == DIMS
+
+
+def test_labels_that_code_of_the_class_looks_up_are_found() -> None:
+    class Computed(Producer):
+        def __getattr__(self, name: str) -> Any:
+            if name == "dims":
+                return DIMS
+            raise AttributeError(name)
+
+    assert dl.describe(Computed()).dims == DIMS
+
+
+@pytest.mark.parametrize("base", [dict, tuple, BaseException])
+def test_labels_of_objects_of_any_layout_are_found(base: type) -> None:
+    """Variable size, and a `__dict__` that the interpreter does not manage."""
+
+    class Mixed(base, Producer):  # type: ignore[misc]
+        pass
+
+    mixed = Mixed()
+    assert dl.describe(mixed).dims is None
+    mixed.dims = DIMS
+    assert dl.describe(mixed).dims == DIMS
+
+
+@pytest.mark.parametrize("name", ["__array_interface__", "__array_struct__", "__dlpack__", "__array__"])
+def test_an_object_gets_and_loses_a_protocol(name: str) -> None:
+    class Bare:
+        pass
+
+    obj = Bare()
+    for _ in range(2):
+        with pytest.raises(dl.NotAnArrayError):
+            dl.describe(obj)
+        setattr(obj, name, getattr(FIELD, name))
+        assert dl.describe(obj).shape == (2, 3)
+        delattr(obj, name)
+
+
+def test_a_protocol_that_the_look_up_of_another_adds_is_found() -> None:
+    class Shy:
+        @property
+        def __dlpack__(self) -> Any:
+            self.__array_interface__ = FIELD.__array_interface__
+            raise AttributeError("not here")
+
+    for _ in range(2):
+        assert dl.describe(Shy()).protocol == "array-interface"
+
+
+def test_the_first_protocol_counts_wherever_it_is() -> None:
+    class Both:
+        @property
+        def __array_interface__(self) -> Any:
+            return FIELD.__array_interface__
+
+    obj: Any = Both()
+    assert dl.describe(obj).protocol == "array-interface"
+    obj.__gt_data_interface__ = {None: np.ones(5).__array_interface__}
+    assert dl.describe(obj).protocol == "gt"
+
+
+@pytest.mark.parametrize("change", ["computed keys", "another key", "a subclass of str", "None", "a subclass of dict"])
+def test_dictionaries_with_unusual_keys_are_read(change: str) -> None:
+    entries: Any = dict(FIELD[:, ::2].__array_interface__)
+    if change == "computed keys":
+        entries = {computed(key): value for key, value in entries.items()}
+    elif change == "another key":
+        entries["of mine"] = 7
+    elif change == "a subclass of str":
+        entries = {Text(key): value for key, value in entries.items()}
+    elif change == "None":
+        entries |= {"mask": None, "stream": None, "offset": None}
+    else:
+
+        class Entries(dict[str, Any]):
+            pass
+
+        entries = Entries(entries)
+
+    class Owner:
+        __array_interface__ = entries
+        array = FIELD
+
+    found = dl.describe(Owner())
+    assert (found.ptr, found.shape, found.strides) == (FIELD.ctypes.data, (2, 2), (24, 16))
