@@ -95,11 +95,12 @@ pub fn given<'a, 'py>(argument: &'a Argument<'_, 'py>) -> Option<&'a Bound<'py, 
 }
 
 /// Why the arguments of a call do not fit the parameters.
-enum Unsorted<'py> {
+#[derive(Clone, Copy)]
+enum Unsorted {
     /// This many positional arguments.
     TooMany(usize),
-    /// The name of no parameter.
-    Unknown(Bound<'py, PyAny>),
+    /// The keyword at this place has the name of no parameter.
+    Unknown(usize),
     /// Two values for the parameter at this place.
     Repeated(usize),
 }
@@ -143,7 +144,7 @@ impl<const N: usize> Parameters<N> {
         nargs: ffi::Py_ssize_t,
         keywords: *mut ffi::PyObject,
         sorted: &mut [Argument<'a, 'py>; N],
-    ) -> Result<(), Unsorted<'py>> {
+    ) -> Result<(), Unsorted> {
         let given = usize::try_from(nargs).unwrap_or(0);
         if given > self.positional {
             return Err(Unsorted::TooMany(given));
@@ -156,7 +157,7 @@ impl<const N: usize> Parameters<N> {
             // SAFETY: `keywords` is a tuple of strings, and as many values follow the positional arguments.
             let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
             for (position, name) in keywords.iter_borrowed().enumerate() {
-                let Some(place) = self.place(&name) else { return Err(Unsorted::Unknown(name.to_owned())) };
+                let Some(place) = self.place(&name) else { return Err(Unsorted::Unknown(position)) };
                 // SAFETY: as above.
                 let value = unsafe { Borrowed::from_ptr(py, *args.add(given + position)) };
                 if sorted[place].replace(value).is_some() {
@@ -181,14 +182,19 @@ impl<const N: usize> Parameters<N> {
     }
 
     /// The error for arguments that do not fit the parameters.
+    ///
+    /// # Safety
+    /// - `keywords` are those of the call.
     #[cold]
-    fn unsorted(&self, why: Unsorted<'_>) -> PyErr {
+    unsafe fn unsorted(&self, py: Python<'_>, keywords: *mut ffi::PyObject, why: Unsorted) -> PyErr {
         match why {
             Unsorted::TooMany(given) => self.too_many(given),
             Unsorted::Repeated(place) => self.repeated(place),
-            Unsorted::Unknown(name) => {
-                let text = text(&name);
-                let hint = did_you_mean(name.py(), &text, self.names);
+            Unsorted::Unknown(position) => {
+                // SAFETY: as in `sort`, which found an unknown one among them.
+                let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
+                let text = keywords.get_borrowed_item(position).map(|name| text(&name)).unwrap_or_default();
+                let hint = did_you_mean(py, &text, self.names);
                 self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
             }
         }
@@ -294,7 +300,8 @@ pub unsafe fn call<const N: usize>(
         let mut arguments = [None; N];
         // SAFETY: passed on from the caller.
         unsafe { parameters.sort(py, args, nargs, keywords, &mut arguments) }
-            .map_err(|why| parameters.unsorted(why))?;
+            // SAFETY: as above.
+            .map_err(|why| unsafe { parameters.unsorted(py, keywords, why) })?;
         body(&slf, &arguments)
     })
 }
