@@ -136,23 +136,23 @@ impl TypeInfo {
     }
 
     /// As [`TypeInfo::attributes`], without those of the type.
-    #[inline]
+    #[inline(always)]
     fn own_attributes(&self, object: &Bound<'_, PyAny>) -> Names {
         let dictionary = match self.instance {
             Instance::Never => return Names::NONE,
             Instance::Anywhere => return Names::ALL,
             Instance::InDictionary(dictionary) => dictionary,
         };
-        let (mut found, hashes) = (Names::NONE, NameHashes::get(object.py()));
+        let (mut found, py) = (Names::NONE, object.py());
         // SAFETY: this is the info of the object's type.
-        let is_known = unsafe { dictionary.hashes(object, |hash| found.insert_all(hashes.names(hash))) };
+        let is_known = unsafe { dictionary.hashes(object, |hash| found.insert_all(NameHashes::get(py).names(hash))) };
         if is_known { found } else { Names::ALL }
     }
 
     /// Whether the object may have one of these attributes.
     #[inline]
     fn may_have(&self, object: &Bound<'_, PyAny>, names: Names) -> bool {
-        self.on_type.meets(names) || self.attributes(object).meets(names)
+        self.on_type.meets(names) || self.own_attributes(object).meets(names)
     }
 
     fn method<'a, 'py>(&self, object: &'a Bound<'py, PyAny>, name: Name) -> PyResult<Option<Method<'a, 'py>>> {

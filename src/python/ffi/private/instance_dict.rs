@@ -51,7 +51,8 @@ impl InstanceDict {
     ///
     /// # Safety
     /// - This is the place for the object's type.
-    #[inline]
+    // Most arrays have no attributes of their own: only the loops over names are functions of their own.
+    #[inline(always)]
     pub unsafe fn hashes(self, object: &Bound<'_, PyAny>, seen: impl FnMut(isize)) -> bool {
         let dictionary = match self {
             InstanceDict::None => return true,
@@ -80,6 +81,7 @@ impl InstanceDict {
 ///
 /// # Safety
 /// - A live dictionary.
+#[inline(never)]
 unsafe fn hashes_of(dictionary: *mut ffi::PyObject, mut seen: impl FnMut(isize)) -> bool {
     let (mut position, mut name) = (0, std::ptr::null_mut());
     // SAFETY: passed on from the caller; nothing here changes the dictionary.
@@ -170,7 +172,7 @@ mod managed {
     ///
     /// # Safety
     /// - The type has `Py_TPFLAGS_MANAGED_DICT`.
-    #[inline]
+    #[inline(never)]
     pub(super) unsafe fn hashes(ty: *mut ffi::PyTypeObject, mut seen: impl FnMut(isize)) -> bool {
         // SAFETY: only types on the heap have the flag. Their keys are NULL or live as long as the type; `nentries` strings,
         // with their hashes, follow the table of indices.
