@@ -142,6 +142,22 @@ def test_lazy_values_of_subclasses_are_refused(torch: Any) -> None:
     assert dl.from_dlpack(lazy.resolve_conj()).to_numpy().tolist() == [1 - 2j]
 
 
+def test_a_mode_that_moves_the_memory_is_noticed(torch: Any) -> None:
+    """Asking whether a tensor of one element is negated runs the code of an active mode, which may give it other memory."""
+    tensor, other = torch.zeros(1), torch.full((1,), 7.0)
+
+    class Moving(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            answer = func(*args, **(kwargs or {}))
+            if func is torch.Tensor.is_neg:
+                tensor.data = other
+            return answer
+
+    before = tensor.data_ptr()
+    with Moving():
+        assert dl.describe(tensor).ptr == other.data_ptr() != before
+
+
 def test_strides_without_meaning_are_ignored() -> None:
     flipped = dl.zeros((1, 4))[::-1]
     assert dl.as_torch(flipped, copy=False).data_ptr() == flipped.ptr

@@ -1,16 +1,19 @@
-//! Finds the table of DLPack's C exchange API, which is an attribute of a type.
+//! Finds the table of DLPack's C exchange API, which is an attribute of a type, and reads the `DLTensor` that it lends.
 //!
 //! Source: DLPack 1.3, `DLPackExchangeAPI`.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
-use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
+use dlpark::DlpackFlags;
+use dlpark::ffi::{DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackVersion, DLTensor};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
+use crate::descriptor::Descriptor;
 use crate::protocol::{ExchangeError, dlpack};
 use crate::python::ffi::getattr;
 
@@ -49,4 +52,24 @@ pub fn table(ty: &Bound<'_, PyType>) -> PyResult<Option<&'static DLPackExchangeA
         header = known.prev_api;
     }
     Ok(None)
+}
+
+/// Describes an object by the `DLTensor` that the table of its type lends. `false` if the table refused, with an exception set.
+#[inline]
+pub fn read_lent(
+    object: &Bound<'_, PyAny>,
+    version: DLPackVersion,
+    borrow: Borrow,
+    descriptor: &mut Descriptor,
+) -> PyResult<bool> {
+    let mut lent = MaybeUninit::<DLTensor>::uninit();
+    // SAFETY: the function is from the table of the object's type; on success the struct is filled, and its shape and strides
+    // live until control returns to the producer. They are copied here.
+    unsafe {
+        if borrow(object.as_ptr().cast::<c_void>(), lent.as_mut_ptr()) != 0 {
+            return Ok(false);
+        }
+        dlpack::read_into(descriptor, lent.assume_init_ref(), Some(version), DlpackFlags::empty())?;
+    }
+    Ok(true)
 }

@@ -5,14 +5,14 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use dlpark::ffi::DLPackExchangeAPI;
+use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::dlpack_c::EXPORT;
-use crate::python::ffi::fastcall;
+use crate::python::ffi::{dlpack_c, fastcall};
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
@@ -32,9 +32,12 @@ pub(super) fn import(
     if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
         return Ok(false);
     }
-    let found = match info.torch_borrow() {
-        Some(borrow) => torch::import(object, table.header.version, borrow, request, imported)?,
-        None => import_managed(object, table, request, imported)?,
+    let found = match (info.torch_borrow(), table.dltensor_from_py_object_no_sync) {
+        (Some(borrow), _) => torch::import(object, table.header.version, borrow, request, imported)?,
+        (None, Some(borrow)) if info.framework == Framework::Dlfield && request.ownership == Ownership::Borrow => {
+            import_lent(object, table.header.version, borrow, imported)?
+        }
+        _ => import_managed(object, table, request, imported)?,
     };
     if !found {
         return Ok(false);
@@ -64,6 +67,20 @@ fn is_ordered_by_table(
 ) -> PyResult<bool> {
     let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(true) };
     Ok(stream_sync::names_stream(table, stream)? || type_info::method(object, Name::Dlpack)?.is_none())
+}
+
+/// Imports a `dlfield.Tensor` by the `DLTensor` that its table lends; `false` if another protocol has to be tried. The struct
+/// has no read-only flag, but this table lends writable memory only, and a tensor keeps its memory for life.
+fn import_lent(
+    object: &Bound<'_, PyAny>,
+    version: DLPackVersion,
+    borrow: dlpack_c::Borrow,
+    imported: &mut Imported<'_, '_>,
+) -> PyResult<bool> {
+    if !dlpack_c::read_lent(object, version, borrow, imported.descriptor)? {
+        return refused(object).map(|()| false);
+    }
+    Ok(imported.borrowed())
 }
 
 /// Imports the managed tensor that the table exports for the object; `false` if another protocol has to be tried.

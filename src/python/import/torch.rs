@@ -6,12 +6,9 @@
 
 #![allow(unsafe_code, reason = "PyTorch's table of C functions is called")]
 
-use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use dlpark::DlpackFlags;
-use dlpark::ffi::{DLDataTypeCode, DLPackVersion, DLTensor};
+use dlpark::ffi::{DLDataTypeCode, DLPackVersion};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -20,8 +17,8 @@ use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::protocol::{ExchangeError, dlpack};
-use crate::python::ffi::dlpack_c::{BORROW, Borrow};
+use crate::protocol::ExchangeError;
+use crate::python::ffi::dlpack_c::{BORROW, Borrow, read_lent};
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Ownership, Request};
@@ -41,6 +38,10 @@ struct Api {
     /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
     get: ffi::descrgetfunc,
+    is_conj: Py<PyAny>,
+    is_neg: Py<PyAny>,
+    /// The number of active modes, which may run foreign code in every method; absent in versions that do not tell.
+    modes: Option<Py<PyAny>>,
     /// Methods of a storage.
     data_ptr: Py<PyAny>,
     nbytes: Py<PyAny>,
@@ -64,6 +65,9 @@ impl Api {
                 untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
                 get: get.ok_or_else(no_descriptor)?,
                 requires_grad: requires_grad.unbind(),
+                is_conj: tensor.getattr(intern!(py, "is_conj"))?.unbind(),
+                is_neg: tensor.getattr(intern!(py, "is_neg"))?.unbind(),
+                modes: internals.getattr_opt(intern!(py, "_len_torch_function_stack"))?.map(Bound::unbind),
                 tensor: tensor.unbind(),
                 data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
                 nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
@@ -216,16 +220,11 @@ pub(super) fn describe(
     borrow: Borrow,
     descriptor: &mut Descriptor,
 ) -> PyResult<()> {
-    let mut borrowed = MaybeUninit::<DLTensor>::uninit();
-    // SAFETY: the table is that of the object's type; on success the struct is filled, and its shape and strides live until
-    // control returns to the producer. They are copied here.
-    unsafe {
-        if borrow(tensor.as_ptr().cast::<c_void>(), borrowed.as_mut_ptr()) != 0 {
-            return Err(failed(tensor, BORROW, PyErr::take(tensor.py())));
-        }
-        dlpack::read_into(descriptor, borrowed.assume_init_ref(), Some(version), DlpackFlags::empty())?;
+    if read_lent(tensor, version, borrow, descriptor)? {
+        Ok(())
+    } else {
+        Err(failed(tensor, BORROW, PyErr::take(tensor.py())))
     }
-    Ok(())
 }
 
 /// Rejects a tensor that requires grad, as autograd does not track access by other libraries. Descriptions, and stencil
@@ -242,14 +241,29 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. `true` if methods of the tensor
-/// were called: foreign code may have run then and moved the memory.
+/// were called that may have run foreign code, which may have moved the memory.
 #[inline]
 fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    let called = may_be_lazy(descriptor);
-    if called && is_lazy(tensor)? {
+    if !may_be_lazy(descriptor) {
+        return Ok(false);
+    }
+    let runs_code = may_run_code(tensor)?;
+    if is_lazy(tensor, descriptor)? {
         return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
-    Ok(called)
+    Ok(runs_code)
+}
+
+/// Whether methods of the base class may run foreign code for this tensor: for a subclass, and in a mode of PyTorch.
+fn may_run_code(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    let api = Api::get(py)?;
+    match &api.modes {
+        Some(modes) if tensor.get_type_ptr() == api.tensor.as_ptr().cast() => {
+            Ok(modes.bind(py).call0()?.is_truthy()?)
+        }
+        _ => Ok(true),
+    }
 }
 
 /// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
@@ -268,10 +282,11 @@ fn may_be_lazy(descriptor: &Descriptor) -> bool {
 
 /// Whether PyTorch conjugates or negates the tensor lazily. The table checks neither, and `__dlpack__` does not check
 /// negation.
-fn is_lazy(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = tensor.py();
+fn is_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
+    let api = Api::get(tensor.py())?;
+    let is_complex = descriptor.dtype().code() == DLDataTypeCode::COMPLEX;
     without_subclass(tensor, || {
-        Ok(tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
-            || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
+        // Only complex numbers are conjugated.
+        Ok(is_complex && call(&api.is_conj, tensor)?.is_truthy()? || call(&api.is_neg, tensor)?.is_truthy()?)
     })
 }
