@@ -237,20 +237,19 @@ fn squares_of_every_size_are_transposed() {
     }
 }
 
-/// Large rows in pieces: with gaps between them in the source, over which the next row is prefetched, and of lengths that are
-/// whole lines or not.
+/// Long rows and short ones with gaps between them in the source, over which the next row is prefetched.
 #[test]
 fn large_rows_with_gaps_are_whole_too() {
     for (shape, step, backwards) in [
-        ([97i64, 139, 1003], 1, false),
-        ([211, 100, 640], 1, false),
-        ([97, 139, 1003], 2, false),
-        ([97, 139, 1003], 2, true),
+        ([97i64, 139, 121], 1, false),
+        ([35, 180, 260], 1, false),
+        ([97, 139, 121], 2, false),
+        ([97, 139, 121], 2, true),
     ] {
         let compact = Side { order: vec![2, 1, 0], gaps: vec![0; 3], backwards: vec![false; 3], offset: 0 };
-        let gaps = vec![0, 900, step - 1];
+        let gaps = vec![0, 100, step - 1];
         let apart = Side { order: vec![2, 1, 0], gaps, backwards: vec![false, false, backwards], offset: 7 };
-        check(compact.lay(&shape, DType::U8), apart.lay(&shape, DType::U8));
+        check(compact.lay(&shape, DType::F64), apart.lay(&shape, DType::F64));
     }
 }
 
