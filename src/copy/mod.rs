@@ -4,6 +4,7 @@ mod convert;
 mod cuda;
 mod host;
 mod plan;
+mod team;
 mod threads;
 
 pub use self::convert::can_cast;

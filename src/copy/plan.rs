@@ -25,44 +25,62 @@ impl Plan {
     /// Makes the loops of a copy; strides are in bytes. Orders the dimensions by the destination's strides, all made positive,
     /// drops those of extent 1, and merges neighbours that are contiguous on both sides. `None` for an empty field.
     pub(super) fn new(shape: &[i64], to: impl Iterator<Item = i64>, from: impl Iterator<Item = i64>) -> Option<Plan> {
-        let mut steps = Steps::new();
+        let mut plan = Plan { steps: Steps::new(), start: (0, 0) };
         for ((extent, to), from) in shape.iter().zip(to).zip(from) {
-            let count = usize::try_from(*extent).ok().filter(|count| *count != 0)?;
-            steps.push(Step { count, to: isize::try_from(to).ok()?, from: isize::try_from(from).ok()? });
+            match usize::try_from(*extent).ok()? {
+                0 => return None,
+                1 => {}
+                count => plan.insert(count, isize::try_from(to).ok()?, isize::try_from(from).ok()?),
+            }
         }
-        Some(Plan::of(steps))
+        plan.merge();
+        Some(plan)
     }
 
     /// As [`Plan::new`], from loops with at least one turn each.
-    pub(super) fn of(mut steps: Steps) -> Plan {
-        let mut start = (0isize, 0isize);
-        steps.retain(|step| step.count != 1);
-        for step in steps.iter_mut().filter(|step| step.to < 0) {
-            // Reversing a loop on both sides keeps the pairs. The elements are in memory, so their distances fit.
-            let last = step.count.cast_signed() - 1;
-            start.0 = start.0.wrapping_add(last.wrapping_mul(step.to));
-            start.1 = start.1.wrapping_add(last.wrapping_mul(step.from));
-            (step.to, step.from) = (-step.to, step.from.wrapping_neg());
+    #[cfg(feature = "cuda")]
+    pub(super) fn of(steps: Steps) -> Plan {
+        let mut plan = Plan { steps: Steps::new(), start: (0, 0) };
+        for step in steps.iter().filter(|step| step.count != 1) {
+            plan.insert(step.count, step.to, step.from);
         }
-        steps.sort_by_key(|step| std::cmp::Reverse(step.to));
-        // Merges in place: `steps[..merged]` is done, the steps from `position` on are not.
+        plan.merge();
+        plan
+    }
+
+    /// Inserts a loop before those with smaller strides in the destination.
+    fn insert(&mut self, count: usize, mut to: isize, mut from: isize) {
+        if to < 0 {
+            // Reversing a loop on both sides keeps the pairs. The elements are in memory, so their distances fit.
+            let last = count.cast_signed() - 1;
+            self.start.0 = self.start.0.wrapping_add(last.wrapping_mul(to));
+            self.start.1 = self.start.1.wrapping_add(last.wrapping_mul(from));
+            (to, from) = (-to, from.wrapping_neg());
+        }
+        let smaller = self.steps.iter().rev().take_while(|step| step.to < to).count();
+        self.steps.insert(self.steps.len() - smaller, Step { count, to, from });
+    }
+
+    /// Merges neighbours that are contiguous on both sides.
+    fn merge(&mut self) {
+        // In place: `steps[..merged]` is done, the steps from `position` on are not.
+        let steps = &mut self.steps;
         let mut merged = 0;
         for position in 0..steps.len() {
-            let step = steps[position];
+            let Step { count, to, from } = steps[position];
             let runs_on = |outer: &Step| {
-                let reach = |bytes: isize| isize::try_from(step.count).ok().and_then(|count| bytes.checked_mul(count));
-                reach(step.to) == Some(outer.to) && reach(step.from) == Some(outer.from)
+                let reach = |bytes: isize| isize::try_from(count).ok().and_then(|count| bytes.checked_mul(count));
+                reach(to) == Some(outer.to) && reach(from) == Some(outer.from)
             };
             match steps[..merged].last_mut() {
-                Some(outer) if runs_on(outer) => *outer = Step { count: outer.count * step.count, ..step },
+                Some(outer) if runs_on(outer) => *outer = Step { count: outer.count * count, to, from },
                 _ => {
-                    steps[merged] = step;
+                    steps[merged] = Step { count, to, from };
                     merged += 1;
                 }
             }
         }
         steps.truncate(merged);
-        Plan { steps, start }
     }
 
     /// Returns the number of elements visited.

@@ -8,15 +8,15 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::convert::Conversion;
 use super::host;
 use super::plan::Plan;
+use super::team;
 
 /// From this many bytes on either side, it pays to wake other threads.
-const PARALLEL_MIN_BYTES: usize = 2 << 20;
+const PARALLEL_MIN_BYTES: usize = 1 << 20;
 
 /// Parts per thread: with several, a slow thread delays the end less.
 const PARTS: usize = 4;
@@ -139,11 +139,11 @@ pub(super) unsafe fn copy(
         // SAFETY: passed on from the caller.
         return unsafe { work.follow(plan) };
     };
-    pool.install(|| {
-        ranges.into_par_iter().for_each(|range| {
-            // SAFETY: passed on from the caller; the parts have no element in common.
-            unsafe { work.follow(&plan.part(position, range)) };
-        });
+    let (plan, threads, count) = (plan.clone(), pool.current_num_threads(), ranges.len());
+    team::each(&pool, threads, count, move |number| {
+        // SAFETY: passed on from the caller, which gets back control when all parts are done; the parts have no element in
+        // common.
+        unsafe { work.follow(&plan.part(position, ranges[number].clone())) };
     });
 }
 

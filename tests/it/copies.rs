@@ -187,6 +187,72 @@ fn only_a_source_that_meets_the_destination_is_copied_first() {
     }
 }
 
+/// Every step that has a loop of its own, and some that have none, in rows from one element to several registers. The source
+/// starts and ends with an element, so a sanitizer sees bytes read outside of it.
+#[test]
+fn rows_of_every_length_and_step_are_gathered_and_scattered() {
+    for itemsize in [1usize, 2, 4, 8, 16] {
+        let dtype = sized(itemsize);
+        for (step, backwards) in (1..=5).flat_map(|step| [(step, false), (step, true)]) {
+            for length in (1..=40).chain([63, 64, 65, 200]) {
+                let row = |gap: i64, backwards: bool, offset: usize| {
+                    Side { order: vec![1, 0], gaps: vec![1, gap], backwards: vec![false, backwards], offset }
+                        .lay(&[3, length], dtype)
+                };
+                // Odd offsets, so elements are not aligned.
+                check(row(0, false, 1), row(step - 1, backwards, 3));
+                check(row(step - 1, backwards, 3), row(0, false, 1));
+                check(row(step - 1, backwards, 1), row(step - 1, false, 2));
+            }
+        }
+    }
+}
+
+/// Rows of every length up to several vectors, whose ends are copied by stores that overlap.
+#[test]
+fn short_rows_are_copied_between_paddings() {
+    for itemsize in [1usize, 2, 4, 8, 16] {
+        for length in (1..=70).chain([255, 257, 1000, 8191, 8193]) {
+            let row = |gap: i64, offset: usize| {
+                Side { order: vec![1, 0], gaps: vec![gap, 0], backwards: vec![false; 2], offset }
+                    .lay(&[3, length], sized(itemsize))
+            };
+            check(row(0, 5), row(3, 0));
+            check(row(3, 0), row(0, 5));
+        }
+    }
+}
+
+/// Squares whose last rows or columns are transposed again with their neighbours, and repeated rows.
+#[test]
+fn squares_of_every_size_are_transposed() {
+    for itemsize in [1usize, 2, 4, 8, 16] {
+        for (rows, columns) in (7..=25).flat_map(|rows| [(rows, 13), (11, rows), (rows, rows)]) {
+            let lay = |order: [i64; 2], offset: usize| {
+                Side { order: order.to_vec(), gaps: vec![0, 0], backwards: vec![false; 2], offset }
+                    .lay(&[rows, columns], sized(itemsize))
+            };
+            check(lay([0, 1], 3), lay([1, 0], 0));
+        }
+    }
+}
+
+/// Long rows and short ones with gaps between them in the source, over which the next row is prefetched.
+#[test]
+fn large_rows_with_gaps_are_whole_too() {
+    for (shape, step, backwards) in [
+        ([97i64, 139, 121], 1, false),
+        ([35, 180, 260], 1, false),
+        ([97, 139, 121], 2, false),
+        ([97, 139, 121], 2, true),
+    ] {
+        let compact = Side { order: vec![2, 1, 0], gaps: vec![0; 3], backwards: vec![false; 3], offset: 0 };
+        let gaps = vec![0, 100, step - 1];
+        let apart = Side { order: vec![2, 1, 0], gaps, backwards: vec![false, false, backwards], offset: 7 };
+        check(compact.lay(&shape, DType::F64), apart.lay(&shape, DType::F64));
+    }
+}
+
 /// Sizes that use threads and non-temporal stores, in shapes that divide badly.
 #[test]
 fn large_copies_are_whole_too() {

@@ -4,6 +4,9 @@
 
 mod convert;
 mod fill;
+#[cfg(target_arch = "x86_64")]
+mod gather;
+mod rows;
 mod stream;
 mod tile;
 mod transpose;
@@ -17,6 +20,9 @@ use super::plan::{Plan, Step, Steps};
 
 /// From this many bytes on, ordinary stores would fill the caches with data that is not read soon.
 const STREAM_MIN_BYTES: usize = 12 << 20;
+
+/// Rows of this many bytes are worth non-temporal stores wherever they begin.
+const LONG_BYTES: usize = 2 << 10;
 
 /// Copies along a plan to elements of `SIZE` bytes, in this thread. `whole` is the number of bytes that all threads write.
 ///
@@ -46,7 +52,7 @@ pub(super) unsafe fn follow<const SIZE: usize>(
 unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, whole: usize) {
     let (to, from) = (to.wrapping_offset(plan.start.0), from.wrapping_offset(plan.start.1));
     let streamed = whole >= STREAM_MIN_BYTES;
-    let Some((&inner, outer)) = plan.steps.split_last() else {
+    let Some((inner, outer)) = plan.steps.split_last() else {
         // SAFETY: a plan without loops is one element.
         return unsafe { element(SIZE, to, from) };
     };
@@ -56,33 +62,92 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
         if inner.to == unit && inner.from == 0 && outer.iter().all(|step| step.from == 0) {
             let pattern = Pattern::new::<SIZE>(from, inner.count);
             nested(outer, to, from, &mut |to, _| pattern.write(to, inner.count * SIZE, streamed));
-        } else if inner.to == unit && inner.from == unit {
-            let bytes = inner.count * SIZE;
-            if streamed {
-                // Non-temporal stores may go in any order, but reads are prefetched only if they are in order.
-                let mut outer = Steps::from_slice(outer);
-                outer.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
-                nested(&outer, to, from, &mut |to, from| stream::copy(to, from, bytes));
-            } else {
-                nested(outer, to, from, &mut |to, from| std::ptr::copy_nonoverlapping(from, to, bytes));
-            }
-        } else if let Some(position) = faster(outer, inner, unit, unit)
+        } else if inner.to == unit && inner.from == unit && streamed && in_lines(to, inner.count * SIZE, outer) {
+            // Non-temporal stores may go in any order, but reads are prefetched only if they are in order.
+            let mut outer = Steps::from_slice(outer);
+            outer.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
+            let ahead = Ahead::of(&outer, inner);
+            nested(&outer, to, from, &mut |to, from| {
+                ahead.ask(from);
+                stream::copy(to, from, inner.count * SIZE);
+            });
+        } else if inner.from != unit
+            && let Some(position) = faster(outer, *inner, unit, unit)
             && inner.count.min(outer[position].count) >= SIDE
         {
             let rest: Steps = outer[..position].iter().chain(&outer[position + 1..]).copied().collect();
             let ahead = rest.last().map(|step| step.from);
-            let square = Square { rows: inner, columns: outer[position], ahead };
+            let square = Square { rows: *inner, columns: outer[position], ahead };
             let mut scratch = Scratch::new();
             nested(&rest, to, from, &mut |to, from| {
                 transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);
             });
         } else {
-            nested(outer, to, from, &mut |to, from| run::<SIZE>(inner, to, from));
+            rows::<SIZE>(inner, outer, to, from, streamed);
         }
     }
     if streamed {
         stream::finish();
     }
+}
+
+/// Copies row by row.
+///
+/// # Safety
+/// - As for [`follow`], with the loops `outer` around `inner`.
+unsafe fn rows<const SIZE: usize>(inner: &Step, outer: &[Step], to: *mut u8, from: *const u8, large: bool) {
+    let row = rows::of::<SIZE>(inner);
+    let Some((second, rest)) = outer.split_last() else {
+        // SAFETY: passed on from the caller.
+        return unsafe { row(&rows::ONCE, inner, to, from) };
+    };
+    let ahead = if large { Ahead::of(outer, inner) } else { Ahead::NOTHING };
+    // SAFETY: passed on from the caller.
+    unsafe {
+        if ahead.bytes == 0 {
+            return nested(rest, to, from, &mut |to, from| row(second, inner, to, from));
+        }
+        nested(outer, to, from, &mut |to, from| {
+            ahead.ask(from);
+            row(&rows::ONCE, inner, to, from);
+        });
+    }
+}
+
+/// The next row in the source, if it has to be prefetched.
+struct Ahead {
+    /// Bytes from the start of a row to that of the next one.
+    apart: isize,
+    /// Bytes of a row; 0 if the next one is not prefetched.
+    bytes: usize,
+}
+
+impl Ahead {
+    const NOTHING: Ahead = Ahead { apart: 0, bytes: 0 };
+
+    /// The hardware goes on with what follows a row. Over a gap of this many bytes, that is not the next row.
+    const GAP: usize = 512;
+
+    fn of(outer: &[Step], inner: &Step) -> Ahead {
+        let bytes = inner.count.saturating_mul(inner.from.unsigned_abs());
+        match outer.last() {
+            Some(next) if bytes >= Ahead::GAP && next.from.unsigned_abs() >= bytes.saturating_add(Ahead::GAP) => {
+                Ahead { apart: next.from, bytes: if inner.from > 0 { bytes } else { 0 } }
+            }
+            _ => Ahead::NOTHING,
+        }
+    }
+
+    fn ask(&self, from: *const u8) {
+        stream::ask::<false>(from.wrapping_offset(self.apart), self.bytes);
+    }
+}
+
+/// Returns whether rows are worth non-temporal stores: if the parts of lines at both ends are few, or of the same lengths in
+/// every row or two, so that the processor predicts these.
+fn in_lines(to: *const u8, bytes: usize, outer: &[Step]) -> bool {
+    let half = |distance: usize| distance.is_multiple_of(stream::LINE / 2);
+    bytes >= LONG_BYTES || half(to.addr()) && half(bytes) && outer.iter().all(|step| half(step.to.unsigned_abs()))
 }
 
 /// Returns the loop that is contiguous in the source, if the innermost one is contiguous in the destination only.
@@ -110,20 +175,6 @@ unsafe fn nested(steps: &[Step], to: *mut u8, from: *const u8, body: &mut impl F
                 from = from.wrapping_offset(outer.from);
             }
         }
-    }
-}
-
-/// Runs the innermost loop, one element after the other.
-///
-/// # Safety
-/// - As for [`follow`], with one step.
-unsafe fn run<const SIZE: usize>(step: Step, to: *mut u8, from: *const u8) {
-    let (mut to, mut from) = (to, from);
-    for _ in 0..step.count {
-        // SAFETY: both addresses are those of one element of the plan.
-        unsafe { element(SIZE, to, from) };
-        to = to.wrapping_offset(step.to);
-        from = from.wrapping_offset(step.from);
     }
 }
 

@@ -237,6 +237,15 @@ pub(super) fn at(step: isize, times: usize) -> isize {
     step.wrapping_mul(isize::try_from(times).unwrap_or(isize::MAX))
 }
 
+/// This many rows or columns beyond whole squares are worth a square of their own.
+const EDGE: usize = 3;
+
+/// Returns how many of these rows or columns are transposed in squares; the others one by one.
+fn in_squares(extent: usize) -> usize {
+    let rest = extent % SIDE;
+    if rest >= EDGE && extent > SIDE { extent } else { extent - rest }
+}
+
 /// Transposes a block: squares, then the edges. With `far` it prefetches the source; in the caches that would only cost time.
 ///
 /// # Safety
@@ -244,11 +253,14 @@ pub(super) fn at(step: isize, times: usize) -> isize {
 #[inline(always)]
 unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, part: &Block, from_row: isize, far: bool) {
     let Block { from, height, width, .. } = *part;
-    let (whole_rows, whole_columns) = (height - height % SIDE, width - width % SIDE);
+    let (whole_rows, whole_columns) = (in_squares(height), in_squares(width));
     // SAFETY: rows below `height`, columns below `width`.
     unsafe {
         for row in (0..whole_rows).step_by(SIDE) {
+            // The last square may have rows or columns in common with the one before.
+            let row = row.min(height - SIDE);
             for column in (0..whole_columns).step_by(SIDE) {
+                let column = column.min(width - SIDE);
                 let to = to.wrapping_offset(at(to_row, column)).add(row * T::SIZE);
                 let from = from.wrapping_offset(at(from_row, row)).add(column * T::SIZE);
                 if far && (column * T::SIZE).is_multiple_of(LINE) {
