@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import dlfield as dl
-from interleaved import Case, best_measured, turns
+from interleaved import Case, Time, best_measured, turns
 
 MEMCPY, NUMPY = "memcpy", "NumPy"
 OURS = ("dlfield, 1 thread", "dlfield, 2 threads")
@@ -51,7 +51,7 @@ def field(shape: tuple[int, ...], dtype: str, **keywords: Any) -> dl.Tensor:
     return made
 
 
-def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, float]:
+def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, Time]:
     """Return the nanoseconds that each library needs to copy `source` into `to`, the best of `rounds` rounds."""
     _check(to, source)
     numpy_to, torch_to = dl.as_numpy(to, copy=False), dl.as_torch(to, copy=False)
@@ -69,7 +69,7 @@ def contest(to: dl.Tensor, source: dl.Tensor, rounds: int) -> dict[str, float]:
     return best_with_threads({name: _timed(name, case) for name, case in cases.items()}, rounds)
 
 
-def best_with_threads(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+def best_with_threads(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Time]:
     """Return the best of the times that each case measures itself, in nanoseconds; the key sets its threads."""
     return best_measured({name: partial(_alone, name, case) for name, case in cases.items()}, rounds)
 
