@@ -116,7 +116,8 @@ mod tests {
     }
 
     fn read(found: ArrayStruct) -> Result<crate::Descriptor, String> {
-        let interface = found.into_interface(None, Descr::Absent).map_err(|error| error.to_string())?;
+        let typestr = found.typestr();
+        let interface = found.into_interface(&typestr, None, Descr::Absent).map_err(|error| error.to_string())?;
         interface.read(&STRUCT, Device::CPU).map_err(|error| error.to_string())
     }
 
