@@ -40,8 +40,6 @@ struct Api {
     get: ffi::descrgetfunc,
     is_conj: Py<PyAny>,
     is_neg: Py<PyAny>,
-    /// The number of active modes, which may run foreign code in every method; absent in versions that do not tell.
-    modes: Option<Py<PyAny>>,
     /// Methods of a storage.
     data_ptr: Py<PyAny>,
     nbytes: Py<PyAny>,
@@ -67,7 +65,6 @@ impl Api {
                 requires_grad: requires_grad.unbind(),
                 is_conj: tensor.getattr(intern!(py, "is_conj"))?.unbind(),
                 is_neg: tensor.getattr(intern!(py, "is_neg"))?.unbind(),
-                modes: internals.getattr_opt(intern!(py, "_len_torch_function_stack"))?.map(Bound::unbind),
                 tensor: tensor.unbind(),
                 data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
                 nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
@@ -241,29 +238,15 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Rejects a tensor that is conjugated or negated lazily, as its memory holds other values. `true` if methods of the tensor
-/// were called that may have run foreign code, which may have moved the memory.
+/// were called: foreign code may have run then and moved the memory, in a mode of PyTorch, or in another thread, as these
+/// methods release the GIL.
 #[inline]
 fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    if !may_be_lazy(descriptor) {
-        return Ok(false);
-    }
-    let runs_code = may_run_code(tensor)?;
-    if is_lazy(tensor, descriptor)? {
+    let called = may_be_lazy(descriptor);
+    if called && is_lazy(tensor, descriptor)? {
         return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
-    Ok(runs_code)
-}
-
-/// Whether methods of the base class may run foreign code for this tensor: for a subclass, and in a mode of PyTorch.
-fn may_run_code(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = tensor.py();
-    let api = Api::get(py)?;
-    match &api.modes {
-        Some(modes) if tensor.get_type_ptr() == api.tensor.as_ptr().cast() => {
-            Ok(modes.bind(py).call0()?.is_truthy()?)
-        }
-        _ => Ok(true),
-    }
+    Ok(called)
 }
 
 /// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
