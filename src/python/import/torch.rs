@@ -33,13 +33,13 @@ struct Api {
     storage: Py<PyType>,
     /// The class of contexts in which `__torch_function__` of subclasses is not called.
     disable_subclasses: Py<PyAny>,
-    /// A method of a tensor.
+    /// Methods of a tensor.
     untyped_storage: Py<PyAny>,
+    is_conj: Py<PyAny>,
+    is_neg: Py<PyAny>,
     /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
     get: ffi::descrgetfunc,
-    is_conj: Py<PyAny>,
-    is_neg: Py<PyAny>,
     /// Methods of a storage.
     data_ptr: Py<PyAny>,
     nbytes: Py<PyAny>,
