@@ -124,6 +124,20 @@ def test_all_missing_arguments_are_named() -> None:
         dl.full(3, dtype="f4")  # type: ignore[call-arg]
 
 
+class Disguised(str):
+    """A keyword that shows another text than it has."""
+
+    def __str__(self) -> str:
+        return "dtype"
+
+
+@pytest.mark.parametrize("function", [dl.empty, dl.describe])
+def test_keywords_are_not_asked_for_another_text(function: Callable[..., Any]) -> None:
+    keywords: Any = {Disguised("other"): "float32"}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        function((2, 3), **keywords)
+
+
 @pytest.mark.parametrize("spelled", [Name, not_interned])
 def test_keywords_are_found_by_their_text(spelled: Callable[[str], str]) -> None:
     keywords: Any = {spelled("backend"): spelled("gt:cpu_ifirst"), spelled("dtype"): spelled("float32")}

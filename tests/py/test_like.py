@@ -140,6 +140,13 @@ def test_from_array_converts_to_the_dtype_given() -> None:
     assert dl.from_array(data, "bfloat16").to_numpy().astype("f8").tolist() == [[1.25, -2.75]]
 
 
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "int4"])
+def test_from_array_casts_to_types_that_only_numpy_casts_to(dtype: str) -> None:
+    made = dl.from_array(np.array([1, -2, 3], "i1"), dtype)
+    assert made.dtype == dtype
+    assert made.to_numpy().astype("f4").tolist() == [1.0, -2.0, 3.0]
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -32,8 +32,8 @@ impl<'py> Call<'_, 'py> {
         Ok(made?.into_any())
     }
 
-    /// Whether all arguments are of the kinds whose conversion neither discards a reference nor runs other code: a tuple, an
-    /// integer or a NumPy array, the name of an element type, the name of a preset.
+    /// Whether all arguments are of the kinds whose conversion leaves no discarded reference behind: a tuple, an integer or a
+    /// NumPy array, the name of an element type, the name of a preset. That of an array and of names runs no other code either.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         let is_text =

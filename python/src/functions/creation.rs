@@ -49,6 +49,10 @@ fn filled(
 /// Copies a small NumPy array at once: while this thread keeps the GIL and runs no other code, nobody moves the memory.
 /// Returns whether it has. The arguments are plain, so their conversion runs no other code either.
 fn copied_at_once(call: &Call<'_, '_>, given: Option<&(DType, Extents)>, tensor: &mut Tensor) -> PyResult<bool> {
+    // Free-threaded builds have no GIL.
+    if cfg!(dlfield_portable) {
+        return Ok(false);
+    }
     let mut data = Descriptor::BLANK;
     if !data_argument::described_at_once(call.first, &mut data) {
         return Ok(false);
@@ -69,7 +73,8 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     let known = can_cast(data.descriptor().dtype(), spec.dtype());
     if known {
         match sync::copy_to(py, tensor, spec, data) {
-            Err(Error::DType(DTypeError::CastOnDevice { .. })) => {}
+            // The memory on the device is freed before it is allocated again.
+            Err(Error::DType(DTypeError::CastOnDevice { .. })) => py.detach(|| tensor.clear()),
             copied => return Ok(copied?),
         }
     }

@@ -5,7 +5,7 @@ use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, 
 use smallvec::SmallVec;
 
 use dlfield::dtype::DType;
-use dlfield::native::{args, dtype};
+use dlfield::native::{args, dtype, fastcall};
 
 /// The bytes of one element.
 type Element = SmallVec<[u8; 16]>;
@@ -14,7 +14,8 @@ type Element = SmallVec<[u8; 16]>;
 pub(super) fn element(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
     match converted(value, wanted) {
         Some(element) => Ok(element),
-        None => by_numpy(value, wanted),
+        // Attached: a conversion that failed has left an error, and NumPy may run any code.
+        None => fastcall::attached(|| by_numpy(value, wanted)),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::numpy_api;
+use crate::python::ffi::{fastcall, numpy_api};
 use crate::python::own_classes;
 
 /// Converts anything with `__index__` to an integer.
@@ -112,6 +112,8 @@ pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
     if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
         return ints("shape", value);
     }
+    // The error of `try_iter` was discarded.
+    fastcall::drop_deferred_references();
     Ok(Extents::from_slice(&[int("shape", value)?]))
 }
 

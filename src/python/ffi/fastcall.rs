@@ -113,9 +113,9 @@ pub struct Surplus<'py> {
     pub keyword: Option<String>,
 }
 
-/// The text of a keyword.
+/// The text of a keyword, which the interpreter guarantees to be a string. A subclass is not asked for its `__str__`.
 fn text(name: &Bound<'_, PyAny>) -> String {
-    name.str().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    name.cast::<PyString>().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The parameters of a function: some can be given by position, all by name.
