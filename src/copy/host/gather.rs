@@ -53,7 +53,7 @@ unsafe fn row<const SIZE: usize, const STEP: isize>(inner: &Step, to: *mut u8, f
     let together = REGISTER / SIZE;
     if inner.count <= together {
         // SAFETY: passed on from the caller.
-        return unsafe { run::<SIZE>(inner, to, from) };
+        return unsafe { run(SIZE, inner, to, from) };
     }
     // The lowest element of a block: its first one, or its last one if the row goes backwards.
     let lowest = |first: usize| {

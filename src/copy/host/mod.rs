@@ -21,7 +21,10 @@ use super::plan::{Plan, Step, Steps};
 /// From this many bytes on, ordinary stores would fill the caches with data that is not read soon.
 const STREAM_MIN_BYTES: usize = 12 << 20;
 
-/// Rows of this many bytes are worth non-temporal stores wherever they begin.
+/// Rows of fewer bytes are not worth them if their last line is never whole.
+const SHORT_BYTES: usize = 256;
+
+/// Rows of this many bytes are worth non-temporal stores wherever they begin, and if they follow each other in the source.
 const LONG_BYTES: usize = 2 << 10;
 
 /// Copies along a plan to elements of `SIZE` bytes, in this thread. `whole` is the number of bytes that all threads write.
@@ -62,7 +65,7 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
         if inner.to == unit && inner.from == 0 && outer.iter().all(|step| step.from == 0) {
             let pattern = Pattern::new::<SIZE>(from, inner.count);
             nested(outer, to, from, &mut |to, _| pattern.write(to, inner.count * SIZE, streamed));
-        } else if inner.to == unit && inner.from == unit && streamed && in_lines(to, inner.count * SIZE, outer) {
+        } else if inner.to == unit && inner.from == unit && streamed && in_lines(to, inner.count * SIZE, inner, outer) {
             // Non-temporal stores may go in any order, but reads are prefetched only if they are in order.
             let mut outer = Steps::from_slice(outer);
             outer.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
@@ -143,11 +146,14 @@ impl Ahead {
     }
 }
 
-/// Returns whether rows are worth non-temporal stores: if the parts of lines at both ends are few, or of the same lengths in
-/// every row or two, so that the processor predicts these.
-fn in_lines(to: *const u8, bytes: usize, outer: &[Step]) -> bool {
+/// Returns whether rows that are contiguous on both sides are worth non-temporal stores. Each row writes parts of lines at its
+/// ends, whose lengths the processor mispredicts unless they are the same in every other row. That matters less in long rows, and
+/// where reads take longer than writes.
+fn in_lines(to: *const u8, bytes: usize, inner: &Step, outer: &[Step]) -> bool {
     let half = |distance: usize| distance.is_multiple_of(stream::LINE / 2);
-    bytes >= LONG_BYTES || half(to.addr()) && half(bytes) && outer.iter().all(|step| half(step.to.unsigned_abs()))
+    let long = if Ahead::of(outer, inner).bytes > 0 { Ahead::GAP } else { LONG_BYTES };
+    let alike = half(to.addr()) && outer.iter().all(|step| half(step.to.unsigned_abs()));
+    bytes >= long || alike && (bytes >= SHORT_BYTES || half(bytes))
 }
 
 /// Returns the loop that is contiguous in the source, if the innermost one is contiguous in the destination only.

@@ -94,7 +94,7 @@ unsafe fn ends<const PART: usize>(bytes: usize, to: *mut u8, from: *const u8) {
 unsafe fn gathered<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
     let inner = Step { count: inner.count, to: SIZE.cast_signed(), from: inner.from };
     // SAFETY: passed on from the caller.
-    unsafe { each(outer, to, from, |to, from| run::<SIZE>(&inner, to, from)) }
+    unsafe { each(outer, to, from, |to, from| run(SIZE, &inner, to, from)) }
 }
 
 /// Rows of any strides.
@@ -103,7 +103,7 @@ unsafe fn gathered<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, f
 /// - As for [`Rows`].
 unsafe fn any<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
     // SAFETY: passed on from the caller.
-    unsafe { each(outer, to, from, |to, from| run::<SIZE>(inner, to, from)) }
+    unsafe { each(outer, to, from, |to, from| run(SIZE, inner, to, from)) }
 }
 
 /// Calls `row` with both addresses of every turn of a loop.
@@ -121,12 +121,12 @@ pub(super) unsafe fn each(outer: &Step, to: *mut u8, from: *const u8, row: impl 
     }
 }
 
-/// Copies one row, element by element.
+/// Copies one row, element by element. A constant size makes the loop fast.
 ///
 /// # Safety
 /// - As for [`Rows`], with one loop.
 #[inline(always)]
-pub(super) unsafe fn run<const SIZE: usize>(step: &Step, to: *mut u8, from: *const u8) {
+pub(super) unsafe fn run(size: usize, step: &Step, to: *mut u8, from: *const u8) {
     // SAFETY: both addresses are those of one element of the row.
-    unsafe { each(step, to, from, |to, from| element(SIZE, to, from)) }
+    unsafe { each(step, to, from, |to, from| element(size, to, from)) }
 }

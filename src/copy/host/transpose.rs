@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
 use super::element;
+use super::rows::run;
 use super::stream::{self, LINE};
 use super::tile::{Portable, SIDE, Tile};
 use crate::copy::plan::Step;
@@ -129,6 +130,13 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
         return unsafe { lines::<T>(square, to, from) };
     }
     let Square { rows, columns, ahead } = *square;
+    let meeting = meet(columns.to) && columns.count > WAYS;
+    if !streamed && !meeting && rows.count.max(columns.count) * T::SIZE <= LINE_BYTES {
+        // Small copies have many squares of one block each, and the divisions below would take as long as that.
+        let part = Block { to, from, height: rows.count, width: columns.count };
+        // SAFETY: passed on from the caller.
+        return unsafe { block::<T>(to, columns.to, &part, rows.from, false) };
+    }
     let high = (LINE_BYTES / T::SIZE).min(rows.count);
     let most = (BLOCK_BYTES / (high * T::SIZE)).next_multiple_of(LINE / T::SIZE);
     let wide = (COLUMN_BYTES / T::SIZE).min(most).min(columns.count);
@@ -143,7 +151,6 @@ unsafe fn blocks<T: Tile>(square: &Square, to: *mut u8, from: *const u8, scratch
             width: wide.min(columns.count - column),
         }
     };
-    let meeting = meet(columns.to) && columns.count > WAYS;
     for number in 0..down * across {
         let this = part(number);
         let Block { to, height, width, .. } = this;
@@ -238,7 +245,7 @@ pub(super) fn at(step: isize, times: usize) -> isize {
 }
 
 /// This many rows or columns beyond whole squares are worth a square of their own.
-const EDGE: usize = 3;
+const EDGE: usize = 5;
 
 /// Returns how many of these rows or columns are transposed in squares; the others one by one.
 fn in_squares(extent: usize) -> usize {
@@ -271,16 +278,14 @@ unsafe fn block<T: Tile>(to: *mut u8, to_row: isize, part: &Block, from_row: isi
                 T::transpose(to, to_row, from, from_row);
             }
         }
-        for row in 0..height {
-            let first = if row < whole_rows { whole_columns } else { 0 };
-            let mut to = to.wrapping_offset(at(to_row, first)).wrapping_add(row * T::SIZE);
-            let mut from = from.wrapping_offset(at(from_row, row)).wrapping_add(first * T::SIZE);
-            for _ in first..width {
-                element(T::SIZE, to, from);
-                // The addresses after the last column are not used.
-                to = to.wrapping_offset(to_row);
-                from = from.wrapping_add(T::SIZE);
-            }
+        // The edges, along the longer loops.
+        for column in whole_columns..width {
+            let step = Step { count: whole_rows, to: at(1, T::SIZE), from: from_row };
+            run(T::SIZE, &step, to.wrapping_offset(at(to_row, column)), from.wrapping_add(column * T::SIZE));
+        }
+        for row in whole_rows..height {
+            let step = Step { count: width, to: to_row, from: at(1, T::SIZE) };
+            run(T::SIZE, &step, to.wrapping_add(row * T::SIZE), from.wrapping_offset(at(from_row, row)));
         }
     }
 }
