@@ -135,6 +135,8 @@ def test_gt_dims_and_origin() -> None:
     assert field.__gt_origin__ == (2, 0, 1), "GT4Py takes it in the order I, J, K, whatever __gt_dims__ says"
     assert dl.get_dims(field) == ("K", "I", "J")
     assert dl.zeros((4, 5, 2), dims="JI0", halo=(1, 2, 0)).__gt_origin__ == (2, 1, 0)
+    moved = dl.from_dlpack(dl.zeros((4, 5, 2), dims="JI0"), origin=(1, 2, 0))
+    assert moved.__gt_origin__ == (2, 1, 0), "an origin counts without a halo"
     assert dl.get_origin(field) == (1, 2, 0)
 
 

@@ -122,6 +122,25 @@ def test_keywords_are_those_of_the_request(changes: dict[str, Any], keywords: di
     assert [call for call in producer.calls if call != "device"] == [keywords]
 
 
+@pytest.mark.parametrize("read", READERS)
+def test_another_device_is_requested_of_the_producer(read: Callable[..., Any]) -> None:
+    """An export without `dl_device` would be of the host."""
+    producer = known_type()()
+    with pytest.raises(dl.DeviceError):
+        read(producer, device="cuda:0")
+    assert producer.calls[0] == "device"
+    assert producer.calls[1]["dl_device"] == (2, 0)
+
+
+def test_memory_that_was_moved_to_the_host_is_not_of_the_host() -> None:
+    made = producer_type()
+    moved, on_cuda = made(), made((2, 0))
+    moved.stated = (2, 0)
+    assert values(dl.from_dlpack(moved, device="cpu")) == ROWS
+    dl.describe(on_cuda)
+    assert on_cuda.calls[0] == "device"
+
+
 def test_a_stream_on_the_host_is_refused_before_the_export() -> None:
     producer = known_type()()
     with pytest.raises(dl.ExchangeError, match="stream"):

@@ -146,6 +146,15 @@ def test_as_jax_gives_memory_also_while_jax_traces(jax: Any) -> None:
     jax.jit(look)(1.0)
 
 
+def test_no_array_of_jax_may_be_written_however_many_were_read(jnp: Any) -> None:
+    """JAX exports this element type by `__dlpack__` alone, in a capsule without a read-only flag."""
+    array = jnp.ones((3, 4), "bfloat16")
+    for _ in range(3):
+        assert dl.describe(array).readonly
+        with pytest.raises(dl.ExchangeError, match="read-only"):
+            dl.describe(array, writable=True)
+
+
 def test_arrays_without_memory_are_named(jax: Any, jnp: Any) -> None:
     deleted, donated = jnp.ones(3), jnp.ones(3)
     deleted.delete()

@@ -39,6 +39,16 @@ class Text(str):
         return super().__eq__(other)
 
 
+class Alias(str):
+    """A string of another text that a dictionary takes for `dims`."""
+
+    def __hash__(self) -> int:
+        return hash("dims")
+
+    def __eq__(self, other: object) -> bool:
+        return other == "dims"
+
+
 def by_object_setattr(obj: Any) -> None:
     object.__setattr__(obj, computed("dims"), DIMS)
 
@@ -49,6 +59,13 @@ def in_dictionary(obj: Any) -> None:
 
 def under_a_subclass_of_str(obj: Any) -> None:
     obj.__dict__[Text("dims")] = DIMS
+
+
+def under_another_text(obj: Any) -> None:
+    alias = Alias("another text")
+    # The hash of the text is computed too: it is stored in the string, and is not that of the alias.
+    assert str.__hash__(alias) != hash(alias)
+    obj.__dict__[alias] = DIMS
 
 
 def among_many(obj: Any) -> None:
@@ -75,6 +92,7 @@ WAYS = [
     by_object_setattr,
     in_dictionary,
     under_a_subclass_of_str,
+    under_another_text,
     among_many,
     after_others_were_deleted,
     in_another_dictionary,
