@@ -286,7 +286,7 @@ impl Spec {
         self.device.or(self.preset.map(|preset| preset.device)).unwrap_or(Device::CPU)
     }
 
-    /// Returns whether this is a field on the host of less than this many bytes, with no explicit alignment, which may add more.
+    /// Returns whether this is a field on the host of fewer bytes, without an explicit alignment, which may add more.
     #[doc(hidden)]
     pub fn is_small_on_host(&self, bytes: i64) -> bool {
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);

@@ -121,7 +121,7 @@ def test_every_element_is_filled_in_every_layout(dtype: str, keywords: dict[str,
 
 
 def test_a_fill_does_not_reach_beyond_its_field() -> None:
-    """The elements of a padded field are no run: what is between them belongs to nobody, but the block has an end."""
+    """The elements of a padded field, and of a slice, are not contiguous: filling them as one run would miss some."""
     field = dl.full((3, 5), 1.0, alignment_size=64)
     assert field.strides == (64, 8)
     assert (np.asarray(field) == 1.0).all()
