@@ -45,6 +45,8 @@ class Consumer:
             result = self.call(self.argument(obj))
         except Exception:  # each library raises other types
             return "refuses"
+        if result is obj:
+            return "itself"
         return "misreads" if self.misreads(result) else ""
 
 
