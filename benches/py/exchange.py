@@ -46,8 +46,8 @@ DOCUMENT = """\
 ## Importing an array
 
 Nanoseconds for one call of the function of each column with the array of each row. `no-op` is a C function that does
-nothing, called from the same loop: no call takes less. "refuses" means an exception, "misreads" a wrong result, "itself" that
-the function returns its argument.
+nothing, called from the same loop: no call takes less. "refuses" means an exception, "misreads" a wrong result,
+"itself" that the function returns its argument.
 
 {reading}
 ## Beside the fastest peer
