@@ -11,7 +11,7 @@
 #                Python gets; part of make exhaustive
 # make test-cuda runs the CUDA tests on the machine's GPU, with CuPy, PyTorch and JAX on GPU memory, and measures for docs/cuda.md
 # make kernels   compiles kernels.cu to src/copy/cuda/kernels.ptx, with NVIDIA's compiler from PyPI
-# make bench     measures dlfield, NumPy, GT4Py and others, and writes the results into README.md and docs/
+# make bench     measures dlfield, NumPy, GT4Py and others, lists where dlfield loses, and writes the tables of README.md and docs/
 #
 # Each target sets up .venv by itself. Requirements: Python 3.11 or newer with pip and its headers (PYTHON=...), a Rust
 # toolchain, a C++ compiler. Tests use a module of the profile "checked" (Cargo.toml), measurements one of "release".

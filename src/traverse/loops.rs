@@ -16,7 +16,7 @@ impl<const N: usize> Loop<N> {
     #[inline]
     fn is_outside(&self, inner: &Loop<N>, leader: usize) -> bool {
         let (this, other) = (self.strides[leader].unsigned_abs(), inner.strides[leader].unsigned_abs());
-        // Equal strides of the leader are 0: it is read, and repeated in both dimensions.
+        // The leader's strides are equal only if it is read: where both are 0, or its rows overlap.
         let others = |one: &Loop<N>| one.strides.map(isize::unsigned_abs);
         this > other || this == other && others(self) > others(inner)
     }

@@ -11,12 +11,14 @@
 //! | [`for_each_run`] | the runs of an array, each a one-dimensional view: a slice if the elements are contiguous |
 //! | [`zip`], [`zip_runs`] | the elements at the same index of several arrays of one shape, or their runs |
 //!
-//! Each element is visited exactly once. The order is the following:
+//! Each index is visited exactly once: so is each element, unless a stride of 0 repeats it. The order is the following:
 //!
-//! - Dimensions of extent 1 are left out. The dimension with the smallest stride is innermost, and negative strides are reversed.
+//! - The dimension with the smallest stride, whatever its sign, is innermost. One with a negative stride is visited from its end.
+//!   Dimensions of extent 1 are left out.
 //! - Dimensions that continue each other in memory are merged, so that a contiguous array in any order is one run.
 //! - Of several arrays, the first that is written decides. If all are read, the one with the most elements in memory decides:
-//!   elements that a stride of 0 repeats count once. The others break ties.
+//!   elements that a stride of 0 repeats count once. The other arrays, from the first on, decide between equal strides, and then
+//!   the last dimension is innermost. All arrays follow, so a run of another array may have any stride: large, negative or 0.
 //!
 //! Up to six dimensions need no allocation.
 //!

@@ -4,8 +4,8 @@ use ndarray::IntoNdProducer;
 
 use super::view::{View, Views};
 
-/// An array to visit: an `ArrayView` or `ArrayViewMut`, a reference to an array of any storage, or a slice or vector, which have
-/// one dimension.
+/// An array to visit: an `ArrayView` or `ArrayViewMut`, or a reference to an array of any storage, to a slice or to a vector.
+/// What is behind a `&mut` or an `ArrayViewMut` counts as written.
 ///
 /// # Example
 /// ```

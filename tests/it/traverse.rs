@@ -1,8 +1,8 @@
 //! Traversal of array views, compared with `ndarray`'s `indexed_iter`.
 
 use dlfield::ndarray::{
-    Array1, Array2, Array3, ArrayD, ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Ix3, IxDyn, ShapeBuilder, Slice, arr0,
-    s,
+    Array1, Array2, Array3, ArrayD, ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, Ix3, IxDyn,
+    ShapeBuilder, Slice, arr0, array, s,
 };
 use dlfield::traverse::{fold, for_each, for_each_run, zip, zip_runs};
 use dlfield::{DType, Error, LayoutError, Preset, Spec, Tensor};
@@ -221,6 +221,37 @@ fn arrays_of_other_ranks_types_and_storages_are_taken() {
     for_each(&mut texts, |text| text.push('!'));
     assert_eq!(fold(&texts[..], String::new(), |all, text| all + text), "a!b!");
     assert_eq!(fold(&Array1::from(vec![(); 5]), 0, |count, ()| count + 1), 5);
+}
+
+#[test]
+fn rows_that_overlap_are_read_at_each_index() {
+    let numbers = [1usize, 2, 3, 4, 5, 6];
+    let windows = ArrayView2::from_shape((4, 3).strides((1, 1)), &numbers).unwrap();
+    let shifted = ArrayView2::from_shape((3, 4).strides((1, 1)), &numbers).unwrap();
+    assert_eq!(fold(windows, Vec::new(), |seen, x| [seen, vec![*x]].concat()), [1, 2, 3, 2, 3, 4, 3, 4, 5, 4, 5, 6]);
+    let (mut sums, mut rows) = (Array2::<usize>::zeros((3, 4)), Array2::from_shape_fn((4, 3), |(i, j)| 10 * i + j));
+    zip((&mut sums, shifted.slice(s![..;-1, ..])), |(sum, x)| *sum += x).unwrap();
+    assert_eq!(sums, array![[3, 4, 5, 6], [2, 3, 4, 5], [1, 2, 3, 4]]);
+    zip_runs((windows, &mut rows), |(x, mut row)| row += &x).unwrap();
+    assert_eq!(rows, array![[1, 3, 5], [12, 14, 16], [23, 25, 27], [34, 36, 38]]);
+}
+
+#[test]
+fn extents_that_no_memory_holds_are_one_run() {
+    let (shape, one) = ((1 << 31, 1 << 30), arr0(7u8));
+    // A vector of elements without a size needs no memory.
+    let mut empty = vec![(); 1 << 61];
+    let mut nothing = ArrayViewMut2::from_shape(shape, &mut empty).unwrap();
+    nothing.invert_axis(Axis(1));
+    let mut runs = Vec::new();
+    for_each_run(&mut nothing, |run| runs.push(run.len()));
+    for_each_run(one.broadcast(shape).unwrap(), |run| runs.push(run.len()));
+    zip_runs((one.broadcast(shape).unwrap(), nothing), |(sevens, run)| {
+        assert_eq!((sevens[(1 << 61) - 1], sevens.len()), (7, run.len()));
+        runs.push(run.len());
+    })
+    .unwrap();
+    assert_eq!(runs, [1 << 61; 3]);
 }
 
 #[test]

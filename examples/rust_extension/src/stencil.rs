@@ -19,10 +19,8 @@ pub fn sum<D: Dimension>(x: ArrayView<'_, f64, D>) -> f64 {
     total
 }
 
-/// Writes the sum of the six neighbours less six times the point, for all inner points of `out`.
-///
-/// # Errors
-/// If the arrays have different shapes.
+/// Writes the sum of the six neighbours less six times the point, for all inner points of `out`. Callers check that the arrays
+/// have the same shape.
 pub fn laplacian(inp: ArrayView3<'_, f64>, out: ArrayViewMut3<'_, f64>) -> dlfield::Result<()> {
     if out.shape().iter().any(|extent| *extent < 3) {
         return Ok(());
