@@ -143,7 +143,7 @@ def test_lazy_values_of_subclasses_are_refused(torch: Any) -> None:
 
 
 def test_a_mode_that_moves_the_memory_is_noticed(torch: Any) -> None:
-    """Asking whether a tensor of one element is negated runs the code of an active mode, which may give it other memory."""
+    """Asking whether a tensor of one element is negated runs the code of an active mode, which may move its memory."""
     tensor, other = torch.zeros(1), torch.full((1,), 7.0)
 
     class Moving(torch.overrides.TorchFunctionMode):  # type: ignore[misc]

@@ -13,6 +13,7 @@ mod transpose;
 
 use self::fill::Pattern;
 pub(super) use self::fill::short_run;
+use self::rows::Rows;
 use self::tile::SIDE;
 use self::transpose::{Scratch, Square};
 use super::convert::Conversion;
@@ -99,7 +100,7 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
 /// # Safety
 /// - As for [`follow`], with the loops `outer` around `inner`.
 unsafe fn rows<const SIZE: usize>(inner: &Step, outer: &[Step], to: *mut u8, from: *const u8, large: bool) {
-    let row = rows::of::<SIZE>(inner);
+    let row = loops_of::<SIZE>(inner);
     let Some((second, rest)) = outer.split_last() else {
         // SAFETY: passed on from the caller.
         return unsafe { row(&rows::ONCE, inner, to, from) };
@@ -115,6 +116,25 @@ unsafe fn rows<const SIZE: usize>(inner: &Step, outer: &[Step], to: *mut u8, fro
             row(&rows::ONCE, inner, to, from);
         });
     }
+}
+
+/// Returns the loops for rows of elements of `SIZE` bytes that are as far apart as those of `inner`.
+fn loops_of<const SIZE: usize>(inner: &Step) -> Rows {
+    let unit = SIZE.cast_signed();
+    if inner.to != unit {
+        return rows::any::<SIZE>;
+    }
+    if inner.from == unit {
+        return rows::whole::<SIZE>;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if SIZE < 16
+        && inner.from % unit == 0
+        && let Some(stepped) = gather::of::<SIZE>(inner.from / unit)
+    {
+        return stepped;
+    }
+    rows::gathered::<SIZE>
 }
 
 /// The next row in the source, if it has to be prefetched.

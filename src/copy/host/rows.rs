@@ -1,12 +1,12 @@
-//! The two innermost loops of a copy: rows of any stride, by the loop that suits them.
+//! The two innermost loops of a copy: rows of any stride.
 
 #![allow(unsafe_code, reason = "elements are moved through raw pointers")]
 
 use super::element;
 use crate::copy::plan::Step;
 
-/// Copies the elements of two nested loops, whose inner one was given to [`of`]. They are borrowed: a copy of a loop that was just
-/// written field by field would have to wait for these writes.
+/// Copies the elements of two nested loops, whose inner one has strides that the function is for. They are borrowed: a copy of a
+/// loop that was just written field by field would have to wait for these writes.
 ///
 /// # Safety
 /// - Every address that the loops reach is readable from `from` and writable from `to`, for one element, without overlap.
@@ -14,25 +14,6 @@ pub(super) type Rows = unsafe fn(outer: &Step, inner: &Step, to: *mut u8, from: 
 
 /// The outer loop of a single row.
 pub(super) const ONCE: Step = Step { count: 1, to: 0, from: 0 };
-
-/// Returns the loops for elements of `SIZE` bytes.
-pub(super) fn of<const SIZE: usize>(inner: &Step) -> Rows {
-    let unit = SIZE.cast_signed();
-    if inner.to != unit {
-        return any::<SIZE>;
-    }
-    if inner.from == unit {
-        return whole::<SIZE>;
-    }
-    #[cfg(target_arch = "x86_64")]
-    if SIZE < 16
-        && inner.from % unit == 0
-        && let Some(stepped) = super::gather::of::<SIZE>(inner.from / unit)
-    {
-        return stepped;
-    }
-    gathered::<SIZE>
-}
 
 /// Rows longer than this are copied by the C library. Its function takes twice as long for rows of some hundred bytes that are not
 /// aligned in the destination.
@@ -42,7 +23,7 @@ const SHORT_BYTES: usize = 8 << 10;
 ///
 /// # Safety
 /// - As for [`Rows`].
-unsafe fn whole<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
+pub(super) unsafe fn whole<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
     // SAFETY: passed on from the caller.
     unsafe { runs(outer, inner.count * SIZE, to, from) }
 }
@@ -91,7 +72,7 @@ unsafe fn ends<const PART: usize>(bytes: usize, to: *mut u8, from: *const u8) {
 ///
 /// # Safety
 /// - As for [`Rows`].
-unsafe fn gathered<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
+pub(super) unsafe fn gathered<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
     let inner = Step { count: inner.count, to: SIZE.cast_signed(), from: inner.from };
     // SAFETY: passed on from the caller.
     unsafe { each(outer, to, from, |to, from| run(SIZE, &inner, to, from)) }
@@ -101,7 +82,7 @@ unsafe fn gathered<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, f
 ///
 /// # Safety
 /// - As for [`Rows`].
-unsafe fn any<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
+pub(super) unsafe fn any<const SIZE: usize>(outer: &Step, inner: &Step, to: *mut u8, from: *const u8) {
     // SAFETY: passed on from the caller.
     unsafe { each(outer, to, from, |to, from| run(SIZE, inner, to, from)) }
 }
