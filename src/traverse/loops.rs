@@ -205,7 +205,7 @@ mod tests {
             })
         };
         assert_eq!(visited(&[], &[]), [0]);
-        assert_eq!(visited(&[3, 0, 2], &[9, 9, 9]), []);
+        assert!(visited(&[3, 0, 2], &[9, 9, 9]).is_empty());
         assert_eq!(visited(&[2, 2], &[1, 10]), [0, 10]);
         assert_eq!(
             visited(&[2, 3, 2, 2], &[1, 100, 1000, -10]),
