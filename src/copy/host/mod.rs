@@ -22,6 +22,9 @@ use super::plan::{Plan, Step, Steps};
 /// From this many bytes on, ordinary stores would fill the caches with data that is not read soon.
 const STREAM_MIN_BYTES: usize = 12 << 20;
 
+/// From this many bytes on, rows that are not next to each other are prefetched: they are seldom in the second-level cache.
+const PREFETCH_MIN_BYTES: usize = 1 << 20;
+
 /// Rows of fewer bytes are not worth them if their last line is never whole.
 const SHORT_BYTES: usize = 256;
 
@@ -66,15 +69,19 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
         if inner.to == unit && inner.from == 0 && outer.iter().all(|step| step.from == 0) {
             let pattern = Pattern::new::<SIZE>(from, inner.count);
             nested(outer, to, from, &mut |to, _| pattern.write(to, inner.count * SIZE, streamed));
-        } else if inner.to == unit && inner.from == unit && streamed && in_lines(to, inner.count * SIZE, inner, outer) {
+        } else if inner.to == unit && inner.from == unit && streamed && in_lines(to, inner.count * SIZE, outer) {
             // Non-temporal stores may go in any order, but reads are prefetched only if they are in order.
             let mut outer = Steps::from_slice(outer);
             outer.sort_by_key(|step| std::cmp::Reverse(step.from.unsigned_abs()));
-            let ahead = Ahead::of(&outer, inner);
-            nested(&outer, to, from, &mut |to, from| {
-                ahead.ask(from);
-                stream::copy(to, from, inner.count * SIZE);
-            });
+            let (ahead, bytes) = (Ahead::of(&outer, inner), inner.count * SIZE);
+            if ahead.bytes == 0 {
+                nested(&outer, to, from, &mut |to, from| stream::copy(to, from, bytes));
+            } else {
+                nested(&outer, to, from, &mut |to, from| {
+                    ahead.ask(from);
+                    stream::copy(to, from, bytes);
+                });
+            }
         } else if inner.from != unit
             && let Some(position) = faster(outer, *inner, unit, unit)
             && inner.count.min(outer[position].count) >= SIDE
@@ -87,7 +94,7 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
                 transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);
             });
         } else {
-            rows::<SIZE>(inner, outer, to, from, streamed);
+            rows::<SIZE>(inner, outer, to, from, whole >= PREFETCH_MIN_BYTES);
         }
     }
     if streamed {
@@ -151,11 +158,16 @@ impl Ahead {
     /// The hardware goes on with what follows a row. Over a gap of this many bytes, that is not the next row.
     const GAP: usize = 512;
 
+    /// Over longer gaps most prefetches would have to look up another page, which takes longer than they save.
+    const FAR: usize = 8 << 10;
+
     fn of(outer: &[Step], inner: &Step) -> Ahead {
         let bytes = inner.count.saturating_mul(inner.from.unsigned_abs());
         match outer.last() {
-            Some(next) if bytes >= Ahead::GAP && next.from.unsigned_abs() >= bytes.saturating_add(Ahead::GAP) => {
-                Ahead { apart: next.from, bytes: if inner.from > 0 { bytes } else { 0 } }
+            Some(next)
+                if inner.from > 0 && bytes >= Ahead::GAP && (Ahead::GAP..=Ahead::FAR).contains(&gap(next, bytes)) =>
+            {
+                Ahead { apart: next.from, bytes }
             }
             _ => Ahead::NOTHING,
         }
@@ -166,12 +178,18 @@ impl Ahead {
     }
 }
 
+/// Returns the bytes between a row of `bytes` bytes and the next one in the source; 0 if these overlap.
+fn gap(next: &Step, bytes: usize) -> usize {
+    next.from.unsigned_abs().saturating_sub(bytes)
+}
+
 /// Returns whether rows that are contiguous on both sides are worth non-temporal stores. Each row writes parts of lines at its
 /// ends, whose lengths the processor mispredicts unless they are the same in every other row. That matters less in long rows, and
 /// where reads take longer than writes.
-fn in_lines(to: *const u8, bytes: usize, inner: &Step, outer: &[Step]) -> bool {
+fn in_lines(to: *const u8, bytes: usize, outer: &[Step]) -> bool {
     let half = |distance: usize| distance.is_multiple_of(stream::LINE / 2);
-    let long = if Ahead::of(outer, inner).bytes > 0 { Ahead::GAP } else { LONG_BYTES };
+    let apart = outer.last().is_some_and(|next| gap(next, bytes) >= Ahead::GAP);
+    let long = if apart { Ahead::GAP } else { LONG_BYTES };
     let alike = half(to.addr()) && outer.iter().all(|step| half(step.to.unsigned_abs()));
     bytes >= long || alike && (bytes >= SHORT_BYTES || half(bytes))
 }
