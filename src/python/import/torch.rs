@@ -33,10 +33,8 @@ struct Api {
     storage: Py<PyType>,
     /// The class of contexts in which `__torch_function__` of subclasses is not called.
     disable_subclasses: Py<PyAny>,
-    /// Methods of a tensor.
+    /// A method of a tensor.
     untyped_storage: Py<PyAny>,
-    is_conj: Py<PyAny>,
-    is_neg: Py<PyAny>,
     /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
     get: ffi::descrgetfunc,
@@ -63,8 +61,6 @@ impl Api {
                 untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
                 get: get.ok_or_else(no_descriptor)?,
                 requires_grad: requires_grad.unbind(),
-                is_conj: tensor.getattr(intern!(py, "is_conj"))?.unbind(),
-                is_neg: tensor.getattr(intern!(py, "is_neg"))?.unbind(),
                 tensor: tensor.unbind(),
                 data_ptr: storage.getattr(intern!(py, "data_ptr"))?.unbind(),
                 nbytes: storage.getattr(intern!(py, "nbytes"))?.unbind(),
@@ -266,10 +262,11 @@ fn may_be_lazy(descriptor: &Descriptor) -> bool {
 /// Whether PyTorch conjugates or negates the tensor lazily. The table checks neither, and `__dlpack__` does not check
 /// negation.
 fn is_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    let api = Api::get(tensor.py())?;
+    let py = tensor.py();
     let is_complex = descriptor.dtype().code() == DLDataTypeCode::COMPLEX;
     without_subclass(tensor, || {
         // Only complex numbers are conjugated.
-        Ok(is_complex && call(&api.is_conj, tensor)?.is_truthy()? || call(&api.is_neg, tensor)?.is_truthy()?)
+        Ok(is_complex && tensor.call_method0(intern!(py, "is_conj"))?.is_truthy()?
+            || tensor.call_method0(intern!(py, "is_neg"))?.is_truthy()?)
     })
 }
