@@ -73,8 +73,15 @@ def test_torch_scalars_and_empties(torch: Any, make: Callable[[Any], Any]) -> No
     [
         lambda torch: torch.tensor([1 + 2j]).conj(),
         lambda torch: torch.tensor([1 + 2j]).conj().imag,
+        lambda torch: torch.tensor(1 + 2j).conj().imag,
+        lambda torch: torch.tensor(1 + 2j, dtype=torch.complex128).conj().imag.reshape(1, 1),
+        lambda torch: torch.tensor([1j] * 9, dtype=torch.complex128).conj().imag[5],
+        lambda torch: torch.tensor([1j] * 9).conj()[3:4].imag,
+        lambda torch: torch.view_as_complex(torch.arange(18.0).view(9, 2)).conj()[7:].imag[:1],
+        # Complex numbers that are aligned to half their size.
+        lambda torch: torch.view_as_complex(torch.from_numpy(np.zeros(9)[1:].reshape(4, 2))).conj().imag,
     ],
-    ids=["conjugate", "negative"],
+    ids=["conjugate", "negative", "number", "one by one", "element", "slice", "view of pairs", "unaligned"],
 )
 def test_lazy_torch_tensors_are_refused(torch: Any, make: Any, read: Callable[..., Any]) -> None:
     """PyTorch conjugates lazily: the memory holds other values than the tensor."""
@@ -143,8 +150,8 @@ def test_lazy_values_of_subclasses_are_refused(torch: Any) -> None:
 
 
 def test_a_mode_that_moves_the_memory_is_noticed(torch: Any) -> None:
-    """Asking whether a tensor of one element is negated runs the code of an active mode, which may move its memory."""
-    tensor, other = torch.zeros(1), torch.full((1,), 7.0)
+    """Asking whether a tensor with even strides is negated runs the code of an active mode, which may move its memory."""
+    tensor, other = torch.zeros(4)[::2], torch.full((4,), 7.0)[::2]
 
     class Moving(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -156,6 +163,24 @@ def test_a_mode_that_moves_the_memory_is_noticed(torch: Any) -> None:
     before = tensor.data_ptr()
     with Moving():
         assert dl.describe(tensor).ptr == other.data_ptr() != before
+
+
+def test_a_mode_that_moves_an_earlier_argument_is_noticed(torch: Any) -> None:
+    """Asking whether a written tensor requires grad runs the code of an active mode, too."""
+    read, written, other = (torch.zeros(4) for _ in range(3))
+
+    class Moving(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if getattr(func, "__self__", None) is torch.Tensor.requires_grad:
+                read.data = other
+            return func(*args, **(kwargs or {}))
+
+    signature = dl.Signature(read=dl.FieldSpec("float32", "I"), written=dl.FieldSpec("float32", "I", access="w"))
+    with Moving(), pytest.raises(dl.ExchangeError, match='field "read": moved'):
+        signature.bind(read=read, written=written)
+    other = torch.zeros(4)
+    with Moving():
+        assert signature.bind(written=written, read=read)["read"].ptr == other.data_ptr()
 
 
 def test_strides_without_meaning_are_ignored() -> None:

@@ -245,12 +245,18 @@ fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bo
     Ok(called)
 }
 
-/// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
-/// numbers, so the strides of such a view are even. Only `torch.as_strided` on such a view, and the private
-/// `torch._neg_view`, make others. Calling `is_neg` for every tensor would double the time of its import.
+/// Whether PyTorch may have conjugated or negated such a tensor lazily. Calling `is_neg` for every tensor would double the time of
+/// its import, or more, as it releases the GIL.
+///
+/// PyTorch negates lazily the imaginary part of complex numbers. So the strides of such a view are even, and a single element
+/// is the second half of a complex number, which PyTorch aligns to its size. Only `torch.as_strided` on such a view, the
+/// private `torch._neg_view`, and a single number in memory of another library that is aligned to half its size, are otherwise.
 fn may_be_lazy(descriptor: &Descriptor) -> bool {
     match descriptor.dtype().code() {
         DLDataTypeCode::COMPLEX => true,
+        DLDataTypeCode::FLOAT if descriptor.shape().iter().all(|extent| *extent == 1) => {
+            !descriptor.ptr().addr().is_multiple_of(2 * descriptor.dtype().itemsize())
+        }
         DLDataTypeCode::FLOAT => {
             let mut steps = descriptor.shape().iter().zip(descriptor.strides());
             steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
