@@ -8,7 +8,6 @@ use crate::python::import::imported::Imported;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table;
 use crate::python::import::type_info::TypeInfo;
-use crate::python::own_classes;
 use crate::tensor::Owner;
 
 /// The array that memory is borrowed from. Foreign code may move its memory or change its shape at any time.
@@ -50,7 +49,7 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
                 BorrowSource::None
             }
         }
-        None if own_classes::tensor(obj).is_some() => BorrowSource::None,
+        None if imported.is_tensor => BorrowSource::None,
         // Only arrays of NumPy and PyTorch are imported without running foreign code.
         None if imported.ran_no_code || can_reborrow(obj, imported.protocol)? => BorrowSource::Argument,
         None => BorrowSource::None,

@@ -37,6 +37,7 @@ fn import_tensor(
         imported.descriptor.clone_from(tensor.descriptor());
         return Ok(imported.owned(tensor.owner().clone()));
     }
+    imported.is_tensor = true;
     tensor.describe_into(imported.descriptor);
     // Other threads may run while this one waits for a device.
     imported.ran_no_code = !sync::may_have_device_work(tensor);

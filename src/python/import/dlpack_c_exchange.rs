@@ -80,6 +80,7 @@ fn import_lent(
     if !dlpack_c::read_lent(object, version, borrow, imported.descriptor)? {
         return refused(object).map(|()| false);
     }
+    imported.is_tensor = true;
     Ok(imported.borrowed())
 }
 

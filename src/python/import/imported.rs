@@ -22,6 +22,8 @@ pub struct Imported<'d, 'py> {
     pub readonly_unknown: bool,
     /// The producer's stream, on which work on the memory may still run, if the producer names it.
     pub(super) producer_stream: Option<i64>,
+    /// Whether the object is a `dlfield.Tensor`, which has no hooks, and whose memory stays where it is.
+    pub(super) is_tensor: bool,
     /// Whether the descriptor has all metadata of the object, and the object has no hooks.
     pub(super) has_all_metadata: bool,
     /// Whether no foreign code ran during the import, so that no other array can have changed.
@@ -66,6 +68,7 @@ impl<'d> Imported<'d, '_> {
             owner: None,
             readonly_unknown: false,
             producer_stream: None,
+            is_tensor: false,
             has_all_metadata: false,
             ran_no_code: false,
             discarded_nothing: false,

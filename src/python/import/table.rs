@@ -252,7 +252,7 @@ fn finish<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
-    if !imported.has_all_metadata {
+    if !imported.has_all_metadata && !imported.is_tensor {
         hooks::run_acquire(object, request, imported)?;
         imported.ran_no_code = false;
     }
