@@ -11,7 +11,9 @@ use crate::classes::descriptor::PyDescriptor;
 pub(crate) struct ArgumentInfo {
     /// The hooks to call around the use of its memory.
     pub(crate) hooks: Option<Hooks>,
-    /// Whether foreign code may have run, which may have changed any argument.
+    /// Whether foreign code may have run before the argument was described, which may have changed earlier arguments.
+    pub(crate) ran_code_before: bool,
+    /// Whether foreign code may have run since then, which may have changed any argument.
     pub(crate) ran_code: bool,
 }
 
@@ -26,7 +28,7 @@ pub(crate) fn describe_argument<'py>(
 ) -> PyResult<ArgumentInfo> {
     if let Some(ran_code) = import::describe_exact_array(object, description.descriptor_mut())? {
         description.set(object.clone(), None, "numpy");
-        return Ok(ArgumentInfo { hooks: None, ran_code });
+        return Ok(ArgumentInfo { hooks: None, ran_code_before: false, ran_code });
     }
     // The host is not requested: its buffer is the default, and producers may copy if a device is requested.
     let device = Some(device).filter(|device| *device != Device::CPU);
@@ -38,6 +40,12 @@ pub(crate) fn describe_argument<'py>(
     } else {
         const { &Request::new(RequestAccess::Stencil).with_metadata() }
     };
+    // Unlike other requests to write, one for a stencil accepts tensors that require grad, and the check may run foreign code. So
+    // it comes first where no wrapper has to be peeled.
+    let ran_code_before = writes && import::is_torch(object)?;
+    if ran_code_before {
+        import::refuse_grad_of_torch(object)?;
+    }
     let mut imported = Imported::new(description.descriptor_mut());
     import::describe(object, request, &mut imported)?;
     if writes && imported.readonly_unknown {
@@ -56,13 +64,14 @@ pub(crate) fn describe_argument<'py>(
     let Imported { owner, protocol, ran_no_code, .. } = imported;
     description.set(import::object_to_keep(object), owner, protocol);
     let mut ran_code = !ran_no_code;
-    // Unlike other requests to write, one for a stencil accepts tensors that require grad. NumPy's arrays cannot.
-    if writes && protocol != "numpy" {
+    // Arrays of NumPy cannot require grad.
+    let is_checked = protocol == "numpy" || ran_code_before && ran_no_code;
+    if writes && !is_checked {
         let kept = description.object(object.py());
         if import::is_torch(&kept)? {
             import::refuse_grad_of_torch(&kept)?;
             ran_code = true;
         }
     }
-    Ok(ArgumentInfo { hooks, ran_code })
+    Ok(ArgumentInfo { hooks, ran_code_before, ran_code })
 }

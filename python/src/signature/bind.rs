@@ -99,7 +99,8 @@ unsafe extern "C" fn bind(
                 if fields[place].is_some() {
                     return Err(known.misused(py, SignatureError::Twice { field: known.spec(place).0.into() }));
                 }
-                fields[place] = Some(Field::bind(&value, known, place, &mut ran_code)?);
+                let earlier = absent < fields.len();
+                fields[place] = Some(Field::bind(&value, known, place, earlier, &mut ran_code)?);
                 absent -= 1;
             }
             if absent > 0 {

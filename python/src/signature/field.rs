@@ -42,12 +42,13 @@ struct Copy {
 
 impl Field {
     /// Describes and checks an argument. Allocates a temporary copy if one is needed and `signature` allows it. Sets
-    /// `ran_code` if foreign code may have run, which may have changed arguments that were described before.
+    /// `ran_code` if foreign code may have run, which may have changed this argument or, if there are any, `earlier` ones.
     #[inline]
     pub(crate) fn bind(
         value: &Bound<'_, PyAny>,
         signature: &PySignature,
         place: usize,
+        earlier: bool,
         ran_code: &mut bool,
     ) -> PyResult<Field> {
         let py = value.py();
@@ -58,7 +59,7 @@ impl Field {
             let writes = spec.declared_access().writes();
             let found = describe_argument(value, device, writes, description);
             let found = found.map_err(|error| errors::about(py, name, error))?;
-            *ran_code |= found.ran_code;
+            *ran_code |= found.ran_code || found.ran_code_before && earlier;
             hooks = found.hooks;
             let fits = spec.orient(description.descriptor_mut());
             Ok(fits.map_err(|error| dlfield::Error::from(SignatureError::of(name, error)))?)
