@@ -150,7 +150,7 @@ def test_lazy_values_of_subclasses_are_refused(torch: Any) -> None:
 
 
 def test_a_mode_that_moves_the_memory_is_noticed(torch: Any) -> None:
-    """Asking whether a tensor with even strides is negated runs the code of an active mode, which may move its memory."""
+    """Asking whether a tensor with even strides is negated runs the code of an active mode, which may move memory."""
     tensor, other = torch.zeros(4)[::2], torch.full((4,), 7.0)[::2]
 
     class Moving(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
