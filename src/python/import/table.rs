@@ -87,6 +87,18 @@ static OTHERS: [Protocol; 10] = [
     Protocol::of_attributes("array", array::import, &[Name::Array]),
 ];
 
+/// The place of the array interface in [`OTHERS`].
+const ARRAY_INTERFACE: usize = 6;
+
+/// The attributes of the protocols before it.
+const BEFORE_ARRAY_INTERFACE: Names = Names::of(&[
+    Name::Dlpack,
+    Name::GtDataInterface,
+    Name::GtInterface,
+    Name::CudaArrayInterface,
+    Name::HipArrayInterface,
+]);
+
 /// A stencil imports a host/device pair by its data interface, and runs the hooks of that around the call.
 static PAIR_FOR_STENCIL: [Protocol; 1] = [Protocol::of_type("dlfield", gt_data_interface::import, false)];
 
@@ -128,6 +140,8 @@ fn import_other<'py>(
     let found = info.exported == Exported::OnHost && DLPACK.import_by(object, request, imported)?
         || first_of_others(object, request, imported)?;
     if found {
+        // The attributes that may have metadata include those that may have hooks.
+        imported.has_all_metadata |= !TypeInfo::of(object)?.may_be_labelled(object);
         finish(object, request, imported)?;
         imported.ran_no_code = false;
     }
@@ -147,7 +161,10 @@ fn first_of_others<'py>(
         return Ok(false);
     }
     let mut attributes = TypeInfo::of(object)?.attributes(object);
-    for protocol in &OTHERS {
+    // NumPy's arrays have `__dlpack__`, and capsules have no attributes.
+    let has_interface_first =
+        attributes.meets(Name::ArrayInterface.into()) && !attributes.meets(BEFORE_ARRAY_INTERFACE);
+    for protocol in if has_interface_first { &OTHERS[ARRAY_INTERFACE..] } else { &OTHERS } {
         if protocol.attributes.is_empty() {
             if protocol.import_by(object, request, imported)? {
                 return Ok(true);

@@ -127,6 +127,12 @@ impl TypeInfo {
         self.methods.meets(Name::Dlpack.into()) && self.methods.meets(Name::DlpackDevice.into())
     }
 
+    /// Whether the type has this attribute.
+    #[inline]
+    pub(super) fn has_on_type(&self, name: Name) -> bool {
+        self.on_type.meets(name.into())
+    }
+
     /// Returns the attributes that the object may have. Runs no foreign code.
     #[inline]
     pub(super) fn attributes(&self, object: &Bound<'_, PyAny>) -> Names {
