@@ -137,6 +137,23 @@ pub struct ArrayInterface<'a> {
 }
 
 impl ArrayInterface<'_> {
+    /// A dictionary with `data` alone, to fill in in place: the struct is large.
+    #[cfg(feature = "python")]
+    pub(crate) fn at(data: Data) -> Self {
+        ArrayInterface {
+            version: None,
+            shape: Extents::new(),
+            typestr: Cow::Borrowed(""),
+            dtype: None,
+            data,
+            byte_strides: None,
+            offset: 0,
+            masked: false,
+            descr: Descr::Absent,
+            stream: None,
+        }
+    }
+
     /// Validates the dictionary of an interface whose memory is on `device`, and returns its descriptor. The memory is not
     /// read.
     ///

@@ -44,7 +44,7 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
 /// assert!(typestr::decode("|O").unwrap_err().to_string().contains("Python objects"));
 /// ```
 pub fn decode(text: &str) -> Result<DType, DTypeError> {
-    const FOREIGN: char = if cfg!(target_endian = "little") { '>' } else { '<' };
+    const FOREIGN: u8 = if cfg!(target_endian = "little") { b'>' } else { b'<' };
     let unreadable = || DTypeError::Unreadable {
         field: FIELD,
         got: text.to_owned(),
@@ -96,9 +96,11 @@ pub fn void_size(text: &str) -> Option<usize> {
 }
 
 /// Returns the byte order, if the string has one, and the rest.
-fn split_order(text: &str) -> (Option<char>, &str) {
-    let rest = text.strip_prefix(['|', '<', '>', '=']);
-    (rest.and_then(|_| text.chars().next()), rest.unwrap_or(text))
+fn split_order(text: &str) -> (Option<u8>, &str) {
+    match text.as_bytes().first() {
+        Some(order @ (b'|' | b'<' | b'>' | b'=')) => (Some(*order), &text[1..]),
+        _ => (None, text),
+    }
 }
 
 /// Rejects the kinds that are not numbers; the error names what they hold.

@@ -326,3 +326,38 @@ def test_other_uses_of_a_producer() -> None:
             refuse(producer, stream=1)
         with pytest.raises(dl.DeviceError, match="cuda"):
             refuse(producer, device="cuda:0")
+
+
+def test_addresses_have_64_bits() -> None:
+    class Owner:
+        def __init__(self, address: Any) -> None:
+            self.__array_interface__ = {"data": (address, False), "shape": (2,), "typestr": "<f8"}
+
+    for address in (64, 2**63 - 64, 2**63, 2**64 - 64):
+        assert dl.describe(Owner(address)).ptr == address
+    for address in (-1, -(2**63) - 1, 2**64):
+        with pytest.raises(dl.ExchangeError, match=r'"data"'):
+            dl.describe(Owner(address))
+
+
+def test_the_index_of_an_address_is_asked_once() -> None:
+    calls = []
+
+    class Address(int):
+        def __index__(self) -> int:
+            calls.append(self)
+            raise OSError("no address")
+
+    class Number:
+        def __index__(self) -> int:
+            calls.append(self)
+            raise OSError("no address")
+
+    class Owner:
+        def __init__(self, address: Any) -> None:
+            self.__array_interface__ = {"data": (address, False), "shape": (2,), "typestr": "<f8"}
+
+    assert dl.describe(Owner(Address(64))).ptr == 64
+    with pytest.raises(OSError, match="no address"):
+        dl.describe(Owner(Number()))
+    assert len(calls) == 1

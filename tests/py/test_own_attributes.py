@@ -187,6 +187,54 @@ def test_a_protocol_that_the_look_up_of_another_adds_is_found() -> None:
         assert dl.describe(Shy()).protocol == "array-interface"
 
 
+@pytest.mark.parametrize("read", [dl.describe, dl.from_dlpack])
+def test_labels_and_hooks_that_the_look_up_of_the_interface_adds_are_found(read: Callable[[Any], Any]) -> None:
+    calls = []
+
+    class Shy:
+        @property
+        def __array_interface__(self) -> Any:
+            self.dims = DIMS
+            self.__gt_data_interface__ = {
+                None: FIELD.__array_interface__ | {"acquire": lambda: calls.append("acquire")}
+            }
+            return FIELD.__array_interface__
+
+    assert read(Shy()).dims == DIMS
+    assert calls == ["acquire"]
+
+
+def test_an_interface_of_the_object_comes_after_dlpack_of_the_class() -> None:
+    class Array(np.ndarray):
+        pass
+
+    for obj, protocol in ((Producer(), "dlpack"), (FIELD.view(Array), "numpy")):
+        # A subclass has a `__dict__`, but the attribute of NumPy's class comes before what is in it.
+        obj.__dict__["__array_interface__"] = np.ones(5).__array_interface__
+        for _ in range(2):
+            assert (dl.describe(obj).protocol, dl.describe(obj).shape) == (protocol, (2, 3))
+
+
+def test_an_interface_of_numpys_scalars_and_of_classes_is_not_read() -> None:
+    class Scalar(np.float64):
+        pass
+
+    class Meta(type):
+        __array_interface__ = FIELD.__array_interface__
+
+    class Made(metaclass=Meta):
+        pass
+
+    scalar: Any = Scalar(1.0)
+    with pytest.raises(AttributeError):
+        scalar.__array_interface__ = FIELD.__array_interface__
+    scalar.__dict__["__array_interface__"] = FIELD.__array_interface__
+    for _ in range(2):
+        assert dl.describe(scalar).protocol == "buffer"
+        with pytest.raises(dl.NotAnArrayError):
+            dl.describe(Made)
+
+
 def test_the_first_protocol_counts_wherever_it_is() -> None:
     class Both:
         @property
@@ -199,7 +247,19 @@ def test_the_first_protocol_counts_wherever_it_is() -> None:
     assert dl.describe(obj).protocol == "gt"
 
 
-@pytest.mark.parametrize("change", ["computed keys", "another key", "a subclass of str", "None", "a subclass of dict"])
+CHANGES = [
+    "computed keys",
+    "another key",
+    "a number as key",
+    "a subclass of str",
+    "None",
+    "a subclass of dict",
+    "deleted keys",
+    "the attributes of an object",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_dictionaries_with_unusual_keys_are_read(change: str) -> None:
     entries: Any = dict(FIELD[:, ::2].__array_interface__)
     if change == "computed keys":
@@ -208,6 +268,19 @@ def test_dictionaries_with_unusual_keys_are_read(change: str) -> None:
         entries["of mine"] = 7
     elif change == "a subclass of str":
         entries = {Text(key): value for key, value in entries.items()}
+    elif change == "a number as key":
+        entries[7] = 8
+    elif change == "deleted keys":
+        for key in ("descr", "version"):
+            del entries[key]
+    elif change == "the attributes of an object":
+        # All objects of the class share the keys, and each has its values elsewhere.
+        plain = type("Plain", (), {})
+        first, second = plain(), plain()
+        for obj, shape in ((first, (7, 7)), (second, (2, 2))):
+            for key, value in (entries | {"shape": shape}).items():
+                setattr(obj, key, value)
+        entries = second.__dict__
     elif change == "None":
         entries |= {"mask": None, "stream": None, "offset": None}
     else:

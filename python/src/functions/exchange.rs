@@ -93,26 +93,22 @@ unsafe extern "C" fn from_dlpack(
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let has_options = nargs > 1 || !keywords.is_null();
     // SAFETY: the interpreter's own arguments.
     unsafe {
-        fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, |module, arguments| {
-            owned(module, arguments, has_options)
+        if nargs == 1 && keywords.is_null() {
+            return fastcall::call_with_one(args, |obj| owned(obj, None));
+        }
+        fastcall::call(&FROM_DLPACK_PARAMETERS, module, args, nargs, keywords, |_, arguments| {
+            owned(FROM_DLPACK_PARAMETERS.required(arguments, 0)?, Some(arguments))
         })
     }
 }
 
-/// `from_dlpack`, with the arguments in the order of its parameters. `has_options`: not only `obj` may be given.
+/// `from_dlpack`, with the arguments in the order of its parameters if there may be others than `obj`.
 #[inline(always)]
-fn owned<'py>(
-    module: &Bound<'py, PyAny>,
-    arguments: &[Argument<'_, 'py>; 6],
-    has_options: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = module.py();
-    let obj = FROM_DLPACK_PARAMETERS.required(arguments, 0)?;
-    let made = freelist::create(py, |PyTensor(tensor, _): &mut PyTensor| {
-        if has_options {
+fn owned<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>; 6]>) -> PyResult<Bound<'py, PyAny>> {
+    let made = freelist::create(obj.py(), |PyTensor(tensor, _): &mut PyTensor| {
+        if let Some(arguments) = arguments {
             return owned_as_requested(obj, arguments, tensor);
         }
         let request = const { &Request::new(RequestAccess::Write).sharing().with_metadata() };
@@ -257,27 +253,30 @@ unsafe extern "C" fn describe(
     nargs: ffi::Py_ssize_t,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let has_options = nargs > 1 || !keywords.is_null();
     // SAFETY: the interpreter's own arguments.
     unsafe {
-        fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, |module, arguments| {
-            described(module, arguments, has_options)
+        if nargs == 1 && keywords.is_null() {
+            return fastcall::call_with_one(args, |obj| described(obj, None));
+        }
+        fastcall::call(&DESCRIBE_PARAMETERS, module, args, nargs, keywords, |_, arguments| {
+            described(DESCRIBE_PARAMETERS.required(arguments, 0)?, Some(arguments))
         })
     }
 }
 
-/// `describe`, with the arguments in the order of its parameters. `has_options`: not only `obj` may be given.
+/// `describe`, with the arguments in the order of its parameters if there may be others than `obj`.
 #[inline(always)]
-fn described<'py>(
-    module: &Bound<'py, PyAny>,
-    arguments: &[Argument<'_, 'py>; 5],
-    has_options: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = module.py();
-    let obj = DESCRIBE_PARAMETERS.required(arguments, 0)?;
+fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>; 5]>) -> PyResult<Bound<'py, PyAny>> {
+    let py = obj.py();
     let made = freelist::create(py, |description: &mut PyDescriptor| {
+        if arguments.is_none()
+            && let Some(ran_code) = import::describe_exact_array(obj, description.descriptor_mut())?
+        {
+            description.set(obj.clone(), None, "numpy");
+            return if ran_code { import::check_described(&description.parts(py)) } else { Ok(()) };
+        }
         let (metadata, options);
-        let request = if has_options {
+        let request = if let Some(arguments) = arguments {
             metadata = describe_metadata(arguments)?;
             options = describe_request(arguments, &metadata)?;
             &options
@@ -293,7 +292,7 @@ fn described<'py>(
         if may_have_moved {
             import::check_described(&description.parts(py))?;
         }
-        if !has_options {
+        if arguments.is_none() {
             return Ok(());
         }
         check_request(request, readonly_unknown, description.descriptor_mut())?;

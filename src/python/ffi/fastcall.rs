@@ -306,6 +306,23 @@ pub unsafe fn call<const N: usize>(
     })
 }
 
+/// As [`call`], for a call with one positional argument and no keywords: there is nothing to sort.
+///
+/// # Safety
+/// - The interpreter has called a function with these arguments, attached.
+#[inline(always)]
+pub unsafe fn call_with_one(
+    args: *const *mut ffi::PyObject,
+    body: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+) -> *mut ffi::PyObject {
+    // SAFETY: passed on from the caller.
+    let (py, argument) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, *args))
+    };
+    run(py, || body(&argument))
+}
+
 /// As [`call`], for a function of a module whose first `required` parameters are required, with an error of its own for
 /// arguments beyond the parameters.
 ///

@@ -20,4 +20,4 @@ mod twin;
 #[path = "private/mod.rs"]
 mod twin;
 
-pub use self::twin::{attached, instance_dict, optional_attr, type_cache};
+pub use self::twin::{attached, dict_items, instance_dict, optional_attr, type_cache};

@@ -6,13 +6,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
 
 use crate::protocol::array_interface::HOST;
+use crate::python::ffi::getattr;
 use crate::python::ffi::refcount::references;
+use crate::python::import::dictionary;
 use crate::python::import::dictionary::{Entries, Key};
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::numpy_scalar::numpy_scalar;
 use crate::python::import::request::{Ownership, Request, refused_copy};
-use crate::python::import::{dictionary, type_info};
+use crate::python::import::type_info::TypeInfo;
 use crate::python::py_owner;
 use crate::python::py_owner::PyOwner;
 use crate::tensor::Owner;
@@ -22,11 +24,11 @@ pub(super) fn import(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    if numpy_scalar(object)?.is_some() {
-        // The interface of a scalar points to a temporary.
+    // The interface of a NumPy scalar, which its type has, points to a temporary.
+    if TypeInfo::of(object)?.has_on_type(Name::ArrayInterface) && numpy_scalar(object)?.is_some() {
         return Ok(false);
     }
-    let Some(value) = type_info::attribute(object, Name::ArrayInterface)? else { return Ok(false) };
+    let Some(value) = getattr::getattr_opt(object, Name::ArrayInterface.text(object.py()))? else { return Ok(false) };
     let dict = dictionary::of(HOST.name, &value)?;
     drop(value);
     check_copied(&dict, request)?;

@@ -3,7 +3,6 @@
 //! Source: PEP 3118 and the C API's page on the buffer protocol.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 use crate::protocol::pep3118;
 use crate::python::import::held_buffer::{Held, is_exporter};
@@ -12,18 +11,12 @@ use crate::python::import::numpy_scalar::numpy_scalar;
 use crate::python::import::owners;
 use crate::python::import::request::{Ownership, Request};
 
-/// Imports Python's own types, which have no other protocol and no metadata.
+/// Imports an object of Python's own types, which have no other protocol and no metadata.
 pub(super) fn import_builtin(
     object: &Bound<'_, PyAny>,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let builtin = object.is_exact_instance_of::<PyMemoryView>()
-        || object.is_exact_instance_of::<PyByteArray>()
-        || object.is_exact_instance_of::<PyBytes>();
-    if !builtin {
-        return Ok(false);
-    }
     hold(object, imported)?;
     if request.ownership == Ownership::Share
         && let Some(owner) = owners::exporting_tensor(object)

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -42,8 +42,9 @@ pub(super) fn on_host(
         "a tuple (address, read-only), an object with the buffer protocol, or None for the object's own buffer";
     let exporter = match entries.get(Key::Data) {
         Some(data) if data.is_instance_of::<PyTuple>() => {
-            let data = address(interface, data, allowed)?;
-            fetch(object, entries, interface, data)?.read_into(descriptor, interface, Device::CPU)?;
+            let mut found = ArrayInterface::at(address(interface, data, allowed)?);
+            fetch(object, entries, interface, &mut found)?;
+            found.read_into(descriptor, interface, Device::CPU)?;
             return Ok(None);
         }
         Some(data) if is_exporter(data) => data,
@@ -59,7 +60,9 @@ pub(super) fn on_host(
     let (start, len, readonly) = held.bytes();
     let len = usize::try_from(len).unwrap_or(0);
     let data = Data::In { address: u64::try_from(start.addr()).unwrap_or(u64::MAX), len, readonly };
-    fetch(object, entries, interface, data)?.read_into(descriptor, interface, Device::CPU)?;
+    let mut found = ArrayInterface::at(data);
+    fetch(object, entries, interface, &mut found)?;
+    found.read_into(descriptor, interface, Device::CPU)?;
     Ok(Some(held))
 }
 
@@ -71,17 +74,18 @@ pub(super) fn on_device<'a>(
 ) -> PyResult<ArrayInterface<'a>> {
     let allowed = "a tuple (address, read-only)";
     let data = entries.get(Key::Data).ok_or_else(|| interface.missing("data", allowed))?;
-    fetch(object, entries, interface, address(interface, data, allowed)?)
+    let mut found = ArrayInterface::at(address(interface, data, allowed)?);
+    fetch(object, entries, interface, &mut found)?;
+    Ok(found)
 }
 
-/// Converts all keys except `data`.
-#[inline]
+/// Converts all keys except `data`, in place.
 fn fetch<'a>(
     object: &Bound<'_, PyAny>,
     entries: &'a Entries<'_>,
     interface: &Interface,
-    data: Data,
-) -> PyResult<ArrayInterface<'a>> {
+    found: &mut ArrayInterface<'a>,
+) -> PyResult<()> {
     let allowed = "a type string such as '<f8'";
     let typestr = entries.get(Key::Typestr).ok_or_else(|| interface.missing("typestr", allowed))?;
     let typestr = match typestr.cast::<PyString>() {
@@ -89,19 +93,20 @@ fn fetch<'a>(
         Err(_) => return Err(interface.entry("typestr", args::shown(typestr), allowed).into()),
     };
     let shape = entries.get(Key::Shape).ok_or_else(|| interface.missing("shape", "a tuple of integers"))?;
-    let strides = entries.get(Key::Strides);
-    Ok(ArrayInterface {
-        version: integer(entries, interface, Key::Version, "version", "an integer")?,
-        shape: integers(interface, "shape", shape)?,
-        dtype: own_dtype(object, &typestr)?,
-        data,
-        byte_strides: strides.map(|strides| integers(interface, "strides", strides)).transpose()?,
-        offset: integer(entries, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0),
-        masked: entries.get(Key::Mask).is_some(),
-        descr: entries.get(Key::Descr).map_or(Ok(Descr::Absent), |value| descr(value, &typestr))?,
-        stream: integer(entries, interface, Key::Stream, "stream", "None or an integer")?,
-        typestr,
-    })
+    found.version = integer(entries, interface, Key::Version, "version", "an integer")?;
+    integers(interface, "shape", shape, &mut found.shape)?;
+    found.dtype = own_dtype(object, &typestr)?;
+    if let Some(strides) = entries.get(Key::Strides) {
+        integers(interface, "strides", strides, found.byte_strides.insert(Extents::new()))?;
+    }
+    found.offset = integer(entries, interface, Key::Offset, "offset", "an integer")?.unwrap_or(0);
+    found.masked = entries.get(Key::Mask).is_some();
+    if let Some(value) = entries.get(Key::Descr) {
+        found.descr = descr(value, &typestr)?;
+    }
+    found.stream = integer(entries, interface, Key::Stream, "stream", "None or an integer")?;
+    found.typestr = typestr;
+    Ok(())
 }
 
 /// A key of the dictionaries.
@@ -218,7 +223,8 @@ fn integer(
     number(value, || interface.entry(name, args::shown(value), allowed)).map(Some)
 }
 
-fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+/// Converts a tuple or list of integers into `found`.
+fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
     let wrong = || interface.entry(key, args::shown(value), "a tuple of integers of at most 64 bits");
     let items = match (value.cast::<PyTuple>(), value.cast::<PyList>()) {
         (Ok(tuple), _) => tuple.clone(),
@@ -228,11 +234,10 @@ fn integers(interface: &Interface, key: &'static str, value: &Bound<'_, PyAny>) 
     if items.len() > MAX_NDIM {
         return Err(ExchangeError::TooManyDims { got: items.len() }.into());
     }
-    let mut found = Extents::new();
     for item in items.iter_borrowed() {
         found.push(number(&item, wrong)?);
     }
-    Ok(found)
+    Ok(())
 }
 
 fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str) -> PyResult<Data> {
@@ -240,7 +245,17 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
     let Ok((address, readonly)) = data.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
         return Err(wrong().into());
     };
-    Ok(Data::At { address: number(&address, wrong)?, readonly: readonly.is_truthy()? })
+    // Python converts to `i64` in a third of the time of `u64`, and few addresses need the last bit.
+    let address = match address.cast_exact::<PyInt>().map(|address| address.extract::<i64>()) {
+        Ok(Ok(address)) => u64::try_from(address).map_err(|_| wrong())?,
+        Ok(Err(overflow)) => {
+            drop(overflow);
+            fastcall::drop_deferred_references();
+            number(&address, wrong)?
+        }
+        Err(_) => number(&address, wrong)?,
+    };
+    Ok(Data::At { address, readonly: readonly.is_truthy()? })
 }
 
 /// Converts `descr`; absent if it only repeats the type string.

@@ -21,14 +21,15 @@ use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{dlpack, stream_sync, torch, type_info};
 use crate::tensor::consume_managed;
 
-#[inline(never)]
+/// Imports an object whose type, with this info, has the table. `false` if another protocol has to be tried.
+#[inline(always)]
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
+    info: &TypeInfo,
+    table: &'static DLPackExchangeAPI,
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    let (info, looked_up) = TypeInfo::cached_or_found(object)?;
-    let Some(table) = info.table else { return Ok(false) };
     if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
         return Ok(false);
     }
@@ -44,7 +45,6 @@ pub(super) fn import(
     }
     // The attributes that may have metadata include those that may have hooks.
     imported.has_all_metadata = !info.may_be_labelled(object);
-    imported.ran_no_code &= !looked_up;
     // Most calls end here; the rest is kept out of this function.
     if imported.descriptor.device() == Device::CPU
         && request.stream.is_none()

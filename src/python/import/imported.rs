@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::python::import::data_interface::{Hooks, Interface};
+use crate::python::import::type_info::TypeInfo;
 use crate::python::py_owner::ReleaseHook;
 use crate::tensor::Owner;
 
@@ -88,6 +89,15 @@ impl<'d> Imported<'d, '_> {
     pub(super) fn borrowed(&mut self) -> bool {
         self.owner = None;
         true
+    }
+
+    /// Whether the object may have metadata that the descriptor does not have.
+    #[inline]
+    pub fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if self.has_all_metadata && self.inner.is_none() {
+            return Ok(false);
+        }
+        Ok(self.inner.is_some() || TypeInfo::of(object)?.may_be_labelled(object))
     }
 
     /// Returns the hooks of the object, or else those of the array inside it, for memory on `device`.

@@ -10,8 +10,8 @@ use crate::python::ffi::fastcall;
 use crate::python::import::buffer;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::Request;
-use crate::python::import::type_info::{Framework, TypeInfo};
 
+/// Imports an array of JAX; `false` if another protocol has to be tried.
 pub(super) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -19,7 +19,7 @@ pub(super) fn import<'py>(
 ) -> PyResult<bool> {
     let elsewhere = request.device.is_some_and(|device| device != Device::CPU);
     let ordered = request.stream.is_some_and(|stream| !stream.is_none());
-    if elsewhere || ordered || TypeInfo::of(object)?.framework != Framework::Jax {
+    if elsewhere || ordered {
         return Ok(false);
     }
     if buffer::hold(object, imported).is_ok() {

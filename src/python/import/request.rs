@@ -1,7 +1,7 @@
 //! The input of an import: device, access, ownership, copy and stream; and the errors of requests that cannot be met.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 use crate::device::{Device, DeviceError};
 use crate::layout::Metadata;
@@ -129,6 +129,17 @@ pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
         Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
         _ => Ok(()),
     }
+}
+
+/// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
+/// lists and tuples are often assigned to fields, so they are rejected early.
+pub(super) fn is_never_array(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyType>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyComplex>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
 }
 
 /// Returns the error for an object without any protocol.

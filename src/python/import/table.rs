@@ -5,7 +5,6 @@
 //! object has is final: its errors, and the producer's, reach the caller.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::device::Device;
@@ -13,8 +12,8 @@ use crate::layout::Metadata;
 use crate::python::ffi::fastcall;
 use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::names::{Name, Names};
-use crate::python::import::request::{Ownership, Request, RequestAccess, not_an_array};
-use crate::python::import::type_info::{Exported, TypeInfo};
+use crate::python::import::request::{Ownership, Request, RequestAccess, is_never_array, not_an_array};
+use crate::python::import::type_info::{Exported, Framework, TypeInfo};
 use crate::python::import::unwrap::Peeled;
 use crate::python::import::{
     array, array_interface, array_struct, buffer, capsule, cuda_array_interface, dlfield, dlpack, dlpack_c_exchange,
@@ -62,14 +61,12 @@ impl Protocol {
     }
 }
 
-/// The protocols that the object's type alone decides, tried first.
-static BY_TYPE: [Protocol; 5] = [
-    Protocol::of_type("numpy", numpy::import, true),
-    Protocol::of_type("dlfield", dlfield::import, true),
-    Protocol::of_type("dlpack-c", dlpack_c_exchange::import, false),
-    Protocol::of_type("jax", jax::import, false),
-    Protocol::of_type("buffer", buffer::import_builtin, true),
-];
+/// The classes that are known by their address, tried first.
+static BY_CLASS: [Protocol; 2] =
+    [Protocol::of_type("numpy", numpy::import, true), Protocol::of_type("dlfield", dlfield::import, true)];
+
+const JAX: Protocol = Protocol::of_type("jax", jax::import, false);
+const BUILTIN: Protocol = Protocol::of_type("buffer", buffer::import_builtin, true);
 
 const DLPACK: Protocol = Protocol::of_attributes("dlpack", dlpack::import, &[Name::Dlpack]);
 
@@ -87,6 +84,18 @@ static OTHERS: [Protocol; 10] = [
     Protocol::of_attributes("array", array::import, &[Name::Array]),
 ];
 
+/// The place of the array interface in [`OTHERS`].
+const ARRAY_INTERFACE: usize = 6;
+
+/// The attributes of the protocols before it.
+const BEFORE_ARRAY_INTERFACE: Names = Names::of(&[
+    Name::Dlpack,
+    Name::GtDataInterface,
+    Name::GtInterface,
+    Name::CudaArrayInterface,
+    Name::HipArrayInterface,
+]);
+
 /// A stencil imports a host/device pair by its data interface, and runs the hooks of that around the call.
 static PAIR_FOR_STENCIL: [Protocol; 1] = [Protocol::of_type("dlfield", gt_data_interface::import, false)];
 
@@ -101,7 +110,7 @@ pub(super) fn import<'py>(
     request: &Request<'_, 'py>,
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<bool> {
-    if first_of(&BY_TYPE, object, request, imported)? {
+    if import_by_type(object, request, imported)? {
         finish(object, request, imported)?;
     } else if !import_other(object, request, imported)? {
         return Ok(false);
@@ -114,7 +123,39 @@ pub(super) fn import<'py>(
     Ok(true)
 }
 
-/// As [`import`], for an object that [`BY_TYPE`] does not import.
+/// Imports an object by the protocols that its type alone decides.
+#[inline(always)]
+fn import_by_type<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'_, 'py>,
+) -> PyResult<bool> {
+    Ok(first_of(&BY_CLASS, object, request, imported)? || import_by_info(object, request, imported)?)
+}
+
+/// As [`import_by_type`], for a type that is not in [`BY_CLASS`].
+#[inline(never)]
+fn import_by_info<'py>(
+    object: &Bound<'py, PyAny>,
+    request: &Request<'_, 'py>,
+    imported: &mut Imported<'_, 'py>,
+) -> PyResult<bool> {
+    let (info, looked_up) = TypeInfo::cached_or_found(object)?;
+    if let Some(table) = info.table
+        && dlpack_c_exchange::import(object, &info, table, request, imported)?
+    {
+        imported.protocol = "dlpack-c";
+        imported.ran_no_code &= !looked_up;
+        return Ok(true);
+    }
+    match info.framework {
+        Framework::Jax => JAX.import_by(object, request, imported),
+        Framework::Builtin => BUILTIN.import_by(object, request, imported),
+        _ => Ok(false),
+    }
+}
+
+/// As [`import`], for an object that [`import_by_type`] does not import.
 fn import_other<'py>(
     object: &Bound<'py, PyAny>,
     request: &Request<'_, 'py>,
@@ -128,6 +169,8 @@ fn import_other<'py>(
     let found = info.exported == Exported::OnHost && DLPACK.import_by(object, request, imported)?
         || first_of_others(object, request, imported)?;
     if found {
+        // The attributes that may have metadata include those that may have hooks.
+        imported.has_all_metadata |= !TypeInfo::of(object)?.may_be_labelled(object);
         finish(object, request, imported)?;
         imported.ran_no_code = false;
     }
@@ -147,7 +190,10 @@ fn first_of_others<'py>(
         return Ok(false);
     }
     let mut attributes = TypeInfo::of(object)?.attributes(object);
-    for protocol in &OTHERS {
+    // NumPy's arrays have `__dlpack__`, and capsules have no attributes.
+    let has_interface_first =
+        attributes.meets(Name::ArrayInterface.into()) && !attributes.meets(BEFORE_ARRAY_INTERFACE);
+    for protocol in if has_interface_first { &OTHERS[ARRAY_INTERFACE..] } else { &OTHERS } {
         if protocol.attributes.is_empty() {
             if protocol.import_by(object, request, imported)? {
                 return Ok(true);
@@ -172,7 +218,7 @@ fn import_wrapped<'py>(
     let mut wrappers = SmallVec::<[PeeledWrapper<'_, 'py>; 2]>::new();
     let (mut current, mut current_request) = (object.clone(), *request);
     loop {
-        if !wrappers.is_empty() && first_of(&BY_TYPE, &current, &current_request, imported)? {
+        if !wrappers.is_empty() && import_by_type(&current, &current_request, imported)? {
             break;
         }
         // Only the outermost object is peeled as one of xarray or gt4py, which could contain itself. Pairs are always peeled.
@@ -274,17 +320,6 @@ fn order_streams(
     Ok(())
 }
 
-/// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,
-/// lists and tuples are often assigned to fields, so they are rejected early.
-fn is_never_array(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyType>()
-        || object.is_exact_instance_of::<PyFloat>()
-        || object.is_exact_instance_of::<PyInt>()
-        || object.is_exact_instance_of::<PyComplex>()
-        || object.is_exact_instance_of::<PyList>()
-        || object.is_exact_instance_of::<PyTuple>()
-}
-
 /// Describes an object: fills in the descriptor and the rest of the result. An object without any protocol is an error.
 #[inline]
 pub fn describe<'py>(
@@ -293,17 +328,6 @@ pub fn describe<'py>(
     imported: &mut Imported<'_, 'py>,
 ) -> PyResult<()> {
     if import(object, request, imported)? { Ok(()) } else { Err(not_an_array(object)) }
-}
-
-impl Imported<'_, '_> {
-    /// Whether the object may have metadata that the descriptor does not have.
-    #[inline]
-    pub fn may_lack_metadata(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if self.has_all_metadata && self.inner.is_none() {
-            return Ok(false);
-        }
-        Ok(self.inner.is_some() || TypeInfo::of(object)?.may_be_labelled(object))
-    }
 }
 
 /// Sets metadata on the descriptor: what the request gives, else the object's.

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern};
 
 use crate::python::ffi::getattr::{Method, loaded};
@@ -24,6 +24,8 @@ pub(super) enum Framework {
     Jax,
     /// The class `dlfield.Tensor`, as an extension outside dlfield's own module sees it.
     Dlfield,
+    /// None: one of Python's own types whose objects are buffers.
+    Builtin,
     Other,
 }
 
@@ -125,6 +127,12 @@ impl TypeInfo {
     #[inline]
     pub(super) fn has_dlpack_methods(&self) -> bool {
         self.methods.meets(Name::Dlpack.into()) && self.methods.meets(Name::DlpackDevice.into())
+    }
+
+    /// Whether the type has this attribute.
+    #[inline]
+    pub(super) fn has_on_type(&self, name: Name) -> bool {
+        self.on_type.meets(name.into())
     }
 
     /// Returns the attributes that the object may have. Runs no foreign code.
@@ -293,9 +301,18 @@ fn has_ordinary_attributes(ty: &Bound<'_, PyType>) -> bool {
     getattr.is_some_and(|getattr| std::ptr::fn_addr_eq(getattr, ffi::PyObject_GenericGetAttr as ffi::getattrofunc))
 }
 
+/// Whether this is one of Python's own types whose objects are buffers.
+fn is_builtin(ty: &Bound<'_, PyType>) -> bool {
+    let py = ty.py();
+    ty.is(py.get_type::<PyMemoryView>()) || ty.is(py.get_type::<PyByteArray>()) || ty.is(py.get_type::<PyBytes>())
+}
+
 impl Framework {
     fn of(ty: &Bound<'_, PyType>) -> PyResult<Framework> {
         let py = ty.py();
+        if is_builtin(ty) {
+            return Ok(Framework::Builtin);
+        }
         if let Some(tensor) = torch_tensor(py)?
             && ty.is_subclass(&tensor)?
         {

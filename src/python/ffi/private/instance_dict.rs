@@ -9,6 +9,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use crate::python::ffi::twin::dict_items::all_items;
+
 unsafe extern "C" {
     /// Returns the address of the pointer to an object's `__dict__`. Every CPython version exports it, without documenting it.
     fn _PyObject_GetDictPtr(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
@@ -83,30 +85,31 @@ impl InstanceDict {
 /// - A live dictionary.
 #[inline(never)]
 unsafe fn hashes_of(dictionary: *mut ffi::PyObject, mut seen: impl FnMut(isize)) -> bool {
-    let (mut position, mut name) = (0, std::ptr::null_mut());
-    // SAFETY: passed on from the caller; nothing here changes the dictionary.
-    while unsafe { ffi::PyDict_Next(dictionary, &raw mut position, &raw mut name, std::ptr::null_mut()) } != 0 {
-        // SAFETY: an object that the dictionary keeps alive; it is read as a string only if it is one.
-        let hash = unsafe {
+    // SAFETY: passed on from the caller; nothing here changes the dictionary. It keeps the name alive, which is read as a
+    // string only if it is one.
+    unsafe {
+        all_items(dictionary, |name, _| {
             if ffi::PyUnicode_CheckExact(name) == 0 {
                 // A subclass of `str` may define its own hash.
                 return false;
             }
-            (*name.cast::<ffi::PyASCIIObject>()).hash
-        };
-        if hash == -1 {
-            // Not computed: the dictionary was filled with known hashes.
-            return false;
-        }
-        seen(hash);
+            let hash = (*name.cast::<ffi::PyASCIIObject>()).hash;
+            if hash == -1 {
+                // Not computed: the dictionary was filled with known hashes.
+                return false;
+            }
+            seen(hash);
+            true
+        })
     }
-    true
 }
 
 /// Dictionaries that the interpreter manages: attributes are in an array, and all instances of a type share their names,
 /// until some code asks for the `__dict__`.
 mod managed {
     use pyo3::ffi;
+
+    use crate::python::ffi::twin::dict_items::{Keys, SPLIT};
 
     pub(super) enum Attributes {
         /// May be NULL: there are none then.
@@ -146,28 +149,6 @@ mod managed {
         if dictionary.is_null() { Attributes::SharedNames } else { Attributes::InDictionary(dictionary) }
     }
 
-    /// `PyDictKeysObject`, without the table of indices and the entries that follow.
-    #[repr(C)]
-    struct Keys {
-        refcnt: isize,
-        log2_size: u8,
-        log2_index_bytes: u8,
-        kind: u8,
-        version: u32,
-        usable: isize,
-        nentries: isize,
-    }
-
-    /// The kind of keys that are shared: all are strings.
-    const SPLIT: u8 = 2;
-
-    /// `PyDictUnicodeEntry`.
-    #[repr(C)]
-    struct Entry {
-        key: *mut ffi::PyASCIIObject,
-        value: *mut ffi::PyObject,
-    }
-
     /// As [`super::InstanceDict::hashes`], for the names that the instances of a type share.
     ///
     /// # Safety
@@ -178,12 +159,12 @@ mod managed {
         // with their hashes, follow the table of indices.
         unsafe {
             let keys = (*ty.cast::<ffi::PyHeapTypeObject>()).ht_cached_keys.cast::<Keys>();
-            if keys.is_null() || (*keys).kind != SPLIT {
+            if keys.is_null() {
                 return false;
             }
-            let entries = keys.add(1).byte_add(1 << (*keys).log2_index_bytes).cast::<Entry>();
-            for place in 0..usize::try_from((*keys).nentries).unwrap_or(0) {
-                let hash = (*(*entries.add(place)).key).hash;
+            let Some(entries) = Keys::entries(keys, SPLIT) else { return false };
+            for entry in entries {
+                let hash = (*entry.key.cast::<ffi::PyASCIIObject>()).hash;
                 if hash == -1 {
                     return false;
                 }
