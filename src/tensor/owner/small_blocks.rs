@@ -1,16 +1,15 @@
-//! Freed small host blocks are cached for reuse: the C library's allocator keeps blocks of up to 1 KiB at hand, and takes
-//! several times as long as the rest of an allocation to merge and to split larger ones.
+//! Freed small host blocks are kept with their owner for reuse: the C library's allocator takes several times as long as the
+//! rest of an allocation to merge and to split blocks of more than 1 KiB, and making an owner takes as long as filling one in.
 //!
 //! Each thread has a cache of its own, which needs no lock; it ends with its thread.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
-use super::allocator_block::AllocatorBlock;
+use super::{OwnerInner, OwnerKind};
+use crate::memory::Contents;
 
-/// Bytes of the smallest block that is cached: the C library is fast with smaller ones.
-const SMALLEST: usize = 1 << 10;
-
-/// Bytes of the largest block that is cached.
+/// Bytes of the largest block that is cached, those for its alignment included.
 const LARGEST: usize = 64 << 10;
 
 /// Bytes of all blocks in the cache of a thread.
@@ -19,8 +18,9 @@ const CAPACITY: usize = 512 << 10;
 /// Blocks of one size in the cache of a thread.
 const DEPTH: usize = 16;
 
-/// Lists in the cache of a thread, a prime number. Blocks of two sizes that share a list displace each other.
-const LISTS: usize = 31;
+/// Lists in the cache of a thread. Blocks of two sizes that share a list displace each other. Modulo this prime number, all
+/// powers of two up to the largest size differ.
+const LISTS: usize = 37;
 
 thread_local! {
     static CACHE: RefCell<SmallBlocks> = const { RefCell::new(SmallBlocks::new()) };
@@ -33,67 +33,97 @@ struct SmallBlocks {
     bytes: usize,
 }
 
+/// Size and alignment of a block in bytes, as they were requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Size {
+    bytes: usize,
+    alignment: usize,
+}
+
 /// Unused blocks of one size, the newest last: its memory is still in the processor's caches.
 struct List {
-    bytes: usize,
-    blocks: Vec<AllocatorBlock>,
+    size: Size,
+    /// Each has one owner, the list, and is of the kind `Block`.
+    owners: Vec<Arc<OwnerInner>>,
 }
 
-/// Takes a block of exactly this size, with undefined contents, out of the cache of this thread.
-pub(super) fn take(bytes: usize) -> Option<AllocatorBlock> {
-    if !(SMALLEST..=LARGEST).contains(&bytes) {
-        return None;
-    }
+/// Takes a block out of the cache of this thread: its owner and its address.
+#[inline]
+pub(super) fn take(bytes: usize, alignment: usize, contents: Contents) -> Option<(Arc<OwnerInner>, *mut u8)> {
     // A thread that is about to end has no cache any more.
-    CACHE.try_with(|cache| cache.try_borrow_mut().ok()?.take(bytes)).ok().flatten()
+    let taken = CACHE.try_with(|cache| cache.try_borrow_mut().ok()?.take(Size { bytes, alignment }));
+    let mut owner = taken.ok().flatten()?;
+    let inner = Arc::get_mut(&mut owner)?;
+    *inner.exported.get_mut() = false;
+    let OwnerKind::Block(block) = &mut *inner.kind else { return None };
+    if contents == Contents::Zeros {
+        block.clear_host();
+    }
+    let start = block.as_ptr();
+    Some((owner, start))
 }
 
-/// Puts a block into the cache of this thread, or frees it.
-pub(super) fn put(block: AllocatorBlock) {
-    if (SMALLEST..=LARGEST).contains(&block.bytes()) {
-        let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut cache| cache.put(block)));
+/// Puts an owner that nobody shares into the cache of this thread, if it owns a small host block. Drops other owners.
+#[inline]
+pub(super) fn put_if_small(owner: Arc<OwnerInner>) {
+    // There are no weak references, so the only owner stays the only one. `take` looks again, in a way that makes the work of
+    // other threads on the memory visible here.
+    if Arc::strong_count(&owner) > 1 {
+        return;
+    }
+    let OwnerKind::Block(block) = &*owner.kind else { return };
+    let size = Size { bytes: block.len(), alignment: block.alignment() };
+    if block.is_on_host() && size.all() <= LARGEST && owner.uses.is_none() {
+        let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut cache| cache.put(size, owner)));
+    }
+}
+
+impl Size {
+    const NONE: Size = Size { bytes: 0, alignment: 0 };
+
+    /// Bytes that were allocated.
+    fn all(self) -> usize {
+        self.bytes.saturating_add(self.alignment)
     }
 }
 
 impl SmallBlocks {
     const fn new() -> SmallBlocks {
-        SmallBlocks { lists: [const { List { bytes: 0, blocks: Vec::new() } }; LISTS], bytes: 0 }
+        SmallBlocks { lists: [const { List { size: Size::NONE, owners: Vec::new() } }; LISTS], bytes: 0 }
     }
 
     /// Returns the list of blocks of this size, which may have blocks of another one.
-    fn list(&mut self, bytes: usize) -> &mut List {
-        // Sizes differ by the size of an element at least, and blocks of most sizes are multiples of 64 bytes.
-        &mut self.lists[(bytes / 8 + bytes / 512) % LISTS]
+    fn list(&mut self, size: Size) -> &mut List {
+        &mut self.lists[size.bytes / 8 % LISTS]
     }
 
-    fn take(&mut self, bytes: usize) -> Option<AllocatorBlock> {
-        let list = self.list(bytes);
-        if list.bytes != bytes {
+    fn take(&mut self, size: Size) -> Option<Arc<OwnerInner>> {
+        let list = self.list(size);
+        if list.size != size {
             return None;
         }
-        let block = list.blocks.pop()?;
-        self.bytes -= bytes;
-        Some(block)
+        let owner = list.owners.pop()?;
+        self.bytes -= size.all();
+        Some(owner)
     }
 
-    fn put(&mut self, block: AllocatorBlock) {
-        let bytes = block.bytes();
-        if self.list(bytes).bytes != bytes {
-            self.empty_list_for(bytes);
+    fn put(&mut self, size: Size, owner: Arc<OwnerInner>) {
+        if self.list(size).size != size {
+            self.empty_list_for(size);
         }
-        if self.bytes + bytes <= CAPACITY && self.list(bytes).blocks.len() < DEPTH {
-            self.list(bytes).blocks.push(block);
-            self.bytes += bytes;
+        if self.bytes + size.all() <= CAPACITY && self.list(size).owners.len() < DEPTH {
+            self.list(size).owners.push(owner);
+            self.bytes += size.all();
         }
     }
 
-    /// Frees the blocks of another size whose list is that of `bytes`.
+    /// Frees the blocks of another size whose list is that of `size`.
     #[cold]
-    fn empty_list_for(&mut self, bytes: usize) {
-        let list = self.list(bytes);
-        let freed = list.bytes * list.blocks.len();
-        list.blocks.clear();
-        list.bytes = bytes;
+    fn empty_list_for(&mut self, size: Size) {
+        let list = self.list(size);
+        let freed = list.size.all() * list.owners.len();
+        list.owners.clear();
+        list.size = size;
         self.bytes -= freed;
     }
 }
@@ -101,37 +131,46 @@ impl SmallBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::Stream;
     use crate::device::Device;
-    use crate::memory::{Block, Contents};
+    use crate::memory::Block;
+    use crate::memory::cuda::Stream;
+    use crate::tensor::Owner;
 
     /// Whether every byte of all lists is counted, and none holds too much.
     fn is_consistent(cache: &SmallBlocks) -> bool {
-        let bytes: usize = cache.lists.iter().map(|list| list.bytes * list.blocks.len()).sum();
-        let of_one_size = |list: &List| list.blocks.iter().all(|block| block.bytes() == list.bytes);
-        let short = |list: &List| list.blocks.len() <= DEPTH;
-        bytes == cache.bytes && bytes <= CAPACITY && cache.lists.iter().all(|list| of_one_size(list) && short(list))
+        let bytes: usize = cache.lists.iter().map(|list| list.size.all() * list.owners.len()).sum();
+        let short = |list: &List| list.owners.len() <= DEPTH;
+        bytes == cache.bytes && bytes <= CAPACITY && cache.lists.iter().all(short)
     }
 
-    /// A block of 4 KiB of elements, which comes from the cache if it has one.
-    fn cached() -> Block {
-        Block::allocate(Device::CPU, 4096, 64, Contents::Zeros, Stream::LEGACY).expect("small")
+    const fn size(bytes: usize) -> Size {
+        Size { bytes, alignment: 64 }
     }
 
-    fn block(bytes: usize) -> AllocatorBlock {
-        AllocatorBlock::allocate(bytes, Contents::Undefined).expect("small")
+    fn owner(bytes: usize) -> Arc<OwnerInner> {
+        let block = Block::allocate(Device::CPU, bytes, 64, Contents::Undefined, Stream::LEGACY).expect("small");
+        OwnerInner::new(OwnerKind::Block(block)).expect("an owner")
+    }
+
+    /// An owner of a block that comes from the cache if it has one, and the block's bytes.
+    fn allocated<'m>(bytes: usize, contents: Contents) -> (Owner, &'m mut [u8]) {
+        let (owner, start) = Owner::allocate(Device::CPU, bytes, 64, contents).expect("small");
+        // SAFETY: the tests use the bytes while they have the owner only, and write undefined ones before they read them.
+        #[allow(unsafe_code, reason = "the owner has no elements")]
+        (owner, unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }
 
     #[test]
     fn the_newest_block_of_a_size_comes_back() {
         let mut cache = SmallBlocks::new();
-        assert!(cache.take(4096).is_none());
-        let blocks = [block(4096), block(4096)];
-        let newest = blocks[1].base();
-        blocks.into_iter().for_each(|block| cache.put(block));
-        assert!(cache.take(4104).is_none());
-        assert_eq!(cache.take(4096).map(|block| block.base()), Some(newest));
-        assert!(is_consistent(&cache) && cache.take(4096).is_some() && cache.take(4096).is_none());
+        assert!(cache.take(size(4096)).is_none());
+        let owners = [owner(4096), owner(4096)];
+        let newest = Arc::as_ptr(&owners[1]);
+        owners.into_iter().for_each(|owner| cache.put(size(4096), owner));
+        assert!(cache.take(size(4104)).is_none());
+        assert!(cache.take(Size { bytes: 4096, alignment: 128 }).is_none());
+        assert_eq!(cache.take(size(4096)).map(|owner| Arc::as_ptr(&owner)), Some(newest));
+        assert!(is_consistent(&cache) && cache.take(size(4096)).is_some() && cache.take(size(4096)).is_none());
         assert_eq!(cache.bytes, 0);
     }
 
@@ -139,13 +178,13 @@ mod tests {
     fn little_is_kept_of_any_sizes() {
         let mut cache = SmallBlocks::new();
         for round in 0..4 * DEPTH {
-            for bytes in (SMALLEST..=LARGEST).step_by(1000 + round) {
-                cache.put(block(bytes));
+            for bytes in (0..=LARGEST).step_by(1000 + round) {
+                cache.put(size(bytes), owner(bytes));
                 assert!(is_consistent(&cache), "{bytes} bytes in round {round}");
             }
         }
         for _ in 0..2 * DEPTH {
-            cache.put(block(LARGEST));
+            cache.put(size(LARGEST), owner(LARGEST));
         }
         assert!(is_consistent(&cache));
     }
@@ -153,10 +192,40 @@ mod tests {
     #[test]
     fn usual_sizes_do_not_displace_each_other() {
         let mut cache = SmallBlocks::new();
-        // Cubes of 8 and 16 elements with elements of 4 and 8 bytes, and the bytes for their alignment.
-        let sizes = [8 * 8 * 8 * 4 + 64, 8 * 8 * 8 * 8 + 64, 16 * 16 * 16 * 4 + 64, 16 * 16 * 16 * 8 + 64];
-        sizes.iter().for_each(|bytes| cache.put(block(*bytes)));
-        assert!(sizes.iter().all(|bytes| cache.take(*bytes).is_some()));
+        let sizes = || (2..16).map(|power| 1 << power);
+        sizes().for_each(|bytes| cache.put(size(bytes), owner(bytes)));
+        assert!(sizes().all(|bytes| cache.take(size(bytes)).is_some()));
+    }
+
+    #[test]
+    fn zeros_are_zero_in_used_memory_too() {
+        for bytes in [1, 63, 64, 4000, 4096, 60_000, 100_000] {
+            for _ in 0..4 {
+                let (_owner, memory) = allocated(bytes, Contents::Zeros);
+                assert!(memory.iter().all(|byte| *byte == 0), "{bytes} bytes");
+                memory.fill(0xA5);
+            }
+        }
+    }
+
+    #[test]
+    fn shared_memory_comes_back_after_its_last_owner_only_and_without_its_mark() {
+        let (first, memory) = allocated(4096, Contents::Undefined);
+        let (second, start) = (first.clone(), memory.as_ptr());
+        assert!(first.mark_exported());
+        drop(first);
+        assert_ne!(allocated(4096, Contents::Undefined).1.as_ptr(), start);
+        drop(second);
+        let (again, memory) = allocated(4096, Contents::Undefined);
+        assert_eq!(memory.as_ptr(), start);
+        assert!(again.check_not_exported().is_ok());
+    }
+
+    #[test]
+    fn large_blocks_and_memory_of_others_are_freed() {
+        drop(allocated(LARGEST, Contents::Undefined));
+        drop(Owner::foreign(()));
+        CACHE.with_borrow(|cache| assert_eq!(cache.bytes, 0));
     }
 
     #[test]
@@ -166,7 +235,7 @@ mod tests {
 
         impl Drop for Late {
             fn drop(&mut self) {
-                drop(cached());
+                drop(allocated(4096, Contents::Zeros));
             }
         }
 
@@ -175,7 +244,7 @@ mod tests {
         }
         std::thread::spawn(|| {
             LATE.with(|_| ());
-            drop(cached());
+            drop(allocated(4096, Contents::Zeros));
         })
         .join()
         .expect("no panic");
@@ -183,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_block_may_be_freed_in_another_thread() {
-        let memory = cached();
-        std::thread::spawn(|| drop(memory)).join().expect("no panic");
+        let (owner, _) = allocated(4096, Contents::Zeros);
+        std::thread::spawn(|| drop(owner)).join().expect("no panic");
     }
 }
