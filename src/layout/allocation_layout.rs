@@ -1,5 +1,6 @@
 //! The offset of every element of a field to allocate.
 
+use super::order::ascending;
 use super::strides::{compute, lcm};
 use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Spec, check_len};
 use crate::device::Device;
@@ -43,10 +44,8 @@ pub struct AllocationLayout {
     pub first_byte: usize,
 }
 
-/// The part of an [`AllocationLayout`] that is not in the spec itself; see there for the fields.
+/// The part of an [`AllocationLayout`] that is not in the spec itself, without its lists; see there for the fields.
 pub(crate) struct Computed {
-    pub(crate) strides: Extents,
-    pub(crate) layout: Layout,
     pub(crate) padding: Padding,
     pub(crate) alignment_size: i64,
     pub(crate) aligned_index: Option<Box<[i64]>>,
@@ -73,12 +72,13 @@ impl Spec {
     /// assert!(Spec::new(&[i64::MAX, 5], DType::F32).place().is_err());
     /// ```
     pub fn place(&self) -> Result<AllocationLayout> {
-        let computed = self.compute()?;
+        let (mut strides, mut layout) = (Extents::new(), Layout::c_order(0));
+        let computed = self.compute(&mut strides, &mut layout)?;
         Ok(AllocationLayout {
             shape: self.shape.clone(),
             dtype: self.dtype,
-            strides: computed.strides,
-            layout: computed.layout,
+            strides,
+            layout,
             padding: computed.padding,
             metadata: self.metadata.clone(),
             alignment_size: computed.alignment_size,
@@ -90,8 +90,10 @@ impl Spec {
         })
     }
 
-    /// As [`Spec::place`], without a copy of what the spec has anyway.
-    pub(crate) fn compute(&self) -> Result<Computed> {
+    /// As [`Spec::place`], without a copy of what the spec has anyway. Replaces `strides` and `layout`: moving these lists
+    /// takes longer than filling them.
+    #[inline(always)]
+    pub(crate) fn compute(&self, strides: &mut Extents, layout: &mut Layout) -> Result<Computed> {
         let (shape, ndim) = (&self.shape[..], self.shape.len());
         if ndim > MAX_NDIM {
             return Err(LayoutError::TooManyDims { got: ndim }.into());
@@ -100,7 +102,7 @@ impl Spec {
             return Err(LayoutError::NegativeExtent { axis, got: shape[axis] }.into());
         }
         self.metadata.check(shape)?;
-        let layout = self.checked_layout()?;
+        self.find_layout(layout)?;
         let itemsize = i64::try_from(self.dtype.itemsize()).unwrap_or(i64::MAX);
         let alignment_size = self.checked_alignment(itemsize)?;
         let aligned_index = self.checked_aligned_index()?;
@@ -115,17 +117,17 @@ impl Spec {
         let block_alignment = lcm(alignment, block).ok_or_else(too_wide)?;
         let too_large = || LayoutError::Overflow { shape: shape.to_vec(), itemsize: self.dtype.itemsize() };
         let unit = if padding == Padding::Row { alignment / itemsize } else { 1 };
-        let placed = compute(shape, &layout, padding, unit).ok_or_else(too_large)?;
+        let elements = compute(strides, shape, layout, padding, unit).ok_or_else(too_large)?;
         let first_byte = match &aligned_index {
             Some(index) => {
-                let aligned_offset = offset(index, &placed.strides, itemsize);
+                let aligned_offset = offset(index, strides, itemsize);
                 let too_far = || LayoutError::AlignedIndexOverflow { got: index.to_vec() };
                 (-aligned_offset.ok_or_else(too_far)?).rem_euclid(alignment)
             }
             None => 0,
         };
         // A field without elements gets the strides of one with extents of 1 in place of 0, but no memory.
-        let all = placed.elements.checked_mul(itemsize);
+        let all = elements.checked_mul(itemsize);
         let bytes =
             all.map(|all| if shape.contains(&0) { 0 } else { all }).and_then(|bytes| bytes.checked_add(first_byte));
         let bytes = bytes.ok_or_else(too_large)?;
@@ -134,8 +136,6 @@ impl Spec {
         let as_size = |bytes: i64| usize::try_from(bytes).map_err(|_| too_large());
 
         Ok(Computed {
-            strides: placed.strides,
-            layout,
             padding,
             alignment_size,
             aligned_index,
@@ -152,15 +152,21 @@ impl Spec {
         matches!(self.preset.map(|preset| preset.alignment), Some(Alignment::Base(_)))
     }
 
-    fn checked_layout(&self) -> Result<Layout, LayoutError> {
+    /// Sets `layout` to the explicit one, else that of the preset, else C order.
+    #[inline]
+    fn find_layout(&self, layout: &mut Layout) -> Result<(), LayoutError> {
         match (&self.layout, &self.preset) {
-            (Some(layout), _) => check_len("layout", layout.len(), self.ndim()).map(|()| layout.clone()),
-            (None, Some(preset)) => Ok(match &self.metadata.dims {
-                Some(dims) => Layout::by_rule(preset.layout, dims),
-                None => Layout::by_rule(preset.layout, &Dims::standard(self.ndim())),
-            }),
-            (None, None) => Ok(Layout::c_order(self.ndim())),
+            (Some(given), _) => {
+                check_len("layout", given.len(), self.ndim())?;
+                layout.clone_from(given);
+            }
+            (None, Some(preset)) => match &self.metadata.dims {
+                Some(dims) => layout.set_by_rule(preset.layout, dims),
+                None => layout.set_by_rule(preset.layout, &Dims::standard(self.ndim())),
+            },
+            (None, None) => layout.set(ascending(self.ndim())),
         }
+        Ok(())
     }
 
     fn checked_alignment(&self, itemsize: i64) -> Result<i64, LayoutError> {

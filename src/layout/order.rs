@@ -98,22 +98,35 @@ impl Layout {
     /// assert_eq!(Layout::by_rule(LayoutRule::Grid([0, 1, 2]), &dims).to_vec(), [2, 1, 0]);
     /// ```
     pub fn by_rule(rule: LayoutRule, dims: &Dims) -> Layout {
-        let ranks = match rule {
-            LayoutRule::C => return Layout::c_order(dims.len()),
-            LayoutRule::F => return Layout::f_order(dims.len()),
+        let mut layout = Layout(SmallVec::new());
+        layout.set_by_rule(rule, dims);
+        layout
+    }
+
+    /// As [`Layout::by_rule`], in place.
+    pub(super) fn set_by_rule(&mut self, rule: LayoutRule, dims: &Dims) {
+        match rule {
+            LayoutRule::C => self.set(ascending(dims.len())),
+            LayoutRule::F => *self = Layout::f_order(dims.len()),
             // Most fields have these dimensions, and the ranks are theirs.
-            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => {
-                return Layout(SmallVec::from_slice(&ranks));
+            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => self.set(&ranks),
+            LayoutRule::Grid(ranks) => {
+                *self = Layout::ranked(dims.len(), |axis| match dims.get(axis) {
+                    Dim::Data(number) => (0, number),
+                    Dim::Label(_) => (1, 0),
+                    Dim::I => (2, u32::from(ranks[0])),
+                    Dim::J => (2, u32::from(ranks[1])),
+                    Dim::K => (2, u32::from(ranks[2])),
+                });
             }
-            LayoutRule::Grid(ranks) => ranks,
-        };
-        Layout::ranked(dims.len(), |axis| match dims.get(axis) {
-            Dim::Data(number) => (0, number),
-            Dim::Label(_) => (1, 0),
-            Dim::I => (2, u32::from(ranks[0])),
-            Dim::J => (2, u32::from(ranks[1])),
-            Dim::K => (2, u32::from(ranks[2])),
-        })
+        }
+    }
+
+    /// Replaces the ranks, in place: for a few dimensions a loop is faster than a copy of memory.
+    #[inline]
+    pub(super) fn set(&mut self, ranks: &[u8]) {
+        self.0.clear();
+        self.0.extend(ranks.iter().copied());
     }
 
     /// Reads the layout from strides of any unit. Strides of extent 1 mean nothing, so these dimensions follow C or F order if
@@ -224,7 +237,8 @@ impl Layout {
 }
 
 /// Returns the ranks in C order.
-fn ascending(ndim: usize) -> &'static [u8] {
+#[inline]
+pub(super) fn ascending(ndim: usize) -> &'static [u8] {
     &ASCENDING[..ndim.min(ASCENDING.len())]
 }
 

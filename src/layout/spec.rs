@@ -36,9 +36,16 @@ impl Spec {
     /// assert_eq!(Spec::new(&[3, 5], DType::F64).place().unwrap().strides.as_slice(), [5, 1]);
     /// ```
     pub fn new(shape: &[i64], dtype: DType) -> Spec {
+        Spec { shape: Extents::from_slice(shape), dtype, ..Spec::blank() }
+    }
+
+    /// A spec of no dimensions, of the default element type in Python, to be filled in place.
+    #[inline]
+    #[doc(hidden)]
+    pub fn blank() -> Spec {
         Spec {
-            shape: Extents::from_slice(shape),
-            dtype,
+            shape: Extents::new(),
+            dtype: DType::F64,
             preset: None,
             layout: None,
             alignment_size: None,
@@ -215,6 +222,20 @@ impl Spec {
     pub fn with_dtype(mut self, dtype: DType) -> Spec {
         self.dtype = dtype;
         self
+    }
+
+    /// As [`Spec::with_dtype`], in place.
+    #[inline]
+    #[doc(hidden)]
+    pub fn set_dtype(&mut self, dtype: DType) {
+        self.dtype = dtype;
+    }
+
+    /// Returns the shape, to be filled in place.
+    #[inline]
+    #[doc(hidden)]
+    pub fn shape_mut(&mut self) -> &mut Extents {
+        &mut self.shape
     }
 
     /// Returns the element type.

@@ -40,11 +40,6 @@ impl AllocatorBlock {
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
-
-    /// Bytes of the block.
-    pub(super) fn bytes(&self) -> usize {
-        self.layout.size()
-    }
 }
 
 impl Drop for AllocatorBlock {

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::{MmapMut, MmapOptions};
 
+use super::Contents;
 use super::allocator_block::AllocatorBlock;
 use super::block_cache::CACHE;
-use super::{Contents, small_blocks};
 
 /// Bytes from which on a block is a mapping of its own, of huge pages if there are any.
 const MMAP_MIN_BYTES: usize = 4 << 20;
@@ -35,13 +35,15 @@ const SPARED_FOR: usize = 4096;
 #[derive(Debug)]
 pub(super) struct HostMemory {
     start: NonNull<u8>,
+    /// Bytes from the start on.
+    bytes: usize,
     backing: Backing,
 }
 
 #[derive(Debug)]
 enum Backing {
-    /// `Some` until dropped.
-    Allocator(Option<AllocatorBlock>),
+    #[allow(dead_code, reason = "held for its drop")]
+    Allocator(AllocatorBlock),
     /// `Some` until dropped; never read through this field.
     Mapping(Option<MmapMut>),
 }
@@ -63,19 +65,10 @@ impl HostMemory {
 
     fn from_allocator(bytes: usize, alignment: usize, contents: Contents) -> Option<HostMemory> {
         let all = bytes.checked_add(alignment)?;
-        let cached = small_blocks::take(all);
-        let clear = cached.is_some() && contents == Contents::Zeros;
-        let block = match cached {
-            Some(block) => block,
-            None => AllocatorBlock::allocate(all, contents)?,
-        };
+        let block = AllocatorBlock::allocate(all, contents)?;
         // SAFETY: the block has `alignment` bytes more than needed.
         let start = unsafe { align_up(block.base(), alignment) };
-        if clear {
-            // SAFETY: `bytes` from the start on are in the block, which nobody else has.
-            unsafe { start.write_bytes(0, bytes) };
-        }
-        Some(HostMemory { start, backing: Backing::Allocator(Some(block)) })
+        Some(HostMemory { start, bytes, backing: Backing::Allocator(block) })
     }
 
     /// Takes a cached block, and clears it if zeros are wanted, or maps fresh zero pages. Untouched pages cost nothing, so the
@@ -97,12 +90,19 @@ impl HostMemory {
         let base = NonNull::new(mapping.as_mut_ptr())?;
         // SAFETY: the mapping has `alignment` bytes more than needed, and as many for the largest stagger.
         let start = unsafe { align_up(base, alignment).add(stagger) };
+        let mut memory = HostMemory { start, bytes, backing: Backing::Mapping(Some(mapping)) };
         if clear {
             // Faster than fresh pages: the system would clear them as well, and map them.
-            // SAFETY: `bytes` from the start on are in the mapping, which nobody else has.
-            unsafe { start.write_bytes(0, bytes) };
+            memory.clear();
         }
-        Some(HostMemory { start, backing: Backing::Mapping(Some(mapping)) })
+        Some(memory)
+    }
+
+    /// Makes all bytes zero.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        // SAFETY: `bytes` from the start on are in the block or mapping, which nobody else has.
+        unsafe { self.start.write_bytes(0, self.bytes) };
     }
 
     pub(super) fn as_ptr(&self) -> *mut u8 {
@@ -112,17 +112,10 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        match &mut self.backing {
-            Backing::Allocator(block) => {
-                if let Some(block) = block.take() {
-                    small_blocks::put(block);
-                }
-            }
-            Backing::Mapping(mapping) => {
-                if let Some(mapping) = mapping.take() {
-                    CACHE.put(mapping);
-                }
-            }
+        if let Backing::Mapping(mapping) = &mut self.backing
+            && let Some(mapping) = mapping.take()
+        {
+            CACHE.put(mapping);
         }
     }
 }
@@ -218,18 +211,6 @@ mod tests {
             assert!(bytes(&memory, len).iter().all(|byte| *byte == 0));
             // SAFETY: `len` bytes were allocated.
             unsafe { memory.as_ptr().write_bytes(0xA5, len) };
-        }
-    }
-
-    #[test]
-    fn zeros_are_zero_in_small_used_memory_too() {
-        for len in [1, 63, 64, 4000, 4096, 60_000, 100_000] {
-            for _ in 0..4 {
-                let memory = HostMemory::allocate(len, 64, Contents::Zeros).expect("small");
-                assert!(bytes(&memory, len).iter().all(|byte| *byte == 0), "{len} bytes");
-                // SAFETY: `len` bytes were allocated.
-                unsafe { memory.as_ptr().write_bytes(0xA5, len) };
-            }
         }
     }
 

@@ -5,7 +5,6 @@ mod block_cache;
 pub mod cuda;
 mod error;
 mod host;
-mod small_blocks;
 
 use self::cuda::{CudaMemory, Stream, StreamUses};
 pub use self::error::OutOfMemory;
@@ -26,6 +25,7 @@ pub enum Contents {
 pub struct Block {
     memory: Memory,
     bytes: usize,
+    alignment: usize,
 }
 
 #[derive(Debug)]
@@ -66,10 +66,31 @@ impl Block {
         } else {
             return Err(DeviceError::NotSupported { device }.into());
         };
-        Ok(Block { memory, bytes })
+        Ok(Block { memory, bytes, alignment })
+    }
+
+    /// Returns whether this is host memory.
+    #[inline]
+    pub(crate) fn is_on_host(&self) -> bool {
+        matches!(self.memory, Memory::Host(_))
+    }
+
+    /// Returns the alignment in bytes that was requested.
+    #[inline]
+    pub(crate) fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    /// Makes all bytes of host memory zero.
+    #[inline]
+    pub(crate) fn clear_host(&mut self) {
+        if let Memory::Host(memory) = &mut self.memory {
+            memory.clear();
+        }
     }
 
     /// Returns the address of the first byte.
+    #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.memory {
             Memory::Host(memory) => memory.as_ptr(),
@@ -95,6 +116,7 @@ impl Block {
     }
 
     /// Returns the number of bytes requested.
+    #[inline]
     pub fn len(&self) -> usize {
         self.bytes
     }

@@ -3,15 +3,12 @@
 #![allow(unsafe_code, reason = "fresh memory is reached through its address")]
 
 use super::device::refuse_brief_memory;
-use super::owner::retry;
 use super::{Owner, Tensor};
 use crate::copy;
 use crate::descriptor::Descriptor;
-use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::layout::{Promise, Spec};
-use crate::memory::cuda::{Stream, current_stream};
-use crate::memory::{Block, Contents};
+use crate::error::Result;
+use crate::layout::{Extents, Layout, Promise, Spec};
+use crate::memory::Contents;
 #[cfg(doc)]
 use crate::protocol::ExchangeError;
 
@@ -249,29 +246,21 @@ impl Tensor {
     /// As for these. The tensor has no elements then.
     #[doc(hidden)]
     pub fn allocate_in_place(&mut self, spec: &Spec, contents: Contents) -> Result<()> {
-        let computed = spec.compute()?;
+        let mut strides = Extents::new();
+        let layout = self.promise.layout.insert(Layout::c_order(0));
+        let computed = spec.compute(&mut strides, layout)?;
+        self.promise.padding = computed.padding;
+        self.promise.alignment_size = computed.alignment_size;
+        self.promise.aligned_index = computed.aligned_index;
         let (device, bytes, alignment) = (computed.device, computed.block_bytes, computed.block_alignment);
-        let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
-        let had = || Block::allocate(device, bytes, alignment, contents, stream);
-        let block = match had() {
-            // Memory whose release waited for the end of a graph capture may be freed by now.
-            Err(Error::Memory(_)) if retry(usize::MAX) => had()?,
-            had => had?,
-        };
-        let uses = block.stream_uses();
+        let (owner, start) = Owner::allocate(device, bytes, alignment, contents)?;
+        self.owner = owner;
         // `Spec::compute` has counted `first_byte` into the block's bytes.
-        let start = block.as_ptr().wrapping_add(computed.first_byte);
-        self.descriptor.set(start, device, spec.dtype(), false, spec.shape(), &computed.strides)?;
+        let start = start.wrapping_add(computed.first_byte);
+        self.descriptor.set(start, device, spec.dtype(), false, spec.shape(), &strides)?;
         if !spec.metadata().is_empty() {
             self.descriptor.relabel(spec.metadata().clone())?;
         }
-        self.owner = Owner::block(block, uses);
-        self.promise = Promise {
-            layout: Some(computed.layout),
-            padding: computed.padding,
-            alignment_size: computed.alignment_size,
-            aligned_index: computed.aligned_index,
-        };
         Ok(())
     }
 

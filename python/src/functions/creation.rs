@@ -164,7 +164,8 @@ allocation! {
     /// (8, 80, 800)
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn empty(call, tensor; shape; dtype) {
-        let spec = fresh(call)?;
+        let mut spec = Spec::blank();
+        fresh(call, &mut spec)?;
         call.keywords.in_stream(spec.device(), || Ok(tensor.allocate_in_place(&spec, Contents::Undefined)?))
     }
 }
@@ -177,7 +178,8 @@ allocation! {
     /// (1, 0)
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn zeros(call, tensor; shape; dtype) {
-        let spec = fresh(call)?;
+        let mut spec = Spec::blank();
+        fresh(call, &mut spec)?;
         zeroed(call, &spec, tensor)
     }
 }
@@ -190,7 +192,8 @@ allocation! {
     /// 1.0
     "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn ones(call, tensor; shape; dtype) {
-        let spec = fresh(call)?;
+        let mut spec = Spec::blank();
+        fresh(call, &mut spec)?;
         filled(call, &spec, tensor, || fill_value::one(call.py, spec.dtype()))
     }
 }
@@ -203,7 +206,8 @@ allocation! {
     /// -0.0
     "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
     fn full(call, tensor; shape, fill_value; dtype) {
-        let spec = fresh(call)?;
+        let mut spec = Spec::blank();
+        fresh(call, &mut spec)?;
         filled(call, &spec, tensor, || fill_value::element(fill_value, spec.dtype()))
     }
 }

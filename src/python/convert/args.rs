@@ -80,6 +80,13 @@ fn entries<'py, T>(
 
 /// Converts a sequence of integers.
 pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    let mut found = Extents::new();
+    append_ints(argument, value, &mut found)?;
+    Ok(found)
+}
+
+/// As [`ints`], in place: moving a list takes longer than filling it.
+fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
     if argument == "layout" && value.is_instance_of::<PyString>() {
         let what = shown(value);
         return Err(ErrorKind::Layout.error(format!(
@@ -88,33 +95,41 @@ pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent
     }
     match value.cast_exact::<PyTuple>() {
         Ok(tuple) if tuple.len() <= MAX_NDIM => {
-            let mut found = Extents::new();
             for item in tuple.iter_borrowed() {
                 found.push(int(argument, &item)?);
             }
-            Ok(found)
         }
         _ => {
             let wrong = |value: &Bound<'_, PyAny>| {
                 PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value)))
             };
-            Ok(Extents::from_vec(entries(argument, value, wrong, |item| int(argument, item))?))
+            found.extend_from_slice(&entries(argument, value, wrong, |item| int(argument, item))?);
         }
     }
+    Ok(())
 }
 
 /// Converts a shape: a sequence of integers, or one integer for one dimension.
 pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    let mut found = Extents::new();
+    append_shape(value, &mut found)?;
+    Ok(found)
+}
+
+/// As [`shape`], in place.
+pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
     if value.is_exact_instance_of::<PyInt>() {
-        return Ok(Extents::from_slice(&[int("shape", value)?]));
+        found.push(int("shape", value)?);
+        return Ok(());
     }
     // Arrays have `__index__` too, so a sequence is not tried as an integer.
     if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
-        return ints("shape", value);
+        return append_ints("shape", value, found);
     }
     // The error of `try_iter` was discarded.
     fastcall::drop_deferred_references();
-    Ok(Extents::from_slice(&[int("shape", value)?]))
+    found.push(int("shape", value)?);
+    Ok(())
 }
 
 /// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.

@@ -1,8 +1,7 @@
 //! Owners of a tensor's memory.
 
 mod deferred_drop;
-
-pub(super) use self::deferred_drop::retry;
+mod small_blocks;
 
 #[cfg(any(feature = "ndarray", feature = "cuda"))]
 use std::any::Any;
@@ -15,8 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
-use crate::memory::Block;
-use crate::memory::cuda::StreamUses;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::cuda::{Stream, StreamUses, current_stream};
+use crate::memory::{Block, Contents};
 use crate::protocol::ExchangeError;
 
 /// Keeps memory while any clone of it lives, and releases it once, on the thread that drops the last clone.
@@ -81,6 +82,15 @@ impl Drop for Object {
     }
 }
 
+impl Drop for Owner {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.take() {
+            small_blocks::put_if_small(inner);
+        }
+    }
+}
+
 impl Drop for OwnerInner {
     fn drop(&mut self) {
         // SAFETY: taken once, in `drop`, and not used after.
@@ -125,9 +135,36 @@ impl Owner {
     #[doc(hidden)]
     pub const NONE: Owner = Owner(None);
 
-    /// Owns an allocation of this crate, which is freed after the work of the streams in `uses`.
-    pub(crate) fn block(block: Block, uses: Option<Box<StreamUses>>) -> Owner {
-        Owner(OwnerInner::with_stream_uses(OwnerKind::Block(block), uses))
+    /// Allocates memory and owns it; returns its address too. CUDA memory is allocated in the current stream.
+    ///
+    /// # Errors
+    /// As for [`Block::allocate`].
+    #[inline]
+    pub(super) fn allocate(
+        device: Device,
+        bytes: usize,
+        alignment: usize,
+        contents: Contents,
+    ) -> Result<(Owner, *mut u8)> {
+        if device == Device::CPU
+            && let Some((inner, start)) = small_blocks::take(bytes, alignment, contents)
+        {
+            return Ok((Owner(Some(inner)), start));
+        }
+        Owner::allocate_anew(device, bytes, alignment, contents)
+    }
+
+    #[inline(never)]
+    fn allocate_anew(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<(Owner, *mut u8)> {
+        let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
+        let had = || Block::allocate(device, bytes, alignment, contents, stream);
+        let block = match had() {
+            // Memory whose release waited for the end of a graph capture may be freed by now.
+            Err(Error::Memory(_)) if deferred_drop::retry(usize::MAX) => had()?,
+            had => had?,
+        };
+        let (start, uses) = (block.as_ptr(), block.stream_uses());
+        Ok((Owner(OwnerInner::with_stream_uses(OwnerKind::Block(block), uses)), start))
     }
 
     /// Returns the streams that use the memory, if a device can.
@@ -206,8 +243,8 @@ impl Owner {
     /// Returns the content, with the streams that use it. Returns `None` and drops the owner if others share it, or another
     /// library made the memory.
     #[cfg(feature = "cuda")]
-    pub(crate) fn into_exclusive(self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
-        let mut inner = ManuallyDrop::new(Arc::into_inner(self.0?)?);
+    pub(crate) fn into_exclusive(mut self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
+        let mut inner = ManuallyDrop::new(Arc::into_inner(self.0.take()?)?);
         let uses = inner.uses.take();
         // SAFETY: taken once: `inner`, whose drop would take it too, is not dropped.
         #[allow(unsafe_code, reason = "the value leaves a struct that is not dropped")]
@@ -305,8 +342,8 @@ impl Owner {
 // SAFETY: an `Arc` of a `Send + Sync` value may be dropped on any thread; `OwnerInner` holds nothing bound to one.
 #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
 unsafe impl OpaqueContext for Owner {
-    fn into_raw(self) -> *mut c_void {
-        self.0.map_or(std::ptr::null(), Arc::into_raw).cast_mut().cast()
+    fn into_raw(mut self) -> *mut c_void {
+        self.0.take().map_or(std::ptr::null(), Arc::into_raw).cast_mut().cast()
     }
 
     unsafe fn drop_raw(raw: *mut c_void) {
@@ -314,9 +351,9 @@ unsafe impl OpaqueContext for Owner {
             return;
         }
         // SAFETY: `raw` came from `into_raw`, whose count is given back here.
-        let inner = unsafe { Arc::from_raw(raw.cast::<OwnerInner>()) };
+        let owner = Owner(Some(unsafe { Arc::from_raw(raw.cast::<OwnerInner>()) }));
         // Deleters call this, and nothing may unwind out of them. The panic message has been written by then.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(inner)));
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
     }
 }
 
