@@ -4,6 +4,7 @@ mod convert;
 mod cuda;
 mod host;
 mod plan;
+mod recent;
 mod team;
 mod threads;
 

@@ -13,10 +13,11 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use super::convert::Conversion;
 use super::host;
 use super::plan::Plan;
+use super::recent::{self, Recent};
 use super::team;
 
-/// From this many bytes on either side, it pays to wake other threads.
-const PARALLEL_MIN_BYTES: usize = 1 << 20;
+/// From this many bytes on either side, copies are divided if the other threads are awake, or if it pays to wake them.
+const DIVIDE_MIN_BYTES: usize = 3 << 17;
 
 /// Parts per thread: with several, a slow thread delays the end less.
 const PARTS: usize = 4;
@@ -26,6 +27,9 @@ const TOGETHER: usize = 512;
 
 /// The pool set by [`set_num_threads`].
 static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
+
+/// What the copies that could be divided did last.
+static RECENT: Recent = Recent::new();
 
 /// The process of the pool's threads; a fork's child has none of them.
 static HOME: OnceLock<u32> = OnceLock::new();
@@ -130,21 +134,26 @@ pub(super) unsafe fn copy(
     let whole = plan.elements().saturating_mul(itemsize);
     let work = Work { to, from, itemsize, conversion, whole: if fresh { 0 } else { whole } };
     let moved = plan.elements().saturating_mul(itemsize.max(from_itemsize));
-    let pool = if moved < PARALLEL_MIN_BYTES || !plan.is_apart(itemsize) { None } else { pool() };
-    let divided = pool.filter(|pool| pool.current_num_threads() > 1).and_then(|pool| {
-        let parts = divide(plan, from_itemsize, pool.current_num_threads() * PARTS);
-        parts.map(|parts| (pool, parts))
-    });
-    let Some((pool, (position, ranges))) = divided else {
+    let pool = if moved < DIVIDE_MIN_BYTES || !plan.is_apart(itemsize) { None } else { pool() };
+    let Some(pool) = pool.filter(|pool| pool.current_num_threads() > 1) else {
         // SAFETY: passed on from the caller.
         return unsafe { work.follow(plan) };
     };
-    let (plan, threads, count) = (plan.clone(), pool.current_num_threads(), ranges.len());
-    team::each(&pool, threads, count, move |number| {
-        // SAFETY: passed on from the caller, which gets back control when all parts are done; the parts have no element in
-        // common.
-        unsafe { work.follow(&plan.part(position, ranges[number].clone())) };
-    });
+    let together = RECENT.with(moved, recent::now());
+    let (threads, parts) = (pool.current_num_threads(), pool.current_num_threads() * PARTS);
+    let divided = if recent::pays(together) { divide(plan, from_itemsize, parts) } else { None };
+    if let Some((position, ranges)) = divided {
+        let (plan, count) = (plan.clone(), ranges.len());
+        team::each(&pool, threads, count, move |number| {
+            // SAFETY: passed on from the caller, which gets back control when all parts are done; the parts have no element
+            // in common.
+            unsafe { work.follow(&plan.part(position, ranges[number].clone())) };
+        });
+    } else {
+        // SAFETY: passed on from the caller.
+        unsafe { work.follow(plan) };
+    }
+    RECENT.note(together, recent::now());
 }
 
 /// Returns the loop to divide, and its ranges; `None` if there is nothing to divide.

@@ -42,6 +42,18 @@ def test_that_many_threads_are_started() -> None:
     assert len(_running() - before) >= 5
 
 
+@pytest.mark.parametrize("keywords", [{}, {"backend": "F"}, {"alignment_size": 64}])
+def test_copies_in_close_succession_are_whole(keywords: dict[str, Any]) -> None:
+    dl.set_num_threads(3)
+    # Each is too small to wake threads for, but large enough to be divided after some others.
+    sources = [np.random.default_rng(number).random((50, 50, 30)) for number in range(12)]
+    fields = [dl.zeros(source.shape, **keywords) for source in sources]
+    for field, source in zip(fields, sources, strict=True):
+        field[...] = source
+    for field, source in zip(fields, sources, strict=True):
+        assert (field.to_numpy() == source).all()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_copies_are_the_same_with_any_number(threads: int) -> None:
     dl.set_num_threads(threads)
