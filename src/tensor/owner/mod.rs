@@ -85,8 +85,10 @@ impl Drop for Object {
 impl Drop for Owner {
     #[inline]
     fn drop(&mut self) {
-        if let Some(inner) = self.0.take() {
-            small_blocks::put_if_small(inner);
+        if self.0.as_ref().is_some_and(small_blocks::may_keep)
+            && let Some(inner) = self.0.take()
+        {
+            small_blocks::put(inner);
         }
     }
 }

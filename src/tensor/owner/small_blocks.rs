@@ -63,16 +63,20 @@ pub(super) fn take(bytes: usize, alignment: usize, contents: Contents) -> Option
     Some((owner, start))
 }
 
-/// Puts an owner that nobody shares into the cache of this thread, if it owns a small host block. Drops other owners.
+/// Whether [`put`] may keep this owner: nobody shares it, and it owns a block.
 #[inline]
-pub(super) fn put_if_small(owner: Arc<OwnerInner>) {
-    // There are no weak references, so the only owner stays the only one. `take` looks again, in a way that makes the work of
-    // other threads on the memory visible here.
-    if Arc::strong_count(&owner) > 1 {
-        return;
-    }
+pub(super) fn may_keep(owner: &Arc<OwnerInner>) -> bool {
+    Arc::strong_count(owner) == 1 && matches!(*owner.kind, OwnerKind::Block(_))
+}
+
+/// Puts an owner that nobody shares into the cache of this thread, if it owns a small host block. Drops other owners.
+// Not inline: the drop of owners that are not kept takes less time without the registers that this needs.
+#[inline(never)]
+pub(super) fn put(owner: Arc<OwnerInner>) {
     let OwnerKind::Block(block) = &*owner.kind else { return };
     let size = Size { bytes: block.len(), alignment: block.alignment() };
+    // There are no weak references, so the only owner stays the only one. `take` looks again, in a way that makes the work of
+    // other threads on the memory visible here.
     if block.is_on_host() && size.all() <= LARGEST && owner.uses.is_none() {
         let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut cache| cache.put(size, owner)));
     }
