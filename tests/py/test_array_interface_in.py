@@ -341,7 +341,7 @@ def test_addresses_have_64_bits() -> None:
 
 
 def test_the_index_of_an_address_is_asked_once() -> None:
-    calls = []
+    calls: list[Any] = []
 
     class Address(int):
         def __index__(self) -> int:
