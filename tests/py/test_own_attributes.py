@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from childproc import run_cases
 
 FIELD = np.zeros((2, 3))
 DIMS = ("x", "y")
@@ -233,6 +234,32 @@ def test_an_interface_of_numpys_scalars_and_of_classes_is_not_read() -> None:
         assert dl.describe(scalar).protocol == "buffer"
         with pytest.raises(dl.NotAnArrayError):
             dl.describe(Made)
+
+
+def test_attributes_that_were_deleted_leave_no_name() -> None:
+    """The dictionary's table keeps entries without key and value. Reading these would crash the process."""
+    cases = {
+        f"{name}, {dictionary}": f"""
+obj = Producer()
+attributes = {dictionary}
+attributes.update(first=1, {name}=2, last=3, __array_interface__=np.ones(5).__array_interface__)
+obj.__dict__ = attributes
+for name in ("first", {name!r}):
+    delattr(obj, name)
+    assert dl.describe(obj).shape == (2,) and dl.describe(obj).dims is None
+"""
+        for name in ("dims", "other")
+        for dictionary in ("{}", "dict.fromkeys(map(str, range(99)))")
+    }
+    prelude = """
+import numpy as np
+import dlfield as dl
+from childproc import run_cases
+class Producer:
+    def __dlpack__(self, **_): return dl.zeros(2).__dlpack__()
+    def __dlpack_device__(self): return (1, 0)
+"""
+    run_cases(prelude, cases)
 
 
 def test_the_first_protocol_counts_wherever_it_is() -> None:

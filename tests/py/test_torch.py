@@ -183,6 +183,21 @@ def test_a_mode_that_moves_an_earlier_argument_is_noticed(torch: Any) -> None:
         assert signature.bind(written=written, read=read)["read"].ptr == other.data_ptr()
 
 
+def test_a_gradient_that_is_required_during_the_import_is_noticed(torch: Any) -> None:
+    """Code of an active mode runs after the check for grad, when the tensor is asked whether it is negated."""
+    written = torch.zeros(4)[::2]
+
+    class Requiring(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is torch.Tensor.is_neg:
+                written.requires_grad_()
+            return func(*args, **(kwargs or {}))
+
+    signature = dl.Signature(written=dl.FieldSpec("float32", "I", access="w"))
+    with Requiring(), pytest.raises(dl.ExchangeError, match="grad"):
+        signature.bind(written=written)
+
+
 def test_strides_without_meaning_are_ignored() -> None:
     flipped = dl.zeros((1, 4))[::-1]
     assert dl.as_torch(flipped, copy=False).data_ptr() == flipped.ptr

@@ -137,8 +137,7 @@ unsafe fn described_at_once(object: *mut c_void) -> Option<DLTensor> {
     // SAFETY: by this function's contract.
     let object = unsafe { Borrowed::<PyAny>::from_ptr(Python::assume_attached(), object.cast()) };
     let tensor = &object.cast_exact::<PyTensor>().ok()?.get().0;
-    let is_simple = !sync::may_have_device_work(tensor) && !tensor.descriptor().is_readonly();
-    is_simple.then(|| tensor.as_dlpack().ok()).flatten()
+    if sync::may_have_device_work(tensor) { None } else { tensor.as_dlpack().ok() }
 }
 
 unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
