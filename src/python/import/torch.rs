@@ -33,8 +33,11 @@ struct Api {
     storage: Py<PyType>,
     /// The class of contexts in which `__torch_function__` of subclasses is not called.
     disable_subclasses: Py<PyAny>,
-    /// A method of a tensor.
+    /// Methods of a tensor.
     untyped_storage: Py<PyAny>,
+    storage_offset: Py<PyAny>,
+    /// Returns the number of active modes; newer than PyTorch 1.13.
+    modes: Option<Py<PyAny>>,
     /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
     get: ffi::descrgetfunc,
@@ -59,6 +62,8 @@ impl Api {
             Ok(Api {
                 disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),
                 untyped_storage: tensor.getattr(intern!(py, "untyped_storage"))?.unbind(),
+                storage_offset: tensor.getattr(intern!(py, "storage_offset"))?.unbind(),
+                modes: internals.getattr_opt(intern!(py, "_len_torch_function_stack"))?.map(Bound::unbind),
                 get: get.ok_or_else(no_descriptor)?,
                 requires_grad: requires_grad.unbind(),
                 tensor: tensor.unbind(),
@@ -238,31 +243,45 @@ pub fn refuse_grad(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
 /// methods release the GIL.
 #[inline]
 fn check_lazy(tensor: &Bound<'_, PyAny>, descriptor: &Descriptor) -> PyResult<bool> {
-    let called = may_be_lazy(descriptor);
-    if called && is_lazy(tensor, descriptor)? {
+    if !may_be_lazy(descriptor) || is_number(descriptor) && has_even_offset(tensor)? {
+        return Ok(false);
+    }
+    if is_lazy(tensor, descriptor)? {
         return Err(ExchangeError::Lazy { fix: "resolve it with .resolve_conj().resolve_neg()" }.into());
     }
-    Ok(called)
+    Ok(true)
 }
 
-/// Whether PyTorch may have conjugated or negated such a tensor lazily. Calling `is_neg` for every tensor would double the time of
-/// its import, or more, as it releases the GIL.
-///
-/// PyTorch negates lazily the imaginary part of complex numbers. So the strides of such a view are even, and a single element
-/// is the second half of a complex number, which PyTorch aligns to its size. Only `torch.as_strided` on such a view, the
-/// private `torch._neg_view`, and a single number in memory of another library that is aligned to half its size, are otherwise.
+/// Whether PyTorch may have conjugated or negated such a tensor lazily. PyTorch negates lazily the imaginary part of complex
+/// numbers, so the strides of such a view are even. Only `torch.as_strided` on such a view, and the private
+/// `torch._neg_view`, make others. Calling `is_neg` for every tensor would double the time of its import.
 fn may_be_lazy(descriptor: &Descriptor) -> bool {
     match descriptor.dtype().code() {
         DLDataTypeCode::COMPLEX => true,
-        DLDataTypeCode::FLOAT if descriptor.shape().iter().all(|extent| *extent == 1) => {
-            !descriptor.ptr().addr().is_multiple_of(2 * descriptor.dtype().itemsize())
-        }
         DLDataTypeCode::FLOAT => {
             let mut steps = descriptor.shape().iter().zip(descriptor.strides());
             steps.all(|(extent, stride)| *extent == 1 || stride % 2 == 0)
         }
         _ => false,
     }
+}
+
+/// Whether this is a single real number, whose strides say nothing.
+fn is_number(descriptor: &Descriptor) -> bool {
+    descriptor.dtype().code() == DLDataTypeCode::FLOAT && descriptor.shape().iter().all(|extent| *extent == 1)
+}
+
+/// Whether the first element is at an even position in its storage, where no imaginary part is: PyTorch views a storage as
+/// complex numbers from even positions on only. `false` if asking may run foreign code; `storage_offset` keeps the GIL, while
+/// `is_neg` releases it.
+fn has_even_offset(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    let api = Api::get(py)?;
+    let Some(modes) = &api.modes else { return Ok(false) };
+    if tensor.get_type_ptr() != api.tensor.as_ptr().cast() || modes.bind(py).call0()?.extract::<usize>()? > 0 {
+        return Ok(false);
+    }
+    Ok(call(&api.storage_offset, tensor)?.extract::<i64>()? % 2 == 0)
 }
 
 /// Whether PyTorch conjugates or negates the tensor lazily. The table checks neither, and `__dlpack__` does not check
