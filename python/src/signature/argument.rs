@@ -40,8 +40,8 @@ pub(crate) fn describe_argument<'py>(
     } else {
         const { &Request::new(RequestAccess::Stencil).with_metadata() }
     };
-    // Unlike other requests to write, one for a stencil accepts tensors that require grad, and the check may run foreign code. So
-    // it comes first where no wrapper has to be peeled.
+    // The import of a stencil's argument accepts tensors that require grad, as those that are only read may. For others the check
+    // comes before the description, as it may run foreign code; what is inside a wrapper is only known, and checked, after it.
     let ran_code_before = writes && import::is_torch(object)?;
     if ran_code_before {
         import::refuse_grad_of_torch(object)?;

@@ -36,7 +36,7 @@ struct Api {
     /// Methods of a tensor.
     untyped_storage: Py<PyAny>,
     storage_offset: Py<PyAny>,
-    /// Returns the number of active modes; newer than PyTorch 1.13.
+    /// A private function that returns the number of active modes, if this PyTorch has it.
     modes: Option<Py<PyAny>>,
     /// An attribute of a tensor, and its C getter: calling `__get__` would take several times as long.
     requires_grad: Py<PyAny>,
@@ -272,8 +272,8 @@ fn is_number(descriptor: &Descriptor) -> bool {
 }
 
 /// Whether the first element is at an even position in its storage, where no imaginary part is: PyTorch views a storage as
-/// complex numbers from even positions on only. `false` if asking may run foreign code; `storage_offset` keeps the GIL, while
-/// `is_neg` releases it.
+/// complex numbers from even positions on only. The address would not tell, as memory of other libraries may have any alignment.
+/// `false` if asking may run foreign code; `storage_offset` keeps the GIL, while `is_neg` releases it.
 fn has_even_offset(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = tensor.py();
     let api = Api::get(py)?;
