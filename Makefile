@@ -3,9 +3,14 @@
 # make check     runs make test and slower checks: lints, types and documentation (make lint); every set of features, all
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
 # make fuzz      runs the property tests with different cases in each run, for SECONDS
+# make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
+# make semver    compares it with the newest release by the rules of semantic versioning; compiles a large tool first
+# make platforms checks the crates for other processors and systems, WebAssembly, free-threaded Python and other CUDA versions,
+#                without building for them; part of make lint. rustup installs missing targets
+# make build-time  measures how long a cold build of an extension takes, beside one that uses rust-numpy
 # make asan      runs the pure Rust tests under AddressSanitizer, with fewer cases for each property
 # make miri      runs those without foreign code and large copies under Miri; needs a nightly toolchain with Miri
-# make versions  runs the host tests with the oldest and the newest packages, on Python 3.11 and 3.13
+# make versions  runs the host tests with the oldest and the newest packages, on Python 3.11 and 3.13; RUNS=3.12-newest others
 # make test-sim  runs the CUDA tests on a test double of the driver, without a GPU; part of make test
 # make test-portable  runs part of the Python tests on a module without private API of CPython, which is what free-threaded
 #                Python gets; part of make exhaustive
@@ -46,8 +51,8 @@ $(error WITH=$(WITH): the only extra of the demo is torch)
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features fuzz asan miri
-.PHONY: versions bench
+.PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features platforms build-time
+.PHONY: api semver fuzz asan miri versions bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -63,7 +68,7 @@ test-host: $(VENV)/.test $(VENV)/.example
 # Run a quarter of the cases of each property.
 test-rust test-sim: export PROPTEST_CASES ?= 64
 test-rust: $(VENV)/.build
-	cargo test --quiet --features cuda,ndarray
+	cargo test --quiet --features cuda,ndarray,serde
 	cargo run --quiet --features cuda,ndarray --example no_python
 	@$(MAKE) --no-print-directory test-sim
 
@@ -99,9 +104,10 @@ kernels: $(BIN)/uv
 
 check: lint test exhaustive
 
-lint: $(VENV)/.check $(VENV)/.build features
+lint: $(VENV)/.check $(VENV)/.build features platforms api semver
 	cargo fmt --all --check
 	cd $(EXAMPLE) && cargo fmt --check
+	cd $(EXTENSION) && cargo fmt --check
 	cd tests/cuda_sim && cargo fmt --check
 	CARGO_TARGET_DIR="$(SIM)" cargo clippy --manifest-path tests/cuda_sim/Cargo.toml --all-targets -- -D warnings
 	cd tests/cuda_sim/cudart && cargo fmt --check
@@ -115,29 +121,113 @@ lint: $(VENV)/.check $(VENV)/.build features
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
-# No features, each feature alone, all features, the Python module, also for free-threaded Python, of which only the description
-# is needed. Without `python` the dependency tree has no PyO3.
-FREE_THREADED := $(CURDIR)/target/free-threaded
+# No features, the features that make sense alone, all features, the Python module. Tests and examples need the default ones.
+# Without `python` the dependency tree has no PyO3.
 features: $(BIN)/uv
+	@for features in "" half ndarray fields cuda python python,fields; do \
+	  echo "cargo clippy --no-default-features --features '$$features'"; \
+	  cargo clippy --quiet --no-default-features --features "$$features" -- -D warnings || exit 1; \
+	done
 	cargo clippy --all-targets -- -D warnings
-	cargo clippy --all-targets --features ndarray -- -D warnings
-	cargo clippy --all-targets --features cuda -- -D warnings
-	cargo clippy --all-targets --features python -- -D warnings
+	cargo clippy --all-targets --features cuda,ndarray,serde -- -D warnings
 	cargo clippy --all-targets --all-features -- -D warnings
 	cargo clippy --package dlfield-python -- -D warnings
-	@mkdir -p "$(FREE_THREADED)"
-	@printf '%s\n' implementation=CPython version=3.14 shared=true pointer_width=64 build_flags=Py_GIL_DISABLED \
-	  suppress_build_script_link_lines=true >"$(FREE_THREADED)/pyo3.config"
-	PYO3_CONFIG_FILE="$(FREE_THREADED)/pyo3.config" CARGO_TARGET_DIR="$(FREE_THREADED)" \
-	  cargo clippy --package dlfield-python -- -D warnings
 	@! cargo tree --edges normal --prefix none --features ndarray | grep -E '^(pyo3|numpy|cudarc)'
+	@! cargo tree --edges normal --prefix none --no-default-features --features python | grep -E '^(half|rayon|cudarc)'
+	@echo "The feature abi3 of pyo3 is one error, which says what to do"
+	@told=$$(cargo check --features python,pyo3/abi3-py311 2>&1 | grep '^error'); \
+	  case "$$told" in \
+	    'error: dlfield: the feature `abi3` of `pyo3` is enabled;'*'error: could not compile `dlfield` (lib) due to 1 previous error'*) ;; \
+	    *) echo "$$told"; exit 1;; \
+	  esac
+	@if [ "$$(uname)" = Linux ]; then $(MAKE) --no-print-directory .extension; fi
 
-# Tests that `make test` leaves out: pure Rust alone, documentation of the feature `python`, most cases of the properties,
-# the module without private API, and the test double without memory pools.
+# An extension with argument types alone. Its linker leaves no symbol undefined, and it exports no module but its own.
+EXTENSION := tests/extension
+.PHONY: .extension
+.extension: $(BIN)/uv
+	cargo rustc --quiet --manifest-path $(EXTENSION)/Cargo.toml --features dlfield -- -D warnings -C link-arg=-Wl,-z,defs
+	@modules=$$(nm --dynamic --defined-only "$(CARGO_TARGET_DIR)/debug/libextension.so" | sed -n 's/.* \(PyInit_.*\)/\1/p'); \
+	  [ "$$modules" = PyInit_extension ] || { echo "$(EXTENSION) exports $$modules, not PyInit_extension alone"; exit 1; }
+
+# Nothing is linked, so no other system, Python or CUDA is needed: PyO3 reads the description of a Python. Each description has
+# its own folder, because with another one PyO3 is compiled again.
+PLATFORMS := aarch64-unknown-linux-gnu x86_64-apple-darwin x86_64-pc-windows-msvc
+WASM := wasm32-unknown-unknown
+CHECKED := $(CURDIR)/target/platforms
+FREE_THREADED := $(CURDIR)/target/free-threaded
+description = printf '%s\n' implementation=CPython version=3.14 shared=true pointer_width=64 \
+  suppress_build_script_link_lines=true $(2) >"$(1)/pyo3.config"
+platforms:
+	@rustup --quiet target add $(PLATFORMS) $(WASM)
+	@mkdir -p "$(CHECKED)" "$(FREE_THREADED)"
+	@$(call description,$(CHECKED))
+	@$(call description,$(FREE_THREADED),build_flags=Py_GIL_DISABLED)
+	@$(MAKE) --no-print-directory .platforms CARGO_TARGET_DIR="$(CHECKED)"
+	@$(MAKE) --no-print-directory .free-threaded CARGO_TARGET_DIR="$(FREE_THREADED)"
+
+.PHONY: .platforms .free-threaded
+.platforms .free-threaded: export PYO3_CONFIG_FILE = $(CARGO_TARGET_DIR)/pyo3.config
+.platforms:
+	@for target in $(PLATFORMS); do \
+	  echo "cargo clippy --workspace --all-features --target $$target"; \
+	  cargo clippy --quiet --workspace --all-features --target $$target -- -D warnings || exit 1; \
+	done
+	cargo clippy --quiet --target $(WASM) --no-default-features -- -D warnings
+	cargo clippy --quiet --target $(WASM) --features ndarray -- -D warnings
+	cargo clippy --quiet --features cuda-any,ndarray,cudarc/cuda-12080,cudarc/dynamic-linking -- -D warnings
+	cargo clippy --quiet --features cuda-any,ndarray,cudarc/cuda-13000,cudarc/dynamic-loading -- -D warnings
+
+.free-threaded:
+	cargo clippy --quiet --workspace --all-features -- -D warnings
+	cargo clippy --quiet --manifest-path $(EXAMPLE)/Cargo.toml --features cuda,kinds,peers -- -D warnings
+
+# Cold builds, each in an empty folder: seconds of CPU, crates, bytes.
+build-time: $(BIN)/uv
+	@cargo fetch --quiet --manifest-path $(EXTENSION)/Cargo.toml
+	@for types in rust-numpy dlfield; do \
+	  rm -rf target/build-time; \
+	  CARGO_TARGET_DIR="$(CURDIR)/target/build-time" bash -c 'TIMEFORMAT="$$0: %U s user, %S s system"; \
+	    time cargo build --quiet --release --jobs 2 --manifest-path $(EXTENSION)/Cargo.toml --features $$0' $$types; \
+	  echo "$$(cargo tree --edges normal,build --prefix none --no-dedupe --manifest-path $(EXTENSION)/Cargo.toml \
+	    --features $$types | sort -u | wc -l) crates, $$(wc -c <target/build-time/release/libextension.so) bytes"; \
+	done
+	@rm -rf target/build-time
+
+# The toolchain whose rustdoc the two tools understand: the one in use, if it has this version.
+API_RUST := 1.95.0
+export API_TOOLCHAIN := $(if $(findstring rustc $(API_RUST),$(shell rustc --version)),$(word 1,$(shell rustup show active-toolchain)),$(API_RUST))
+TOOLS := $(CURDIR)/target/tools
+api semver: export PATH := $(TOOLS)/bin:$(PATH)
+api semver: export CARGO_TARGET_DIR := $(CURDIR)/target/api
+toolchain = cargo +$(API_TOOLCHAIN) --version >/dev/null 2>&1 || rustup --quiet toolchain install --profile minimal $(API_TOOLCHAIN)
+api: $(BIN)/uv $(TOOLS)/bin/cargo-public-api
+	@$(toolchain)
+	"$(BIN)/python" tests/public_api.py $(if $(RENEW),--renew)
+
+# Before the first release there is nothing to compare with, and the tool is not compiled.
+RELEASE = $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
+semver: $(BIN)/uv
+	@if [ -z "$(RELEASE)" ]; then echo "no tag v*: nothing is released yet that the interface could be compared with"; else \
+	  ($(toolchain)) && $(MAKE) --no-print-directory "$(TOOLS)/bin/cargo-semver-checks" && \
+	  cargo +$(API_TOOLCHAIN) semver-checks --package dlfield --all-features --baseline-rev "$(RELEASE)"; \
+	fi
+
+# $(call tool,NAME,VERSION) compiles a tool of cargo.
+tool = CARGO_TARGET_DIR="$(TOOLS)/build" cargo install --quiet --locked --root "$(TOOLS)" $(1)@$(2) && rm -rf "$(TOOLS)/build"
+$(TOOLS)/bin/cargo-public-api:
+	$(call tool,cargo-public-api,0.52.0)
+
+$(TOOLS)/bin/cargo-semver-checks:
+	$(call tool,cargo-semver-checks,0.51.0)
+
+# Tests that `make test` leaves out: pure Rust alone, documentation and misuses of the feature `python`, most cases of the
+# properties, the module without private API, and the test double without memory pools.
 exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
-	cargo test --quiet --features python,cuda --doc
+	cargo test --quiet --features python,cuda,serde --doc
+	cargo test --quiet --features python --test misuse
 	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
 	@$(MAKE) --no-print-directory test-portable
 	@for pools in 1 0; do \
@@ -165,7 +255,7 @@ miri:
 	fi
 
 versions: $(BIN)/maturin
-	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" .ci/versions
+	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" .ci/versions $(RUNS)
 
 bench: $(VENV)/.bench $(VENV)/.example-release
 	"$(BIN)/python" benches/py --write

@@ -3,6 +3,7 @@
 //! sets it.
 
 fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
     #[cfg(feature = "python")]
     {
         pyo3_build_config::use_pyo3_cfgs();

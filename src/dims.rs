@@ -6,7 +6,13 @@ use std::sync::Arc;
 /// The label of one dimension.
 ///
 /// `I`, `J`, `K` are the axes of the grid; decimal numbers are data dimensions (the components of a vector at a grid point);
-/// anything else is a user label.
+/// anything else is a user label. As these cover every text, no further kind will come.
+///
+/// # Example
+/// ```
+/// use dlfield::Dim;
+/// assert_eq!(["K", "0", "cell"].map(|text| Dim::parse(text).unwrap()), [Dim::K, Dim::Data(0), Dim::Label("cell".into())]);
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Dim {
     /// First horizontal axis.
@@ -297,12 +303,12 @@ impl Dims {
     /// ```
     pub fn gt4py_order(&self) -> Vec<usize> {
         let mut axes: Vec<usize> = (0..self.len()).collect();
-        axes.sort_by_key(|axis| match self.get(*axis) {
-            Dim::I => (0, 0),
-            Dim::J => (0, 1),
-            Dim::K => (0, 2),
-            Dim::Data(number) => (1, number),
-            Dim::Label(_) => (2, 0),
+        axes.sort_unstable_by_key(|axis| match self.get(*axis) {
+            Dim::I => (0, 0, *axis),
+            Dim::J => (0, 1, *axis),
+            Dim::K => (0, 2, *axis),
+            Dim::Data(number) => (1, number, *axis),
+            Dim::Label(_) => (2, 0, *axis),
         });
         axes
     }

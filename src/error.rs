@@ -8,11 +8,12 @@ use crate::dims::DimsError;
 use crate::dtype::DTypeError;
 use crate::layout::LayoutError;
 use crate::memory::OutOfMemory;
+#[cfg(feature = "fields")]
 use crate::preset::PresetError;
 use crate::protocol::ExchangeError;
 use crate::tensor::IndexError;
 
-/// Every error of this crate; each case holds the values that explain it.
+/// Every error of this crate; each case holds the values that explain it. Cases may gain values: match them with `..`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,6 +21,7 @@ pub enum Error {
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// An invalid or unknown preset.
+    #[cfg(feature = "fields")]
     #[error(transparent)]
     Preset(#[from] PresetError),
     /// An invalid or unsupported element type.
@@ -43,9 +45,43 @@ pub enum Error {
     /// A failed allocation.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
+    /// An error in one argument of a function.
+    #[error("argument {argument:?}: {source}")]
+    Argument {
+        /// The name of the argument.
+        argument: Box<str>,
+        /// The error.
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Adds the name of the argument that the error is about.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Spec, Tensor};
+    /// let error = Tensor::zeros(&Spec::new(&[-1], DType::F64)).map_err(|error| error.in_argument("out")).unwrap_err();
+    /// assert_eq!(error.to_string(), "argument \"out\": shape: extent -1 at axis 0; allowed is 0 or more");
+    /// ```
+    #[must_use]
+    pub fn in_argument(self, argument: &str) -> Error {
+        Error::Argument { argument: argument.into(), source: Box::new(self) }
+    }
 }
 
 /// A result whose error is this crate's [`Error`] by default.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Spec, Tensor};
+///
+/// fn plane(extent: i64) -> dlfield::Result<Tensor> {
+///     Tensor::zeros(&Spec::new(&[extent, extent], DType::F64))
+/// }
+///
+/// assert!(plane(4).is_ok() && plane(-4).is_err());
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An invalid argument of a stencil, with the field's name.

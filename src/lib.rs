@@ -72,53 +72,113 @@
 //!
 //! | feature | adds | brings along |
 //! |---|---|---|
-//! | none | everything else on this page | |
+//! | none | [`Descriptor`]; [`Tensor`], its views, its exchange by DLPack | `dlpark` |
+//! | `signature`, a default | [`Signature`], [`preflight`](preflight()), labels of results ([`arithmetic`]) | the feature `fields` |
+//! | `fields`, by `signature` | [`Spec`], [`Preset`], allocation, copies; `python::OrCopy` | `rayon`, the feature `half` |
+//! | `half`, by `fields` | `f16` and `bf16` as elements of views | `half` |
 //! | `ndarray` | [`Tensor`] from and to arrays and vectors, views, loops over any view (`traverse`) | `ndarray`, `num-complex` |
-//! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc` |
 //! | `python` | the module `python`: arguments and return values of extensions | `pyo3`, `numpy`, the feature `ndarray` |
+//! | `cuda` | memory of CUDA devices, [`cuda`]; without it no CUDA device is available | `cudarc`, the feature `fields` |
+//! | `cuda-any` | the same, where the program chooses `cudarc`'s CUDA version and linking | the same |
+//! | `serde` | [`Spec`], [`DType`] and [`Device`] to and from serde's formats, [`Descriptor`] to them | `serde`, the feature `fields` |
 //!
-//! Without the feature `python` nothing in this crate depends on Python.
+//! Without the feature `python` nothing in this crate depends on Python. An extension that only takes and returns arrays compiles
+//! fastest with argument types alone; `Tensor::from` and `Tensor::from_array` then make the arrays that it returns:
+//!
+//! ```toml
+//! dlfield = { version = "0.1", default-features = false, features = ["python"] }
+//! ```
+//!
+//! `cuda` is for CUDA 12.0 and newer drivers, loaded when first used. Features of `cudarc` for other versions exclude that, so a
+//! program that sets one takes `cuda-any`, and selects both for `cudarc` itself:
+//!
+//! ```toml
+//! dlfield = { version = "0.1", features = ["cuda-any"] }
+//! cudarc = { version = "0.19", default-features = false, features = ["std", "driver", "cuda-13000", "dynamic-loading"] }
+//! ```
+//!
+//! # Crates in the interface
+//!
+//! Crates whose types or traits are part of the interface are re-exported, so that their versions agree: [`dlpark`] for the structs
+//! of DLPack; with the features `half`, `ndarray`, `num_complex`, `cudarc`, `pyo3` and `serde`, under these names. No other crate's
+//! types are in it.
 
+// One error says what to do, and nothing else is reported.
+#![cfg_attr(Py_LIMITED_API, allow(unused_imports))]
+
+#[cfg(Py_LIMITED_API)]
+compile_error!(
+    "dlfield: the feature `abi3` of `pyo3` is enabled; arguments are checked through parts of Python's C API that the stable \
+     ABI lacks: remove `abi3` and `abi3-py3*` from the features of `pyo3`, also in other crates of the program, and build one \
+     extension for each Python version"
+);
+
+#[cfg(feature = "signature")]
 pub mod arithmetic;
-pub mod descriptor;
-pub mod device;
-pub mod dims;
-pub mod dtype;
-pub mod error;
-pub mod layout;
-pub mod memory;
-pub mod preflight;
-pub mod preset;
-pub mod protocol;
-pub mod signature;
-pub mod tensor;
+mod descriptor;
+mod device;
+mod dims;
+mod dtype;
+mod error;
+mod layout;
+mod memory;
+#[cfg(feature = "signature")]
+mod preflight;
+#[cfg(feature = "fields")]
+mod preset;
+mod protocol;
+#[cfg(feature = "signature")]
+mod signature;
+mod tensor;
 #[cfg(feature = "ndarray")]
 pub mod traverse;
 
+#[cfg(feature = "fields")]
 mod copy;
-#[cfg(feature = "python")]
+#[cfg(all(feature = "signature", not(Py_LIMITED_API)))]
 #[doc(hidden)]
 pub mod native;
-#[cfg(feature = "python")]
+#[cfg(all(feature = "python", not(Py_LIMITED_API)))]
 pub mod python;
 
-pub use copy::{can_cast, num_threads, set_num_threads};
-#[cfg(feature = "cuda")]
+#[cfg(feature = "fields")]
+pub use copy::{ThreadError, can_cast, num_threads, set_num_threads};
+#[cfg(feature = "cuda-any")]
 pub use cudarc;
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceError};
 pub use dims::{Dim, Dims, DimsError};
 pub use dlpark;
 pub use dtype::{DType, DTypeError};
-pub use error::{Error, Result};
-pub use layout::{AllocationLayout, Layout, LayoutError, Metadata, Padding, Spec};
+pub use error::{Error, Result, SignatureError};
+#[cfg(feature = "half")]
+pub use half;
+#[cfg(feature = "fields")]
+pub use layout::{AllocationLayout, Spec};
+pub use layout::{Ghosts, Layout, LayoutError, MAX_NDIM, Metadata, Padding};
 pub use memory::{OutOfMemory, cuda};
 #[cfg(feature = "ndarray")]
 pub use ndarray;
+#[cfg(feature = "ndarray")]
+pub use num_complex;
+#[cfg(feature = "signature")]
 pub use preflight::{Preflight, Support, Target, Verdict, preflight};
+#[cfg(feature = "fields")]
 pub use preset::{Alignment, LayoutRule, Preset, PresetError};
 pub use protocol::ExchangeError;
-pub use signature::{Access, BoundCall, FieldSpec, Signature, SignatureError, Size};
-#[cfg(feature = "cuda")]
+#[cfg(feature = "python")]
+pub use pyo3;
+#[cfg(feature = "serde")]
+pub use serde;
+#[cfg(feature = "signature")]
+pub use signature::{Access, BoundCall, FieldSpec, Signature, Size};
+#[cfg(feature = "cuda-any")]
 pub use tensor::CudaView;
+#[cfg(feature = "ndarray")]
+pub use tensor::ReadGuard;
 pub use tensor::{Element, Index, IndexError, Owner, Tensor};
+
+/// Runs the examples of the page.
+#[cfg(all(doctest, feature = "python"))]
+#[doc = include_str!("../docs/rust.md")]
+mod rust_page {}

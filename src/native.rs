@@ -1,36 +1,87 @@
-//! What the module `dlfield._native` needs of this crate beside its public interface. Not for others: anything here may change
-//! in any release.
+//! What the module `dlfield._native` and this crate's tests need of it beside its public interface. Not for others: anything
+//! here may change in any release.
 
-pub use crate::python::convert::metadata_state::MetadataState;
-pub use crate::python::convert::{args, device, dtype, errors, stream};
-pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, saved_error};
-pub use crate::python::nearest::did_you_mean;
-pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
+#[cfg(feature = "python")]
+pub use self::of_python::*;
+pub use crate::layout::extents::{Extents, Halo};
+pub use crate::layout::overlap::{Strided, overlap};
+pub use crate::layout::span::{byte_span, is_compact, is_contiguous, is_unshared};
+pub use crate::memory::counters::Totals;
+pub use crate::memory::{Block, Contents};
+pub use crate::tensor::{BlockInfo, MemoryReport, memory_report};
 
-/// Copies, and waiting for devices, with the GIL released.
-pub mod sync {
-    pub use crate::python::sync::{
-        GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, copy_zero_padded, may_have_device_work, synchronize_host, to,
-        wait_for_device,
-    };
+/// The structs of the protocols.
+pub mod protocol {
+    pub use crate::protocol::{array_interface, array_struct, buffer, dlpack, pep3118, typestr};
 }
 
-/// The way in.
-pub mod import {
-    pub use crate::python::import::{
-        Hooks, Imported, Interface, Request, RequestAccess, Value, assigned_value, check_described, check_device,
-        check_place, describe, describe_exact_array, description, find_dims, inner_of, is_pair, is_torch,
-        may_have_hooks, metadata_of, not_an_array, object_to_keep, own, pin_described, readable, refuse_grad,
-        refuse_grad_of_torch, share, synchronize_described, take, tensor, value, with_source,
-    };
+#[cfg(feature = "python")]
+mod of_python {
+    pub use crate::preset::PresetRules;
+    pub use rayon::max_num_threads;
+
+    pub use crate::arithmetic::halos::check_named_halos;
+    pub use crate::layout::check_len;
+    pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
+    pub use crate::preflight::{jax_takes, torch_shares};
+    pub use crate::python::convert::metadata_state::MetadataState;
+    pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, saved_error};
+    pub use crate::python::nearest::did_you_mean;
+    pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
+    pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
+    pub use crate::signature::size::check_sizes;
+    pub use crate::signature::writeback::{Fit, Writeback};
+    pub use crate::tensor::Placement;
+
+    /// The table of C functions on `dlfield.Tensor`.
+    pub mod tensor_api {
+        pub use crate::python::tensor_api::{
+            CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION,
+            release, retain,
+        };
+    }
+
+    /// Copies, and waiting for devices, with the GIL released.
+    pub mod sync {
+        pub use crate::python::copies::{GIL_RELEASE_BYTES, copy_into, copy_like, copy_to, to};
+        pub use crate::python::sync::{may_have_device_work, order_current_stream, synchronize_host, wait_for_device};
+    }
+
+    /// Conversions of arguments.
+    pub mod args {
+        pub use crate::python::convert::args::*;
+        pub use crate::python::convert::of_module::{append_shape, choice, copy, flag, shape, string};
+    }
+
+    /// Conversions of devices.
+    pub mod device {
+        pub use crate::python::convert::device::*;
+        pub use crate::python::convert::of_module::{exact_device, of_framework};
+    }
+
+    /// Conversions of element types.
+    pub mod dtype {
+        pub use crate::python::convert::dtype::*;
+        pub use crate::python::convert::of_module::{named, to_numpy};
+    }
+
+    /// Exceptions.
+    pub mod errors {
+        pub use crate::python::convert::errors::*;
+        pub use crate::python::convert::of_module::{about, register, warn};
+    }
+
+    /// Conversions of streams.
+    pub mod stream {
+        pub use crate::python::convert::of_module::{in_stream, stream_of as of};
+        pub use crate::python::convert::stream::*;
+    }
+
+    /// The way in.
+    pub mod import {
+        pub use crate::python::import::of_module::*;
+        pub use crate::python::import::{
+            Request, RequestAccess, metadata_of, not_an_array, own, share, synchronize_described,
+        };
+    }
 }
-
-pub use crate::arithmetic::halos::check_named_halos;
-pub use crate::layout::check_len;
-pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
-pub use crate::preflight::{jax_takes, torch_shares};
-pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
-pub use crate::signature::size::check_sizes;
-pub use crate::signature::writeback::{Fit, Writeback};
-
-pub use rayon::max_num_threads;

@@ -7,7 +7,16 @@ use crate::device::Device;
 use crate::dims::{Dim, Dims};
 
 /// How a preset orders the strides.
+///
+/// # Example
+/// ```
+/// use dlfield::{Dims, Layout, LayoutRule};
+/// let dims = Dims::parse(["K", "I"]).unwrap();
+/// assert_eq!(Layout::by_rule(LayoutRule::C, &dims).to_vec(), [0, 1]);
+/// assert_eq!(Layout::by_rule(LayoutRule::Grid([0, 1, 2]), &dims).to_vec(), [1, 0]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum LayoutRule {
     /// Last index contiguous, whatever the labels.
     C,
@@ -29,7 +38,15 @@ impl LayoutRule {
 }
 
 /// The part of an allocation that a preset aligns.
+///
+/// # Example
+/// ```
+/// use dlfield::{Alignment, Preset};
+/// assert_eq!(Preset::find("gt:gpu").unwrap().alignment(), Alignment::Elements(32));
+/// assert_eq!(Preset::find("jax").unwrap().alignment(), Alignment::Base(64));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Alignment {
     /// The aligned index, and every row at that index, to this many elements.
     Elements(u32),

@@ -13,12 +13,13 @@ import binding
 import copies
 import exchange
 import extension
+import halo
 import stencil
 from peers import versions
 from report import Line, heading, table, write
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = ("allocation", "exchange", "copies", "binding", "arithmetic", "extension", "stencil", "cuda")
+SECTIONS = ("allocation", "exchange", "copies", "binding", "arithmetic", "extension", "stencil", "halo", "cuda")
 
 # The rows of the README: what is measured, and the peer.
 README = (
@@ -71,6 +72,8 @@ def main() -> None:
         lines += extension.lines()
     if arguments.section in (None, "stencil"):
         lines += stencil.lines()
+    if arguments.section in (None, "halo"):
+        lines += halo.lines()
     # All lines come from one run, so only a run of all sections replaces them.
     complete = arguments.write and arguments.section is None
     losing = [line for line in lines if line.loses]

@@ -12,7 +12,8 @@ import torch
 import dlfield as dl
 import rust_extension as extension
 from interleaved import Case, best_times
-from peers import build_nanobind, consumers
+from peers import build_crate, build_nanobind, consumers
+from producers import DLPackOnly
 from report import Line
 
 SMALL = (8, 8, 8)
@@ -20,17 +21,21 @@ LARGE = (128, 128, 80)
 
 
 def lines() -> list[Line]:
-    """Measure the cost of an argument, the loops, then the traversal of views."""
-    return [*_arguments(), *_loops(), *_sums(), *_updates()]
+    """Measure the cost of an argument and of a returned tensor, the loops, then the traversal of views."""
+    return [*_arguments(), *_views(), *_checked_views(), *_imports(), *_returns(), *_loops(), *_sums(), *_updates()]
 
 
 def _arguments() -> list[Line]:
     nanobind, numpy_array, torch_tensor = consumers()["nanobind"].call, np.zeros(SMALL), torch.zeros(SMALL)
+    field = dl.zeros(SMALL, halo=(1, 1, 1))
     cases: dict[str, Case] = {
         "ndim(ndarray)": (extension.ndim, numpy_array),
         "nanobind(ndarray)": (nanobind, numpy_array),
         "PyReadonlyArray3": (extension.peers.ndim3, numpy_array),
         "PyReadonlyArrayDyn": (extension.peers.ndim, numpy_array),
+        "ndim(Tensor)": (extension.ndim, field),
+        "nanobind(Tensor)": (nanobind, field),
+        "ndim(read-only Tensor)": (extension.ndim, field.as_readonly()),
         "ndim(torch.Tensor)": (extension.ndim, torch_tensor),
         "nanobind(torch.Tensor)": (nanobind, torch_tensor),
     }
@@ -39,9 +44,122 @@ def _arguments() -> list[Line]:
         ("ndim(ndarray)", "nanobind(ndarray)", 0.6),
         ("ndim(ndarray)", "PyReadonlyArray3", 1),
         ("ndim(ndarray)", "PyReadonlyArrayDyn", 1),
+        ("ndim(Tensor)", "ndim(ndarray)", 0.8),
+        ("ndim(Tensor)", "nanobind(Tensor)", 1),
+        ("ndim(read-only Tensor)", "ndim(ndarray)", 0.8),
         ("ndim(torch.Tensor)", "nanobind(torch.Tensor)", 0.1),
     )
     return [Line(f"Rust `{what}`", times[what], f"`{peer}`", times[peer], reach) for what, peer, reach in beside]
+
+
+def _views() -> list[Line]:
+    """Measure functions that read or write one element by a view. rust-numpy borrows from dlfield's list here."""
+    peers, nanobind = extension.peers, build_nanobind()
+    array, field = np.zeros(SMALL), dl.zeros(SMALL, halo=(1, 1, 1))
+    cases: dict[str, Case] = {
+        "`In::array`": (peers.read, array),
+        "`PyReadonlyArray3::as_array`": (peers.numpy_read, array),
+        "nanobind's `ndarray<const double>`": (nanobind.read, array),
+        "`Out::array_mut`": (peers.write, array),
+        "`PyReadwriteArray3::as_array_mut`": (peers.numpy_write, array),
+        "nanobind's `ndarray<double>`": (nanobind.write, array),
+        "`AnyIn::view`": (peers.read_any, array),
+        "`PyUntypedArray`, cast": (peers.numpy_read_any, array),
+        "`OrCopy::array`": (peers.read_or_copy, array),
+        "`PyArrayLike3::as_array`": (peers.numpy_read_or_copy, array),
+        "`In::array` of a Tensor": (peers.read, field),
+        "`Out::array_mut` of a Tensor": (peers.write, field),
+        "nanobind's, of a Tensor": (nanobind.read, field),
+    }
+    times = best_times(cases, rounds=100, turn=0.002)
+    beside = (
+        ("`In::array`", "`PyReadonlyArray3::as_array`", 0.7),
+        ("`In::array`", "nanobind's `ndarray<const double>`", 1),
+        ("`Out::array_mut`", "`PyReadwriteArray3::as_array_mut`", 0.8),
+        ("`Out::array_mut`", "nanobind's `ndarray<double>`", 1),
+        ("`AnyIn::view`", "`PyUntypedArray`, cast", 1),
+        ("`OrCopy::array`", "`PyArrayLike3::as_array`", 1),
+        ("`In::array` of a Tensor", "nanobind's, of a Tensor", 1),
+        ("`Out::array_mut` of a Tensor", "nanobind's, of a Tensor", 1),
+    )
+    return [Line(f"Rust {what}", times[what], peer, times[peer], reach) for what, peer, reach in beside]
+
+
+def _checked_views() -> list[Line]:
+    """Measure functions that read or write one element after a look at element type and rank, or at the labels."""
+    peers, nanobind = extension.peers, build_nanobind()
+    array, field = np.zeros(SMALL), dl.zeros(SMALL, halo=(1, 1, 1))
+    cases: dict[str, Case] = {
+        "`AnyIn::view` by type and rank": (peers.read_by_type, array),
+        "`PyUntypedArray` by type and rank, to read": (peers.numpy_read_by_type, array),
+        "nanobind's `ndarray<ro>` by type and rank": (nanobind.read_by_type, array),
+        "`Out<Any>::view_mut` by type and rank": (peers.write_by_type, array),
+        "`PyUntypedArray` by type and rank, to write": (peers.numpy_write_by_type, array),
+        "nanobind's `ndarray<>` by type and rank": (nanobind.write_by_type, array),
+        "`In::labelled`, labels checked, of a Tensor": (peers.read_labelled, field),
+        "`In::array` of a Tensor": (peers.read, field),
+        "nanobind's, labels checked, of a Tensor": (nanobind.read_labelled, field),
+    }
+    times = best_times(cases, rounds=100, turn=0.002)
+    beside = (
+        ("`AnyIn::view` by type and rank", "`PyUntypedArray` by type and rank, to read"),
+        ("`AnyIn::view` by type and rank", "nanobind's `ndarray<ro>` by type and rank"),
+        ("`Out<Any>::view_mut` by type and rank", "`PyUntypedArray` by type and rank, to write"),
+        ("`Out<Any>::view_mut` by type and rank", "nanobind's `ndarray<>` by type and rank"),
+        ("`In::labelled`, labels checked, of a Tensor", "nanobind's, labels checked, of a Tensor"),
+        ("`In::labelled`, labels checked, of a Tensor", "`In::array` of a Tensor"),
+    )
+    return [Line(f"Rust {what}", times[what], peer, times[peer]) for what, peer in beside]
+
+
+def _imports() -> list[Line]:
+    """Measure an argument of any type, and one to read, beside the imports of dlpark and pyo3-dlpack."""
+    dlpark, pyo3_dlpack = build_crate("dlpark_peer"), build_crate("pyo3_dlpack_peer")
+    found = []
+    # No goal is set for an object that has the methods of DLPack only.
+    for what, array, reach in (
+        ("ndarray", np.zeros(SMALL), 1),
+        ("torch.Tensor", torch.zeros(SMALL), 1),
+        ("Tensor", dl.zeros(SMALL), 1),
+        ("DLPack only", DLPackOnly(np.zeros(SMALL)), None),
+    ):
+        times = best_times(
+            {"mine": (extension.ndim, array), "dlpark": (dlpark.take, array), "pyo3": (pyo3_dlpack.take, array)}
+        )
+        for peer, name in (("dlpark", "`dlpark`"), ("pyo3", "`pyo3-dlpack`")):
+            found.append(Line(f"Rust `AnyIn`, {what}", times["mine"], name, times[peer], reach))
+    array = DLPackOnly(np.zeros(SMALL))
+    times = best_times(
+        {
+            "mine": (extension.peers.read, array),
+            "dlpark": (dlpark.read, array),
+            "nanobind": (build_nanobind().read, array),
+        }
+    )
+    for peer, name in (("dlpark", "`dlpark`"), ("nanobind", "nanobind's `ndarray<const double>`")):
+        found.append(Line("Rust `In::array`, DLPack only", times["mine"], name, times[peer]))
+    return found
+
+
+def _returns() -> list[Line]:
+    """Measure tensors that are made in Rust: on the memory of a vector, and a field with a halo and padded rows."""
+    peers, stop, shape = extension.peers, 8, (4, 4, 4)
+    cases: dict[str, Case] = {
+        "count_to": (extension.count_to, stop),
+        "rust-numpy's `count_to`": (peers.count_to, stop),
+        "nanobind's `count_to`": (build_nanobind().count_to, stop),
+        "make_field": (extension.make_field, shape),
+        "rust-numpy's `zeros`": (peers.zeros, shape),
+        "`dl.zeros` with preset and halo": (partial(dl.zeros, backend="gt:cpu_ifirst", halo=(1, 1, 1)), shape),
+    }
+    times = best_times(cases, rounds=100, turn=0.002)
+    beside = (
+        ("count_to", "rust-numpy's `count_to`"),
+        ("count_to", "nanobind's `count_to`"),
+        ("make_field", "rust-numpy's `zeros`"),
+        ("make_field", "`dl.zeros` with preset and halo"),
+    )
+    return [Line(f"Rust `{what}`", times[what], peer, times[peer], 1) for what, peer in beside]
 
 
 def _loops() -> list[Line]:
@@ -71,7 +189,7 @@ def _loops() -> list[Line]:
     return found
 
 
-def _views() -> dict[str, Any]:
+def _layouts() -> dict[str, Any]:
     """Return views of all kinds of layouts, by what they are in C order's terms."""
     rows = np.random.default_rng(1).random((*LARGE[:2], LARGE[2] + 8))
     array = np.ascontiguousarray(rows[..., : LARGE[2]])
@@ -89,7 +207,7 @@ def _sums() -> list[Line]:
     """Measure `sum` beside the fastest peer, and one addition after the other beside the same loop by hand."""
     peers = extension.peers
     found = []
-    for what, view in _views().items():
+    for what, view in _layouts().items():
         beside: dict[str, Case] = {
             "a loop by hand": (peers.sum_loop, view),
             "nanobind's loop": (build_nanobind().sum, view),

@@ -52,7 +52,7 @@ class Consumer:
 
 def consumers() -> dict[str, Consumer]:
     """Return dlfield's functions, every peer and the floor, by their names in the tables."""
-    nanobind_peer, dlpark_peer = build_nanobind(), _build_dlpark()
+    nanobind_peer, dlpark_peer = build_nanobind(), build_crate("dlpark_peer")
     return {
         "describe": Consumer(dl.describe),
         "from_dlpack": Consumer(dl.from_dlpack),
@@ -92,13 +92,14 @@ def build_nanobind() -> ModuleType:
     return _load("nanobind_peer", library)
 
 
-def _build_dlpark() -> ModuleType:
-    """Build the dlpark peer, optimized like dlfield, and import it."""
-    manifest = SOURCES / "dlpark_peer/Cargo.toml"
+@cache
+def build_crate(name: str) -> ModuleType:
+    """Build the peer in the crate `name` of `benches/peers`, optimized like dlfield, and import it."""
+    manifest = SOURCES / name / "Cargo.toml"
     environment = os.environ | {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
     cargo = ["cargo", "build", "--quiet", "--release", "--locked"]
     subprocess.run([*cargo, "--manifest-path", manifest, "--target-dir", CACHE], check=True, env=environment)
-    return _load("dlpark_peer", CACHE / "release/libdlpark_peer.so")
+    return _load(name, CACHE / f"release/lib{name}.so")
 
 
 def _load(name: str, library: Path) -> ModuleType:
@@ -114,5 +115,8 @@ def versions() -> dict[str, str]:
     """Return the versions of dlfield and all peers."""
     names = ("dlfield", "numpy", "torch", "jax", "apache-tvm-ffi", "nanobind", "cuda-core", "gt4py")
     found = {name: importlib.metadata.version(name) for name in names}
-    locked = tomllib.loads((SOURCES / "dlpark_peer/Cargo.lock").read_text())["package"]
-    return found | {package["name"]: package["version"] for package in locked if package["name"] == "dlpark"}
+    for crate in ("dlpark", "pyo3-dlpack"):
+        lock = SOURCES / f"{crate.replace('-', '_')}_peer/Cargo.lock"
+        locked = tomllib.loads(lock.read_text())["package"]
+        found |= {package["name"]: package["version"] for package in locked if package["name"] == crate}
+    return found

@@ -16,6 +16,11 @@ Example
 3.0
 """
 
+import functools
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
 from dlfield import cuda
 from dlfield._native import (
     Bound,
@@ -43,6 +48,8 @@ from dlfield._native import (
     empty_like,
     from_array,
     from_dlpack,
+    from_pointer,
+    frombuffer,
     full,
     full_like,
     get_dims,
@@ -60,6 +67,11 @@ from dlfield._native import (
 from dlfield.annotations import Field
 from dlfield.frameworks import as_cupy, as_jax
 from dlfield.kernels import kernel
+from dlfield.memory import MemoryBlock, MemoryReport, memory_report
+from dlfield.sharing import attach, shared_name
+
+if TYPE_CHECKING:
+    from dlfield.files import open_field, save_field
 
 __all__ = [
     "Bound",
@@ -74,6 +86,8 @@ __all__ = [
     "FieldSpec",
     "LayoutError",
     "LayoutWarning",
+    "MemoryBlock",
+    "MemoryReport",
     "NoSuchBufferError",
     "NotAnArrayError",
     "Preflight",
@@ -85,24 +99,62 @@ __all__ = [
     "as_jax",
     "as_numpy",
     "as_torch",
+    "attach",
     "cuda",
     "describe",
     "empty",
     "empty_like",
     "from_array",
     "from_dlpack",
+    "from_pointer",
+    "frombuffer",
     "full",
     "full_like",
     "get_dims",
     "get_origin",
     "kernel",
+    "memory_report",
     "num_threads",
     "ones",
     "ones_like",
+    "open_field",
     "preflight",
     "presets",
     "register_preset",
+    "save_field",
     "set_num_threads",
+    "shared_name",
     "zeros",
     "zeros_like",
 ]
+
+# Imported when they are first used: programs that map no file need neither `mmap` nor the reader of headers.
+_OF_FILES = frozenset({"open_field", "save_field"})
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function of `dlfield.files`."""
+    if name not in _OF_FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dlfield import files
+
+    return globals().setdefault(name, getattr(files, name))
+
+
+def __dir__() -> list[str]:
+    """List the functions of `dlfield.files` too."""
+    return sorted(globals().keys() | _OF_FILES)
+
+
+def _register_with_dask() -> None:
+    """Have Dask import `dlfield.dask` with the first tensor that it measures, if this process has Dask.
+
+    A worker has it before the first tensor brings dlfield there. It measures a value before it gives it to another
+    task, which then joins tensors to a tensor. Only a name is registered: nothing is imported here.
+    """
+    sizeof = getattr(sys.modules.get("dask.sizeof"), "sizeof", None)
+    if sizeof is not None:
+        sizeof.register_lazy("dlfield", functools.partial(importlib.import_module, "dlfield.dask"))
+
+
+_register_with_dask()

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAl
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import CapsuleType
+from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
     "Bound",
@@ -28,7 +28,10 @@ __all__ = [
     "Tensor",
     "__version__",
     "_as_optional",
+    "_block_state",
     "_can_access",
+    "_copy_layout",
+    "_copy_state",
     "_cuda_current_stream",
     "_cuda_device_count",
     "_cuda_device_name",
@@ -40,6 +43,7 @@ __all__ = [
     "_inspect",
     "_jax_takes",
     "_key",
+    "_memory_report",
     "_rebuild",
     "_source",
     "_stencil_arguments",
@@ -51,6 +55,8 @@ __all__ = [
     "empty_like",
     "from_array",
     "from_dlpack",
+    "from_pointer",
+    "frombuffer",
     "full",
     "full_like",
     "get_dims",
@@ -167,6 +173,8 @@ class Tensor:
     def T(self) -> Tensor: ...
     @property
     def domain_view(self) -> Tensor: ...
+    @property
+    def block(self) -> Tensor: ...
     # `dlfield._flags.Flags`: what `numpy.ndarray.flags` has, read-only.
     @property
     def flags(self) -> Any: ...
@@ -199,6 +207,7 @@ class Tensor:
     def to_numpy(self) -> npt.NDArray[Any]: ...
     def to_cupy(self) -> Any: ...
     def to_ndarray(self) -> Any: ...
+    def share(self) -> Tensor: ...
     def host_to_device(self, *, force: bool = False) -> None: ...
     def device_to_host(self, *, force: bool = False) -> None: ...
     def set_host_modified(self) -> None: ...
@@ -450,6 +459,7 @@ def empty(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def zeros(
     shape: _Shape,
@@ -465,6 +475,7 @@ def zeros(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def ones(
     shape: _Shape,
@@ -480,6 +491,7 @@ def ones(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def full(
     shape: _Shape,
@@ -496,6 +508,7 @@ def full(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def empty_like(
     data: Any,
@@ -511,6 +524,7 @@ def empty_like(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def zeros_like(
     data: Any,
@@ -526,6 +540,7 @@ def zeros_like(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def ones_like(
     data: Any,
@@ -541,6 +556,7 @@ def ones_like(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def full_like(
     data: Any,
@@ -557,6 +573,7 @@ def full_like(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
 ) -> Tensor: ...
 def from_array(
     data: Any,
@@ -572,6 +589,31 @@ def from_array(
     origin: _Ints | None = None,
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
+    buffer: Buffer | Any = None,
+) -> Tensor: ...
+def from_pointer(
+    address: SupportsIndex,
+    shape: _Shape,
+    dtype: Any,
+    *,
+    strides: _Ints | None = None,
+    device: _DeviceLike = "cpu",
+    dims: _Dims | None = None,
+    halo: _Halo | None = None,
+    origin: _Ints | None = None,
+    owner: object = None,
+    readonly: bool = False,
+) -> Tensor: ...
+def frombuffer(
+    buf: Buffer | Any,
+    shape: _Shape,
+    dtype: Any,
+    *,
+    strides: _Ints | None = None,
+    offset: SupportsIndex = 0,
+    dims: _Dims | None = None,
+    halo: _Halo | None = None,
+    origin: _Ints | None = None,
 ) -> Tensor: ...
 def from_dlpack(
     obj: Any,
@@ -606,6 +648,11 @@ def register_preset(
 def set_num_threads(threads: SupportsIndex) -> None: ...
 def num_threads() -> int: ...
 def _rebuild(data: Any, state: tuple[Any, ...]) -> Tensor: ...
+def _copy_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]]: ...
+def _memory_report() -> tuple[
+    list[tuple[int, int, int | None, str, list[str] | None, int, bool]], tuple[int, int], tuple[int, int], int
+]: ...
+def _block_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]] | None: ...
 def _inspect(obj: Any) -> Descriptor: ...
 def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...
 def _key(field: Tensor, key: Any) -> tuple[Any, Literal["basic", "newaxis", "arrays"]]: ...
@@ -615,6 +662,7 @@ def _as_optional(spec: FieldSpec) -> FieldSpec: ...
 def _stencil_arguments(
     bound: Bound, export: Callable[[Descriptor], Any], export_readonly: Callable[[Descriptor], Any]
 ) -> tuple[dict[str, Any], bytes]: ...
+def _copy_layout(field: Tensor) -> tuple[tuple[Any, ...], list[int], int]: ...
 def _with_metadata(tensor: Tensor, state: tuple[Any, ...]) -> Tensor: ...
 def _cuda_unavailable_reason() -> str | None: ...
 def _cuda_device_count() -> int: ...

@@ -49,8 +49,8 @@ pub fn check_named_halos(fields: &[&Tensor], name: impl Fn(usize) -> String) -> 
 
 /// Returns a label that both fields have and along which their halos or origins differ.
 fn differing_label(one: &Tensor, two: &Tensor) -> Option<String> {
-    let (dims, halo, origin) = (one.dims(), one.halo(), one.origin());
-    let (other_halo, other_origin) = (two.halo(), two.origin());
+    let (dims, halo, origin) = (one.dims(), one.halo(), one.inline_origin());
+    let (other_halo, other_origin) = (two.halo(), two.inline_origin());
     for (other, label) in two.dims().iter().enumerate() {
         let Some(axis) = dims.iter().position(|known| known == label) else { continue };
         let (extent, other_extent) = (one.descriptor().shape()[axis], two.descriptor().shape()[other]);
@@ -67,5 +67,5 @@ fn differing_label(one: &Tensor, two: &Tensor) -> Option<String> {
 
 #[cold]
 fn ghosts(operand: String, field: &Tensor) -> Ghosts {
-    Ghosts { operand, halo: field.halo().to_vec(), origin: field.origin().to_vec() }
+    Ghosts { operand, halo: field.halo().to_vec(), origin: field.origin() }
 }

@@ -47,7 +47,7 @@ fn by_stride(result: &LabelledShape, input: &Tensor) -> Axes {
     let dims = input.dims();
     let labels: SmallVec<[_; 6]> = dims.iter().collect();
     let place = |axis: usize| result.dims().iter().position(|label| label == labels[axis]);
-    input.layout().axes().into_iter().filter_map(place).collect()
+    input.layout().axes().filter_map(place).collect()
 }
 
 /// Places the first axis of an input's stride order that is not placed yet and has a placed neighbour: after the nearest placed

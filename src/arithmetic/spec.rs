@@ -29,11 +29,11 @@ impl LabelledShape {
     /// let field = |bytes| Spec::new(&[8, 8], DType::F32).alignment_size(bytes);
     /// let (a, b) = (Tensor::zeros(&field(32).halo(&[(2, 0), (0, 1)])).unwrap(), Tensor::zeros(&field(48)).unwrap());
     /// let sum = Tensor::empty(&LabelledShape::of(&a).spec(DType::F32, &[&a, &b]).unwrap()).unwrap();
-    /// assert_eq!((sum.alignment_size(), sum.halo().as_slice()), (96, &[(2, 0), (0, 1)][..]));
+    /// assert_eq!((sum.alignment_size(), sum.halo()), (96, &[(2, 0), (0, 1)][..]));
     /// ```
     pub fn spec(&self, dtype: DType, inputs: &[&Tensor]) -> Result<Spec, LayoutError> {
         let layout = order::layout(self, inputs);
-        let has_rows = layout.axes().last().is_some_and(|axis| self.shape()[*axis] != 1);
+        let has_rows = layout.axes().last().is_some_and(|axis| self.shape()[axis] != 1);
         let mut spec = Spec::new(self.shape(), dtype).layout(layout);
         if let Some(first) = order::with_dims(inputs).first() {
             // NumPy 2.4 computes `negative` and `isfinite` wrongly if the output elements are not contiguous.
@@ -98,7 +98,7 @@ impl Margins {
         let none = Extents::from_elem(0, ndim);
         let mut found = Margins { halo: Halo::from_elem((0, 0), ndim), origin: none.clone(), aligned_index: none };
         for input in inputs {
-            let (halo, origin, aligned_index) = (input.halo(), input.origin(), input.aligned_index());
+            let (halo, origin, aligned_index) = (input.halo(), input.inline_origin(), input.aligned_index());
             for (axis, at) in result.places(input).into_iter().enumerate() {
                 let Some(at) = at else { continue };
                 let (lower, upper) = &mut found.halo[at];

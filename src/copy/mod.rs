@@ -9,7 +9,7 @@ mod team;
 mod threads;
 
 pub use self::convert::can_cast;
-pub use self::threads::{num_threads, set_num_threads};
+pub use self::threads::{ThreadError, num_threads, set_num_threads};
 
 use self::convert::Conversion;
 use self::plan::{Plan, Step};
@@ -18,18 +18,10 @@ use crate::device::{Device, DeviceError};
 use crate::dtype::DTypeError;
 use crate::error::Result;
 use crate::layout::{Extents, LayoutError, is_compact};
+use crate::memory::Executor;
 
 /// Contiguous copies and fills below this many bytes are done directly: making a plan would take longer.
 const AT_ONCE: i64 = 1 << 16;
-
-/// What reads or writes one side of a copy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Executor {
-    /// This thread, which must first wait for the devices that use the memory.
-    Host,
-    /// A CUDA device, in the order of the thread's current stream.
-    Device(Device),
-}
 
 /// Returns what writes `to` and what reads `from` in a copy.
 ///

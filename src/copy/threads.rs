@@ -40,13 +40,18 @@ static DEFAULT: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
 /// Returns the number of threads for large copies and fills: `RAYON_NUM_THREADS`, or the number of cores, unless
 /// [`set_num_threads`] was called. It is 1 in the child of a fork, where a pool would hang, and in rayon's threads, which run
 /// in parallel already.
+///
+/// # Example
+/// ```
+/// assert!(dlfield::num_threads() >= 1);
+/// ```
 pub fn num_threads() -> usize {
     pool().map_or(1, |pool| pool.current_num_threads())
 }
 
 /// Returns the pool that the calling thread may wait for.
 fn pool() -> Option<Arc<ThreadPool>> {
-    if home() != std::process::id() || rayon::current_thread_index().is_some() {
+    if home() != process() || rayon::current_thread_index().is_some() {
         return None;
     }
     let configured = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -55,24 +60,41 @@ fn pool() -> Option<Arc<ThreadPool>> {
 
 /// Returns the process that may use the pools: the first that asked for threads or for their number.
 fn home() -> u32 {
-    *HOME.get_or_init(std::process::id)
+    *HOME.get_or_init(process)
 }
+
+/// Returns the number of this process; WebAssembly has none, and panics if asked.
+fn process() -> u32 {
+    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
+}
+
+/// Threads that the system cannot start.
+///
+/// # Example
+/// ```no_run
+/// if let Err(error) = dlfield::set_num_threads(1000) {
+///     eprintln!("copies use {} threads: {error}", dlfield::num_threads());
+/// }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ThreadError(ThreadPoolBuildError);
 
 /// Sets the number of threads for large copies and fills; 0 restores the default of [`num_threads`].
 ///
 /// # Errors
-/// `ThreadPoolBuildError` if the system cannot start that many threads.
+/// [`ThreadError`] if the system cannot start that many threads.
 ///
 /// # Example
 /// ```
 /// dlfield::set_num_threads(2).unwrap();
 /// assert_eq!(dlfield::num_threads(), 2);
 /// ```
-pub fn set_num_threads(threads: usize) -> Result<(), ThreadPoolBuildError> {
+pub fn set_num_threads(threads: usize) -> Result<(), ThreadError> {
     home();
     let pool = match threads {
         0 => None,
-        _ => Some(Arc::new(ThreadPoolBuilder::new().num_threads(threads).build()?)),
+        _ => Some(Arc::new(ThreadPoolBuilder::new().num_threads(threads).build().map_err(ThreadError)?)),
     };
     *POOL.write().unwrap_or_else(PoisonError::into_inner) = pool;
     Ok(())

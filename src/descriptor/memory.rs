@@ -1,9 +1,7 @@
 //! The memory of a field: alignment, stride order, byte span, write access and overlap.
 
 use super::Descriptor;
-use crate::error::Result;
-use crate::layout::{Layout, LayoutError, Strided, byte_span, is_contiguous, is_unshared, overlap};
-use crate::protocol::ExchangeError;
+use crate::layout::{Layout, Strided, byte_span, is_contiguous, overlap};
 
 impl Descriptor {
     /// Returns the largest power of two, in bytes, that divides the address: the alignment a kernel may rely on. At most 2**62.
@@ -74,7 +72,7 @@ impl Descriptor {
 
     /// Returns whether the elements of both fields have a byte in common, so that writing to one may change the other.
     ///
-    /// The answer is exact, except for fields with many unrelated strides, where it is `true`; see [`overlap`]. Fields on
+    /// The answer is exact, except for fields with many unrelated strides, where it is `true`. Fields on
     /// devices that do not share addresses never overlap.
     ///
     /// # Example
@@ -90,18 +88,21 @@ impl Descriptor {
     }
 
     /// Rejects read-only memory, with `field` as its name in the error, and elements that share memory with each other.
-    pub(crate) fn check_writable(&self, field: &'static str) -> Result<()> {
+    #[cfg(any(feature = "ndarray", feature = "signature"))]
+    pub(crate) fn check_writable(&self, field: &'static str) -> crate::Result<()> {
         if self.readonly {
             let fix = "it is written, so pass an array that may be written";
-            return Err(ExchangeError::ReadOnly { field, fix }.into());
+            return Err(crate::ExchangeError::ReadOnly { field, fix }.into());
         }
-        if self.is_c_contiguous() || is_unshared(self.shape(), self.strides()) {
+        if self.is_c_contiguous() || crate::layout::is_unshared(self.shape(), self.strides()) {
             return Ok(());
         }
-        Err(LayoutError::SharedElements { shape: self.shape().to_vec(), strides: self.strides().to_vec() }.into())
+        Err(crate::LayoutError::SharedElements { shape: self.shape().to_vec(), strides: self.strides().to_vec() }
+            .into())
     }
 
     /// Returns the lowest address of the elements and one past the highest; any two if there are no elements.
+    #[cfg(any(feature = "python", feature = "fields"))]
     #[inline]
     pub(crate) fn reach(&self) -> (usize, usize) {
         // All addresses of elements are in the address space, so nothing overflows for a field that has elements.

@@ -6,7 +6,7 @@ use super::Descriptor;
 use super::halo_override::HaloOverride;
 use crate::dims::Dims;
 use crate::error::Result;
-use crate::layout::{Extents, LayoutError, Metadata, check_halo, check_origin};
+use crate::layout::{LayoutError, Metadata, check_halo, check_origin};
 
 impl Descriptor {
     /// Sets the dims, one label per dimension.
@@ -213,7 +213,14 @@ impl Descriptor {
         Arc::make_mut(self.metadata.get_or_insert_default())
     }
 
+    /// Sets metadata that is known to fit, instead of any other.
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(crate) fn set_new_metadata(&mut self, metadata: Metadata) {
+        self.set_metadata(Some(Arc::new(metadata)));
+    }
+
     /// Sets metadata that is known to fit, unless there is some already; returns whether it was set.
+    #[cfg(feature = "signature")]
     pub(crate) fn set_default_metadata(&mut self, metadata: &Arc<Metadata>) -> bool {
         let is_absent = self.metadata().is_none();
         if is_absent {
@@ -223,8 +230,9 @@ impl Descriptor {
     }
 
     /// Reorders dimensions and metadata; `axes` has each axis once.
+    #[cfg(feature = "signature")]
     pub(crate) fn permute(&mut self, axes: &[usize]) {
-        let pick = |all: &[i64]| -> Extents { axes.iter().map(|axis| all[*axis]).collect() };
+        let pick = |all: &[i64]| -> crate::layout::Extents { axes.iter().map(|axis| all[*axis]).collect() };
         let (shape, strides) = (pick(self.shape()), pick(self.strides()));
         let (new_shape, new_strides) = self.numbers.split_mut();
         new_shape.copy_from_slice(&shape);

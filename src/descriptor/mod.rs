@@ -5,6 +5,8 @@ mod halo_override;
 mod memory;
 mod metadata;
 mod numbers;
+#[cfg(feature = "serde")]
+mod serialized;
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,6 +23,15 @@ use crate::protocol::ExchangeError;
 /// Every descriptor is valid: it has at most [`crate::layout::MAX_NDIM`] dimensions, no negative extent, as many strides as
 /// extents, every element's address inside the address space, every stride a 64-bit number of bytes, and no null address unless
 /// there are no elements. It does not own the memory; see [`crate::Tensor`].
+///
+/// # Example
+/// ```
+/// use dlfield::{Descriptor, Device, DType};
+/// let mut memory = [0.0f64; 12];
+/// // The transposed of a field of shape (3, 4) in C order.
+/// let field = Descriptor::new(memory.as_mut_ptr().cast(), Device::CPU, DType::F64, false, &[4, 3], &[1, 4]).unwrap();
+/// assert!(field.is_f_contiguous());
+/// ```
 #[derive(Debug)]
 pub struct Descriptor {
     ptr: *mut u8,
@@ -160,6 +171,26 @@ impl Descriptor {
         self.fill(ptr, device, dtype, readonly, shape, byte_strides, dtype.itemsize().trailing_zeros())
     }
 
+    /// As [`Descriptor::set`], with the parts of a descriptor, which are not checked again.
+    #[cfg(feature = "python")]
+    #[inline]
+    pub(crate) fn set_checked(
+        &mut self,
+        ptr: *mut u8,
+        device: Device,
+        dtype: DType,
+        readonly: bool,
+        shape: &[i64],
+        strides: &[i64],
+    ) {
+        let (extents, steps) = self.numbers.room(shape.len());
+        for ((extent, step), (of_shape, of_strides)) in extents.iter_mut().zip(steps).zip(shape.iter().zip(strides)) {
+            (*extent, *step) = (*of_shape, *of_strides);
+        }
+        (self.ptr, self.device, self.dtype, self.readonly) = (ptr, device, dtype, readonly);
+        self.set_metadata(None);
+    }
+
     /// Makes this a descriptor without a field.
     #[cfg(feature = "python")]
     #[inline]
@@ -191,6 +222,7 @@ impl Descriptor {
     }
 
     /// Returns a descriptor of the same memory, named as another device that can access it.
+    #[cfg(feature = "fields")]
     pub(crate) fn on(self, device: Device) -> Descriptor {
         Descriptor { device, ..self }
     }

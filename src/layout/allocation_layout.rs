@@ -2,7 +2,7 @@
 
 use super::order::ascending;
 use super::strides::{compute, lcm};
-use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Spec, check_len};
+use super::{Extents, Layout, LayoutError, MAX_NDIM, Metadata, Padding, Spec, check_len, offset};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::dtype::DType;
@@ -16,14 +16,22 @@ const HOST_ALIGNMENT: i64 = 64;
 const CUDA_ALIGNMENT: i64 = 256;
 
 /// The offset of every element of a field in its block: a [`Spec`] after checking.
+///
+/// # Example
+/// ```
+/// use dlfield::{AllocationLayout, DType, Spec};
+/// let place: AllocationLayout = Spec::new(&[3, 5], DType::F64).alignment_size(64).place().unwrap();
+/// assert_eq!((place.strides, place.block_bytes), (vec![8, 1], 3 * 8 * 8));
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AllocationLayout {
     /// Extents, in index order.
-    pub shape: Extents,
+    pub shape: Vec<i64>,
     /// Element type.
     pub dtype: DType,
     /// Strides in elements, in index order.
-    pub strides: Extents,
+    pub strides: Vec<i64>,
     /// Order of the strides.
     pub layout: Layout,
     /// Padding between rows.
@@ -75,9 +83,9 @@ impl Spec {
         let (mut strides, mut layout) = (Extents::new(), Layout::c_order(0));
         let computed = self.compute(&mut strides, &mut layout)?;
         Ok(AllocationLayout {
-            shape: self.shape.clone(),
+            shape: self.shape.to_vec(),
             dtype: self.dtype,
-            strides,
+            strides: strides.into_vec(),
             layout,
             padding: computed.padding,
             metadata: self.metadata.clone(),
@@ -193,11 +201,4 @@ impl Spec {
             None => Ok(Some(index.clone())),
         }
     }
-}
-
-/// Returns the bytes from element 0 to the element at `index`; `None` if that overflows.
-pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i64> {
-    index.iter().zip(strides).try_fold(0i64, |sum, (position, stride)| {
-        position.checked_mul(*stride)?.checked_mul(itemsize)?.checked_add(sum)
-    })
 }

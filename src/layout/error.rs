@@ -98,6 +98,23 @@ pub enum LayoutError {
         /// Bytes of the next.
         right: i64,
     },
+    /// Memory that is too small for the field that is to be laid into it.
+    #[error(
+        "buffer: {got} bytes for a field of {wanted}, before which {skipped} are left out to align it to {alignment} bytes: \
+         {missing} bytes are missing"
+    )]
+    BufferTooSmall {
+        /// Bytes of the memory.
+        got: usize,
+        /// Bytes of the field with its padding.
+        wanted: usize,
+        /// Bytes before the first aligned address.
+        skipped: usize,
+        /// The alignment, in bytes.
+        alignment: usize,
+        /// Bytes that are missing.
+        missing: usize,
+    },
     /// An aligned index outside the field.
     #[error("aligned_index: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
     AlignedIndex {
@@ -321,7 +338,17 @@ pub enum LayoutError {
 }
 
 /// Halo and origin of an operand, for an error.
+///
+/// # Example
+/// ```
+/// use dlfield::arithmetic::check_halos;
+/// use dlfield::{DType, LayoutError, Spec, Tensor};
+/// let field = |width| Tensor::zeros(&Spec::new(&[6], DType::F64).halo(&[(width, width)])).unwrap();
+/// let Err(LayoutError::Halos { first, .. }) = check_halos(&[&field(1), &field(2)]) else { unreachable!() };
+/// assert_eq!(first.to_string(), "operand 0 has halo [(1, 1)] and origin [1]");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ghosts {
     /// The operand's name.
     pub operand: String,

@@ -10,11 +10,12 @@ use crate::error::Result;
 /// ```
 /// use dlfield::{DType, Dims, Metadata, Spec, Tensor};
 /// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
-/// let dims = Some(Dims::parse(["K", "I"]).unwrap());
-/// field.relabel(Metadata { dims, halo: Some([(0, 0), (1, 1)].into()), ..Metadata::default() }).unwrap();
-/// assert_eq!((field.dims().to_string(), field.origin().as_slice()), ("K, I".to_owned(), &[0, 1][..]));
+/// let dims = Dims::parse(["K", "I"]).unwrap();
+/// field.relabel(Metadata::default().with_dims(dims).with_halo([(0, 0), (1, 1)])).unwrap();
+/// assert_eq!((field.dims().to_string(), field.origin()), ("K, I".to_owned(), vec![0, 1]));
 /// ```
 #[derive(Clone, Default, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Metadata {
     /// The labels of the dimensions, in index order.
     pub dims: Option<Dims>,
@@ -27,6 +28,42 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Sets the labels of the dimensions, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Dims, Metadata};
+    /// assert_eq!(Metadata::default().with_dims(Dims::standard(2)).dims, Some(Dims::standard(2)));
+    /// ```
+    #[must_use]
+    pub fn with_dims(self, dims: Dims) -> Metadata {
+        Metadata { dims: Some(dims), ..self }
+    }
+
+    /// Sets the index of the first compute point.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Metadata;
+    /// assert_eq!(Metadata::default().with_origin([1, 0]).origin.as_deref(), Some(&[1, 0][..]));
+    /// ```
+    #[must_use]
+    pub fn with_origin(self, origin: impl Into<Box<[i64]>>) -> Metadata {
+        Metadata { origin: Some(origin.into()), ..self }
+    }
+
+    /// Sets the halo, which no slice has cut: `(lower, upper)` widths in elements, one pair per dimension.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Metadata;
+    /// assert_eq!(Metadata::default().with_halo([(1, 1)]).halo.as_deref(), Some(&[(1, 1)][..]));
+    /// ```
+    #[must_use]
+    pub fn with_halo(self, halo: impl Into<Box<[(i64, i64)]>>) -> Metadata {
+        Metadata { halo: Some(halo.into()), halo_is_cut: false, ..self }
+    }
+
     /// Returns whether nothing was set.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,7 +103,22 @@ impl Metadata {
         Metadata { origin: self.origin.or_else(|| self.halo.as_deref().map(lower)), ..self }
     }
 
+    /// Returns this metadata with the defaults of a field for what was not set. A halo that a slice has cut is like any other
+    /// then: the origin says where the domain begins.
+    #[cfg(feature = "python")]
+    #[must_use]
+    pub(crate) fn with_defaults(self, ndim: usize) -> Metadata {
+        let Metadata { dims, origin, halo, .. } = self.with_default_origin();
+        Metadata {
+            dims: dims.or_else(|| Some(Dims::standard(ndim))),
+            origin: origin.or_else(|| Some(vec![0; ndim].into())),
+            halo: halo.or_else(|| Some(vec![(0, 0); ndim].into())),
+            halo_is_cut: false,
+        }
+    }
+
     /// Reorders the dimensions; `axes` has each axis once.
+    #[cfg(feature = "signature")]
     pub(crate) fn permute(&mut self, axes: &[usize]) {
         fn pick<T: Copy>(axes: &[usize], all: &[T]) -> Box<[T]> {
             axes.iter().map(|axis| all[*axis]).collect()

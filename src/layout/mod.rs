@@ -3,31 +3,43 @@
 //! [`Spec::place`] turns a [`Spec`], what a user wants to allocate, into an [`AllocationLayout`], the offset of every element,
 //! or into a [`LayoutError`] that names the argument at fault.
 
+#[cfg(feature = "fields")]
 mod allocation_layout;
 mod error;
-mod extents;
+pub(crate) mod extents;
 mod metadata;
 mod order;
-mod overlap;
+pub(crate) mod overlap;
 mod padding;
 mod promise;
-mod span;
+#[cfg(feature = "serde")]
+pub(crate) mod serialized;
+pub(crate) mod span;
+#[cfg(feature = "fields")]
 mod spec;
+#[cfg(feature = "fields")]
 mod strides;
 
+#[cfg(feature = "fields")]
 pub use allocation_layout::AllocationLayout;
-pub(crate) use allocation_layout::offset;
 pub use error::{Ghosts, LayoutError};
-pub use extents::{Extents, Halo, MAX_NDIM};
+pub use extents::MAX_NDIM;
+pub(crate) use extents::{Extents, Halo};
 pub use metadata::Metadata;
 pub(crate) use metadata::{check_halo, check_origin};
 pub use order::Layout;
-pub use overlap::{Strided, overlap};
+pub(crate) use overlap::{Strided, gcd, overlap};
 pub use padding::Padding;
 pub(crate) use promise::Promise;
-pub use span::{byte_span, is_compact, is_contiguous, is_unshared};
+#[cfg(feature = "fields")]
+pub(crate) use span::is_compact;
+#[cfg(any(feature = "ndarray", feature = "fields"))]
+pub(crate) use span::is_unshared;
+pub(crate) use span::{byte_span, is_contiguous, offset};
+#[cfg(feature = "fields")]
 pub use spec::Spec;
-pub(crate) use strides::{gcd, lcm};
+#[cfg(feature = "signature")]
+pub(crate) use strides::lcm;
 
 /// Checks that an argument has one entry per dimension.
 #[doc(hidden)]

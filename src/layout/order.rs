@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use smallvec::SmallVec;
 
 use super::LayoutError;
+#[cfg(feature = "fields")]
 use crate::dims::{Dim, Dims};
+#[cfg(feature = "fields")]
 use crate::preset::LayoutRule;
 
 /// All ranks, in C order.
@@ -23,7 +25,7 @@ const ASCENDING: [u8; 256] = {
 ///
 /// # Example
 /// ```
-/// use dlfield::layout::Layout;
+/// use dlfield::Layout;
 /// assert_eq!(Layout::f_order(3).to_vec(), [2, 1, 0]);
 /// assert_eq!(Layout::of_strides(&[4, 5, 6], &[1, 24, 4]).to_vec(), [2, 0, 1]);
 /// ```
@@ -97,36 +99,11 @@ impl Layout {
     /// let dims = Dims::parse(["K", "J", "I"]).unwrap();
     /// assert_eq!(Layout::by_rule(LayoutRule::Grid([0, 1, 2]), &dims).to_vec(), [2, 1, 0]);
     /// ```
+    #[cfg(feature = "fields")]
     pub fn by_rule(rule: LayoutRule, dims: &Dims) -> Layout {
         let mut layout = Layout(SmallVec::new());
         layout.set_by_rule(rule, dims);
         layout
-    }
-
-    /// As [`Layout::by_rule`], in place.
-    pub(super) fn set_by_rule(&mut self, rule: LayoutRule, dims: &Dims) {
-        match rule {
-            LayoutRule::C => self.set(ascending(dims.len())),
-            LayoutRule::F => *self = Layout::f_order(dims.len()),
-            // Most fields have these dimensions, and the ranks are theirs.
-            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => self.set(&ranks),
-            LayoutRule::Grid(ranks) => {
-                *self = Layout::ranked(dims.len(), |axis| match dims.get(axis) {
-                    Dim::Data(number) => (0, number),
-                    Dim::Label(_) => (1, 0),
-                    Dim::I => (2, u32::from(ranks[0])),
-                    Dim::J => (2, u32::from(ranks[1])),
-                    Dim::K => (2, u32::from(ranks[2])),
-                });
-            }
-        }
-    }
-
-    /// Replaces the ranks, in place: for a few dimensions a loop is faster than a copy of memory.
-    #[inline]
-    pub(super) fn set(&mut self, ranks: &[u8]) {
-        self.0.clear();
-        self.0.extend(ranks.iter().copied());
     }
 
     /// Reads the layout from strides of any unit. Strides of extent 1 mean nothing, so these dimensions follow C or F order if
@@ -155,19 +132,14 @@ impl Layout {
     /// # Example
     /// ```
     /// use dlfield::Layout;
-    /// assert_eq!(Layout::new(&[2, 0, 1], 3).unwrap().axes().as_slice(), [1, 2, 0]);
+    /// assert!(Layout::new(&[2, 0, 1], 3).unwrap().axes().eq([1, 2, 0]));
     /// ```
-    pub fn axes(&self) -> SmallVec<[usize; 16]> {
-        let mut axes = SmallVec::from_elem(0, self.0.len());
+    pub fn axes(&self) -> impl DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone + use<> {
+        let mut axes = SmallVec::<[usize; 16]>::from_elem(0, self.0.len());
         for (axis, rank) in self.0.iter().enumerate() {
             axes[usize::from(*rank)] = axis;
         }
-        axes
-    }
-
-    /// Returns the axes from the smallest stride to the largest, without a list of them.
-    pub(super) fn axes_by_stride(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.0.len()).rev().filter_map(|rank| self.0.iter().position(|found| usize::from(*found) == rank))
+        axes.into_iter()
     }
 
     /// Returns the layout of a view that keeps the given axes in the given order.
@@ -236,6 +208,40 @@ impl Layout {
     }
 }
 
+#[cfg(feature = "fields")]
+impl Layout {
+    /// As [`Layout::by_rule`], in place.
+    pub(super) fn set_by_rule(&mut self, rule: LayoutRule, dims: &Dims) {
+        match rule {
+            LayoutRule::C => self.set(ascending(dims.len())),
+            LayoutRule::F => *self = Layout::f_order(dims.len()),
+            // Most fields have these dimensions, and the ranks are theirs.
+            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => self.set(&ranks),
+            LayoutRule::Grid(ranks) => {
+                *self = Layout::ranked(dims.len(), |axis| match dims.get(axis) {
+                    Dim::Data(number) => (0, number),
+                    Dim::Label(_) => (1, 0),
+                    Dim::I => (2, u32::from(ranks[0])),
+                    Dim::J => (2, u32::from(ranks[1])),
+                    Dim::K => (2, u32::from(ranks[2])),
+                });
+            }
+        }
+    }
+
+    /// Replaces the ranks, in place: for a few dimensions a loop is faster than a copy of memory.
+    #[inline]
+    pub(super) fn set(&mut self, ranks: &[u8]) {
+        self.0.clear();
+        self.0.extend(ranks.iter().copied());
+    }
+
+    /// Returns the axes from the smallest stride to the largest, without a list of them.
+    pub(super) fn axes_by_stride(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.0.len()).rev().filter_map(|rank| self.0.iter().position(|found| usize::from(*found) == rank))
+    }
+}
+
 /// Returns the ranks in C order.
 #[inline]
 pub(super) fn ascending(ndim: usize) -> &'static [u8] {
@@ -284,7 +290,7 @@ mod tests {
     #[test]
     fn views_rank_what_is_left() {
         let layout = Layout::new(&[2, 0, 1], 3).expect("valid");
-        assert_eq!(layout.axes().to_vec(), [1, 2, 0]);
+        assert_eq!(layout.axes().collect::<Vec<_>>(), [1, 2, 0]);
         assert_eq!(layout.with_data(2).to_vec(), [4, 2, 3, 0, 1]);
         assert_eq!(layout.select(&[0, 2]).to_vec(), [1, 0]);
         assert_eq!(layout.select(&[2, 1, 0]).to_vec(), [1, 0, 2]);

@@ -11,9 +11,11 @@
 //! is a term, and `rest` is the offset within both elements. Terms that continue each other, as the dimensions of a compact
 //! field do, are merged; two views of one array seldom have more than two left. The search starts with the largest step.
 
+use std::ops::Rem;
+
 use smallvec::SmallVec;
 
-use super::{byte_span, gcd};
+use super::byte_span;
 
 /// The addresses of a field's elements. Any numbers are allowed.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,7 @@ const TRIALS: u32 = 10_000;
 ///
 /// # Example
 /// ```
-/// use dlfield::layout::{Strided, overlap};
+/// use dlfield::native::{Strided, overlap};
 /// let every_other = |address| Strided { address, shape: &[4], strides: &[2], itemsize: 8 };
 /// assert!(!overlap(&every_other(4096), &every_other(4104)));
 /// assert!(overlap(&every_other(4096), &every_other(4112)));
@@ -217,6 +219,14 @@ fn first_multiple(step: u64, modulus: u64, low: u64, high: u64) -> Option<u64> {
     let rounds = first_multiple(modulus % step, step, step - high % step, step - low % step)?;
     let end = u128::from(modulus) * u128::from(rounds) + u128::from(low);
     u64::try_from(end.div_ceil(step.into())).ok()
+}
+
+/// Returns the greatest common divisor of two numbers that are 0 or more.
+pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut b: N) -> N {
+    while b != N::default() {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 #[cfg(test)]

@@ -6,7 +6,16 @@ use std::str::FromStr;
 use super::LayoutError;
 
 /// The padding between the rows of a field.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Padding, Spec};
+/// let spec = Spec::new(&[3, 5], DType::F64).alignment_size(64);
+/// assert_eq!(spec.clone().padding(Padding::Row).place().unwrap().strides, [8, 1]);
+/// assert_eq!(spec.padding(Padding::None).place().unwrap().strides, [5, 1]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Padding {
     /// Rows follow each other without gaps.
     None,

@@ -16,6 +16,15 @@ pub(crate) struct Promise {
 }
 
 impl Promise {
+    /// Whether it promises anything, or has another layout than follows from the strides.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_stated(&self) -> bool {
+        self.alignment_size > 1
+            || self.padding != Padding::None
+            || self.layout.is_some()
+            || self.aligned_index.is_some()
+    }
+
     /// No promise.
     pub(crate) const NONE: Promise =
         Promise { layout: None, padding: Padding::None, alignment_size: 1, aligned_index: None };

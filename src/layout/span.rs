@@ -1,9 +1,5 @@
 //! The bytes that a strided field occupies.
 
-use std::cmp::Reverse;
-
-use smallvec::SmallVec;
-
 /// Returns the bytes that the elements occupy, relative to element 0: the lowest, and one past the highest.
 ///
 /// `strides` count elements. `None` for a field without elements. The sums are 128-bit and saturate, so invalid input stays far
@@ -11,7 +7,7 @@ use smallvec::SmallVec;
 ///
 /// # Example
 /// ```
-/// assert_eq!(dlfield::layout::byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
+/// assert_eq!(dlfield::native::byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
 /// ```
 pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i128, i128)> {
     let (mut low, mut high) = (0i128, 0i128);
@@ -32,7 +28,7 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
 ///
 /// # Example
 /// ```
-/// use dlfield::layout::is_contiguous;
+/// use dlfield::native::is_contiguous;
 /// assert!(is_contiguous(&[2, 3], &[3, 1], 0..2));
 /// assert!(is_contiguous(&[2, 3], &[1, 2], (0..2).rev()));
 /// ```
@@ -56,13 +52,14 @@ pub fn is_contiguous(shape: &[i64], strides: &[i64], axes: impl DoubleEndedItera
 ///
 /// # Example
 /// ```
-/// use dlfield::layout::is_compact;
+/// use dlfield::native::is_compact;
 /// assert!(is_compact(&[2, 3, 4], &[4, 8, 1]));
 /// assert!(!is_compact(&[2, 3], &[4, 1]));
 /// ```
+#[cfg(feature = "fields")]
 pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
-    let mut axes: SmallVec<[usize; 6]> = (0..shape.len()).collect();
-    axes.sort_by_key(|axis| Reverse(strides[*axis]));
+    let mut axes: smallvec::SmallVec<[usize; 6]> = (0..shape.len()).collect();
+    axes.sort_unstable_by_key(|axis| (std::cmp::Reverse(strides[*axis]), *axis));
     is_contiguous(shape, strides, axes.into_iter())
 }
 
@@ -72,13 +69,14 @@ pub fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
 ///
 /// # Example
 /// ```
-/// use dlfield::layout::is_unshared;
+/// use dlfield::native::is_unshared;
 /// assert!(is_unshared(&[3, 4], &[-8, 2]));
 /// assert!(!is_unshared(&[3, 4], &[0, 1]));
 /// ```
+#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub fn is_unshared(shape: &[i64], strides: &[i64]) -> bool {
     let steps = shape.iter().zip(strides).filter(|(extent, _)| **extent != 1);
-    let mut steps: SmallVec<[(u64, u64); 6]> =
+    let mut steps: smallvec::SmallVec<[(u64, u64); 6]> =
         steps.map(|(extent, step)| (step.unsigned_abs(), extent.unsigned_abs())).collect();
     steps.sort_unstable();
     let mut reach = 1u64;
@@ -88,6 +86,13 @@ pub fn is_unshared(shape: &[i64], strides: &[i64]) -> bool {
         apart
     });
     apart || shape.contains(&0)
+}
+
+/// Returns the bytes from element 0 to the element at `index`; `None` if that overflows.
+pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i64> {
+    index.iter().zip(strides).try_fold(0i64, |sum, (position, stride)| {
+        position.checked_mul(*stride)?.checked_mul(itemsize)?.checked_add(sum)
+    })
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ impl Spec {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 1), (0, 2)])).unwrap();
-    /// assert_eq!(field.origin().as_slice(), [1, 0]);
+    /// assert_eq!(field.origin(), [1, 0]);
     /// assert_eq!(field.domain_view().descriptor().shape(), [2, 3]);
     /// ```
     #[must_use]
@@ -190,7 +190,7 @@ impl Spec {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).origin(&[2, 0])).unwrap();
-    /// assert_eq!(field.origin().as_slice(), [2, 0]);
+    /// assert_eq!(field.origin(), [2, 0]);
     /// ```
     #[must_use]
     pub fn origin(mut self, origin: &[i64]) -> Spec {
@@ -319,7 +319,9 @@ impl Spec {
         &self.shape
     }
 
-    pub(crate) fn metadata(&self) -> &Metadata {
+    /// Returns the dims, origin and halo, as far as they were set.
+    #[doc(hidden)]
+    pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 

@@ -1,7 +1,6 @@
 //! The strides of a new allocation.
 
-use std::ops::Rem;
-
+use super::overlap::gcd;
 use super::{Extents, Layout, Padding};
 
 /// Computes the strides in elements of rows that follow each other; the last axis in `layout`'s order is contiguous. Returns
@@ -36,14 +35,6 @@ pub(super) fn round_up(value: i64, unit: i64) -> Option<i64> {
         0 => Some(value),
         rest => value.checked_add(unit - rest),
     }
-}
-
-/// Returns the greatest common divisor of two numbers that are 0 or more.
-pub(crate) fn gcd<N: Copy + Default + PartialEq + Rem<Output = N>>(mut a: N, mut b: N) -> N {
-    while b != N::default() {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Returns the least common multiple of two positive numbers; `None` if it overflows.

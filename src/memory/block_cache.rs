@@ -44,6 +44,11 @@ impl BlockCache {
         }
     }
 
+    /// Returns the bytes of all of them; 0 while another thread uses the list.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.try_lock().map_or(0, |list| list.iter().map(|mapping| mapping.len()).sum())
+    }
+
     /// Unmaps all of them. Whether there was any.
     pub(super) fn release_all(&self) -> bool {
         self.0.try_lock().is_ok_and(|mut list| list.drain(..).count() > 0)

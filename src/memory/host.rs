@@ -1,6 +1,10 @@
 //! Host memory: small blocks from the allocator, large ones as mappings with huge pages.
 
 #![allow(unsafe_code, reason = "raw allocation has no safe interface")]
+#![cfg_attr(
+    not(any(unix, windows)),
+    allow(clippy::absurd_extreme_comparisons, reason = "no block is large enough to be mapped")
+)]
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +15,11 @@ use super::Contents;
 use super::allocator_block::AllocatorBlock;
 use super::block_cache::CACHE;
 
+/// Whether the system maps memory; WebAssembly has only the allocator.
+const CAN_MAP: bool = cfg!(any(unix, windows));
+
 /// Bytes from which on a block is a mapping of its own, of huge pages if there are any.
-const MMAP_MIN_BYTES: usize = 4 << 20;
+const MMAP_MIN_BYTES: usize = if CAN_MAP { 4 << 20 } else { usize::MAX };
 
 /// Bytes of a huge page, and its alignment, on the machines that this runs on; another size does no harm.
 const HUGE_PAGE: usize = 2 << 20;
@@ -29,7 +36,7 @@ const STAGGER_STARTS: usize = 16;
 static NEXT_START: AtomicUsize = AtomicUsize::new(0);
 
 /// The largest alignment in bytes that a small block gets by over-allocation; beyond it a mapping costs no more memory.
-const SPARED_FOR: usize = 4096;
+const SPARED_FOR: usize = if CAN_MAP { 4096 } else { usize::MAX };
 
 /// An owned block of host memory.
 #[derive(Debug)]
@@ -129,6 +136,8 @@ fn stagger(number: usize, alignment: usize) -> usize {
 /// Maps fresh pages for a block of `bytes`, huge ones if there are any.
 fn map(len: usize, bytes: usize, huge: bool) -> Option<MmapMut> {
     let mapping = MmapOptions::new().len(len).map_anon().ok()?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = (bytes, huge);
     #[cfg(target_os = "linux")]
     if huge {
         // As many huge pages as the block would need without stagger: no further one is made for the few bytes behind them.

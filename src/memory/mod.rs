@@ -1,128 +1,39 @@
 //! The only code that allocates memory for elements.
 
+#[cfg(feature = "fields")]
 mod allocator_block;
+#[cfg(feature = "fields")]
+mod block;
+#[cfg(feature = "fields")]
 mod block_cache;
+#[cfg(feature = "fields")]
+pub(crate) mod counters;
 pub mod cuda;
 mod error;
+#[cfg(feature = "fields")]
 mod host;
 
-use self::cuda::{CudaMemory, Stream, StreamUses};
+#[cfg(feature = "fields")]
+pub use self::block::{Block, Contents};
 pub use self::error::OutOfMemory;
-use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::device::Device;
 
-/// Contents of fresh memory.
+/// What reads or writes memory.
+#[cfg_attr(not(feature = "fields"), allow(dead_code, reason = "devices only copy and fill"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Contents {
-    /// Any bytes.
-    Undefined,
-    /// Zeros; for large blocks the operating system supplies them when a page is first touched.
-    Zeros,
+pub(crate) enum Executor {
+    /// This thread, which must first wait for the devices that use the memory.
+    Host,
+    /// A CUDA device, in the order of the thread's current stream.
+    Device(Device),
 }
 
-/// One block of memory. Dropping it frees the memory, on any thread.
-#[derive(Debug)]
-pub struct Block {
-    memory: Memory,
-    bytes: usize,
-    alignment: usize,
-}
+/// Bytes of the largest block that counts as small, those for its alignment included.
+#[cfg(feature = "fields")]
+pub(crate) const LARGEST_SMALL: usize = 64 << 10;
 
-#[derive(Debug)]
-enum Memory {
-    Host(host::HostMemory),
-    Cuda(CudaMemory),
-}
-
-impl Block {
-    /// Allocates `bytes` (at least one) at a multiple of `alignment` bytes (0 means 1). CUDA memory is allocated and freed in
-    /// the order of `stream`; host memory ignores it.
-    ///
-    /// # Errors
-    /// [`DeviceError::NotSupported`] for a device that is neither the host nor CUDA's, [`DeviceError::NoCuda`],
-    /// [`OutOfMemory`].
-    ///
-    /// # Example
-    /// ```
-    /// use dlfield::cuda::Stream;
-    /// use dlfield::{Device, memory::Block, memory::Contents};
-    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros, Stream::LEGACY).unwrap();
-    /// assert!(block.as_ptr().addr().is_multiple_of(64));
-    /// assert_eq!((block.len(), block.is_empty()), (100, false));
-    /// ```
-    pub fn allocate(
-        device: Device,
-        bytes: usize,
-        alignment: usize,
-        contents: Contents,
-        stream: Stream,
-    ) -> Result<Block> {
-        let alignment = alignment.max(1);
-        let memory = if device == Device::CPU {
-            let memory = host::HostMemory::allocate(bytes, alignment, contents);
-            Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
-        } else if device.is_of_cuda() {
-            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents, stream)?)
-        } else {
-            return Err(DeviceError::NotSupported { device }.into());
-        };
-        Ok(Block { memory, bytes, alignment })
-    }
-
-    /// Returns whether this is host memory.
-    #[inline]
-    pub(crate) fn is_on_host(&self) -> bool {
-        matches!(self.memory, Memory::Host(_))
-    }
-
-    /// Returns the alignment in bytes that was requested.
-    #[inline]
-    pub(crate) fn alignment(&self) -> usize {
-        self.alignment
-    }
-
-    /// Makes all bytes of host memory zero.
-    #[inline]
-    pub(crate) fn clear_host(&mut self) {
-        if let Memory::Host(memory) = &mut self.memory {
-            memory.clear();
-        }
-    }
-
-    /// Returns the address of the first byte.
-    #[inline]
-    pub fn as_ptr(&self) -> *mut u8 {
-        match &self.memory {
-            Memory::Host(memory) => memory.as_ptr(),
-            Memory::Cuda(memory) => memory.as_ptr(),
-        }
-    }
-
-    /// Returns the streams that use the block, which is freed after their work; `None` for memory that no device uses.
-    pub(crate) fn stream_uses(&self) -> Option<Box<StreamUses>> {
-        match &self.memory {
-            Memory::Host(_) => None,
-            Memory::Cuda(memory) => Some(memory.stream_uses()),
-        }
-    }
-
-    /// Returns where the driver's allocation starts, if it is device memory.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn cuda_base(&self) -> Option<usize> {
-        match &self.memory {
-            Memory::Host(_) => None,
-            Memory::Cuda(memory) => memory.base(),
-        }
-    }
-
-    /// Returns the number of bytes requested.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Returns whether no bytes were requested.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
+/// Returns the bytes of freed large host blocks that are kept for reuse.
+#[cfg(feature = "fields")]
+pub(crate) fn cached_mapping_bytes() -> usize {
+    block_cache::CACHE.bytes()
 }

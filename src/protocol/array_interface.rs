@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ptr::without_provenance_mut;
 
-use super::{ExchangeError, c_order, typestr};
+use super::{ExchangeError, typestr};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::{DType, DTypeError};
@@ -159,6 +159,7 @@ impl ArrayInterface<'_> {
     ///
     /// # Errors
     /// [`ExchangeError`] or [`DTypeError`] naming the key at fault.
+    #[cfg(feature = "signature")]
     pub fn read(&self, interface: &Interface, device: Device) -> Result<Descriptor> {
         let mut descriptor = Descriptor::BLANK;
         self.read_into(&mut descriptor, interface, device)?;
@@ -254,6 +255,17 @@ fn check_inside(interface: &Interface, low: i128, high: i128, len: usize) -> Res
         return Err(ExchangeError::OutsideBuffer { field: interface.name, low, high, len });
     }
     Ok(())
+}
+
+/// Returns byte strides of compact elements, last index fastest; the descriptor rejects those of an invalid shape.
+pub(super) fn c_order(shape: &[i64], itemsize: usize) -> Extents {
+    let mut step = i64::try_from(itemsize).unwrap_or(i64::MAX);
+    let mut strides = Extents::from_slice(shape);
+    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step = step.saturating_mul((*extent).max(1));
+    }
+    strides
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 use std::ptr::without_provenance_mut;
 
-use super::{ExchangeError, c_order, pep3118};
+use super::array_interface::c_order;
+use super::{ExchangeError, pep3118};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;

@@ -177,15 +177,15 @@ pub enum ExchangeError {
          written arrays that overlap no other: pass a copy"
     )]
     Borrowed {
-        /// What the existing borrow does: `"reads"` or `"writes"`.
+        /// What the existing borrow does: `"reads"`, `"writes"`, or who has borrowed it.
         held: &'static str,
         /// What the new borrow was for: `"read"` or `"written"`.
         wanted: &'static str,
     },
-    /// Memory that changed while the other arguments of a call were imported.
+    /// Memory that changed while arguments of a call were imported or their labels read.
     #[error(
-        "moved: importing this argument ran code that changed another argument, {object}: it was {was}, now it is {found}; \
-         pass a copy of one of the two"
+        "moved: importing an argument, or reading its labels, ran code that changed an argument, {object}: it was {was}, now \
+         it is {found}; pass a copy"
     )]
     Disturbed {
         /// Type of the object that changed.
@@ -212,13 +212,41 @@ pub enum ExchangeError {
     RequiresGrad,
     /// Memory that has other owners.
     #[error(
-        "owner: the memory is shared; allowed is a tensor that is its only owner: drop its views and clones, or copy()"
+        "owner: the memory is shared; allowed is a tensor that is its only owner: drop its views, clones and exports, or copy()"
     )]
     Shared,
-    /// Memory that was exported to another library, which may write to it.
+    /// Memory that another library or a caller's owner keeps: whether others access it is not known.
     #[error(
-        "owner: the memory was exported, and its consumer may write to it; allowed is memory that was never exported: copy it \
-         before the export, or use the unsafe functions"
+        "owner: the memory is not this crate's, and whether other code has it is not known; allowed is an allocation of this \
+         crate, or memory of an array or a Vec, also one that came back from DLPack: copy() makes one"
+    )]
+    NotOwned,
+    /// Memory that came back in a DLPack struct, and that streams use of which its first owner does not know: it came back
+    /// during a graph capture, through a library that names its own stream, or when the driver failed to order the streams.
+    #[error(
+        "owner: the memory came back from DLPack, and streams use it that its first owner does not know, as it came back during \
+         a graph capture, through a library that names its own stream, or after an error of the driver; allowed is memory that \
+         came back otherwise: end the capture before, pass the tensor itself, or copy()"
+    )]
+    UsedByStreams,
+    /// Memory that a guard of `Tensor::read` reads, and that was to be exported.
+    #[error(
+        "owner: a guard of Tensor::read reads the memory, and the consumer of an export may write to it; allowed is an export \
+         once the guard is dropped"
+    )]
+    Guarded,
+    /// Memory that has as many guards of `Tensor::read` as can be counted, most of them forgotten.
+    #[error(
+        "owner: {most} guards of Tensor::read read the memory; allowed are {most}: drop guards instead of forgetting them"
+    )]
+    TooManyGuards {
+        /// Number of guards that can be counted.
+        most: usize,
+    },
+    /// Memory that was exported to another library, or comes from Python, where others may write to it.
+    #[error(
+        "owner: the memory was exported, or comes from Python, and others may write to it; allowed is memory that was never \
+         exported: copy it before the export, borrow it as an argument (In), or use the unsafe functions"
     )]
     Exported,
     /// Read-only memory that the format cannot express, or that was to be written.
@@ -238,6 +266,21 @@ pub enum ExchangeError {
         name: &'static str,
         /// The protocol.
         protocol: &'static str,
+    },
+    /// Elements that do not fill the memory between the first and the last, or share it, in memory that others allocated.
+    #[error(
+        "block: elements of {elements} bytes, shape {shape:?} and strides {strides:?} in {span} bytes of memory; allowed are \
+         elements that fill the memory once, or dlfield's own allocations: pass a copy()"
+    )]
+    Gaps {
+        /// The shape.
+        shape: Vec<i64>,
+        /// The strides in elements.
+        strides: Vec<i64>,
+        /// Bytes of all elements.
+        elements: i64,
+        /// Bytes from the first to the last element.
+        span: i128,
     },
     /// Elements that are not contiguous as requested.
     #[error(

@@ -8,6 +8,7 @@ const FIELD: &str = "typestr";
 
 /// Returns the type string of an element type in native byte order; `None` for types that NumPy lacks. Arrays of `ml_dtypes`
 /// write `V` (void) and the size for those, which loses the type.
+#[cfg(feature = "signature")]
 pub fn encode(dtype: DType) -> Option<&'static str> {
     const LITTLE: bool = cfg!(target_endian = "little");
     let text = match dtype {
@@ -39,7 +40,7 @@ pub fn encode(dtype: DType) -> Option<&'static str> {
 ///
 /// # Example
 /// ```
-/// use dlfield::{DType, protocol::typestr};
+/// use dlfield::{DType, native::protocol::typestr};
 /// assert_eq!(typestr::decode("|b1"), Ok(DType::BOOL));
 /// assert!(typestr::decode("|O").unwrap_err().to_string().contains("Python objects"));
 /// ```

@@ -1,7 +1,7 @@
 //! Converts Rust tensors to the module's `dlfield.Tensor`, in every extension that this crate is built into.
 //!
-//! Another extension has its own class for tensors, which is not registered in Python. So the memory goes through the
-//! module's C exchange API, and the metadata that DLPack cannot express is passed after that.
+//! Another extension has its own class for tensors, which is not registered in Python. So a tensor is made by the C API of the
+//! module's class, or, if the module is of a version with another API, by DLPack's C exchange API, which knows no metadata.
 
 #![allow(unsafe_code, reason = "a table of C functions")]
 
@@ -18,9 +18,10 @@ use pyo3::types::PyType;
 use crate::memory::cuda::Stream;
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors;
-use crate::python::convert::metadata_state::MetadataState;
 use crate::python::ffi::dlpack_c;
-use crate::tensor::Tensor;
+use crate::python::sync;
+use crate::python::tensor_api;
+use crate::tensor::{Owner, Tensor};
 
 /// Makes a Python tensor of a managed tensor, which it consumes also on failure. Returns 0, or -1 with a Python exception
 /// set.
@@ -42,12 +43,9 @@ fn failed(py: Python<'_>, function: &'static str) -> PyErr {
 struct Module {
     wrap: Wrap,
     work_stream: WorkStream,
-    /// Absent in modules of other versions, which may take other metadata.
-    with_metadata: Option<Py<PyAny>>,
+    /// Absent in modules of versions with another table.
+    api: Option<tensor_api::Api>,
 }
-
-/// The version of this crate; a module of this version takes metadata beyond DLPack from it.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 static MODULE: PyOnceLock<Module> = PyOnceLock::new();
 
@@ -60,20 +58,15 @@ fn module(py: Python<'_>) -> PyResult<&Module> {
         let wrap = wrap.ok_or(ExchangeError::NullPointer { field: WRAP })?;
         let work_stream = table.and_then(|table| table.current_work_stream);
         let work_stream = work_stream.ok_or(ExchangeError::NullPointer { field: WORK_STREAM })?;
-        let same = native.getattr(intern!(py, "__version__"))?.eq(VERSION)?;
-        let with_metadata = if same { Some(native.getattr(intern!(py, "_with_metadata"))?.unbind()) } else { None };
-        Ok(Module { wrap, work_stream, with_metadata })
+        Ok(Module { wrap, work_stream, api: tensor_api::find(&class)? })
     })
 }
 
 impl Module {
     /// Makes the module's stream wait for this extension's work on device memory.
+    #[cold]
     fn make_stream_wait(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
-        let device = tensor.descriptor().device();
-        if !device.is_cuda() {
-            return Ok(());
-        }
-        let DLDevice { device_type, device_id } = device.to_dlpack();
+        let DLDevice { device_type, device_id } = tensor.descriptor().device().to_dlpack();
         let mut stream = null_mut();
         // SAFETY: the module's own function, with a valid out pointer.
         if unsafe { (self.work_stream)(device_type, device_id, &raw mut stream) } != 0 {
@@ -85,25 +78,67 @@ impl Module {
         Ok(py.detach(|| tensor.make_stream_wait(stream))?)
     }
 
-    fn with_metadata<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
-        let missing = || {
+    /// Makes the memory ready for use by Python: orders this extension's work on it, and waits for its readers.
+    #[inline]
+    fn export(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
+        let device = tensor.descriptor().device();
+        if device.is_cuda() {
+            self.make_stream_wait(py, tensor)?;
+        } else if device.is_of_cuda() {
+            // Python code on the host may use pinned and managed memory at once.
+            sync::wait_for_device(py, tensor)?;
+        }
+        if !tensor.owner().mark_exported() {
+            // A reader may wait for a device, and the device's work for the GIL.
+            py.detach(|| tensor.owner().export())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a `dlfield.Tensor` of a tensor that says nothing that DLPack cannot express.
+    #[cold]
+    fn by_dlpack<'py>(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+        if tensor.descriptor().metadata().is_some_and(|metadata| !metadata.is_empty()) || tensor.promise().is_stated() {
             let found = py.import("dlfield._native").and_then(|native| native.getattr("__version__"));
             let found = found.map_or_else(|_| "unknown".to_owned(), |found| found.to_string());
-            let wanted = "labels and alignment of a tensor need the version that the extension was built with";
-            PyImportError::new_err(format!("dlfield: the module is version {found}; {wanted}: {VERSION}"))
-        };
-        self.with_metadata.as_ref().map(|with_metadata| with_metadata.bind(py)).ok_or_else(missing)
+            let wanted =
+                "labels and alignment of a tensor need a module with the C API that the extension was built for";
+            let built = env!("CARGO_PKG_VERSION");
+            return Err(PyImportError::new_err(format!(
+                "dlfield: the module is version {found}; {wanted}, such as version {built}"
+            )));
+        }
+        let managed = tensor.to_versioned(false)?.into_raw();
+        let mut made = null_mut();
+        // SAFETY: the module's own function, which consumes the struct also on failure, and returns a new reference on
+        // success.
+        unsafe {
+            if (self.wrap)(managed, &raw mut made) != 0 {
+                return Err(failed(py, WRAP));
+            }
+            Bound::from_owned_ptr_or_opt(py, made.cast()).ok_or_else(|| failed(py, WRAP))
+        }
     }
 }
 
 /// Makes a `dlfield.Tensor` on the same memory, with dims, origin, halo, layout and alignment. Needs the module `dlfield`.
+///
+/// Python's stream waits for the work on device memory in the current stream ([`with_stream`](crate::cuda::with_stream)) and in
+/// all streams that are recorded for the memory: that of its allocation, and those of copies, fills, views for kernels and
+/// exports. Let one of them wait for any other stream that uses it.
 impl<'py> IntoPyObject<'py> for Tensor {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;
 
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        (&self).into_pyobject(py)
+    #[inline]
+    fn into_pyobject(mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let module = module(py)?;
+        module.export(py, &self)?;
+        let Some(api) = module.api else { return module.by_dlpack(py, &self) };
+        // SAFETY: the tensor is dropped after this, and its elements are not accessed any more.
+        let owner = std::mem::replace(unsafe { self.parts_mut() }.1, Owner::NONE);
+        api.create(py, &self, owner)
     }
 }
 
@@ -115,24 +150,10 @@ impl<'py> IntoPyObject<'py> for &Tensor {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let module = module(py)?;
-        module.make_stream_wait(py, self)?;
-        if !self.owner().mark_exported() {
-            // A reader may wait for a device, and the device's work for the GIL.
-            py.detach(|| self.owner().wait_for_readers());
-        }
-        let managed = self.to_versioned(false)?.into_raw();
-        let mut made = null_mut();
-        // SAFETY: the module's own function, which consumes the struct also on failure, and returns a new reference on
-        // success.
-        let tensor = unsafe {
-            if (module.wrap)(managed, &raw mut made) != 0 {
-                return Err(failed(py, WRAP));
-            }
-            Bound::from_owned_ptr_or_opt(py, made.cast()).ok_or_else(|| failed(py, WRAP))?
-        };
-        match MetadataState::of(self) {
-            None => Ok(tensor),
-            Some(state) => module.with_metadata(py)?.call1((tensor, state)),
+        module.export(py, self)?;
+        match module.api {
+            Some(api) => api.create(py, self, self.owner().clone()),
+            None => module.by_dlpack(py, self),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Argument and return types for Rust functions that take arrays from Python and return tensors, for crates that use PyO3.
 //!
 //! [`In`], [`Out`], [`AnyIn`] and [`OrCopy`] are argument types: they say what a function needs of an array, and extract
-//! from the arrays of every library. A returned [`Tensor`](crate::Tensor) becomes a `dlfield.Tensor`, which every array
-//! library can import; arrays of `ndarray` and vectors become a `Tensor` with
+//! from the arrays of every library. A [`Tensor`](crate::Tensor) as an argument shares the memory beyond the call. A returned
+//! one becomes a `dlfield.Tensor`, which every array library can import; arrays of `ndarray` and vectors become a `Tensor` with
 //! [`Tensor::from_array`](crate::Tensor::from_array) and `Tensor::from`. Only [`OrCopy`] copies elements.
 //!
 //! ```
@@ -32,13 +32,67 @@
 //!
 //! The crate's `examples/rust_extension` is a complete extension, and its README a tutorial.
 //!
+//! # Arrays that are no arguments
+//!
+//! `extract` borrows any object as an argument would be, for example in the methods of a class: one that the class keeps, an
+//! attribute, an item of a list. The borrow ends when the value is dropped, so extract again in each call, and keep the object
+//! or a `Tensor` between calls:
+//!
+//! ```
+//! use dlfield::ndarray::Ix1;
+//! use dlfield::python::{In, Out};
+//! use pyo3::prelude::*;
+//!
+//! #[pyclass(frozen)]
+//! struct Accumulator {
+//!     total: Py<PyAny>,
+//! }
+//!
+//! #[pymethods]
+//! impl Accumulator {
+//!     /// Takes an array to add to.
+//!     #[new]
+//!     fn new(total: Out<'_, f64, Ix1>) -> Accumulator {
+//!         // Checked here as an argument, but kept as an object.
+//!         Accumulator { total: total.object().clone().unbind() }
+//!     }
+//!
+//!     fn add(&self, py: Python<'_>, numbers: In<'_, f64, Ix1>) -> PyResult<()> {
+//!         // An error if the array no longer fits, or overlaps `numbers`.
+//!         let mut total: Out<'_, f64, Ix1> = self.total.bind(py).extract()?;
+//!         Ok(dlfield::traverse::zip((total.array_mut(), numbers.array()), |(total, number)| *total += number)?)
+//!     }
+//! }
+//! ```
+//!
+//! A value of these types cannot be kept in a class, as it belongs to the call:
+//!
+//! ```compile_fail
+//! # use dlfield::ndarray::Ix1;
+//! # use dlfield::python::Out;
+//! # use pyo3::prelude::*;
+//! #[pyclass]
+//! struct Accumulator {
+//!     total: Out<'static, f64, Ix1>, // error: cannot be shared between threads safely
+//! }
+//! ```
+//!
 //! # What is checked, and what cannot be
 //!
 //! Each argument is described and validated as by `dlfield.describe`. Its element type, number of dimensions, order, device
 //! and alignment are checked against the type. Each bool is checked, because a byte other than 0 and 1 would be undefined
 //! behaviour. [`Out`] rejects memory that is read-only, or in which two elements overlap. Two arguments of which one is an
-//! [`Out`] are rejected if they overlap; the check is exact: interleaved views do not overlap. It covers all live arguments
-//! of all calls and threads in the same extension: each extension has its own ledger.
+//! [`Out`] are rejected if they overlap; the check is exact: interleaved views do not overlap, except views so intricate that
+//! 10,000 comparisons do not tell. It covers all live arguments of all calls and threads in the same extension: each extension
+//! has its own ledger.
+//!
+//! The types of rust-numpy take part, also in other extensions: a `PyReadonlyArray` or `PyReadwriteArray` and an argument of
+//! these types are not borrowed together if they overlap and one of them writes; the later one is rejected. For this,
+//! rust-numpy's extensions share a list of borrows through NumPy's module `numpy._core.multiarray`, by the attribute
+//! `_RUST_NUMPY_BORROW_CHECKING_API`. The extension that borrows an array first makes the list. If that is one of this
+//! crate, its list is the ledger, which covers the memory of all objects, and arguments cost no more. If it is another
+//! one, this crate enters its NumPy arrays in that list, which takes longer than a borrow of rust-numpy; that list knows arrays
+//! by the object that owns their memory.
 //!
 //! Extracting an argument may run Python code: its `__dlpack__`, its `__array_interface__`, a property. After that, the
 //! arguments extracted before it that have no view yet are checked again. The new argument is rejected if a NumPy array or
@@ -53,14 +107,25 @@
 //!   with its own `FromPyObject`. The same holds for rust-numpy's borrows.
 //! - Views of an array that was resized keep their old address and shape, in NumPy too. Memory of an object that only
 //!   states its address, as `__array_interface__` does, cannot be checked at all.
-//! - rust-numpy's `PyReadonlyArray` and `PyReadwriteArray` have their own list of borrows, and neither list knows the
-//!   other: an [`Out`] beside a `PyReadwriteArray` of the same array would be two `&mut`. In one function, take all arrays
-//!   by the types of this crate, and do not call a function that takes them by rust-numpy's types while one is borrowed.
+//! - Where another extension has made the list of borrows that rust-numpy's types use, memory of one NumPy array that
+//!   comes as an object of another kind is not found in it: a PyTorch tensor, or a `dlfield.Tensor`, that shares the memory of
+//!   a `PyReadwriteArray`. Nor are arrays without dimensions, and arrays of one memory with elements of other sizes, such as
+//!   complex numbers and their real parts: rust-numpy itself takes them for apart. Take such objects by the types of this
+//!   crate in all arguments. On an interpreter without the GIL, two arguments of this crate that interleave are rejected
+//!   then, as that list takes them for overlapping.
+//! - An argument that is forgotten (`std::mem::forget`) stays borrowed, as nothing tells that no view of it is left, until
+//!   its thread ends; on an interpreter without the GIL for good. In a child process after `os.fork`, the arguments of the
+//!   threads that exist in the parent only are not borrowed any more. This is looked at when an argument of this crate is
+//!   rejected, so in a list of another extension the array stays borrowed until then.
+//! - An `extract` in the function itself that fails may have run Python code, too.
 //! - PyTorch's tensors have no read-only flag, except for its `ReadOnlyTensorWrapper`. A tensor that `torch.frombuffer`
 //!   makes from `bytes`, or `torch.from_numpy` from a read-only array, counts as writable: [`Out`] cannot reject it.
 
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod convert;
+#[cfg(feature = "signature")]
+#[allow(missing_docs, reason = "public only for `native`")]
+pub(crate) mod copies;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod ffi;
 mod from_py;
@@ -73,7 +138,11 @@ pub(crate) mod own_classes;
 mod py_owner;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod sync;
+#[allow(missing_docs, reason = "public only for `native`")]
+pub(crate) mod tensor_api;
 
+#[cfg(feature = "fields")]
+pub use self::from_py::OrCopy;
 pub use self::from_py::{
-    Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, OrCopy, Order, Out, Place,
+    Any, AnyIn, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, In, Order, Out, Place, ViewAs, ViewedByHost,
 };

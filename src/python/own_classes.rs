@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::ffi::PyTypeObject;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
 
 use crate::descriptor::Descriptor;
 use crate::tensor::{Owner, Tensor};
@@ -41,7 +40,12 @@ static TENSOR: AtomicPtr<PyTypeObject> = AtomicPtr::new(null_mut());
 static DESCRIPTOR: AtomicPtr<PyTypeObject> = AtomicPtr::new(null_mut());
 
 /// Registers the module's classes; later calls do nothing.
-pub fn register(classes: OwnClasses, tensor: &Bound<'_, PyType>, descriptor: &Bound<'_, PyType>) {
+#[cfg(feature = "signature")]
+pub fn register(
+    classes: OwnClasses,
+    tensor: &Bound<'_, pyo3::types::PyType>,
+    descriptor: &Bound<'_, pyo3::types::PyType>,
+) {
     CLASSES.get_or_init(|| classes);
     TENSOR.store(tensor.as_type_ptr(), Ordering::Relaxed);
     DESCRIPTOR.store(descriptor.as_type_ptr(), Ordering::Relaxed);

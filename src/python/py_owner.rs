@@ -33,7 +33,7 @@ pub fn pinned(object: &Bound<'_, PyAny>) -> PyResult<Owner> {
 
 /// # Safety
 /// - `address` is a reference whose ownership the caller passes on, together with one to the object's weak reference.
-unsafe fn release_pinned(address: *mut c_void) {
+unsafe extern "C" fn release_pinned(address: *mut c_void) {
     attach(|py| {
         // SAFETY: passed on from the caller. The weak reference of this object is alive, so this call returns the same one.
         unsafe {
@@ -52,7 +52,7 @@ unsafe fn release_pinned(address: *mut c_void) {
 
 /// # Safety
 /// - `address` is a reference whose ownership the caller passes on.
-unsafe fn release(address: *mut c_void) {
+unsafe extern "C" fn release(address: *mut c_void) {
     // SAFETY: passed on from the caller. After the interpreter has ended, the object is gone too.
     attach(|py| drop(unsafe { Bound::from_owned_ptr(py, address.cast()) }));
 }
@@ -86,6 +86,7 @@ impl ReleaseHook {
     }
 
     /// Calls it, unless it was called before.
+    #[cfg(feature = "signature")]
     pub fn now(&self, py: Python<'_>) -> PyResult<()> {
         let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         function.map_or(Ok(()), |function| function.into_bound(py).call0().map(drop))

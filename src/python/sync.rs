@@ -1,49 +1,16 @@
-//! Copies of tensors and waiting for devices, with the GIL released.
-
-#![allow(unsafe_code, reason = "memory shared with other libraries is copied")]
+//! Waiting for devices with the GIL released.
 
 use pyo3::prelude::*;
 
-use crate::copy::Executor;
+#[cfg(feature = "signature")]
 use crate::device::Device;
 use crate::error::Result;
-use crate::layout::Spec;
-use crate::tensor::Tensor;
-
-/// Copies of at least this many bytes release the GIL.
-pub const GIL_RELEASE_BYTES: i64 = 1 << 15;
-
-/// Returns the tensor on another device: the same memory if that device reaches it, else a copy; `copy` as in
-/// [`Tensor::to_device`].
-pub fn to(py: Python<'_>, tensor: &Tensor, wanted: Device, copy: Option<bool>) -> Result<Tensor> {
-    // SAFETY: as for `copy_into`.
-    py.detach(|| unsafe { tensor.to_device_shared(wanted, copy) })
-}
-
-/// Copies a tensor with the same layout and metadata.
-pub fn copy_like(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
-    copy_into(py, &tensor.spec(), tensor)
-}
-
-/// As [`copy_into`], to a blank tensor in place. Small copies on the host keep the GIL.
-pub fn copy_to(py: Python<'_>, made: &mut Tensor, spec: &Spec, tensor: &Tensor) -> Result<()> {
-    // SAFETY: as for `copy_into`.
-    let mut copy = || unsafe { made.allocate_copy(spec, tensor) };
-    if tensor.is_of_host_alone() && spec.is_small_on_host(GIL_RELEASE_BYTES) { copy() } else { py.detach(copy) }
-}
-
-/// Copies a tensor into the layout of `spec`.
-pub fn copy_into(py: Python<'_>, spec: &Spec, tensor: &Tensor) -> Result<Tensor> {
-    // SAFETY: no reference to the elements is made. If other code writes to them meanwhile, which is the program's
-    // responsibility as with every array library, the copy has old or new elements.
-    py.detach(|| unsafe { Tensor::copy_of_shared(spec, tensor) })
-}
-
-/// Copies a tensor with the same layout and metadata and zeros for padding.
-pub fn copy_zero_padded(py: Python<'_>, tensor: &Tensor) -> Result<Tensor> {
-    // SAFETY: as above.
-    py.detach(|| unsafe { tensor.copy_zero_padded() })
-}
+use crate::memory::Executor;
+#[cfg(feature = "signature")]
+use crate::memory::cuda::current_stream;
+#[cfg(feature = "signature")]
+use crate::tensor::in_order;
+use crate::tensor::{Owner, Tensor};
 
 /// Whether device work may be pending on the memory: it is on a device, or it is pinned or managed memory that counts as
 /// the host's.
@@ -64,4 +31,30 @@ pub fn synchronize_host(py: Python<'_>, tensor: &Tensor) -> Result<()> {
 #[cold]
 pub fn wait_for_device(py: Python<'_>, tensor: &Tensor) -> Result<()> {
     py.detach(|| tensor.before_use_by(Executor::Host))
+}
+
+/// Makes the next work of the current stream wait for the earlier work of all streams that use CUDA memory, for a consumer that
+/// works on this stream, or makes its own wait for it.
+///
+/// # Errors
+/// [`crate::DeviceError::Capturing`] if graph capture forbids the order, [`crate::DeviceError::Driver`].
+#[cfg(feature = "signature")]
+pub fn order_current_stream(py: Python<'_>, tensor: &Tensor) -> Result<()> {
+    let device = tensor.descriptor().device();
+    let Some(uses) = tensor.owner().stream_uses().filter(|_| device.is_of_cuda()) else { return Ok(()) };
+    let stream = current_stream(device);
+    py.detach(|| uses.make_stream_wait(device, stream, stream))
+}
+
+/// As [`in_order`], which may wait for destroyed streams, or for another thread that does.
+#[cfg(feature = "signature")]
+pub(crate) fn in_order_detached(py: Python<'_>, owner: Owner, device: Device) -> Owner {
+    if owner.stream_uses().is_some() { py.detach(|| in_order(owner, device)) } else { in_order(owner, device) }
+}
+
+/// Drops an owner, which may wait for the device's work.
+pub(crate) fn drop_detached(py: Python<'_>, owner: Owner) {
+    if owner.stream_uses().is_some() {
+        py.detach(|| drop(owner));
+    }
 }

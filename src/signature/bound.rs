@@ -15,6 +15,22 @@ use crate::layout::Extents;
 use crate::tensor::Tensor;
 
 /// The fields of one call, borrowed, with dimensions in the order that the kernel was written for.
+///
+/// # Example
+/// ```
+/// use dlfield::{BoundCall, DType, Dims, FieldSpec, Signature, Spec, Tensor};
+///
+/// # fn main() -> dlfield::Result<()> {
+/// fn points(call: &BoundCall) -> i64 {
+///     call.domain().1.iter().product()
+/// }
+///
+/// let signature = Signature::new([("inp", FieldSpec::new(DType::F64, Dims::standard(2)))])?;
+/// let inp = Tensor::zeros(&Spec::new(&[4, 3], DType::F64).halo(&[(1, 1), (0, 0)]))?;
+/// assert_eq!(points(&signature.bind(&[("inp", inp.descriptor())])?), 6);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct BoundCall<'a> {
     fields: Vec<(Box<str>, Option<Descriptor>)>,
@@ -124,11 +140,39 @@ impl<'a> BoundCall<'a> {
     }
 
     /// Returns a field, if it was given.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let signature = Signature::new([("inp", FieldSpec::new(DType::F64, Dims::standard(2)))])?;
+    /// let inp = Tensor::zeros(&Spec::new(&[4, 3], DType::F64).halo(&[(1, 1), (0, 0)]))?;
+    /// let bound = signature.bind(&[("inp", inp.descriptor())])?;
+    /// assert_eq!(bound.get("inp").unwrap().shape(), [4, 3]);
+    /// assert!(bound.get("other").is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get(&self, name: &str) -> Option<&Descriptor> {
         self.fields.iter().find(|(known, _)| **known == *name)?.1.as_ref()
     }
 
     /// Returns the names of the fields that temporaries replace.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Access, DType, Dims, FieldSpec, Signature, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(1)).access(Access::ReadWrite);
+    /// let signature = Signature::new([("x", spec)])?;
+    /// let x = Tensor::from(vec![1.0f32, 2.0]);
+    /// let bound = signature.bind_or_copy(&[("x", &x)])?;
+    /// assert!(bound.copied().eq(["x"])); // float32 is converted to float64
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn copied(&self) -> impl Iterator<Item = &str> {
         self.copies.iter().map(|copied| &*copied.field)
     }
@@ -140,6 +184,22 @@ impl<'a> BoundCall<'a> {
     ///
     /// # Safety
     /// - The fields' memory may be written, and no other code uses it, or the temporaries, meanwhile.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Access, DType, Dims, FieldSpec, Signature, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(1)).access(Access::ReadWrite);
+    /// let signature = Signature::new([("x", spec)])?;
+    /// let x = Tensor::from(vec![1.0f32, 2.0]);
+    /// let bound = signature.bind_or_copy(&[("x", &x)])?;
+    /// // … the kernel runs on `bound.get("x")` …
+    /// // SAFETY: this function owns the memory, and nothing else uses it.
+    /// unsafe { bound.copy_back()? };
+    /// # Ok(())
+    /// # }
+    /// ```
     #[allow(unsafe_code, reason = "the caller vouches for the memory")]
     pub unsafe fn copy_back(&self) -> Result<()> {
         let mut written = self.copies.iter().filter(|copied| copied.written);
@@ -148,6 +208,19 @@ impl<'a> BoundCall<'a> {
     }
 
     /// Returns the names of the fields with a slow layout.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Layout, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let signature = Signature::new([("inp", FieldSpec::new(DType::F64, Dims::standard(2)).layout(Layout::f_order(2)))])?;
+    /// let inp = Tensor::zeros(&Spec::new(&[4, 3], DType::F64).halo(&[(1, 1), (0, 0)]))?;
+    /// let bound = signature.bind(&[("inp", inp.descriptor())])?;
+    /// assert_eq!(bound.slow(), ["inp".into()]); // it is in C order
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn slow(&self) -> &[Box<str>] {
         &self.slow
     }
@@ -156,6 +229,19 @@ impl<'a> BoundCall<'a> {
     /// K first, then users' labels in order of appearance. Data dimensions belong to no domain.
     ///
     /// Source: `StencilObject._get_max_domain` of GT4Py 1.1.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dim, Dims, FieldSpec, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let signature = Signature::new([("inp", FieldSpec::new(DType::F64, Dims::standard(2)))])?;
+    /// let inp = Tensor::zeros(&Spec::new(&[4, 3], DType::F64).halo(&[(1, 1), (0, 0)]))?;
+    /// let bound = signature.bind(&[("inp", inp.descriptor())])?;
+    /// assert_eq!(bound.domain(), (vec![Dim::I, Dim::J], vec![2, 3]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn domain(&self) -> (Vec<Dim>, Vec<i64>) {
         common_domain(self.fields.iter().filter_map(|(_, field)| field.as_ref())).into_iter().unzip()
     }

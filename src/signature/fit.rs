@@ -83,7 +83,7 @@ impl FieldSpec {
             let stride = field.strides()[axis].unsigned_abs();
             (field.shape()[axis] != 1 && stride != 0).then_some(stride)
         };
-        !field.shape().contains(&0) && !layout.axes().into_iter().filter_map(step).is_sorted_by(|one, next| one >= next)
+        !field.shape().contains(&0) && !layout.axes().filter_map(step).is_sorted_by(|one, next| one >= next)
     }
 }
 

@@ -8,17 +8,21 @@
 //! call into a [`BoundCall`]: descriptors with dimensions in the order that the kernel was written for. What would be undefined
 //! behaviour is an error that names the field. [`BoundCall::slow`] names the fields that are only slow because of another layout.
 
+mod access;
 mod alignment;
 pub(crate) mod bound;
 mod fit;
 pub(crate) mod size;
 mod spec;
 mod text;
+#[cfg(feature = "ndarray")]
+mod views;
 pub(crate) mod writeback;
 
+pub use self::access::Access;
 pub use self::bound::BoundCall;
 pub use self::size::Size;
-pub use self::spec::{Access, FieldSpec};
+pub use self::spec::FieldSpec;
 use self::writeback::Writeback;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -60,6 +64,19 @@ impl Signature {
     ///
     /// # Errors
     /// [`SignatureError::Twice`] for a repeated name; the errors of [`FieldSpec::check`], with the field's name.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// assert!(Signature::new([("inp", spec.clone()), ("out", spec.clone())]).is_ok());
+    /// let error = Signature::new([("inp", spec.clone()), ("inp", spec)]).unwrap_err();
+    /// assert_eq!(error.to_string(), "field \"inp\": named twice; allowed is each name once");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new<N: Into<Box<str>>>(fields: impl IntoIterator<Item = (N, FieldSpec)>) -> Result<Signature> {
         let mut known: Vec<(Box<str>, FieldSpec)> = Vec::new();
         for (name, spec) in fields {
@@ -76,6 +93,18 @@ impl Signature {
     }
 
     /// Sets the device that uses the fields: their memory must be there, or pinned or managed memory that it can access.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Device, Dims, FieldSpec, Signature};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// let signature = Signature::new([("inp", spec)])?.with_device(Device::cuda(0));
+    /// assert_eq!(signature.device(), Device::cuda(0));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_device(mut self, device: Device) -> Signature {
         self.device = device;
@@ -106,16 +135,52 @@ impl Signature {
     }
 
     /// Returns whether written fields may share memory with other fields.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// let signature = Signature::new([("inp", spec)])?;
+    /// assert!(!signature.allows_overlap());
+    /// assert!(signature.with_overlap(true).allows_overlap());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn allows_overlap(&self) -> bool {
         self.allow_overlap
     }
 
     /// Returns the names and specifications, in the order in which they were given.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// let signature = Signature::new([("inp", spec.clone()), ("out", spec)])?;
+    /// assert!(signature.fields().iter().map(|(name, _)| &**name).eq(["inp", "out"]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fields(&self) -> &[(Box<str>, FieldSpec)] {
         &self.fields
     }
 
     /// Returns the device that uses the fields.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Device, Dims, FieldSpec, Signature};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// assert_eq!(Signature::new([("inp", spec)])?.device(), Device::CPU);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn device(&self) -> Device {
         self.device
     }
@@ -130,6 +195,22 @@ impl Signature {
     /// [`SignatureError`]: a field that is missing, unknown or given twice; [`SignatureError::Field`] with the error of a
     /// field, in its device, element type, labels, extents or alignment, or because its memory must not be written;
     /// [`SignatureError::Sizes`]; a written field that shares memory with another one.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Signature, Spec, Tensor};
+    ///
+    /// # fn main() -> dlfield::Result<()> {
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// let signature = Signature::new([("inp", spec)])?;
+    /// let inp = Tensor::zeros(&Spec::new(&[3, 4], DType::F64).dims(Dims::parse(["J", "I"])?))?;
+    /// assert_eq!(signature.bind(&[("inp", inp.descriptor())])?.get("inp").unwrap().shape(), [4, 3]);
+    /// let wrong = Tensor::zeros(&Spec::new(&[3, 4], DType::F32))?;
+    /// let error = signature.bind(&[("inp", wrong.descriptor())]).unwrap_err();
+    /// assert_eq!(error.to_string(), "field \"inp\": dtype: float32; wanted is float64");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bind<'a>(&self, fields: &[(&str, &'a Descriptor)]) -> Result<BoundCall<'a>> {
         BoundCall::new(self, fields, None)
     }

@@ -26,6 +26,7 @@ use crate::layout::LayoutError;
 /// # }
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Size {
     /// Any extent.
     Any,
@@ -46,6 +47,13 @@ impl Size {
     ///
     /// # Errors
     /// [`LayoutError::SizeText`] for any other text, and for offsets of 2**32 and more.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Size;
+    /// assert_eq!(Size::parse("I - 2").unwrap(), Size::Named { name: "I".into(), offset: -2 });
+    /// assert!(Size::parse("2 I").is_err());
+    /// ```
     pub fn parse(text: &str) -> Result<Size, LayoutError> {
         let wrong = || LayoutError::SizeText { got: text.to_owned() };
         let (name, offset) = match text.find(['+', '-']) {

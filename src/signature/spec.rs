@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::Access;
 use super::Size;
 use super::alignment::WantedAlignment;
 use crate::descriptor::Descriptor;
@@ -12,24 +13,6 @@ use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::layout::{Layout, LayoutError, Metadata, check_len};
 use crate::preset::{Alignment, Preset};
-
-/// How a stencil uses a field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// Reads it.
-    Read,
-    /// Writes it without relying on its old values. Elements that it does not write keep their values.
-    Write,
-    /// Reads and writes it.
-    ReadWrite,
-}
-
-impl Access {
-    /// Returns whether elements are written.
-    pub fn writes(self) -> bool {
-        self != Access::Read
-    }
-}
 
 /// The specification of one field.
 ///
@@ -71,6 +54,13 @@ pub struct FieldSpec {
 impl FieldSpec {
     /// Specifies a field that is read, of this element type; `dims` are in the order in which the kernel indexes it. Without
     /// dims, the field may have any number of dimensions, and the kernel indexes it in the order in which the argument does.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec};
+    /// let spec = FieldSpec::new(DType::F64, Dims::parse(["I", "K"]).unwrap());
+    /// assert_eq!(spec.to_string(), "Field[float64, I K]");
+    /// ```
     pub fn new(dtype: DType, dims: impl Into<Option<Dims>>) -> FieldSpec {
         let dims = dims.into();
         let origin = dims.as_ref().map(|dims| vec![0; dims.len()].into());
@@ -116,6 +106,13 @@ impl FieldSpec {
     }
 
     /// Sets how the field is used.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Access, DType, FieldSpec};
+    /// let spec = FieldSpec::new(DType::F64, None).access(Access::ReadWrite);
+    /// assert_eq!(spec.declared_access(), Access::ReadWrite);
+    /// ```
     #[must_use]
     pub fn access(mut self, access: Access) -> FieldSpec {
         self.access = access;
@@ -123,6 +120,13 @@ impl FieldSpec {
     }
 
     /// Sets the order of strides in which the kernel is fast, in the order in which it indexes the field. By default it is fast in any order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Layout};
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2)).layout(Layout::f_order(2));
+    /// assert_eq!(spec.declared_layout(), Some(&Layout::f_order(2)));
+    /// ```
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> FieldSpec {
         self.layout = Some(layout);
@@ -130,6 +134,12 @@ impl FieldSpec {
     }
 
     /// Sets the alignment in bytes of the first compute point, the element at the origin.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// assert_eq!(FieldSpec::new(DType::F64, None).alignment_size(64).declared_alignment_size(), Some(64));
+    /// ```
     #[must_use]
     pub fn alignment_size(mut self, bytes: i64) -> FieldSpec {
         self.alignment_size = Some(bytes);
@@ -170,6 +180,15 @@ impl FieldSpec {
 
     /// Sets what is wanted of each extent, in the order in which the kernel indexes the field: a [`Size`], or a fixed extent, or
     /// `None` for any.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Size};
+    /// let spec = FieldSpec::new(DType::F64, Dims::standard(2));
+    /// assert_eq!(spec.clone().shape(&[Some(4), None]).declared_shape(), Some(&[Size::Fixed(4), Size::Any][..]));
+    /// let named = spec.shape(&[Size::parse("N").unwrap(), Size::parse("N+1").unwrap()]);
+    /// assert_eq!(named.to_string(), "Field[float64, I=N J=N+1]");
+    /// ```
     #[must_use]
     pub fn shape<S: Clone + Into<Size>>(mut self, shape: &[S]) -> FieldSpec {
         self.shape = Some(shape.iter().cloned().map(Into::into).collect());
@@ -177,6 +196,12 @@ impl FieldSpec {
     }
 
     /// Sets whether the field may be absent.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// assert!(FieldSpec::new(DType::F64, None).optional(true).is_optional());
+    /// ```
     #[must_use]
     pub fn optional(mut self, optional: bool) -> FieldSpec {
         self.optional = optional;
@@ -184,11 +209,27 @@ impl FieldSpec {
     }
 
     /// Returns the element type, if exactly one is allowed.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// let spec = FieldSpec::new(DType::F32, None);
+    /// assert_eq!(spec.dtype(), Some(DType::F32));
+    /// assert_eq!(spec.dtypes(&[DType::F32, DType::F64]).dtype(), None);
+    /// ```
     pub fn dtype(&self) -> Option<DType> {
         if let [dtype] = self.dtypes.as_slice() { Some(*dtype) } else { None }
     }
 
     /// Returns the element types allowed; none if any is.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// let spec = FieldSpec::new(DType::F32, None);
+    /// assert_eq!(spec.declared_dtypes(), [DType::F32]);
+    /// assert!(spec.dtypes(&[]).declared_dtypes().is_empty());
+    /// ```
     pub fn declared_dtypes(&self) -> &[DType] {
         &self.dtypes
     }
@@ -204,28 +245,65 @@ impl FieldSpec {
     }
 
     /// Returns the labels of the dimensions, in the order in which the kernel indexes them, unless they were left out.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec};
+    /// assert_eq!(FieldSpec::new(DType::F32, Dims::standard(2)).dims(), Some(&Dims::standard(2)));
+    /// assert_eq!(FieldSpec::new(DType::F32, None).dims(), None);
+    /// ```
     pub fn dims(&self) -> Option<&Dims> {
         self.dims.as_ref()
     }
 
     /// Returns how the field is used.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Access, DType, FieldSpec};
+    /// assert_eq!(FieldSpec::new(DType::F32, None).declared_access(), Access::Read);
+    /// ```
     pub fn declared_access(&self) -> Access {
         self.access
     }
 
     /// Returns the preset.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec, Preset};
+    /// let spec = FieldSpec::new(DType::F32, None).preset(Preset::find("gt:cpu_ifirst").unwrap());
+    /// assert_eq!(spec.declared_preset().map(Preset::name), Some("gt:cpu_ifirst"));
+    /// ```
     pub fn declared_preset(&self) -> Option<&Preset> {
         self.preset.as_deref()
     }
 
     /// Returns the fast order of strides, set explicitly or by the preset; `None` if any is fast, or if it depends on the
     /// argument, as that of a preset does without dims.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Layout, Preset};
+    /// let spec = FieldSpec::new(DType::F32, Dims::standard(2));
+    /// assert_eq!(spec.declared_layout(), None);
+    /// let spec = spec.preset(Preset::find("gt:cpu_ifirst").unwrap());
+    /// assert_eq!(spec.declared_layout(), Some(&Layout::f_order(2)));
+    /// ```
     pub fn declared_layout(&self) -> Option<&Layout> {
         self.effective_layout.as_ref()
     }
 
     /// Returns the alignment in bytes, set explicitly or by the preset, of the first compute point; for presets that align the
     /// start of the memory, of the element at index 0. 1 by default; `None` if it depends on the argument's element type.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec, Preset};
+    /// let spec = FieldSpec::new(DType::F32, None).preset(Preset::find("gtmc").unwrap());
+    /// assert_eq!(spec.declared_alignment_size(), Some(32)); // 8 elements
+    /// assert_eq!(spec.dtypes(&[DType::F32, DType::F64]).declared_alignment_size(), None);
+    /// ```
     pub fn declared_alignment_size(&self) -> Option<i64> {
         let mut sizes = self.dtypes.iter().map(|dtype| self.alignment.bytes(*dtype));
         match (self.alignment, sizes.next()) {
@@ -261,11 +339,25 @@ impl FieldSpec {
     }
 
     /// Returns what is wanted of each extent.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Size};
+    /// let spec = FieldSpec::new(DType::F32, Dims::standard(1));
+    /// assert_eq!(spec.declared_shape(), None);
+    /// assert_eq!(spec.shape(&[Some(5)]).declared_shape(), Some(&[Size::Fixed(5)][..]));
+    /// ```
     pub fn declared_shape(&self) -> Option<&[Size]> {
         self.shape.as_deref()
     }
 
     /// Returns whether the field may be absent.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, FieldSpec};
+    /// assert!(!FieldSpec::new(DType::F32, None).is_optional());
+    /// ```
     pub fn is_optional(&self) -> bool {
         self.optional
     }
@@ -275,6 +367,13 @@ impl FieldSpec {
     /// # Errors
     /// [`LayoutError`] for an alignment below 1, a layout or shape whose length differs from that of `dims`, or from each other
     /// without dims, a negative extent.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Dims, FieldSpec, Layout};
+    /// let spec = FieldSpec::new(DType::F32, Dims::standard(3)).layout(Layout::f_order(2));
+    /// assert_eq!(spec.check().unwrap_err().to_string(), "layout: 2 entries for 3 dimensions; allowed is one entry for each dimension");
+    /// ```
     pub fn check(&self) -> Result<(), LayoutError> {
         if let Some(got) = self.alignment_size.filter(|bytes| *bytes < 1) {
             return Err(LayoutError::AlignmentSize { got });

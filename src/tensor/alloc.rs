@@ -110,19 +110,6 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// Copies the field, with zeros in the padding, so that equal fields have equal memory.
-    ///
-    /// # Safety
-    /// - As for [`Tensor::copy_of_shared`].
-    #[cfg(feature = "python")]
-    #[doc(hidden)]
-    pub unsafe fn copy_zero_padded(&self) -> Result<Tensor> {
-        let copy = Tensor::allocate(&self.spec(), Contents::Zeros)?;
-        // SAFETY: as above.
-        unsafe { copy.fill_from(self) }?;
-        Ok(copy)
-    }
-
     /// Copies the elements of another tensor into this one, as `to[...] = from` does: dimensions of extent 1, and missing
     /// leading ones, are repeated, and elements are cast by the rule of [`can_cast`](crate::can_cast). The two may overlap, and
     /// may be on different devices, whose current streams do the work: see [`crate::cuda`].
@@ -225,10 +212,8 @@ impl Tensor {
     /// assert_eq!(like.halo(), field.halo());
     /// ```
     pub fn spec(&self) -> Spec {
-        let metadata = self.descriptor.metadata().cloned().unwrap_or_default();
         let promise = Promise { layout: Some(self.layout()), ..self.promise.clone() };
-        Spec::like(self.descriptor.shape(), self.descriptor.dtype(), metadata, promise)
-            .with_device(self.descriptor.device())
+        self.descriptor.spec_with(promise)
     }
 
     fn allocate(spec: &Spec, contents: Contents) -> Result<Tensor> {
@@ -255,12 +240,14 @@ impl Tensor {
         let (device, bytes, alignment) = (computed.device, computed.block_bytes, computed.block_alignment);
         let (owner, start) = Owner::allocate(device, bytes, alignment, contents)?;
         self.owner = owner;
+        self.is_whole = true;
         // `Spec::compute` has counted `first_byte` into the block's bytes.
         let start = start.wrapping_add(computed.first_byte);
         self.descriptor.set(start, device, spec.dtype(), false, spec.shape(), &strides)?;
         if !spec.metadata().is_empty() {
             self.descriptor.relabel(spec.metadata().clone())?;
         }
+        self.owner.describe_block(self.descriptor.nbytes(), self.descriptor.dims());
         Ok(())
     }
 

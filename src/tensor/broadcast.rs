@@ -37,7 +37,7 @@ impl Tensor {
         if let Some(label) = own.iter().find(|label| !dims.iter().any(|known| known == *label)) {
             return Err(DimsError::NotAmong { label: label.to_string(), allowed: dims.to_string() }.into());
         }
-        let (old_halo, old_origin, old_aligned) = (self.halo(), self.origin(), self.aligned_index());
+        let (old_halo, old_origin, old_aligned) = (self.halo(), self.inline_origin(), self.aligned_index());
         let ndim = shape.len();
         let (mut strides, mut origin) = (Extents::from_elem(0, ndim), Extents::from_elem(0, ndim));
         let (mut halo, mut aligned_index) = (Halo::from_elem((0, 0), ndim), origin.clone());
@@ -65,7 +65,7 @@ impl Tensor {
             alignment_size: self.remaining_alignment(&descriptor, &aligned_index),
             aligned_index: aligned_index.iter().any(|entry| *entry != 0).then(|| aligned_index.as_slice().into()),
         };
-        Ok(Tensor { descriptor, owner: self.owner.clone(), promise })
+        Ok(Tensor { descriptor, owner: self.owner.clone(), promise, is_whole: false })
     }
 
     /// Returns the same memory without the read-only mark, for a library that has no read-only arrays and only reads it.

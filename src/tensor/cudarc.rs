@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "device memory is passed on by address")]
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
 use crate::dtype::{DType, DTypeError};
 use crate::error::Result;
-use crate::layout::{Extents, LayoutError, Spec, is_unshared};
+use crate::layout::{LayoutError, Spec, is_unshared};
 use crate::memory::cuda::{Stream, StreamUses, enter, is_primary};
 use crate::protocol::ExchangeError;
 
@@ -76,8 +77,8 @@ impl Tensor {
             Box::new(StreamUses::new(device, handle_of(&stream))),
         );
         let strides = match strides {
-            Some(strides) => Extents::from_slice(strides),
-            None => Spec::new(shape, T::DTYPE).place()?.strides,
+            Some(strides) => Cow::Borrowed(strides),
+            None => Cow::Owned(Spec::new(shape, T::DTYPE).place()?.strides),
         };
         let descriptor = Descriptor::new(start, device, T::DTYPE, false, shape, &strides)?;
         if let Some((low, high)) = descriptor.byte_span()
@@ -93,13 +94,16 @@ impl Tensor {
     /// slice. An allocation of this crate is freed in the order of `stream` from then on, which waits for the other streams
     /// that use it.
     ///
-    /// Fields of bools become slices of `u8`: values in device memory cannot be checked to be 0 or 1.
+    /// Fields of bools, also those made from slices of bools, become slices of `u8`: values in device memory cannot be checked
+    /// to be 0 or 1.
     ///
     /// # Errors
-    /// [`ExchangeError::Shared`] if the memory has other owners, or is neither a slice's nor an allocation of this crate;
-    /// [`DeviceError::Mismatch`] if it is not on the stream's device; [`DTypeError::Unlike`] for another element type;
-    /// [`LayoutError::Gaps`] if there are gaps between the elements, or before the first, as an alignment beyond 256 bytes may
-    /// leave them; [`DeviceError::Capturing`]. The tensor is dropped.
+    /// [`ExchangeError::Shared`] if the memory has other owners, [`ExchangeError::NotOwned`] if it is neither a slice's nor an
+    /// allocation of this crate, [`ExchangeError::UsedByStreams`] if it came back from DLPack during a graph capture, through a
+    /// library that names its own stream, or while the driver failed; [`DeviceError::Mismatch`] if it is not on the stream's
+    /// device; [`DTypeError::Unlike`] for another element type; [`LayoutError::Gaps`] if there are gaps between the elements,
+    /// or before the first, as an alignment beyond 256 bytes may leave them; [`DeviceError::Capturing`],
+    /// [`DeviceError::Driver`]. The tensor is dropped.
     ///
     /// # Example
     /// ```
@@ -128,9 +132,7 @@ impl Tensor {
             return Err(gaps().into());
         }
         let (start, mut owner) = (descriptor.ptr().addr(), self.owner);
-        if !owner.is_exclusive() {
-            return Err(ExchangeError::Shared.into());
-        }
+        owner.check_exclusive()?;
         if let Some(uses) = owner.stream_uses() {
             // On an error the owner is dropped after the work of its streams.
             uses.wait_before_free()?;
@@ -146,18 +148,29 @@ impl Tensor {
                     drop(Owner::from_exclusive(ExclusiveOwner::Elements(elements), uses));
                     Err(gaps().into())
                 }
-                Err(other) => {
-                    drop(Owner::from_exclusive(ExclusiveOwner::Elements(other), uses));
-                    Err(ExchangeError::Shared.into())
-                }
+                Err(other) => match other.downcast::<OwnedSlice<bool>>() {
+                    Ok(mut bools)
+                        if wanted == DType::U8 && bools.slice.as_ref().is_some_and(|slice| slice.len() == count) =>
+                    {
+                        let _entered = enter(device)?;
+                        let slice = bools.slice.take().ok_or_else(gaps)?;
+                        bytes_of(slice, device)
+                    }
+                    Ok(bools) => {
+                        drop(Owner::from_exclusive(ExclusiveOwner::Elements(bools), uses));
+                        Err(gaps().into())
+                    }
+                    Err(other) => {
+                        drop(Owner::from_exclusive(ExclusiveOwner::Elements(other), uses));
+                        let of_slice = "the element type of the slice that the field was made of".to_owned();
+                        Err(DTypeError::Unlike { found: wanted.name(), wanted: of_slice }.into())
+                    }
+                },
             },
             ExclusiveOwner::Block(block) if block.cuda_base() == Some(start) => {
                 let _entered = enter(device)?;
-                // `cudarc` creates two events for the slice and panics if it cannot: two that exist now exist then, too.
-                for event in [stream.context().new_event(None), stream.context().new_event(None)] {
-                    event.map_err(|error| DeviceError::of_cudarc(device, "cuEventCreate", error))?;
-                }
-                std::mem::forget(block);
+                check_events(stream, device)?;
+                block.forget();
                 // SAFETY: a driver allocation of so many elements, of the kind that a slice of this device frees; no other code
                 // has it.
                 Ok(unsafe { stream.upgrade_device_ptr(start as u64, count) })
@@ -206,6 +219,37 @@ impl Tensor {
     }
 }
 
+/// Makes a slice of bytes of a slice of bools, in the order of its own stream. The device is current.
+fn bytes_of<T: Element>(bools: CudaSlice<bool>, device: Device) -> Result<CudaSlice<T>> {
+    let (stream, len) = (bools.stream().clone(), bools.len());
+    // The stream's context may be another object than that of the caller's stream.
+    if let Err(error) = check_events(&stream, device) {
+        drop(OwnedSlice { slice: Some(bools), device });
+        return Err(error);
+    }
+    let address = bools.leak();
+    // `cudarc` records an error of the waits in `leak`, and would report it in a function that panics on it.
+    let waited = stream.context().check_err();
+    // SAFETY: the memory of a slice of as many bools, which are bytes; nothing else has it now.
+    let bytes = unsafe { stream.upgrade_device_ptr(address, len) };
+    match waited {
+        Ok(()) => Ok(bytes),
+        Err(error) => {
+            drop(OwnedSlice { slice: Some(bytes), device });
+            Err(DeviceError::of_cudarc(device, "cuStreamWaitEvent", error).into())
+        }
+    }
+}
+
+/// Rejects a device on which no two events can be created now. `cudarc` creates as many for a slice, and panics if it cannot.
+fn check_events(stream: &Arc<CudaStream>, device: Device) -> Result<()> {
+    // Both exist at once.
+    for event in [stream.context().new_event(None), stream.context().new_event(None)] {
+        event.map_err(|error| DeviceError::of_cudarc(device, "cuEventCreate", error))?;
+    }
+    Ok(())
+}
+
 /// Takes over a slice as a tensor of one dimension; nothing is copied.
 ///
 /// # Errors
@@ -222,6 +266,18 @@ impl<T: Element> TryFrom<CudaSlice<T>> for Tensor {
 /// A field in device memory, padded or not, as kernel arguments; see [`Tensor::cuda_view`].
 ///
 /// The launch, which is unsafe, answers for what a kernel does with the address.
+///
+/// # Example
+/// ```
+/// use dlfield::cudarc::driver::CudaContext;
+/// use dlfield::{DType, Preset, Spec, Tensor, cuda};
+/// if cuda::is_available() {
+///     let stream = CudaContext::new(0).unwrap().default_stream();
+///     let field = Tensor::zeros(&Spec::new(&[8, 4], DType::F64).preset(Preset::find("gt:gpu").unwrap())).unwrap();
+///     let view = field.cuda_view::<f64>(&stream).unwrap();
+///     assert_eq!((view.shape(), view.strides()), (&[8, 4][..], &[1, 32][..]));
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CudaView<'t, T> {
     tensor: &'t Tensor,
@@ -230,16 +286,52 @@ pub struct CudaView<'t, T> {
 
 impl<T> CudaView<'_, T> {
     /// Returns the address of the element at index 0, as kernels take it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cudarc::driver::CudaContext;
+    /// use dlfield::{DType, Preset, Spec, Tensor, cuda};
+    /// if cuda::is_available() {
+    ///     let stream = CudaContext::new(0).unwrap().default_stream();
+    ///     let field = Tensor::zeros(&Spec::new(&[8, 4], DType::F64).preset(Preset::find("gt:gpu").unwrap())).unwrap();
+    ///     let view = field.cuda_view::<f64>(&stream).unwrap();
+    ///     assert_eq!(view.device_ptr(), field.descriptor().ptr().addr() as u64);
+    /// }
+    /// ```
     pub fn device_ptr(&self) -> u64 {
         self.tensor.descriptor.ptr().addr() as u64
     }
 
     /// Returns the extents, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cudarc::driver::CudaContext;
+    /// use dlfield::{DType, Preset, Spec, Tensor, cuda};
+    /// if cuda::is_available() {
+    ///     let stream = CudaContext::new(0).unwrap().default_stream();
+    ///     let field = Tensor::zeros(&Spec::new(&[8, 4], DType::F64).preset(Preset::find("gt:gpu").unwrap())).unwrap();
+    ///     let view = field.cuda_view::<f64>(&stream).unwrap();
+    ///     assert_eq!(view.shape(), [8, 4]);
+    /// }
+    /// ```
     pub fn shape(&self) -> &[i64] {
         self.tensor.descriptor.shape()
     }
 
     /// Returns the strides in elements, in index order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cudarc::driver::CudaContext;
+    /// use dlfield::{DType, Preset, Spec, Tensor, cuda};
+    /// if cuda::is_available() {
+    ///     let stream = CudaContext::new(0).unwrap().default_stream();
+    ///     let field = Tensor::zeros(&Spec::new(&[8, 4], DType::F64).preset(Preset::find("gt:gpu").unwrap())).unwrap();
+    ///     let view = field.cuda_view::<f64>(&stream).unwrap();
+    ///     assert_eq!(view.strides(), [1, 32]); // rows of 32 elements
+    /// }
+    /// ```
     pub fn strides(&self) -> &[i64] {
         self.tensor.descriptor.strides()
     }

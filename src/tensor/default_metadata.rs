@@ -29,15 +29,10 @@ impl Tensor {
         descriptor.set_metadata(Some(metadata));
     }
 
-    /// Returns the metadata, the default ones included. A halo that a slice has cut is like any other here: the origin says
-    /// where the domain begins.
+    /// Returns the metadata, the default ones included.
     #[cold]
     fn all_metadata(&self) -> Arc<Metadata> {
-        Arc::new(Metadata {
-            dims: Some(self.dims()),
-            origin: Some(self.origin().as_slice().into()),
-            halo: Some(self.halo().as_slice().into()),
-            halo_is_cut: false,
-        })
+        let set = self.descriptor.metadata().cloned().unwrap_or_default();
+        Arc::new(set.with_defaults(self.descriptor.ndim()))
     }
 }

@@ -3,10 +3,11 @@
 #![allow(unsafe_code, reason = "what is copied is memory that others may have")]
 
 use super::Tensor;
-use crate::copy::{self, Executor};
+use crate::copy;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::Result;
+use crate::memory::Executor;
 use crate::memory::cuda::{Stream, current_stream, error_if_capturing, is_available, synchronize};
 use crate::protocol::ExchangeError;
 
@@ -109,16 +110,6 @@ impl Tensor {
         Ok(true)
     }
 
-    /// Returns whether the memory is the host's, and no device uses it.
-    pub(crate) fn is_of_host_alone(&self) -> bool {
-        self.descriptor.device() == Device::CPU && self.owner.stream_uses().is_none()
-    }
-
-    /// Returns whether the memory is pinned or managed, so that the host and devices reach it.
-    fn is_of_host_and_devices(&self) -> bool {
-        [Device::CUDA_HOST, Device::CUDA_MANAGED].contains(&self.descriptor.device())
-    }
-
     /// Writes to this field from another by `write`, after the earlier work on both.
     ///
     /// # Safety
@@ -135,32 +126,6 @@ impl Tensor {
         let written = unsafe { write(&self.descriptor, &from.descriptor) };
         let left = self.after_use_by(writer).and(from.after_use_by(reader));
         written.and(left)
-    }
-
-    /// Orders the next work of an executor on the memory after the work of the streams that use it.
-    pub(crate) fn before_use_by(&self, executor: Executor) -> Result<()> {
-        let uses = self.owner.stream_uses();
-        if uses.is_none() && !self.is_of_host_and_devices() || self.descriptor.size() == 0 {
-            return Ok(());
-        }
-        let device = match executor {
-            Executor::Host => self.descriptor.device(),
-            Executor::Device(device) => device,
-        };
-        let stream = current_stream(device);
-        // The legacy stream would wait for blocking ones, which fails while one of them is captured.
-        if stream == Stream::LEGACY && executor != Executor::Host {
-            error_if_capturing(device, stream)?;
-        }
-        match (executor, uses) {
-            (Executor::Host, Some(uses)) => uses.finish(),
-            (Executor::Device(_), Some(uses)) => uses.record_stream(device, stream),
-            // Without a driver no device uses the memory.
-            (Executor::Host, None) if !is_available() => Ok(()),
-            (Executor::Host, None) => synchronize(device, stream),
-            // `after_use_by` will have to wait, which graph capture forbids.
-            (Executor::Device(_), None) => error_if_capturing(device, stream),
-        }
     }
 
     /// Waits for a device's work on memory whose owner records no streams: it may be freed with this tensor.

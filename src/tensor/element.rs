@@ -1,5 +1,6 @@
 //! The Rust types of elements.
 
+#[cfg(feature = "half")]
 use half::{bf16, f16};
 #[cfg(feature = "ndarray")]
 use num_complex::Complex;
@@ -16,6 +17,19 @@ use crate::dtype::DType;
 /// use dlfield::{DType, Element};
 /// assert_eq!(<f32 as Element>::DTYPE, DType::F32);
 /// ```
+///
+/// Other types are rejected when the crate is compiled:
+/// ```compile_fail,E0277
+/// // error: `String` is not an element type
+/// dlfield::Tensor::from(vec![String::new()]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type",
+    label = "not the type of an array's elements",
+    note = "element types are bool, i8 to i64, u8 to u64, f32 and f64, `f16` and `bf16` of the crate `half`, and `Complex` of \
+            `num_complex`, in the versions of these crates that dlfield uses",
+    note = "an argument of elements known at run time only is `In<'_, dlfield::python::Any, D>`"
+)]
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The element type.
     const DTYPE: DType;
@@ -59,7 +73,9 @@ elements! {
     u16 = U16,
     u32 = U32,
     u64 = U64,
+    #[cfg(feature = "half")]
     f16 = F16,
+    #[cfg(feature = "half")]
     bf16 = BF16,
     f32 = F32,
     f64 = F64,

@@ -1,7 +1,16 @@
 //! Index expressions of views, and their errors.
 
 /// The positions that a view takes from one dimension.
+///
+/// # Example
+/// ```
+/// use dlfield::{DType, Index, Spec, Tensor};
+/// let field = Tensor::zeros(&Spec::new(&[6, 5, 4], DType::F64)).unwrap();
+/// let index = [Index::At(-1), Index::Range { start: 1, len: 2, step: 2 }, Index::All];
+/// assert_eq!(field.view(&index).unwrap().descriptor().shape(), [2, 4]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Index {
     /// One position; negative ones count from the end. The dimension and its label disappear.
     At(i64),

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "managed tensors are C structs with obligations the compiler cannot see")]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::metadata::{Copied, Dynamic};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase, allocation};
@@ -13,7 +15,8 @@ use crate::error::Result;
 use crate::memory::cuda::{StreamUses, current_stream};
 use crate::protocol::{ExchangeError, dlpack};
 
-/// As [`Tensor::from_managed`], in place: fills the descriptor and returns the owner that will release the managed tensor.
+/// As [`Tensor::from_managed`], in place: fills the descriptor and returns the owner. That is the owner in a struct that was
+/// made here, else one that will release the struct. The caller orders the current stream's work on CUDA memory.
 ///
 /// # Safety
 /// - As for [`Tensor::from_managed`].
@@ -28,11 +31,48 @@ pub(crate) unsafe fn consume_managed<M: ManagedTensorBase>(
     if header.version().is_none() {
         descriptor.set_readonly(true);
     }
-    Ok(Owner::managed(managed))
+    if !is_own(header) {
+        return Ok(Owner::managed(managed));
+    }
+    // Owning the struct instead would make a chain that grows with every round trip.
+    // SAFETY: a struct that was made here keeps an owner.
+    let exported = unsafe { Owner::clone_raw(header.manager_ctx()) };
+    drop(managed);
+    Ok(Owner::returned(exported))
 }
 
-/// Makes the owner release CUDA memory after the work of the current stream. Without a driver there is no work.
-fn in_order(owner: Owner, device: Device) -> Owner {
+/// The deleters of the structs that [`Tensor`] has exported, of the versioned and the legacy ABI; 0 before the first export.
+/// They release an [`Owner`], so a struct with one of them has an owner of this copy of the crate.
+static DELETERS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+fn deleter<M: ManagedTensorBase>(header: &M) -> usize {
+    header.deleter().map_or(0, |deleter| deleter as usize)
+}
+
+/// Remembers the deleter of a struct that was made here.
+fn remembered<M: ManagedTensorBase>(managed: Managed<M>) -> Managed<M> {
+    // SAFETY: a `Managed` holds a live struct.
+    let header = unsafe { &*managed.as_ptr() };
+    let (known, found) = (&DELETERS[usize::from(header.version().is_none())], deleter(header));
+    if known.load(Ordering::Relaxed) != found {
+        known.store(found, Ordering::Relaxed);
+    }
+    managed
+}
+
+/// Whether a struct was made by [`Tensor::to_versioned`] or [`Tensor::to_legacy`].
+fn is_own<M: ManagedTensorBase>(header: &M) -> bool {
+    let known = DELETERS[usize::from(header.version().is_none())].load(Ordering::Relaxed);
+    known != 0 && deleter(header) == known
+}
+
+/// Makes the owner release CUDA memory after the work of the current stream, too. Without a driver there is no work.
+pub(crate) fn in_order(owner: Owner, device: Device) -> Owner {
+    if let Some(uses) = owner.stream_uses()
+        && uses.record_stream(device, current_stream(device)).is_ok()
+    {
+        return owner;
+    }
     if !device.is_of_cuda() {
         return owner;
     }
@@ -53,7 +93,7 @@ impl Tensor {
     /// Python does so.
     ///
     /// # Errors
-    /// [`ExchangeError`] if DLPack cannot count the dimensions.
+    /// [`ExchangeError`] if DLPack cannot count the dimensions, and while a guard of `Tensor::read` lives.
     ///
     /// # Example
     /// ```
@@ -84,6 +124,9 @@ impl Tensor {
     /// let back = unsafe { Tensor::from_managed(Managed::from_raw(make_numbers(3)).unwrap()) }.unwrap();
     /// assert_eq!(back.descriptor().shape(), [3]);
     /// ```
+    ///
+    /// In a Python extension, `dlpark::python::from_dlpack` takes a `dlfield.Tensor`. Of a read-only one it takes the capsule that
+    /// `tensor.__dlpack__(max_version=(1, 0))` returns: dlpark itself asks the C exchange table, which has no read-only memory.
     pub fn to_versioned(&self, copied: bool) -> Result<Managed<DLManagedTensorVersioned>> {
         let mut flags = DlpackFlags::empty();
         flags.set(DlpackFlags::READ_ONLY, self.descriptor.is_readonly());
@@ -97,7 +140,7 @@ impl Tensor {
         // keeps the descriptor's addresses valid.
         Ok(unsafe {
             prepared.set_flags_unchecked(flags);
-            prepared.finish()
+            remembered(prepared.finish())
         })
     }
 
@@ -120,7 +163,7 @@ impl Tensor {
     pub fn to_legacy(&self) -> Result<Managed<DLManagedTensor>> {
         self.check_flagless()?;
         // SAFETY: the owner inside keeps the descriptor's addresses valid.
-        Ok(unsafe { self.prepare::<DLManagedTensor>()?.finish() })
+        Ok(remembered(unsafe { self.prepare::<DLManagedTensor>()?.finish() }))
     }
 
     /// Rejects what a struct without flags cannot express.
@@ -145,6 +188,7 @@ impl Tensor {
     /// - The struct describes the memory correctly: the elements stay readable until the deleter is called, and writable unless
     ///   it is flagged read-only.
     /// - No other code writes while a safe function reads the elements, as for [`Tensor::from_parts`].
+    /// - A struct that keeps an [`Owner`], as those of [`Tensor::to_versioned`], describes memory of that owner.
     ///
     /// # Example
     /// ```
@@ -156,11 +200,12 @@ impl Tensor {
     /// ```
     pub unsafe fn from_managed<M: ManagedTensorBase>(managed: Managed<M>) -> Result<Tensor> {
         let mut descriptor = Descriptor::BLANK;
-        // SAFETY: passed on from the caller.
-        let owner = unsafe { consume_managed(managed, &mut descriptor) }?;
-        let owner = in_order(owner, descriptor.device());
-        // SAFETY: the caller's contract covers what this requires.
-        Ok(unsafe { Tensor::from_parts(descriptor, owner) })
+        // SAFETY: passed on from the caller, whose contract covers what both require.
+        unsafe {
+            let owner = consume_managed(managed, &mut descriptor)?;
+            let owner = in_order(owner, descriptor.device());
+            Ok(Tensor::from_parts(descriptor, owner))
+        }
     }
 
     /// Returns the tensor as a borrowed DLPack struct, valid as long as this value stays where it is.
@@ -212,9 +257,7 @@ impl Tensor {
         if descriptor.ndim() == 0 {
             (tensor.shape, tensor.strides) = (std::ptr::null_mut(), std::ptr::null_mut());
         }
-        if !self.owner.mark_exported() {
-            self.owner.wait_for_readers();
-        }
+        self.owner.export()?;
         Ok(prepared)
     }
 }

@@ -1,34 +1,60 @@
 //! Fields with their owners: descriptor, memory, and the promises of the allocation.
 
+#[cfg(feature = "fields")]
 mod alloc;
+#[cfg(any(feature = "ndarray", feature = "fields"))]
+mod before_use;
+#[cfg(feature = "fields")]
+mod block;
+#[cfg(feature = "signature")]
 mod broadcast;
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "python", feature = "signature"))]
+mod bytes;
+#[cfg(feature = "cuda-any")]
 mod cudarc;
 #[cfg(feature = "python")]
 mod default_metadata;
+#[cfg(feature = "fields")]
 mod device;
+#[cfg(feature = "ndarray")]
+mod dispatch;
 mod element;
 mod index;
 mod managed;
 #[cfg(feature = "ndarray")]
 pub(crate) mod ndarray;
 mod owner;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod place;
+#[cfg(feature = "ndarray")]
+mod read;
 mod reshape;
+#[cfg(feature = "fields")]
+mod spec;
 mod view;
 mod work;
 
-#[cfg(feature = "cuda")]
+#[cfg(all(feature = "python", feature = "signature"))]
+pub use bytes::Placement;
+#[cfg(feature = "cuda-any")]
 pub use cudarc::CudaView;
+#[cfg(feature = "signature")]
 pub(crate) use device::refuse_brief_memory;
 pub use element::Element;
 pub use index::{Index, IndexError};
 #[cfg(feature = "python")]
 pub(crate) use managed::consume_managed;
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(crate) use managed::in_order;
 pub use owner::Owner;
+#[cfg(feature = "signature")]
+pub use owner::{BlockInfo, MemoryReport, report as memory_report};
+#[cfg(feature = "ndarray")]
+pub use read::ReadGuard;
 
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;
-use crate::layout::{Extents, Halo, Layout, Metadata, Padding, Promise};
+use crate::layout::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise};
 
 /// A field: the address of its elements, the meaning of its dimensions, and an owner of its memory.
 ///
@@ -47,6 +73,8 @@ pub struct Tensor {
     descriptor: Descriptor,
     owner: Owner,
     promise: Promise,
+    /// Whether these are all elements of the owner's block, so that the rest of it is padding.
+    is_whole: bool,
 }
 
 impl Tensor {
@@ -72,13 +100,14 @@ impl Tensor {
     /// ```
     #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
     pub unsafe fn from_parts(descriptor: Descriptor, owner: Owner) -> Tensor {
-        Tensor { descriptor, owner, promise: Promise::NONE }
+        Tensor { descriptor, owner, promise: Promise::NONE, is_whole: false }
     }
 
     /// No field, to be filled in place.
     #[allow(clippy::declare_interior_mutable_const, reason = "each use is a tensor of its own")]
     #[doc(hidden)]
-    pub const BLANK: Tensor = Tensor { descriptor: Descriptor::BLANK, owner: Owner::NONE, promise: Promise::NONE };
+    pub const BLANK: Tensor =
+        Tensor { descriptor: Descriptor::BLANK, owner: Owner::NONE, promise: Promise::NONE, is_whole: false };
 
     /// Drops everything in place. The rest is [`Tensor::BLANK`], except for numbers that mean nothing without an address.
     #[cfg(feature = "python")]
@@ -86,6 +115,7 @@ impl Tensor {
     pub fn clear(&mut self) {
         self.owner = Owner::NONE;
         self.promise = Promise::NONE;
+        self.is_whole = false;
         self.descriptor.clear();
     }
 
@@ -179,9 +209,15 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
-    /// assert_eq!(field.origin().as_slice(), [1, 0]);
+    /// assert_eq!(field.origin(), [1, 0]);
     /// ```
-    pub fn origin(&self) -> Extents {
+    pub fn origin(&self) -> Vec<i64> {
+        self.inline_origin().into_vec()
+    }
+
+    /// As [`Tensor::origin`], without an allocation for the usual numbers of dimensions.
+    #[doc(hidden)]
+    pub fn inline_origin(&self) -> Extents {
         match self.descriptor.origin() {
             Some(origin) => Extents::from_slice(origin),
             None => self.halo().iter().map(|(lower, _)| *lower).collect(),
@@ -194,13 +230,11 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
-    /// assert_eq!(field.halo().as_slice(), [(1, 2), (0, 1)]);
+    /// assert_eq!(field.halo(), [(1, 2), (0, 1)]);
     /// ```
-    pub fn halo(&self) -> Halo {
-        match self.descriptor.halo() {
-            Some(halo) => Halo::from_slice(halo),
-            None => Halo::from_elem((0, 0), self.descriptor.ndim()),
-        }
+    pub fn halo(&self) -> &[(i64, i64)] {
+        static NO_HALO: [(i64, i64); MAX_NDIM] = [(0, 0); MAX_NDIM];
+        self.descriptor.halo().unwrap_or(&NO_HALO[..self.descriptor.ndim()])
     }
 
     /// Returns the order of the strides.
@@ -245,16 +279,15 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64).halo(&[(1, 2), (0, 1)])).unwrap();
-    /// assert_eq!(field.aligned_index().as_slice(), [1, 0]);
+    /// assert_eq!(field.aligned_index(), [1, 0]);
     /// ```
-    pub fn aligned_index(&self) -> Extents {
-        match &self.promise.aligned_index {
-            Some(index) => Extents::from_slice(index),
-            None => Extents::from_elem(0, self.descriptor.ndim()),
-        }
+    pub fn aligned_index(&self) -> &[i64] {
+        static FIRST: [i64; MAX_NDIM] = [0; MAX_NDIM];
+        self.promise.aligned_index.as_deref().unwrap_or(&FIRST[..self.descriptor.ndim()])
     }
 
     /// Returns whether the aligned index is not 0.
+    #[cfg(feature = "signature")]
     pub(crate) fn aligns_elsewhere(&self) -> bool {
         self.promise.aligned_index.is_some()
     }
@@ -268,8 +301,7 @@ impl Tensor {
     /// ```
     /// use dlfield::{DType, Dims, Metadata, Spec, Tensor};
     /// let mut field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
-    /// let dims = Some(Dims::parse(["K", "I"]).unwrap());
-    /// field.relabel(Metadata { dims, ..Metadata::default() }).unwrap();
+    /// field.relabel(Metadata::default().with_dims(Dims::parse(["K", "I"]).unwrap())).unwrap();
     /// assert_eq!(field.dims().to_string(), "K, I");
     /// ```
     pub fn relabel(&mut self, metadata: Metadata) -> crate::Result<()> {
@@ -287,7 +319,7 @@ impl Tensor {
     /// use dlfield::{DType, Spec, Tensor};
     /// let field = Tensor::zeros(&Spec::new(&[4, 5], DType::F64)).unwrap();
     /// field.set_halo(&[(1, 2), (0, 1)]).unwrap();
-    /// assert_eq!(field.origin().as_slice(), [1, 0]);
+    /// assert_eq!(field.origin(), [1, 0]);
     /// assert_eq!(field.domain_view().descriptor().shape(), [1, 4]);
     /// ```
     pub fn set_halo(&self, halo: &[(i64, i64)]) -> crate::Result<()> {

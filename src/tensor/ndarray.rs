@@ -5,15 +5,15 @@
 use std::ptr::NonNull;
 
 use ndarray::{Array, Array1, ArrayView, ArrayViewMut, Axis, Dimension, ShapeBuilder, StrideShape};
+use smallvec::SmallVec;
 
 use super::{Element, Owner, Tensor};
-use crate::copy::Executor;
 use crate::descriptor::Descriptor;
 use crate::device::DeviceError;
 use crate::dtype::{DType, DTypeError};
 use crate::error::{Error, Result};
 use crate::layout::{Extents, LayoutError, is_unshared};
-use crate::memory::OutOfMemory;
+use crate::memory::{Executor, OutOfMemory};
 use crate::protocol::ExchangeError;
 
 impl Tensor {
@@ -47,7 +47,8 @@ impl Tensor {
 
     /// Returns the elements as an array. An error drops the tensor; its [`Tensor::descriptor`] tells beforehand what fits.
     /// Memory of an array or a `Vec` of this type without other owners is returned uncopied if its first byte is still that of
-    /// the vector; everything else is copied, as `ndarray` frees like a vector.
+    /// the vector; everything else is copied, as `ndarray` frees like a vector. A copy has its strides in the same order, for
+    /// example F order, without gaps and negative strides.
     ///
     /// # Errors
     /// [`DTypeError::Unlike`] or [`LayoutError::Rank`] for another element type or number of dimensions,
@@ -71,7 +72,7 @@ impl Tensor {
         if self.owner.is_exclusive() && is_unshared(descriptor.shape(), descriptor.strides()) && descriptor.size() > 0 {
             // SAFETY: the tensor keeps its memory and is its only owner.
             unsafe { check::<T, D>(descriptor) }?;
-            let Geometry { shape, lowest } = Geometry::<T, D>::of(descriptor);
+            let Geometry { shape, lowest, .. } = Geometry::<T, D>::of(descriptor);
             let elements = self.owner.take_elements::<T>(lowest);
             // The tensor was made from this vector, which holds what it describes: this never fails.
             let array = elements.map(|elements| Array::from_shape_vec(shape, elements)).transpose();
@@ -92,10 +93,11 @@ impl Tensor {
     /// Returns a view of the elements for reading and writing.
     ///
     /// It is safe because no other code has the memory while the view lives: it must be an allocation of this crate or come
-    /// from an array or a `Vec`, and the tensor must have no clone or view, here or in another library.
+    /// from an array or a `Vec`, and the tensor must have no clone or view, here or in another library. Memory that comes back
+    /// from another library through [`Tensor::from_managed`] is such memory.
     ///
     /// # Errors
-    /// [`ExchangeError::Shared`] otherwise, and as for [`Tensor::into_array`].
+    /// [`ExchangeError::Shared`] or [`ExchangeError::NotOwned`] otherwise, and as for [`Tensor::into_array`].
     ///
     /// # Example
     /// ```
@@ -107,9 +109,7 @@ impl Tensor {
     /// assert_eq!(field.array_view_mut::<f64, Ix2>().unwrap().sum(), 7.0);
     /// ```
     pub fn array_view_mut<T: Element, D: Dimension>(&mut self) -> Result<ArrayViewMut<'_, T, D>> {
-        if !self.owner.is_exclusive() {
-            return Err(ExchangeError::Shared.into());
-        }
+        self.owner.check_exclusive()?;
         self.owner.clear_exported();
         self.descriptor.check_writable("readonly")?;
         self.before_use_by(Executor::Host)?;
@@ -150,18 +150,37 @@ impl Tensor {
     }
 }
 
-/// Copies the elements into an array of their own, in C order.
+/// Copies the elements into an array of their own, with strides in the same order, as NumPy's order "K".
 ///
 /// # Errors
 /// [`OutOfMemory`].
 fn copied<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Array<T, D>> {
+    let mut axes: SmallVec<[usize; 6]> = (0..view.ndim()).collect();
+    if !view.is_standard_layout() {
+        axes.sort_unstable_by_key(|axis| (std::cmp::Reverse(view.strides()[*axis].unsigned_abs()), *axis));
+    }
+    let (mut ordered, mut back) = (D::zeros(axes.len()), D::zeros(axes.len()));
+    for (position, axis) in axes.iter().enumerate() {
+        (ordered[position], back[*axis]) = (*axis, position);
+    }
+    let from = view.view().permuted_axes(ordered);
+    let elements = collected(&from)?;
+    // The vector has as many elements as the shape.
+    let array = Array::from_shape_vec(from.raw_dim(), elements).map_err(|_| ExchangeError::Shared)?;
+    Ok(array.permuted_axes(back))
+}
+
+/// Copies the elements in the order of their indices.
+///
+/// # Errors
+/// [`OutOfMemory`].
+pub(super) fn collected<T: Element, D: Dimension>(view: &ArrayView<'_, T, D>) -> Result<Vec<T>> {
     let (bytes, alignment) = (view.len().saturating_mul(size_of::<T>()), align_of::<T>());
     let out_of_memory = |_| OutOfMemory { bytes, alignment, device: crate::Device::CPU };
     let mut elements = Vec::new();
     elements.try_reserve_exact(view.len()).map_err(out_of_memory)?;
     elements.extend(view.iter());
-    // The vector has as many elements as the shape.
-    Ok(Array::from_shape_vec(view.raw_dim(), elements).map_err(|_| ExchangeError::Shared)?)
+    Ok(elements)
 }
 
 /// Takes over the elements as a tensor of one dimension; nothing is copied.
@@ -257,7 +276,8 @@ pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> A
     freeze(geometry.lowest);
     // SAFETY: a descriptor is validated, so every element lies where shape and strides say, counted from the lowest one; the
     // rest is passed on from the caller.
-    inverted(unsafe { ArrayView::from_shape_ptr(geometry.shape, geometry.lowest) }, field)
+    let view = unsafe { ArrayView::from_shape_ptr(geometry.shape, geometry.lowest) };
+    if geometry.is_inverted { inverted(view, field) } else { view }
 }
 
 /// As [`view`], also for writing.
@@ -268,43 +288,85 @@ pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) 
     let geometry = Geometry::<T, D>::of(field);
     freeze(geometry.lowest);
     // SAFETY: as above.
-    inverted(unsafe { ArrayViewMut::from_shape_ptr(geometry.shape, geometry.lowest) }, field)
+    let view = unsafe { ArrayViewMut::from_shape_ptr(geometry.shape, geometry.lowest) };
+    if geometry.is_inverted { inverted(view, field) } else { view }
+}
+
+/// Returns the elements of a checked field in C order as a slice.
+///
+/// # Safety
+/// - As for [`view`]; also [`Descriptor::is_c_contiguous`].
+#[cfg(feature = "python")]
+#[inline]
+pub(crate) unsafe fn slice<'a, T: Element>(field: &Descriptor) -> &'a [T] {
+    let (start, len) = run::<T>(field);
+    // SAFETY: the elements lie one after the other; the rest is passed on from the caller.
+    unsafe { std::slice::from_raw_parts(start, len) }
+}
+
+/// As [`slice`], also for writing.
+///
+/// # Safety
+/// - As for [`view_mut`]; also [`Descriptor::is_c_contiguous`].
+#[cfg(feature = "python")]
+#[inline]
+pub(crate) unsafe fn slice_mut<'a, T: Element>(field: &Descriptor) -> &'a mut [T] {
+    let (start, len) = run::<T>(field);
+    // SAFETY: as above.
+    unsafe { std::slice::from_raw_parts_mut(start, len) }
+}
+
+/// The address and number of elements in C order.
+#[cfg(feature = "python")]
+#[inline]
+fn run<T>(field: &Descriptor) -> (*mut T, usize) {
+    let len = usize::try_from(field.size()).unwrap_or(0);
+    // The address of a field without elements may be NULL.
+    let start = if len == 0 { NonNull::dangling().as_ptr() } else { field.ptr().cast() };
+    freeze(start);
+    (start, len)
 }
 
 /// A field as `ndarray` takes it: from its lowest address, with non-negative strides.
 struct Geometry<T, D: Dimension> {
     shape: StrideShape<D>,
     lowest: *mut T,
+    /// Whether an axis has a negative stride.
+    is_inverted: bool,
 }
 
 impl<T, D: Dimension> Geometry<T, D> {
     fn of(field: &Descriptor) -> Geometry<T, D> {
-        let mut extents = D::zeros(field.ndim());
-        for (axis, extent) in field.shape().iter().enumerate() {
-            extents[axis] = usize::try_from(*extent).unwrap_or(0);
-        }
-        let Some((low, _)) = field.byte_span() else {
-            // Without elements the strides mean nothing, and the address may be NULL.
-            return Geometry { shape: extents.into(), lowest: NonNull::dangling().as_ptr() };
-        };
-        let mut steps = D::zeros(field.ndim());
+        let (mut extents, mut steps) = (D::zeros(field.ndim()), D::zeros(field.ndim()));
+        let (mut is_empty, mut low) = (false, 0_isize);
         for (axis, (extent, stride)) in field.shape().iter().zip(field.strides()).enumerate() {
-            // The stride of an extent of 1 leads to no element either.
-            let stride = if *extent > 1 { stride.unsigned_abs() } else { 0 };
-            steps[axis] = usize::try_from(stride).unwrap_or(0);
+            extents[axis] = usize::try_from(*extent).unwrap_or(0);
+            is_empty |= *extent == 0;
+            // The stride of an extent of 1 leads to no element.
+            let stride = if *extent > 1 { isize::try_from(*stride).unwrap_or(0) } else { 0 };
+            steps[axis] = stride.unsigned_abs();
+            if stride < 0 {
+                // It wraps without elements only: a descriptor is validated, so the offsets of all elements are in bounds.
+                low = low.wrapping_add(extents[axis].cast_signed().wrapping_sub(1).wrapping_mul(stride));
+            }
         }
-        let lowest = field.ptr().wrapping_byte_offset(isize::try_from(low).unwrap_or(0)).cast();
-        Geometry { shape: extents.strides(steps), lowest }
+        if is_empty {
+            // Without elements the strides mean nothing, and the address may be NULL.
+            return Geometry { shape: extents.into(), lowest: NonNull::dangling().as_ptr(), is_inverted: false };
+        }
+        let lowest = field.ptr().cast::<T>().wrapping_offset(low);
+        Geometry { shape: extents.strides(steps), lowest, is_inverted: low != 0 }
     }
 }
 
 /// Inverts the axes with negative strides.
+#[cold]
 fn inverted<S: ndarray::RawData, D: Dimension>(
     mut array: ndarray::ArrayBase<S, D>,
     field: &Descriptor,
 ) -> ndarray::ArrayBase<S, D> {
     for (axis, stride) in field.strides().iter().enumerate() {
-        if *stride < 0 && field.shape()[axis] > 1 && !array.is_empty() {
+        if *stride < 0 && field.shape()[axis] > 1 {
             array.invert_axis(Axis(axis));
         }
     }
@@ -316,12 +378,13 @@ fn inverted<S: ndarray::RawData, D: Dimension>(
 /// will replace it.
 #[inline]
 fn freeze<T>(start: *mut T) {
-    #[cfg(not(miri))]
+    #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
     // SAFETY: the assembly does nothing.
     unsafe {
         std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags));
     }
-    // Miri has no assembly.
-    #[cfg(miri)]
-    let _ = start;
+    // Miri has no assembly, and on other processors it may be unstable. `black_box` hides the pointer in the same way in
+    // every compiler so far, which its documentation does not promise.
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    std::hint::black_box(start);
 }

@@ -54,7 +54,7 @@ impl Tensor {
             alignment_size: self.remaining_alignment(&descriptor, &Extents::from_elem(0, shape.len())),
             aligned_index: None,
         };
-        Ok(Tensor { descriptor, owner: self.owner.clone(), promise })
+        Ok(Tensor { descriptor, owner: self.owner.clone(), promise, is_whole: self.is_whole })
     }
 }
 

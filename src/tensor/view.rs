@@ -25,7 +25,7 @@ impl Tensor {
         if index.len() > from.ndim() {
             return Err(IndexError::TooMany { got: index.len(), ndim: from.ndim() }.into());
         }
-        let (origin, halo, old_aligned) = (self.origin(), self.halo(), self.aligned_index());
+        let (origin, halo, old_aligned) = (self.inline_origin(), self.halo(), self.aligned_index());
         let itemsize = i64::try_from(from.itemsize()).unwrap_or(i64::MAX);
         let mut axes = smallvec::SmallVec::<[usize; 6]>::new();
         let (mut shape, mut strides, mut new_origin) = (Extents::new(), Extents::new(), Extents::new());
@@ -110,8 +110,8 @@ impl Tensor {
         }
         let from = &self.descriptor;
         let (shape, strides) = (pick(axes, from.shape()), pick(axes, from.strides()));
-        let (origin, halo) = (pick(axes, &self.origin()), pick(axes, &self.halo()));
-        self.describe_again(from.ptr(), axes, shape, strides, origin, halo, pick(axes, &self.aligned_index()))
+        let (origin, halo) = (pick(axes, &self.inline_origin()), pick(axes, self.halo()));
+        self.describe_again(from.ptr(), axes, shape, strides, origin, halo, pick(axes, self.aligned_index()))
     }
 
     /// Returns the axis of a label.
@@ -182,7 +182,9 @@ impl Tensor {
             alignment_size: self.remaining_alignment(&descriptor, &aligned_index),
             aligned_index: aligned_index.iter().any(|entry| *entry != 0).then(|| aligned_index.as_slice().into()),
         };
-        Ok(Tensor { descriptor, owner: self.owner.clone(), promise })
+        // A view has no element twice.
+        let is_whole = self.is_whole && descriptor.size() == from.size();
+        Ok(Tensor { descriptor, owner: self.owner.clone(), promise, is_whole })
     }
 
     /// Returns the part of the promised alignment that holds at the view's aligned index: it divides both the promise and the

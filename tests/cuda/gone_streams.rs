@@ -1,6 +1,10 @@
 //! Destroyed streams that memory still records: their work is waited for, on any device, and a new stream under an old handle
 //! is another stream.
 
+use std::ffi::c_void;
+use std::sync::Barrier;
+use std::thread;
+
 use dlfield::cuda::{device_count, with_stream};
 use dlfield::cudarc::driver::sys;
 use dlfield::{DType, Device, Spec, Tensor};
@@ -209,5 +213,49 @@ fn memory_with_many_recorded_streams_of_one_handle_is_freed_as_quickly() {
         let calls = double.count("calls");
         drop(field);
         assert!(double.count("calls") - calls < 100);
+    });
+}
+
+#[test]
+fn a_stream_that_is_gone_during_a_wait_for_another_is_waited_for_too() {
+    on_cuda_with_old_handles(|| {
+        unsafe extern "C" fn meet(barrier: *mut c_void) {
+            // SAFETY: the test's barrier, which lives until the stream's work is done.
+            unsafe { &*barrier.cast::<Barrier>() }.wait();
+        }
+        let double = Double::find().unwrap();
+        let (consumer, held) = (OwnStream::new(GPU), OwnStream::new(GPU));
+        let (early, late) = (OwnStream::new(GPU), OwnStream::new(GPU));
+        let field = zeros_in(consumer.stream, 64);
+        let record =
+            |stream: &OwnStream| field.owner().stream_uses().unwrap().record_stream(GPU, stream.stream).unwrap();
+        let hand = || with_stream(GPU, consumer.stream, || field.make_stream_wait(consumer.stream)).unwrap();
+        [&early, &late].iter().for_each(|stream| record(stream));
+        let after_early = replaced(early);
+        record(&after_early);
+        let barrier = Barrier::new(2);
+        let data = (&raw const barrier).cast_mut().cast();
+        // SAFETY: the function fits its argument.
+        within(GPU, || ok(unsafe { sys::cuLaunchHostFunc(held.raw(), Some(meet), data) }));
+        let begun = double.count("context_syncs");
+        let after_late = thread::scope(|scope| {
+            let handed = scope.spawn(hand);
+            while double.count("context_syncs") == begun {
+                thread::yield_now();
+            }
+            write_in(&late, &field);
+            let after_late = replaced(late);
+            record(&after_late);
+            barrier.wait();
+            handed.join().unwrap();
+            after_late
+        });
+        let before = double.count("context_syncs");
+        hand();
+        assert_eq!(double.count("context_syncs") - before, 1);
+        hand();
+        assert_eq!(double.count("context_syncs") - before, 1);
+        write_in(&consumer, &field);
+        drop((field, held, after_early, after_late));
     });
 }

@@ -100,3 +100,20 @@ fn safe_functions_reject_exported_device_memory_or_do_not_access_it() {
         drop(field.into_cuda_slice::<f64>(&stream).unwrap());
     });
 }
+
+#[test]
+fn memory_that_came_back_during_a_capture_is_refused_with_the_reason() {
+    on_cuda_with_cudarc(|| {
+        let (captured, other, stream) = (OwnStream::new(GPU), OwnStream::new(GPU), new_stream(0));
+        let field = zeros_in(captured.stream, 8);
+        let mut managed = Some(field.to_versioned(false).unwrap());
+        drop(field);
+        let mut back = None;
+        // SAFETY: the struct is this library's own, and nobody writes.
+        let mut import = || back = Some(unsafe { Tensor::from_managed(managed.take().unwrap()) }.unwrap());
+        drop(captured.record(|| with_stream(GPU, other.stream, &mut import)));
+        let refused = back.unwrap().into_cuda_slice::<f64>(&stream).unwrap_err();
+        assert!(matches!(refused, Error::Exchange(ExchangeError::UsedByStreams)), "{refused}");
+        assert!(refused.to_string().contains("during a graph capture"), "{refused}");
+    });
+}

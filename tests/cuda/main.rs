@@ -12,6 +12,7 @@ mod copies;
 mod cudarc_user;
 mod double;
 mod driver;
+mod exports;
 mod fills;
 mod gone_streams;
 mod lending;

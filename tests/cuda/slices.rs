@@ -1,8 +1,12 @@
 //! Conversion of `cudarc` slices to tensors and back.
 
+use std::sync::Arc;
+
 use crate::cudarc_user::{new_stream, on_cuda_with_cudarc as on_cuda, read};
+use crate::double::Double;
 use dlfield::cuda::{Stream, with_stream};
-use dlfield::cudarc::driver::{CudaSlice, DevicePtr};
+use dlfield::cudarc::driver::sys::CUresult;
+use dlfield::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError};
 use dlfield::{DType, DTypeError, Device, DeviceError, Error, ExchangeError, LayoutError, Preset, Spec, Tensor};
 
 const GPU: Device = Device::cuda(0);
@@ -105,5 +109,46 @@ fn bools_come_out_as_bytes() {
         let field = || Tensor::full(&Spec::new(&[4], DType::BOOL).with_device(GPU), &[7]).unwrap();
         assert!(matches!(field().into_cuda_slice::<bool>(&stream), Err(Error::DType(DTypeError::Unlike { .. }))));
         assert_eq!(read(&stream, &field().into_cuda_slice::<u8>(&stream).unwrap()), [7; 4]);
+        let field = Tensor::try_from(stream.clone_htod(&[true, false, true]).unwrap()).unwrap();
+        let address = field.descriptor().ptr().addr();
+        let bytes = field.into_cuda_slice::<u8>(&stream).unwrap();
+        assert_eq!((bytes.device_ptr(&stream).0, read(&stream, &bytes)), (address as u64, vec![1, 0, 1]));
+    });
+}
+
+/// A slice of bools in the order of a stream for whose events `cudarc` waits, and which has two of them then.
+fn tracked_bools() -> (Arc<CudaStream>, CudaSlice<bool>) {
+    let context = CudaContext::new(0).unwrap();
+    let (stream, _other) = (context.new_stream().unwrap(), context.new_stream().unwrap());
+    let bools = stream.clone_htod(&[true, false, true]).unwrap();
+    (stream, bools)
+}
+
+fn is_out_of_memory<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Device(DeviceError::Driver { code: 2, .. })))
+}
+
+#[test]
+fn an_error_of_the_context_of_bools_is_returned_and_the_memory_freed() {
+    on_cuda(|| {
+        let (slice_stream, bools) = tracked_bools();
+        let field = Tensor::try_from(bools).unwrap();
+        // Another object for the same context.
+        let stream = new_stream(0);
+        slice_stream.context().record_err::<()>(Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)));
+        assert!(is_out_of_memory(field.into_cuda_slice::<u8>(&stream)));
+        assert!(slice_stream.context().check_err().is_ok());
+    });
+}
+
+#[test]
+fn an_error_of_the_last_waits_for_bools_is_returned_and_the_memory_freed() {
+    on_cuda(|| {
+        let Some(double) = Double::find() else { return };
+        let (stream, bools) = tracked_bools();
+        let field = Tensor::try_from(bools).unwrap();
+        double.fail("cuStreamWaitEvent", 2);
+        assert!(is_out_of_memory(field.into_cuda_slice::<u8>(&stream)));
+        assert!(stream.context().check_err().is_ok());
     });
 }

@@ -64,7 +64,7 @@ fn texts(dims: &Dims) -> Vec<String> {
 /// Returns the labels of a tensor by decreasing stride.
 fn by_stride(tensor: &Tensor) -> Vec<String> {
     let labels = texts(&tensor.dims());
-    tensor.layout().axes().into_iter().map(|axis| labels[axis].clone()).collect()
+    tensor.layout().axes().map(|axis| labels[axis].clone()).collect()
 }
 
 /// Returns whether the labels of `some` have the same order in `all`.
@@ -237,9 +237,9 @@ fn kept_dimensions_of_a_reduction_have_no_margins() {
     let field = Tensor::zeros(&Spec::new(&[1, 8], DType::F64).halo(&[(1, 0), (1, 2)])).unwrap();
     let kept = LabelledShape::of(&field).reduced(&[0], true).unwrap();
     let made = Tensor::zeros(&kept.spec(DType::F64, &[&field]).unwrap()).unwrap();
-    assert_eq!((made.halo().as_slice(), made.origin().as_slice()), (&[(0, 0), (1, 2)][..], &[0, 1][..]));
+    assert_eq!((made.halo(), made.origin().as_slice()), (&[(0, 0), (1, 2)][..], &[0, 1][..]));
     let left = LabelledShape::of(&field).reduced(&[0], false).unwrap();
     let made = Tensor::zeros(&left.spec(DType::F64, &[&field]).unwrap()).unwrap();
-    assert_eq!((made.dims().to_string(), made.halo().as_slice()), ("J".to_owned(), &[(1, 2)][..]));
+    assert_eq!((made.dims().to_string(), made.halo()), ("J".to_owned(), &[(1, 2)][..]));
     assert!(LabelledShape::of(&field).reduced(&[2], false).is_err());
 }

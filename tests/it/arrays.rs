@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "elements are read by address, and views taken on the test's word")]
 
 use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder, s};
-use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Preset, Spec, Tensor};
+use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Owner, Preset, Spec, Tensor};
 use proptest::prelude::*;
 
 use crate::strategies::config;
@@ -157,8 +157,16 @@ fn shared_memory_is_never_writable() {
     assert!(shared(&mut field));
     // SAFETY: the struct is this library's own.
     let mut imported = unsafe { Tensor::from_managed(exported) }.unwrap();
+    assert!(shared(&mut imported));
     drop(field);
-    assert!(shared(&mut imported), "who else has foreign memory nobody knows");
+    imported.array_view_mut::<f64, Ix1>().unwrap()[0] = 3.0;
+
+    let (descriptor, owner) = imported.into_parts();
+    // SAFETY: the memory is that of the tensor, and its owner is kept.
+    let mut foreign = unsafe { Tensor::from_parts(descriptor, Owner::foreign(owner)) };
+    let refused = foreign.array_view_mut::<f64, Ix1>();
+    let is_unknown = matches!(refused, Err(Error::Exchange(ExchangeError::NotOwned)));
+    assert!(is_unknown, "who else has foreign memory nobody knows");
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use std::ptr::without_provenance_mut;
 
-use dlfield::layout::MAX_NDIM;
-use dlfield::{DType, Descriptor, Device, ExchangeError};
+use dlfield::{DType, Descriptor, Device, ExchangeError, MAX_NDIM};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

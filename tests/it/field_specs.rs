@@ -118,6 +118,7 @@ proptest! {
                 Size::Any => true,
                 Size::Fixed(wanted) => wanted == got,
                 Size::Named { name, offset } => value(name) + offset == *got,
+                other => panic!("{other:?}"),
             })
         };
         let expected = (0..=5).any(|i| (0..=5).any(|j| fits(i, j)));

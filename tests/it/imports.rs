@@ -4,7 +4,7 @@
 
 use std::ptr::null_mut;
 
-use dlfield::protocol::dlpack::VERSION;
+use dlfield::native::protocol::dlpack::VERSION;
 use dlfield::{DTypeError, DeviceError, Error, ExchangeError, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};

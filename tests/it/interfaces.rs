@@ -1,11 +1,11 @@
 //! For any content of an array interface or a buffer, validation returns a correct descriptor or an error, and never panics.
 //! The rules are repeated here, the slow and obvious way.
 
-use dlfield::layout::{Extents, MAX_NDIM};
-use dlfield::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST, Interface};
-use dlfield::protocol::buffer::Buffer;
-use dlfield::protocol::{pep3118, typestr};
-use dlfield::{DType, Device};
+use dlfield::native::Extents;
+use dlfield::native::protocol::array_interface::{ArrayInterface, CUDA, Data, Descr, GT_GPU, HIP, HOST, Interface};
+use dlfield::native::protocol::buffer::Buffer;
+use dlfield::native::protocol::{pep3118, typestr};
+use dlfield::{DType, Device, MAX_NDIM};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Properties of layouts and allocation layouts.
 
-use dlfield::layout::Extents;
+use dlfield::native::Extents;
 use dlfield::{DType, Descriptor, Device, Dims, Layout, Spec};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn layouts_are_read_off_strides((shape, strides) in (0usize..5).prop_flat_map(place_of)) {
         let layout = Layout::of_strides(&shape, &strides);
-        let axes = layout.axes();
+        let axes: Vec<usize> = layout.axes().collect();
         let mut sorted = axes.to_vec();
         sorted.sort_unstable();
         prop_assert!(sorted.into_iter().eq(0..shape.len()));

@@ -75,9 +75,7 @@ const SAFE_FUNCTIONS: [(&str, Does, Call); 34] = [
     ("transpose", Does::Nothing, |field| field.transpose(&[1, 0]).map(drop)),
     ("domain_view", Does::Nothing, |field| does(field.domain_view())),
     ("broadcast_to", Does::Nothing, |field| field.broadcast_to(&Dims::standard(3), &[3, 4, 5]).map(drop)),
-    ("relabel", Does::Nothing, |field| {
-        field.clone().relabel(Metadata { dims: Some(Dims::parse(["K", "x"])?), ..Metadata::default() })
-    }),
+    ("relabel", Does::Nothing, |field| field.clone().relabel(Metadata::default().with_dims(Dims::parse(["K", "x"])?))),
     ("set_halo", Does::Nothing, |field| field.set_halo(&[(1, 1), (0, 0)])),
     ("clone", Does::Nothing, |field| does(field.clone())),
     ("into_readonly", Does::Nothing, |field| does(field.clone().into_readonly())),
@@ -149,7 +147,7 @@ fn safe_functions_reject_exported_memory_or_do_not_access_it() {
         let result = call(&field);
         let found = match &result {
             Ok(()) => Does::Nothing,
-            Err(Error::Exchange(ExchangeError::Shared)) => Does::WantItAlone,
+            Err(Error::Exchange(ExchangeError::Shared | ExchangeError::NotOwned)) => Does::WantItAlone,
             Err(error) if is_exported_message(error) => Does::Refuse,
             Err(error) => panic!("{name}: {error}"),
         };
@@ -167,6 +165,69 @@ fn memory_that_is_no_longer_shared_becomes_exclusive() {
     assert_eq!(field.copy().unwrap().into_array::<f64, Ix2>().unwrap()[[1, 2]], 5.0);
     drop(field.to_legacy().unwrap());
     assert_eq!(field.into_array::<f64, Ix2>().unwrap()[[1, 2]], 5.0);
+}
+
+/// Sends a tensor to C and back.
+fn back(field: &Tensor, legacy: bool) -> Tensor {
+    // SAFETY: the struct is this library's own, and nobody writes.
+    unsafe {
+        if legacy {
+            Tensor::from_managed(field.to_legacy().unwrap()).unwrap()
+        } else {
+            Tensor::from_managed(field.to_versioned(false).unwrap()).unwrap()
+        }
+    }
+}
+
+#[test]
+fn memory_that_came_back_is_exclusive_once_all_others_are_dropped() {
+    let mut spec = Spec::new(&[3, 4], DType::F64);
+    for _ in 0..2 {
+        let field = Tensor::zeros(&spec).unwrap();
+        let exported = field.to_versioned(false).unwrap();
+        let mut once = back(&field, false);
+        assert!(matches!(once.array_view_mut::<f64, Ix2>(), Err(Error::Exchange(ExchangeError::Shared))));
+        drop(field);
+        assert!(matches!(once.array_view_mut::<f64, Ix2>(), Err(Error::Exchange(ExchangeError::Shared))));
+        drop(exported);
+        once.array_view_mut::<f64, Ix2>().unwrap()[[1, 2]] = 5.0;
+        assert_eq!(format!("{:?}", once.owner()), "Owner(block)");
+        // Several times, and to an array of its own.
+        let mut twice = back(&back(&once, false), false);
+        drop(once);
+        twice.array_view_mut::<f64, Ix2>().unwrap()[[0, 0]] = 1.0;
+        assert_eq!(twice.copy().unwrap().into_array::<f64, Ix2>().unwrap().sum(), 6.0);
+        assert_eq!(twice.into_array::<f64, Ix2>().unwrap().sum(), 6.0);
+        spec = spec.alignment_size(64);
+    }
+}
+
+#[test]
+fn a_vector_that_came_back_is_returned_uncopied() {
+    for legacy in [false, true] {
+        let numbers = vec![1.0f64, 2.0];
+        let start = numbers.as_ptr();
+        let field = Tensor::from(numbers);
+        let came_back = back(&field, legacy);
+        drop(field);
+        let array: Array1<f64> = came_back.into_array().unwrap();
+        assert_eq!((array.as_ptr(), array.to_vec()), (start, vec![1.0, 2.0]));
+    }
+}
+
+#[test]
+fn the_error_says_whether_memory_is_shared_or_not_owned() {
+    let mut field = Tensor::from(vec![1.0f64]);
+    let clone = field.clone();
+    let shared = field.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
+    assert!(shared.contains("drop its views, clones and exports"), "{shared}");
+    drop(clone);
+    assert!(field.array_view_mut::<f64, Ix1>().is_ok());
+    let (descriptor, owner) = field.into_parts();
+    // SAFETY: the owner keeps the memory.
+    let mut foreign = unsafe { Tensor::from_parts(descriptor, Owner::foreign(owner)) };
+    let foreign = foreign.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
+    assert!(foreign.contains("not this crate's") && foreign.contains("copy()"), "{foreign}");
 }
 
 #[test]
@@ -255,7 +316,7 @@ fn a_copy_among_other_work_of_rayon_ends() {
 
 #[test]
 fn a_failed_array_allocation_is_an_error() {
-    assert!(matches!(broadcast().into_array::<i8, dlfield::ndarray::Ix1>(), Err(Error::Memory(_))));
+    assert!(matches!(broadcast().into_array::<i8, Ix1>(), Err(Error::Memory(_))));
 }
 
 #[test]
@@ -267,4 +328,15 @@ fn what_came_from_elsewhere_stays_marked() {
     drop(imported.to_versioned(false).unwrap());
     let array: Result<Array1<f64>, Error> = imported.into_array();
     assert!(is_exported_error(array));
+}
+
+#[test]
+fn memory_that_comes_back_often_has_one_owner() {
+    let mut field = Tensor::from(vec![1.0f64, 2.0]);
+    for _ in 0..1_000_000 {
+        // SAFETY: the struct is this library's own.
+        field = unsafe { Tensor::from_managed(field.to_versioned(false).unwrap()) }.unwrap();
+    }
+    field.array_view_mut::<f64, Ix1>().unwrap()[0] = 3.0;
+    assert_eq!(field.into_array::<f64, Ix1>().unwrap().to_vec(), [3.0, 2.0]);
 }

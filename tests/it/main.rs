@@ -21,6 +21,7 @@ mod layout;
 mod layouts;
 #[cfg(feature = "ndarray")]
 mod lending;
+mod lent_memory;
 mod managed;
 mod managed_tensors;
 mod naive;
@@ -29,9 +30,13 @@ mod overlap;
 mod owners;
 mod preflight;
 mod read;
+#[cfg(feature = "ndarray")]
+mod reads;
 mod repeated;
 mod runner;
 mod seeds;
+#[cfg(feature = "serde")]
+mod serialized;
 mod signature;
 mod strategies;
 #[cfg(feature = "ndarray")]

@@ -1,9 +1,8 @@
 //! Sizes beyond 64 bits are errors, all others are correct, and nothing panics.
 
 use dlfield::cuda::Stream;
-use dlfield::layout::MAX_NDIM;
-use dlfield::memory::{Block, Contents};
-use dlfield::{DType, Device, Error, Layout, LayoutError, Padding, Spec, Tensor};
+use dlfield::native::{Block, Contents};
+use dlfield::{DType, Device, Error, Layout, LayoutError, MAX_NDIM, Padding, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -87,7 +86,7 @@ proptest! {
         let zeros = vec![0; shape.len()];
         let index = index.as_ref().unwrap_or(&zeros);
         let padded = padding == Padding::Row;
-        let bytes = Bytes::of(&shape, &layout.axes(), dtype.itemsize(), alignment, index, padded).filter(Bytes::fits);
+        let bytes = Bytes::of(&shape, &layout.axes().collect::<Vec<_>>(), dtype.itemsize(), alignment, index, padded).filter(Bytes::fits);
         match (spec.place(), bytes) {
             (Ok(place), Some(bytes)) => {
                 prop_assert!(place.strides.iter().map(|stride| i128::from(*stride)).eq(bytes.strides.iter().copied()));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use dlfield::layout::{Strided, overlap};
+use dlfield::native::{Strided, overlap};
 use dlfield::{DType, Descriptor, Device};
 use proptest::collection::vec;
 use proptest::prelude::*;

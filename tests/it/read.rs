@@ -4,9 +4,9 @@
 
 use std::ptr::{null_mut, without_provenance_mut};
 
-use dlfield::layout::{Extents, MAX_NDIM, byte_span};
-use dlfield::protocol::dlpack;
-use dlfield::{DType, Descriptor, Device, ExchangeError};
+use dlfield::native::protocol::dlpack;
+use dlfield::native::{Extents, byte_span};
+use dlfield::{DType, Descriptor, Device, ExchangeError, MAX_NDIM};
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLPackVersion, DLTensor};
 use proptest::collection::vec;

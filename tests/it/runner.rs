@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
 
-use dlfield::layout::is_contiguous;
+use dlfield::native::is_contiguous;
 use dlfield::{AllocationLayout, Padding, Spec, Tensor};
 
 use crate::naive::{indices, offset, offsets, size, wide};
@@ -40,7 +40,7 @@ pub fn check_memory(spec: &Spec) -> Tensor {
 /// Checks that the address of the element at the aligned index is a multiple of the tensor's alignment.
 pub fn alignment_statement_is_true(tensor: &Tensor) {
     let field = tensor.descriptor();
-    let aligned = offset(&tensor.aligned_index(), field.strides(), field.itemsize());
+    let aligned = offset(tensor.aligned_index(), field.strides(), field.itemsize());
     let address = wide(field.ptr().addr()) + aligned;
     assert!(tensor.alignment_size() >= 1);
     assert_eq!(address.rem_euclid(i128::from(tensor.alignment_size())), 0, "{tensor:?}");
@@ -74,7 +74,7 @@ fn alignment_is_kept(place: &AllocationLayout) {
     let ahead = address(aligned_index) - wide(place.first_byte);
     assert!(earlier.take(5000).all(|start| (start + ahead) % alignment != 0), "{place:?}");
 
-    let (Padding::Row, Some(row)) = (place.padding, place.layout.axes().last().copied()) else {
+    let (Padding::Row, Some(row)) = (place.padding, place.layout.axes().last()) else {
         return;
     };
     for mut index in indices(&place.shape).into_iter().filter(|index| index[row] == 0) {
@@ -84,7 +84,7 @@ fn alignment_is_kept(place: &AllocationLayout) {
 }
 
 fn strides_follow_the_layout(place: &AllocationLayout) {
-    let axes = place.layout.axes();
+    let axes: Vec<usize> = place.layout.axes().collect();
     let mut ranks: Vec<u8> = place.layout.to_vec();
     assert!(axes.iter().enumerate().all(|(rank, axis)| usize::from(ranks[*axis]) == rank));
     ranks.sort_unstable();
@@ -100,7 +100,7 @@ fn strides_follow_the_layout(place: &AllocationLayout) {
 
 fn padding_is_what_it_says(place: &AllocationLayout) {
     let itemsize = place.dtype.itemsize();
-    let axes = place.layout.axes();
+    let axes: Vec<usize> = place.layout.axes().collect();
     let length = place.block_bytes - place.first_byte;
     // Strides of an empty field are computed as if it had elements; its memory is empty.
     let some = if place.shape.contains(&0) { 0 } else { 1 };
@@ -112,7 +112,8 @@ fn padding_is_what_it_says(place: &AllocationLayout) {
             assert!(all.iter().enumerate().all(|(nth, at)| *at == wide(nth * itemsize)), "{place:?}");
             assert_eq!(length, some * extents.iter().product::<usize>() * itemsize, "{place:?}");
         }
-        (Padding::Row, Some((row, others))) => {
+        (padding, Some((row, others))) => {
+            assert_eq!(padding, Padding::Row);
             let fits =
                 |bytes: &usize| bytes.is_multiple_of(itemsize) && wide(*bytes) % wide(size(place.alignment_size)) == 0;
             let row = (row * itemsize..).find(fits).unwrap();

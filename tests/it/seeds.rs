@@ -111,7 +111,7 @@ fn layouts_go_by_the_meaning_of_dimensions() {
     for (name, _, _, order) in PRESETS {
         for dims in DIMS {
             let place = spec(name, dims, DType::F64).place().unwrap();
-            assert_eq!(place.layout.axes().to_vec(), axes(order, dims), "{name} {dims:?}");
+            assert_eq!(place.layout.axes().collect::<Vec<_>>(), axes(order, dims), "{name} {dims:?}");
         }
     }
 }
@@ -127,6 +127,7 @@ fn presets_align_what_they_say() {
                 Alignment::Elements(elements) => {
                     (i64::from(elements) * i64::try_from(dtype.itemsize()).unwrap(), Padding::Row, Some(vec![1, 0, 2]))
                 }
+                other => panic!("{other:?}"),
             };
             assert_eq!((place.alignment_size, place.padding), (bytes, padding), "{name} {dtype}");
             assert_eq!(place.aligned_index.as_deref(), aligned.as_deref(), "{name} {dtype}");

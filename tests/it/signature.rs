@@ -246,7 +246,7 @@ proptest! {
     fn any_order_of_dims_has_the_same_addresses(tensor in labelled(), shuffle in vec(any::<u32>(), 4)) {
         let field = tensor.descriptor().clone().with_dims(tensor.dims()).unwrap();
         let field = field.with_origin(tensor.origin().as_slice().into()).unwrap();
-        let field = field.with_halo(tensor.halo().as_slice().into()).unwrap();
+        let field = field.with_halo(tensor.halo().into()).unwrap();
         let mut order: Vec<(u32, String)> = shuffle.into_iter().zip(labels(&field)).collect();
         order.sort();
         let order: Vec<String> = order.into_iter().map(|(_, label)| label).collect();
@@ -278,7 +278,7 @@ proptest! {
             .iter()
             .map(|field| {
                 let stated = field.descriptor().clone().with_origin(field.origin().as_slice().into()).unwrap();
-                stated.with_dims(field.dims()).unwrap().with_halo(field.halo().as_slice().into()).unwrap()
+                stated.with_dims(field.dims()).unwrap().with_halo(field.halo().into()).unwrap()
             })
             .collect();
         let given: Vec<(&str, &Descriptor)> = names.iter().map(String::as_str).zip(&stated).collect();

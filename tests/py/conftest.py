@@ -26,7 +26,10 @@ settings.register_profile("fuzz", always, max_examples=500)
 settings.load_profile("test")
 
 
-FRAMEWORKS = ("torch", "jax", "gt4py", "tvm_ffi", "xarray", "ml_dtypes")
+# Importing them for their docstrings would start MPI in this process.
+collect_ignore = ["mpi_programs"]
+
+FRAMEWORKS = ("torch", "jax", "gt4py", "tvm_ffi", "xarray", "ml_dtypes", "mpi4py")
 
 
 def pytest_configure(config: pytest.Config) -> None:

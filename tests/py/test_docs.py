@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import clusters
 import dlfield as dl
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,22 @@ def test_the_wrapper_does_what_the_page_says(wrapper: dict[str, Any]) -> None:
     assert examples.count(">>>") > 30
     page = doctest.DocTestParser().get_doctest(examples, wrapper, "wrapper.md", str(WRAPPER), 0)
     assert doctest.DocTestRunner(optionflags=flags).run(page).failed == 0
+
+
+def test_dask_and_ray_do_what_their_page_says() -> None:
+    """In a process of its own: it starts clusters."""
+    pytest.importorskip("ray")
+    page = str(WRAPPER.parent / "clusters.md")
+    output = clusters.run_on(
+        "",
+        f"""
+        import doctest
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        results = doctest.testfile({page!r}, module_relative=False, optionflags=flags)
+        assert (results.failed, results.attempted > 30) == (0, True), results
+        """,
+    )
+    assert "Failed example" not in output, output
 
 
 def test_readme_links_the_pages() -> None:

@@ -22,11 +22,11 @@ STORAGE_NAMES = {"defaults": "backend"}
 GT4PY_NAMES = {"dimensions": "dims"}
 
 # What storages do not let the caller choose, and what they have in addition.
-NOT_OF_STORAGES = {"padding", "origin", "stream"}
+NOT_OF_STORAGES = {"padding", "origin", "stream", "buffer"}
 ONLY_OF_STORAGES = {"managed"}
 
 # What GT4Py's signatures, which `dlfield.gt4py` copies, do not have: the preset decides.
-NOT_OF_GT4PY = {"layout", "alignment_size", "padding", "halo", "origin", "device", "stream"}
+NOT_OF_GT4PY = {"layout", "alignment_size", "padding", "halo", "origin", "device", "stream", "buffer"}
 
 
 def listed() -> list[str]:

@@ -90,7 +90,7 @@ def test_dl_device() -> None:
 
 def test_pickles_of_a_gpus_field() -> None:
     function, (data, state) = dl.zeros(3).__reduce_ex__(5)[:2]
-    state = tuple("cuda:0" if part == "cpu" else part for part in state)
+    state = tuple(("cuda:0", False) if part == ("cpu", False) else part for part in state)
     with pytest.raises(dl.DeviceError, match=LOOKED_FOR):
         function(data, state)
 

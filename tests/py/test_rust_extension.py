@@ -424,7 +424,7 @@ def test_the_tutorial_shows_the_code_there_is() -> None:
         for line in block.splitlines():
             if line.strip() and "..." not in line:
                 assert " ".join(line.split()) in flat
-    assert len(blocks) == 5
+    assert len(blocks) == 7
 
 
 def test_no_thread_reads_what_another_writes() -> None:

@@ -4,6 +4,10 @@
 mod gpu;
 #[cfg(feature = "kinds")]
 mod kinds;
+#[cfg(feature = "kinds")]
+mod kinds_views;
+#[cfg(feature = "peers")]
+mod mixed;
 #[cfg(feature = "peers")]
 mod peers;
 mod stencil;
@@ -14,7 +18,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod rust_extension {
     use dlfield::python::{AnyIn, In, Out};
-    use dlfield::{DType, Preset, Spec, Tensor, traverse};
+    use dlfield::{DType, Preset, Spec, Tensor, dispatch, traverse};
     use ndarray::{Ix3, IxDyn};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -25,6 +29,12 @@ mod rust_extension {
     #[cfg(feature = "kinds")]
     #[pymodule_export]
     use super::kinds::kinds;
+    #[cfg(feature = "kinds")]
+    #[pymodule_export]
+    use super::kinds_views::kinds_views;
+    #[cfg(feature = "peers")]
+    #[pymodule_export]
+    use super::mixed::mixed;
     #[cfg(feature = "peers")]
     #[pymodule_export]
     use super::peers::peers;
@@ -41,6 +51,15 @@ mod rust_extension {
     fn sum(py: Python<'_>, x: In<'_, f64, IxDyn>) -> f64 {
         let x = x.array();
         py.detach(|| stencil::sum(x))
+    }
+
+    /// Returns the sum of any array of float32 or float64.
+    #[pyfunction]
+    fn total(numbers: AnyIn<'_>) -> PyResult<f64> {
+        let total = dispatch!(numbers, T in floats => {
+            numbers.view::<T, IxDyn>()?.iter().map(|number| f64::from(*number)).sum()
+        });
+        Ok(total?)
     }
 
     /// Adds `factor` times `inp` to `out`: two arrays of one shape, each in any layout.
@@ -65,6 +84,27 @@ mod rust_extension {
     fn make_field(shape: [i64; 3]) -> PyResult<Tensor> {
         let spec = Spec::new(&shape, DType::F64).preset(Preset::find("gt:cpu_ifirst")?).halo(&[(1, 1); 3]);
         Ok(Tensor::zeros(&spec)?)
+    }
+
+    /// Weights that are kept between calls.
+    #[pyclass(frozen)]
+    struct Weights {
+        weights: Tensor,
+    }
+
+    #[pymethods]
+    impl Weights {
+        #[new]
+        fn new(weights: Tensor) -> Weights {
+            Weights { weights }
+        }
+
+        /// Multiplies an array in place.
+        fn apply(&self, py: Python<'_>, mut out: Out<'_, f64, IxDyn>) -> PyResult<()> {
+            let weights = (&self.weights).into_pyobject(py)?;
+            let weights: In<'_, f64, IxDyn> = weights.extract()?;
+            Ok(traverse::zip((out.array_mut(), weights.array()), |(out, weight)| *out *= weight)?)
+        }
     }
 
     /// Returns the numbers below `stop`, on the memory of a vector.

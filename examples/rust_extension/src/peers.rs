@@ -6,17 +6,141 @@ use pyo3::prelude::*;
 /// The same functions without dlfield, or without its loops, and an empty one with it.
 #[pymodule]
 pub mod peers {
-    use dlfield::python::{In, Out};
-    use dlfield::traverse;
-    use ndarray::{Ix1, Ix3, IxDyn, Zip};
-    use numpy::{PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArrayMethods};
-    use pyo3::exceptions::PyValueError;
+    use dlfield::python::{Any, AnyIn, In, OrCopy, Out};
+    use dlfield::{dispatch, traverse};
+    use ndarray::{Ix1, Ix2, Ix3, IxDyn, Zip};
+    use numpy::{
+        AllowTypeChange, Element, PyArray1, PyArray2, PyArray3, PyArrayDescrMethods, PyArrayLike3, PyArrayMethods,
+        PyReadonlyArray3, PyReadonlyArrayDyn, PyReadwriteArray3, PyUntypedArray, PyUntypedArrayMethods,
+    };
+    use pyo3::exceptions::{PyTypeError, PyValueError};
     use pyo3::prelude::*;
     use rayon::prelude::*;
 
     /// Takes three one-dimensional arrays of float32 by dlfield and does nothing.
     #[pyfunction]
     fn empty(_a: In<'_, f32, Ix1>, _b: In<'_, f32, Ix1>, _c: In<'_, f32, Ix1>) {}
+
+    /// Returns the first element.
+    #[pyfunction]
+    fn read(x: In<'_, f64, Ix3>) -> f64 {
+        x.array()[[0, 0, 0]]
+    }
+
+    /// Writes the first element.
+    #[pyfunction]
+    fn write(mut x: Out<'_, f64, Ix3>) {
+        x.array_mut()[[0, 0, 0]] = 1.0;
+    }
+
+    /// Returns the first element of an array of a type that is known at run time.
+    #[pyfunction]
+    fn read_any(x: AnyIn<'_>) -> PyResult<f64> {
+        Ok(x.view::<f64, Ix3>()?[[0, 0, 0]])
+    }
+
+    /// Returns the first element of a field whose dims are I, J and K.
+    #[pyfunction]
+    fn read_labelled(x: In<'_, f64, Ix3>) -> PyResult<f64> {
+        let field = x.labelled()?;
+        if !field.dims().is_some_and(|dims| dims.is_standard()) {
+            return Err(PyValueError::new_err("x: allowed are the dims I, J, K"));
+        }
+        Ok(x.array()[[0, 0, 0]])
+    }
+
+    /// Returns the first element of an array of float32 or float64 with one to three dimensions, by a view of these.
+    #[pyfunction]
+    fn read_by_type(x: AnyIn<'_>) -> PyResult<f64> {
+        Ok(dispatch!(x, T in floats => match x.descriptor().ndim() {
+            1 => f64::from(x.view::<T, Ix1>()?[0]),
+            2 => f64::from(x.view::<T, Ix2>()?[[0, 0]]),
+            _ => f64::from(x.view::<T, Ix3>()?[[0, 0, 0]]),
+        })?)
+    }
+
+    /// Writes the first element of such an array.
+    #[pyfunction]
+    fn write_by_type(mut x: Out<'_, Any, IxDyn>) -> PyResult<()> {
+        Ok(dispatch!(x, T in floats => match x.descriptor().ndim() {
+            1 => x.view_mut::<T, Ix1>()?[0] = T::from(1u8),
+            2 => x.view_mut::<T, Ix2>()?[[0, 0]] = T::from(1u8),
+            _ => x.view_mut::<T, Ix3>()?[[0, 0, 0]] = T::from(1u8),
+        })?)
+    }
+
+    /// Returns the first element of an array, or of a copy that has the type.
+    #[pyfunction]
+    fn read_or_copy(x: OrCopy<'_, f64, Ix3>) -> f64 {
+        x.array()[[0, 0, 0]]
+    }
+
+    /// As `read`, of a NumPy array.
+    #[pyfunction]
+    fn numpy_read(x: PyReadonlyArray3<'_, f64>) -> f64 {
+        x.as_array()[[0, 0, 0]]
+    }
+
+    /// As `write`, to a NumPy array.
+    #[pyfunction]
+    fn numpy_write(mut x: PyReadwriteArray3<'_, f64>) {
+        x.as_array_mut()[[0, 0, 0]] = 1.0;
+    }
+
+    /// As `read_any`, of a NumPy array.
+    #[pyfunction]
+    fn numpy_read_any(x: &Bound<'_, PyUntypedArray>) -> PyResult<f64> {
+        Ok(x.cast::<PyArray3<f64>>()?.try_readonly()?.as_array()[[0, 0, 0]])
+    }
+
+    /// As `read_by_type`, of a NumPy array.
+    #[pyfunction]
+    fn numpy_read_by_type(x: &Bound<'_, PyUntypedArray>) -> PyResult<f64> {
+        if let Some(first) = numpy_first::<f32>(x)? {
+            return Ok(first.into());
+        }
+        numpy_first::<f64>(x)?.ok_or_else(|| PyTypeError::new_err("x: allowed are float32 and float64"))
+    }
+
+    /// As `write_by_type`, to a NumPy array.
+    #[pyfunction]
+    fn numpy_write_by_type(x: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        if numpy_set_first(x, 1.0f32)? || numpy_set_first(x, 1.0f64)? {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err("x: allowed are float32 and float64"))
+    }
+
+    /// Returns the first element of a NumPy array with one to three dimensions; `None` if its elements are of another type.
+    fn numpy_first<T: Element + Copy>(x: &Bound<'_, PyUntypedArray>) -> PyResult<Option<T>> {
+        if !x.dtype().is_equiv_to(&numpy::dtype::<T>(x.py())) {
+            return Ok(None);
+        }
+        Ok(Some(match x.ndim() {
+            1 => x.cast::<PyArray1<T>>()?.try_readonly()?.as_array()[0],
+            2 => x.cast::<PyArray2<T>>()?.try_readonly()?.as_array()[[0, 0]],
+            _ => x.cast::<PyArray3<T>>()?.try_readonly()?.as_array()[[0, 0, 0]],
+        }))
+    }
+
+    /// Writes the first element of a NumPy array with one to three dimensions. Returns whether its elements are of this type.
+    fn numpy_set_first<T: Element>(x: &Bound<'_, PyUntypedArray>, value: T) -> PyResult<bool> {
+        if !x.dtype().is_equiv_to(&numpy::dtype::<T>(x.py())) {
+            return Ok(false);
+        }
+        match x.ndim() {
+            1 => x.cast::<PyArray1<T>>()?.try_readwrite()?.as_array_mut()[0] = value,
+            2 => x.cast::<PyArray2<T>>()?.try_readwrite()?.as_array_mut()[[0, 0]] = value,
+            _ => x.cast::<PyArray3<T>>()?.try_readwrite()?.as_array_mut()[[0, 0, 0]] = value,
+        }
+        Ok(true)
+    }
+
+    /// As `read_or_copy`, of what `np.asarray` makes an array of.
+    #[pyfunction]
+    fn numpy_read_or_copy(x: PyArrayLike3<'_, f64, AllowTypeChange>) -> f64 {
+        x.as_array()[[0, 0, 0]]
+    }
 
     /// Returns the number of dimensions of a NumPy array of float64.
     #[pyfunction]
@@ -28,6 +152,18 @@ pub mod peers {
     #[pyfunction]
     fn ndim3(x: PyReadonlyArray3<'_, f64>) -> usize {
         x.ndim()
+    }
+
+    /// Returns the numbers below `stop` as a NumPy array, on the memory of a vector.
+    #[pyfunction]
+    fn count_to(py: Python<'_>, stop: u32) -> Bound<'_, PyArray1<u32>> {
+        PyArray1::from_vec(py, (0..stop).collect())
+    }
+
+    /// Returns a NumPy array of zeros.
+    #[pyfunction]
+    fn zeros(py: Python<'_>, shape: [usize; 3]) -> Bound<'_, PyArray3<f64>> {
+        PyArray3::zeros(py, shape, false)
     }
 
     /// Returns the sum of a NumPy array in C order, over its slice, eight numbers at a time.

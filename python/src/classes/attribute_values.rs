@@ -7,9 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
 
-use dlfield::descriptor::Descriptor;
-use dlfield::dims::{Dim, Dims};
-use dlfield::layout::Layout;
+use dlfield::{Descriptor, Dim, Dims, Layout};
 
 /// Labels as a tuple of strings.
 pub(crate) fn labels<'py>(py: Python<'py>, dims: &Dims) -> PyResult<Bound<'py, PyTuple>> {

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, c_int};
 use std::sync::OnceLock;
 
-use dlfield::descriptor::Descriptor;
-use dlfield::layout::Extents;
-use dlfield::protocol::pep3118;
+use dlfield::Descriptor;
+use dlfield::native::Extents;
+use dlfield::native::protocol::pep3118;
 
 /// What all buffers of a tensor have in common, computed for the first of them and kept with the tensor. A buffer points to
 /// the shape and the strides, and keeps the tensor alive, so that nothing is allocated for it and nothing has to be released.

@@ -4,9 +4,8 @@ use pyo3::prelude::*;
 
 use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
-use dlfield::descriptor::Descriptor;
 use dlfield::native::Description;
-use dlfield::tensor::Owner;
+use dlfield::{Descriptor, Owner};
 
 /// The validated description of an array of any library: what `describe` returns.
 ///

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use dlfield::device::Device;
+use dlfield::Device;
 use dlfield::native::args;
 use dlfield::native::device::{DlpackPair, exact_device, of_framework};
 use pyo3::exceptions::PyTypeError;

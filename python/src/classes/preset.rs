@@ -4,9 +4,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::device::PyDevice;
+use dlfield::native::PresetRules;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, did_you_mean, errors};
-use dlfield::preset::{Alignment, LayoutRule, Preset, PresetRules};
+use dlfield::{Alignment, LayoutRule, Preset};
 
 /// A named set of alignment, layout rule and device, chosen with `backend=`.
 ///
@@ -37,7 +38,8 @@ impl PyPreset {
     fn alignment(&self) -> u32 {
         match self.0.alignment() {
             Alignment::Elements(elements) => elements,
-            Alignment::Base(_) => 1,
+            // Of those that align something else.
+            _ => 1,
         }
     }
 
@@ -48,6 +50,7 @@ impl PyPreset {
             LayoutRule::C => PyString::new(py, "C").into_any(),
             LayoutRule::F => PyString::new(py, "F").into_any(),
             LayoutRule::Grid(ranks) => PyTuple::new(py, ranks)?.into_any(),
+            other => PyString::new(py, &format!("{other:?}")).into_any(),
         })
     }
 

@@ -5,8 +5,7 @@ use pyo3::prelude::*;
 use crate::classes::buffer_parts::BufferParts;
 use crate::classes::freelist;
 use crate::classes::freelist::{Freelist, HasFreelist};
-use dlfield::descriptor::Descriptor;
-use dlfield::tensor::Tensor;
+use dlfield::{Descriptor, Tensor};
 
 /// A field: memory with the layout a stencil needs, shared without a copy with every array library.
 ///

@@ -7,10 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::classes::attribute_values;
-use dlfield::descriptor::Descriptor;
+use dlfield::native::protocol::typestr;
 use dlfield::native::sync;
-use dlfield::protocol::typestr;
-use dlfield::tensor::Tensor;
+use dlfield::{Descriptor, Tensor};
 
 /// Returns the dictionary of the array interface. Raises `AttributeError`, which makes the attribute absent, for memory
 /// that the host cannot read and for element types that the interface could only call "void".

@@ -16,11 +16,9 @@ use pyo3::prelude::*;
 
 use crate::classes::buffer_parts::Parts;
 use crate::classes::tensor::PyTensor;
-use dlfield::descriptor::Descriptor;
-use dlfield::dtype::DType;
-use dlfield::layout::Extents;
+use dlfield::native::Extents;
 use dlfield::native::sync;
-use dlfield::protocol::ExchangeError;
+use dlfield::{DType, Descriptor, ExchangeError};
 
 /// The format of unsigned bytes.
 const BYTES: &CStr = c"B";

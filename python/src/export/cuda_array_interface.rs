@@ -6,14 +6,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::export::array_interface::{absent, dictionary};
+use dlfield::Tensor;
 use dlfield::cuda::{Stream, current_stream};
-use dlfield::tensor::Tensor;
+use dlfield::native::sync;
 
 const NAME: &str = "__cuda_array_interface__";
 
-/// Returns the dictionary of the CUDA array interface, with the stream that the consumer has to wait for: the current one
-/// of this thread. Raises `AttributeError`, which makes the attribute absent, for memory that no GPU can read and for
-/// element types that the interface could only call "void".
+/// Returns the dictionary of the CUDA array interface, with the stream that the consumer has to wait for: the current one of
+/// this thread, which is made to wait for all other recorded streams. Raises `AttributeError`, which makes the attribute
+/// absent, for memory that no GPU can read and for element types that the interface could only call "void".
 pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
     let descriptor = tensor.descriptor();
     let device = descriptor.device();
@@ -26,9 +27,7 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
         dict.set_item("data", (0, descriptor.is_readonly()))?;
     }
     let stream = Stream::new(device, current_stream(device).handle())?;
-    if let Some(uses) = tensor.owner().stream_uses() {
-        py.detach(|| uses.record_stream(device, stream))?;
-    }
+    sync::order_current_stream(py, tensor)?;
     dict.set_item("stream", stream.handle())?;
     Ok(dict)
 }

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
 use crate::classes::tensor::PyTensor;
+use dlfield::Device;
 use dlfield::cuda::{Stream, current_stream};
-use dlfield::device::Device;
 use dlfield::native::with_owned_stream;
 
 /// The CuPy array on the memory of a tensor.

@@ -12,14 +12,12 @@ use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
 use dlfield::cuda::{Stream, current_stream};
-use dlfield::error::Error;
 use dlfield::native::device::{DlpackPair, exact_device};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Definition, Parameters};
 use dlfield::native::stream::StreamArgument;
 use dlfield::native::{args, fastcall, stream, sync};
-use dlfield::protocol::ExchangeError;
-use dlfield::tensor::Tensor;
+use dlfield::{Error, ExchangeError, Tensor};
 
 const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -48,10 +46,11 @@ Return a DLPack capsule on the same memory, or with copy=True on a copy.
 `max_version` of major 1 or newer gives the versioned ABI, stamped 1.3; None gives the legacy ABI, which is rejected for
 read-only memory.
 
-`stream` is the stream that the consumer will use. On a CUDA device it waits, by an event, for the work in the current
-stream of this thread: None and 1 are the legacy default stream, 2 the per-thread default, other numbers handles; -1
-leaves the order to the consumer; 0 is rejected. For pinned and managed memory, None means that the host uses it next,
-so this waits until the device has finished its work. On the host it must be None.
+`stream` is the stream that the consumer will use. On a CUDA device it waits, by events, for the work in the current
+stream of this thread and in all streams that are recorded for the memory; for those that were destroyed the host waits.
+None and 1 are the legacy default stream, 2 the per-thread default, other numbers handles; -1 leaves the order to the
+consumer; 0 is rejected. For pinned and managed memory, None means that the host uses it next, so this waits until the
+device has finished its work. On the host it must be None.
 
 `dl_device` may differ from the memory's device: pinned and managed memory becomes memory of the host or of a CUDA
 device without a copy, other memory is copied there, unless copy=False.",

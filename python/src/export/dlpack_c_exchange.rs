@@ -16,12 +16,9 @@ use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
 use dlfield::cuda::{Stream, current_stream};
-use dlfield::device::Device;
-use dlfield::error::{Error, Result};
-use dlfield::layout::Spec;
+use dlfield::native::protocol::dlpack;
 use dlfield::native::sync;
-use dlfield::protocol::{ExchangeError, dlpack};
-use dlfield::tensor::Tensor;
+use dlfield::{Device, Error, ExchangeError, Result, Spec, Tensor};
 
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
@@ -51,7 +48,7 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Runs the body of a table function. Returns 0, or -1 with a Python exception set. No panic unwinds into C.
-fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
+pub(super) fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         Python::attach(|py| match body(py) {
             Ok(()) => 0,
@@ -63,7 +60,7 @@ fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
     }));
     outcome.unwrap_or_else(|_| {
         // Attaching may be what panicked, so this only tries it.
-        let internal = "dlfield: internal error in the C exchange API";
+        let internal = "dlfield: internal error in a C function of dlfield.Tensor";
         Python::try_attach(|py| PyRuntimeError::new_err(internal).restore(py));
         -1
     })
@@ -84,8 +81,8 @@ unsafe fn tensor_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound
     object.cast_into().map_err(|error| PyTypeError::new_err(format!("py_object: {error}")))
 }
 
-/// Returns the tensor. If its device is the host, waits for device work, as the memory may be pinned or managed; on other
-/// devices the caller orders the work.
+/// Returns the tensor. If its device is the host, waits for device work, as the memory may be pinned or managed. On CUDA
+/// devices the caller waits for the current stream, which [`current_work_stream`] returns, and which waits for all others here.
 ///
 /// # Safety
 /// - As for [`tensor_of`].
@@ -94,6 +91,8 @@ unsafe fn awaited<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<'
     let tensor = unsafe { tensor_of(py, object) }?;
     if tensor.get().0.descriptor().device() == Device::CPU {
         sync::synchronize_host(py, &tensor.get().0)?;
+    } else {
+        sync::order_current_stream(py, &tensor.get().0)?;
     }
     Ok(tensor)
 }
@@ -105,7 +104,7 @@ fn check_writable(tensor: &Tensor) -> Result<(), ExchangeError> {
         return Ok(());
     }
     let fix = "consumers of this table may write to it: pass obj.copy(), or, to a library that supports the read-only \
-               flag, obj.__dlpack__(max_version=(1, 0))";
+               flag, such as dlpark, the capsule obj.__dlpack__(max_version=(1, 0))";
     Err(ExchangeError::ReadOnly { field: "__dlpack_c_exchange_api__", fix })
 }
 
@@ -174,10 +173,10 @@ unsafe extern "C" fn to_object(managed: *mut DLManagedTensorVersioned, out: *mut
         if out.is_null() {
             return Err(null("out_py_object"));
         }
-        // SAFETY: as above; the header requires that the struct describes the memory correctly, and `from_managed` checks
-        // its numbers.
+        // SAFETY: as above; the header requires that the struct describes the memory correctly, and `adopt` checks its
+        // numbers.
         unsafe {
-            let tensor = Tensor::from_managed(managed)?;
+            let tensor = dlfield::native::import::adopt(py, managed)?;
             *out = PyTensor::create(py, tensor)?.into_any().into_ptr().cast();
         }
         Ok(())
@@ -246,7 +245,7 @@ fn allocated(prototype: &DLTensor) -> Result<Managed<DLManagedTensorVersioned>> 
     if ndim > 0 && prototype.shape.is_null() {
         return Err(ExchangeError::NullShape { ndim }.into());
     }
-    if ndim > dlfield::layout::MAX_NDIM {
+    if ndim > dlfield::MAX_NDIM {
         return Err(ExchangeError::TooManyDims { got: ndim }.into());
     }
     // SAFETY: the prototype's shape has `ndim` entries.

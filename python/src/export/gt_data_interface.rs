@@ -7,8 +7,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::classes::attribute_values;
 use crate::export::{array_interface, cuda_array_interface};
-use dlfield::device::Device;
-use dlfield::tensor::Tensor;
+use dlfield::{Device, Tensor};
 
 /// Returns the data interface: a buffer for each device that reaches the memory, with dims and halo.
 pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyDict>> {
@@ -16,7 +15,7 @@ pub(crate) fn data_interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<
     let devices = PyDict::new(py);
     let labelled = |buffer: Bound<'py, PyDict>| -> PyResult<Bound<'py, PyDict>> {
         buffer.set_item("dims", attribute_values::labels(py, &tensor.dims())?)?;
-        buffer.set_item("halo", PyTuple::new(py, tensor.halo())?)?;
+        buffer.set_item("halo", PyTuple::new(py, tensor.halo().iter().copied())?)?;
         Ok(buffer)
     };
     if device.is_cuda() || device == Device::CUDA_MANAGED {

@@ -12,11 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
-use dlfield::descriptor::Descriptor;
-use dlfield::layout::Extents;
+use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{dtype, sync};
-use dlfield::tensor::Tensor;
+use dlfield::{Descriptor, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {

@@ -12,11 +12,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
 
 use crate::classes::tensor::PyTensor;
-use dlfield::device::{Device, DeviceError};
-use dlfield::dtype::DType;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::{args, dlpack_c, errors, fastcall, import, sync, torch_shares};
-use dlfield::tensor::Tensor;
+use dlfield::{DType, Device, DeviceError, Tensor};
 
 static AS_TORCH: Definition = Definition::new(
     c"as_torch",

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use dlfield::device::Device;
+use dlfield::Device;
 use dlfield::native::import::{self, not_an_array};
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::{args, sync};

@@ -6,11 +6,10 @@ use pyo3::types::{PyInt, PyString, PyTuple};
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
-use dlfield::layout::Spec;
 use dlfield::native::fastcall;
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
-use dlfield::tensor::Tensor;
+use dlfield::{Spec, Tensor};
 
 /// The arguments of an allocation function.
 pub(super) struct Call<'a, 'py> {

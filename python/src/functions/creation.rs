@@ -12,24 +12,29 @@ use crate::export;
 use crate::functions::call::Call;
 use crate::functions::keywords::{self, Keywords, surplus_error};
 use crate::functions::specs::{converted, fresh, like, with_metadata_of};
-use crate::functions::{data_argument, docstring, fill_value};
-use dlfield::can_cast;
-use dlfield::descriptor::Descriptor;
-use dlfield::device::Device;
-use dlfield::dtype::{DType, DTypeError};
-use dlfield::error::Error;
-use dlfield::layout::{Extents, Spec};
-use dlfield::memory::Contents;
+use crate::functions::{data_argument, docstring, fill_value, given_memory};
 use dlfield::native::fastcall::{self, Argument, Definition, Parameters, Surplus};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
+use dlfield::native::{Contents, Extents};
 use dlfield::native::{dtype, sync};
-use dlfield::tensor::Tensor;
+use dlfield::{DType, DTypeError, Descriptor, Device, Error, Spec, Tensor, can_cast};
+
+/// Allocates a field with undefined values.
+#[inline]
+fn undefined(call: &Call<'_, '_>, spec: &Spec, tensor: &mut Tensor) -> PyResult<()> {
+    call.keywords.in_stream(spec.device(), || match call.keywords.buffer {
+        None => Ok(tensor.allocate_in_place(spec, Contents::Undefined)?),
+        Some(buffer) => given_memory::place(call, buffer, spec, Contents::Undefined, tensor),
+    })
+}
 
 /// Allocates a field of zeros.
 #[inline]
 fn zeroed(call: &Call<'_, '_>, spec: &Spec, tensor: &mut Tensor) -> PyResult<()> {
-    call.keywords
-        .in_stream(spec.device(), || Ok(call.detached(spec, || tensor.allocate_in_place(spec, Contents::Zeros))?))
+    call.keywords.in_stream(spec.device(), || match call.keywords.buffer {
+        None => Ok(call.detached(spec, || tensor.allocate_in_place(spec, Contents::Zeros))?),
+        Some(buffer) => given_memory::place(call, buffer, spec, Contents::Zeros, tensor),
+    })
 }
 
 /// Allocates a field whose elements are all the same.
@@ -42,7 +47,10 @@ fn filled(
 ) -> PyResult<()> {
     call.keywords.in_stream(spec.device(), || {
         let element = element()?;
-        Ok(call.detached(spec, || tensor.allocate_full(spec, &element))?)
+        match call.keywords.buffer {
+            None => Ok(call.detached(spec, || tensor.allocate_full(spec, &element))?),
+            Some(buffer) => given_memory::fill(call, buffer, spec, &element, tensor),
+        }
     })
 }
 
@@ -108,11 +116,13 @@ which are strings, or integers from 0 for data dimensions); `layout` ranks the s
 `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);\n\
 `padding` is \"none\" or \"row\"; `halo` has one width or pair of widths per dimension; `origin` defaults to the\n\
 lower halo; `device` is \"cpu\", \"cuda:N\", \"cuda_host\" (pinned), \"cuda_managed\", or a device object of PyTorch,\n\
-JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread.\n\
+JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;\n\
+`buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked\n\
+for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n\
 \n\
 Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the\n\
-allocation fails. Issues a `LayoutWarning` if `backend` orders strides by I, J and K, and `dims` has several\n\
-other labels and none of these.\n\
+allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides\n\
+by I, J and K, and `dims` has several other labels and none of these.\n\
 \n",
                 $($example, "\n",)*
             );
@@ -162,11 +172,11 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
     /// (8, 80, 800)
-    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn empty(call, tensor; shape; dtype) {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
-        call.keywords.in_stream(spec.device(), || Ok(tensor.allocate_in_place(&spec, Contents::Undefined)?))
+        undefined(call, &spec, tensor)
     }
 }
 
@@ -176,7 +186,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.zeros((4, 3), halo=(1, 0)).origin
     /// (1, 0)
-    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn zeros(call, tensor; shape; dtype) {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
@@ -190,7 +200,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> float(dl.ones((2, 2), "float32")[1, 1])
     /// 1.0
-    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(shape, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn ones(call, tensor; shape; dtype) {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
@@ -204,7 +214,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> float(dl.full((2, 2), -0.0)[0, 0])
     /// -0.0
-    "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn full(call, tensor; shape, fill_value; dtype) {
         let mut spec = Spec::blank();
         fresh(call, &mut spec)?;
@@ -222,10 +232,10 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
     /// (1, 0)
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn empty_like(call, tensor; data; dtype) {
         let spec = like(call)?;
-        call.keywords.in_stream(spec.device(), || Ok(tensor.allocate_in_place(&spec, Contents::Undefined)?))
+        undefined(call, &spec, tensor)
     }
 }
 
@@ -239,7 +249,7 @@ allocation! {
     /// >>> import dlfield as dl, numpy as np
     /// >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
     /// (1, 0)
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn zeros_like(call, tensor; data; dtype) {
         let spec = like(call)?;
         zeroed(call, &spec, tensor)
@@ -256,7 +266,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
     /// ('K', 'I')
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn ones_like(call, tensor; data; dtype) {
         let spec = like(call)?;
         filled(call, &spec, tensor, || fill_value::one(call.py, spec.dtype()))
@@ -273,7 +283,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
     /// 7
-    "(data, fill_value, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(data, fill_value, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn full_like(call, tensor; data, fill_value; dtype) {
         let spec = like(call)?;
         filled(call, &spec, tensor, || fill_value::element(fill_value, spec.dtype()))
@@ -290,7 +300,7 @@ allocation! {
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
     /// (8, 16)
-    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None)"
+    "(data, dtype=None, *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn from_array(call, tensor; data; dtype) {
         let given = call.dtype.map(dtype::parse).transpose()?;
         if call.is_plain() && copied_at_once(call, given.as_ref(), tensor)? {
@@ -303,7 +313,10 @@ allocation! {
         call.keywords.apply(&mut spec, added)?;
         let found = data.descriptor().device();
         let stream_device = if found == Device::CPU { spec.device() } else { found };
-        let made = call.keywords.in_stream(stream_device, || copy(call.py, tensor, &spec, &data));
+        let made = call.keywords.in_stream(stream_device, || match call.keywords.buffer {
+            None => copy(call.py, tensor, &spec, &data),
+            Some(buffer) => given_memory::copy(call, buffer, &spec, &data, tensor),
+        });
         data.done(call.py, made)
     }
 }

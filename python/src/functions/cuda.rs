@@ -5,11 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
 use crate::classes::device::parse_device;
-use dlfield::cuda;
 use dlfield::cuda::Stream;
-use dlfield::device::{Device, DeviceError};
-use dlfield::error::Error;
 use dlfield::native::{self, args, stream};
+use dlfield::{Device, DeviceError, Error, cuda};
 
 /// Converts the number of a CUDA device, or any other form of a device.
 fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {

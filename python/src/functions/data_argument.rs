@@ -2,12 +2,10 @@
 
 use pyo3::prelude::*;
 
-use dlfield::descriptor::Descriptor;
-use dlfield::device::Device;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
 use dlfield::native::{fastcall, numpy_api};
-use dlfield::tensor::Tensor;
+use dlfield::{Descriptor, Device, Tensor};
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements.
 pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {

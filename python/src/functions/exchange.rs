@@ -9,15 +9,12 @@ use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::parse_device;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
-use dlfield::descriptor::Descriptor;
-use dlfield::device::{Device, DeviceError};
-use dlfield::layout::{Extents, Metadata};
 use dlfield::native::Description;
+use dlfield::native::Extents;
 use dlfield::native::fastcall::{Argument, Definition, Parameters, given};
 use dlfield::native::import::{self, Imported, Request, RequestAccess, check_device, check_place, not_an_array};
 use dlfield::native::{args, fastcall, stream, sync};
-use dlfield::protocol::ExchangeError;
-use dlfield::tensor::Tensor;
+use dlfield::{Descriptor, Device, DeviceError, ExchangeError, Metadata, Tensor};
 
 static FROM_DLPACK: Definition = Definition::new(
     c"from_dlpack",
@@ -128,7 +125,8 @@ fn owned_as_requested(obj: &Bound<'_, PyAny>, arguments: &[Argument<'_, '_>; 6],
     (request.device, request.copy, request.stream) = (device.map(parse_device).transpose()?, copy, stream);
     let dims = dims.map(args::dims).transpose()?;
     let origin = origin.map(|origin| args::ints("origin", origin)).transpose()?.map(Extents::into_boxed_slice);
-    let given = Metadata { dims, origin, ..Metadata::default() };
+    let mut given = Metadata::default();
+    (given.dims, given.origin) = (dims, origin);
     request.metadata = Some(&given);
     let release = import::share(obj, &request, tensor)?.ok_or_else(|| not_an_array(obj))?;
     let found = tensor.descriptor().device();
@@ -304,7 +302,9 @@ fn described<'py>(obj: &Bound<'py, PyAny>, arguments: Option<&[Argument<'_, 'py>
 /// Parses the labels that `describe` is given.
 #[cold]
 fn describe_metadata(arguments: &[Argument<'_, '_>; 5]) -> PyResult<Metadata> {
-    Ok(Metadata { dims: given(&arguments[1]).map(args::dims).transpose()?, ..Metadata::default() })
+    let mut metadata = Metadata::default();
+    metadata.dims = given(&arguments[1]).map(args::dims).transpose()?;
+    Ok(metadata)
 }
 
 /// Parses the other optional arguments of `describe`.

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 use smallvec::SmallVec;
 
-use dlfield::dtype::DType;
+use dlfield::DType;
 use dlfield::native::{args, dtype, fastcall};
 
 /// The bytes of one element.

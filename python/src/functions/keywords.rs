@@ -6,13 +6,12 @@ use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
-use dlfield::device::Device;
-use dlfield::dims::{Dims, DimsError};
-use dlfield::layout::{Extents, Layout, Spec};
+use dlfield::native::Extents;
 use dlfield::native::did_you_mean;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
 use dlfield::native::{args, check_len, stream};
+use dlfield::{Device, Dims, DimsError, Layout, Spec};
 
 /// One keyword as given; absent and None are the same.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -43,7 +42,7 @@ macro_rules! keywords {
 
 // The one list: `tests/py/test_keywords.py` compares text signatures, stubs, `dlfield.storage` and `dlfield.gt4py` with it.
 keywords! {
-    backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream,
+    backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
 }
 
 /// The names of all parameters: a function's own, then the keywords.
@@ -56,14 +55,32 @@ pub(super) const fn joined<const ALL: usize>(own: &[&'static str]) -> [&'static 
     names
 }
 
+impl<'a, 'py> Keywords<'a, 'py> {
+    /// The labels alone, for functions that take no others.
+    pub(super) fn of_labels(dims: Given<'a, 'py>, halo: Given<'a, 'py>, origin: Given<'a, 'py>) -> Keywords<'a, 'py> {
+        Keywords { dims, halo, origin, ..Keywords::of(&[]) }
+    }
+}
+
 impl Keywords<'_, '_> {
     /// Whether no keyword is given but `backend`.
     #[inline(always)]
     pub(super) fn are_preset_alone(&self) -> bool {
         // Without `..`, so that no keyword is forgotten here.
-        let Keywords { backend: _, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream } =
-            self;
-        let others = [dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream];
+        let Keywords {
+            backend: _,
+            dims,
+            layout,
+            alignment_size,
+            aligned_index,
+            padding,
+            halo,
+            origin,
+            device,
+            stream,
+            buffer,
+        } = self;
+        let others = [dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer];
         others.iter().all(|other| other.is_none())
     }
 

@@ -6,8 +6,8 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
 use crate::signature::kernel;
-use dlfield::dims::Dims;
-use dlfield::layout::Extents;
+use dlfield::Dims;
+use dlfield::native::Extents;
 use dlfield::native::import::{Interface, find_dims, inner_of, metadata_of};
 use dlfield::native::{MetadataState, args};
 
@@ -103,7 +103,7 @@ fn get_origin<'py>(
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let py = obj.py();
     if let Ok(tensor) = obj.cast::<PyTensor>() {
-        return PyTuple::new(py, tensor.get().0.origin()).map(Some);
+        return PyTuple::new(py, tensor.get().0.inline_origin()).map(Some);
     }
     let origin = match find_in_or_inside(obj, |object| Ok(metadata_of(object)?.with_default_origin().origin))? {
         Some(origin) => Some(origin),

@@ -8,7 +8,10 @@ mod data_argument;
 mod docstring;
 mod exchange;
 mod fill_value;
+mod given_memory;
 pub(crate) mod keywords;
+mod memory;
+mod memory_report;
 mod metadata;
 mod preflight;
 mod presets;
@@ -24,9 +27,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     exchange::register(module)?;
     as_numpy::register(module)?;
     metadata::register(module)?;
+    memory::register(module)?;
     sources::register(module)?;
     presets::register(module)?;
     preflight::register(module)?;
     cuda::register(module)?;
+    memory_report::register(module)?;
     threads::register(module)
 }

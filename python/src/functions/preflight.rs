@@ -7,11 +7,9 @@ use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
-use dlfield::descriptor::Descriptor;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import};
-use dlfield::preflight;
-use dlfield::preflight::{Preflight, Support, Target, Verdict};
+use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
 
 /// The result of `preflight`: whether memory can be shared, why not, and what to do about it.
 ///
@@ -159,7 +157,7 @@ fn judge(py: Python<'_>, field: &Descriptor, target: Target, write: bool) -> PyR
         Target::NumPy => Support::Shares,
         _ => dtype_support(py, target, field.dtype().name())?,
     };
-    Ok(preflight::preflight(field, target, write, support))
+    Ok(preflight(field, target, write, support))
 }
 
 /// Tries whether the installed framework shares elements of this type, copies them, or lacks the type.
@@ -183,15 +181,10 @@ fn has_device(py: Python<'_>, target: Target, device: i32) -> PyResult<bool> {
 /// Whether an array of the framework's own type is read-only; `None` for any other object.
 fn own_array_readonly(object: &Bound<'_, PyAny>, target: Target) -> PyResult<Option<bool>> {
     let py = object.py();
-    let class = match target {
-        Target::NumPy | Target::CuPy => intern!(py, "ndarray"),
-        Target::Torch => intern!(py, "Tensor"),
-        Target::Jax => intern!(py, "Array"),
-    };
     // An array exists only after its framework was imported; a framework that is still being imported has no class yet.
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let Ok(module) = modules.get_item(target.name()) else { return Ok(None) };
-    let Some(class) = module.getattr_opt(class)? else { return Ok(None) };
+    let Some(class) = module.getattr_opt(target.class())? else { return Ok(None) };
     Ok(match target {
         // A subclass may be more than its memory, such as a masked array.
         Target::NumPy if object.get_type().is(&class) => {

@@ -1,9 +1,8 @@
 //! The functions `presets` and `register_preset`.
 
-use dlfield::device::Device;
 use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
-use dlfield::preset::{Alignment, LayoutRule, Preset, PresetError};
+use dlfield::{Alignment, Device, LayoutRule, Preset, PresetError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 

@@ -5,11 +5,9 @@ use pyo3::prelude::*;
 use crate::functions::call::Call;
 use crate::functions::data_argument;
 use crate::functions::keywords::sizes;
-use dlfield::descriptor::Descriptor;
-use dlfield::dtype::DType;
-use dlfield::layout::{Extents, LayoutError, Spec};
+use dlfield::native::Extents;
 use dlfield::native::{args, dtype};
-use dlfield::tensor::Tensor;
+use dlfield::{DType, Descriptor, LayoutError, Spec, Tensor};
 
 /// Makes the blank `spec` that of a new field from `shape`, `dtype` and keywords. In place: moving it takes longer.
 #[inline(always)]

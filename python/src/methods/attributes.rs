@@ -68,7 +68,7 @@ impl PyTensor {
     /// Index of the first compute point.
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.origin())
+        PyTuple::new(py, self.0.inline_origin())
     }
 
     /// (lower, upper) halo widths per dimension.
@@ -83,7 +83,7 @@ impl PyTensor {
     /// ((1, 2), (4, 4))
     #[getter]
     fn halo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.halo())
+        PyTuple::new(py, self.0.halo().iter().copied())
     }
 
     #[setter]

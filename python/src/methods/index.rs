@@ -9,14 +9,9 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
-use dlfield::can_cast;
-use dlfield::device::{Device, DeviceError};
-use dlfield::error::Error;
-use dlfield::layout::Spec;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import, sync};
-use dlfield::protocol::ExchangeError;
-use dlfield::tensor::Tensor;
+use dlfield::{Device, DeviceError, Error, ExchangeError, Spec, Tensor, can_cast};
 
 /// `t[key]`: a view, an element, or an array for keys that only NumPy or CuPy handles.
 pub(crate) fn get<'py>(slf: &Bound<'py, PyTensor>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

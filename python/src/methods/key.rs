@@ -11,12 +11,9 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::ufunc::is_number;
-use dlfield::descriptor::Descriptor;
-use dlfield::device::Device;
-use dlfield::dtype::DType;
 use dlfield::native::import::Value;
 use dlfield::native::{args, import, sync};
-use dlfield::tensor::{Index, IndexError, Tensor};
+use dlfield::{DType, Descriptor, Device, Index, IndexError, Tensor};
 
 /// An index expression.
 #[derive(PartialEq)]

@@ -7,7 +7,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::classes::tensor::PyTensor;
 use crate::export;
-use dlfield::device::Device;
+use dlfield::Device;
 use dlfield::native::{args, sync};
 
 #[pymethods]

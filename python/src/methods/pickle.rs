@@ -1,25 +1,35 @@
-//! Pickling: the bytes of a field, out of band if the protocol allows it, and its metadata.
+//! Pickling: the bytes of a field, out of band if the protocol allows it, and how its elements lie in them.
 
-#![allow(unsafe_code, reason = "bytes are moved through raw pointers")]
+#![allow(unsafe_code, reason = "bytes are reached through raw pointers")]
 
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::classes::tensor::PyTensor;
-use dlfield::descriptor::Descriptor;
-use dlfield::device::Device;
-use dlfield::dtype::DType;
-use dlfield::error::Result;
-use dlfield::layout::is_contiguous;
-use dlfield::native::{MetadataState, sync};
-use dlfield::tensor::Tensor;
+use dlfield::native::{MetadataState, Placement, import, sync};
+use dlfield::{DType, Device, Tensor};
 
-/// Everything but the bytes: shape, dtype, metadata, device, readonly. Metadata that was not stated is `None`, so that the
-/// defaults apply again.
-type State = (Vec<i64>, String, MetadataState, String, bool);
+/// Everything but the bytes.
+#[derive(FromPyObject, IntoPyObject)]
+struct State(
+    /// The number of bytes, and those before the element at index 0.
+    (i64, i64),
+    /// Shape and strides, in elements.
+    (Vec<i64>, Vec<i64>),
+    String,
+    /// What was not stated is `None`, so that the defaults apply again.
+    MetadataState,
+    /// The device, and whether the field is read-only.
+    (String, bool),
+    /// Whether loading may use the memory of the bytes, and whether all of it is this field's. Pickles without buffers are
+    /// copied: they have `bytes` of a writable field.
+    (bool, bool),
+);
+
+/// The state of pickles of dlfield before 0.1: shape, dtype, metadata, device, readonly. The bytes are those of an allocation.
+type OldState = (Vec<i64>, String, MetadataState, String, bool);
 
 /// `__reduce_ex__`: how to rebuild the tensor.
 pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
@@ -27,65 +37,131 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
     let (device, readonly) = (tensor.descriptor().device(), tensor.descriptor().is_readonly());
     let host = if device == Device::CPU { None } else { Some(sync::to(py, tensor, Device::CPU, None)?) };
     let tensor = host.as_ref().unwrap_or(tensor);
-    // Padding may hold elements of other arrays, or whatever was in the memory: it is pickled as zeros.
-    let packed = if is_packed(tensor) { tensor.clone() } else { sync::copy_zero_padded(py, tensor)? };
-    let bytes = PyTensor::create(py, bytes_of(&packed)?)?;
+    // SAFETY: a tensor on the host, whose device work was waited for. Padding is nobody's.
+    let own = |tensor: &Tensor| py.detach(|| unsafe { tensor.own_bytes() });
+    sync::synchronize_host(py, tensor)?;
+    let found = own(tensor)?;
+    // Between the elements may be those of other fields: then a copy goes.
+    let copy = if found.is_none() { Some(sync::copy_like(py, tensor)?) } else { None };
+    let tensor = copy.as_ref().unwrap_or(tensor);
+    let found = found.map_or_else(|| own(tensor), |found| Ok(Some(found)))?;
+    let (bytes, offset) = found.ok_or_else(|| wrong("a copy with gaps"))?;
+    let descriptor = tensor.descriptor();
+    let state = State(
+        (bytes.descriptor().size(), offset),
+        (descriptor.shape().to_vec(), descriptor.strides().to_vec()),
+        descriptor.dtype().name().to_owned(),
+        MetadataState::with_layout(tensor),
+        (device.to_string(), readonly),
+        (protocol >= 5, true),
+    );
+    let bytes = PyTensor::create(py, bytes)?;
     let data = if protocol >= 5 {
         py.import(intern!(py, "pickle"))?.getattr(intern!(py, "PickleBuffer"))?.call1((bytes,))?
     } else {
         py.get_type::<PyBytes>().call1((bytes,))?
     };
-    let descriptor = tensor.descriptor();
-    let state: State = (
-        descriptor.shape().to_vec(),
-        descriptor.dtype().name().to_owned(),
-        MetadataState::with_layout(tensor),
-        device.to_string(),
-        readonly,
-    );
     let rebuild = py.import(intern!(py, "dlfield._native"))?.getattr(intern!(py, "_rebuild"))?;
     PyTuple::new(py, [rebuild, PyTuple::new(py, [data, state.into_pyobject(py)?.into_any()])?.into_any()])
 }
 
-/// Whether the elements fill the memory between the first and the last, in the order of the layout.
-fn is_packed(tensor: &Tensor) -> bool {
-    let descriptor = tensor.descriptor();
-    is_contiguous(descriptor.shape(), descriptor.strides(), tensor.layout().axes().into_iter())
+fn wrong(what: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"))
 }
 
-/// The bytes from the first element to the last, as a field of bytes.
-fn bytes_of(tensor: &Tensor) -> Result<Tensor> {
-    let descriptor = tensor.descriptor();
-    // A packed field has positive strides: element 0 has the lowest address.
-    let len = descriptor.byte_span().map_or(0, |(_, high)| i64::try_from(high).unwrap_or(0));
-    let (ptr, device, readonly) = (descriptor.ptr(), descriptor.device(), descriptor.is_readonly());
-    let bytes = Descriptor::new(ptr, device, DType::U8, readonly, &[len], &[1])?;
-    // SAFETY: the bytes lie between the first and the last element of one allocation, which the owner keeps alive.
-    Ok(unsafe { Tensor::from_parts(bytes, tensor.owner().clone()) })
-}
-
-/// Rebuilds a pickled tensor: allocates it with the same layout and metadata, and copies the bytes.
+/// Rebuilds a pickled tensor, on the memory of the data if its address has the alignment of the field, else in a copy. Takes
+/// states of both forms, from anywhere: each number is checked against the data.
 #[pyfunction]
 #[pyo3(name = "_rebuild")]
-fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: State) -> PyResult<PyTensor> {
-    let (shape, dtype, metadata, device, readonly) = state;
-    let wrong = |what: String| PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"));
+fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let state = match state.len()? {
+        5 => upgraded(state.extract()?)?,
+        _ => state.extract::<State>()?,
+    };
+    let State((len, offset), (shape, strides), dtype, metadata, (device, readonly), (shared, is_whole)) = state;
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
-    let tensor = Tensor::zeros(&metadata.spec(&shape, dtype)?)?;
-    let bytes = PyBuffer::<u8>::get(data)?;
-    let wanted = tensor.descriptor().byte_span().map_or(0, |(_, high)| high);
-    if !bytes.is_c_contiguous() || i128::try_from(bytes.len_bytes()).ok() != Some(wanted) {
-        return Err(wrong(format!("{} bytes of data for a field of {wanted}", bytes.len_bytes())));
+    let device: Device = device.parse()?;
+    let bytes = import::held_bytes(data)?;
+    let found = bytes.descriptor().nbytes();
+    if found != len {
+        return Err(wrong(format!("{found} bytes of data for a field of {len}; allowed are as many")));
     }
-    // SAFETY: the buffer is contiguous and as long as the field's span, and the field was just allocated.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.buf_ptr().cast::<u8>(), tensor.descriptor().ptr(), bytes.len_bytes());
+    let placement = Placement { offset, dtype, shape: &shape, strides: &strides, is_whole };
+    let made = on_host(py, &bytes, placement, metadata, shared)?;
+    let made = if device == Device::CPU { made } else { sync::to(py, &made, device, None)? };
+    Ok(PyTensor::new(if readonly { made.into_readonly() } else { made }))
+}
+
+/// Returns the field on the host: on the bytes themselves if it may be, and their address allows it.
+fn on_host(
+    py: Python<'_>,
+    bytes: &Tensor,
+    placement: Placement<'_>,
+    metadata: MetadataState,
+    shared: bool,
+) -> PyResult<Tensor> {
+    let promised = metadata.checked(placement.shape, placement.strides)?;
+    if shared {
+        // SAFETY: the bytes were made for this field.
+        let mut field = unsafe { Tensor::on_bytes(bytes, placement) }?;
+        if promised.adopt(&mut field)? {
+            return Ok(field);
+        }
     }
-    let device = device.parse()?;
-    let tensor = if device == Device::CPU { tensor } else { sync::to(py, &tensor, device, None)? };
-    Ok(PyTensor::new(if readonly { tensor.into_readonly() } else { tensor }))
+    // SAFETY: if others write to the bytes meanwhile, the copy has old or new ones.
+    Ok(py.detach(|| unsafe { promised.copy(bytes, placement) })?)
+}
+
+/// The state of an allocation with this shape and metadata.
+fn upgraded(state: OldState) -> PyResult<State> {
+    let (shape, dtype, metadata, device, readonly) = state;
+    let element = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
+    let place = metadata.clone().spec(&shape, element)?.place()?;
+    // Of the last row, only the elements were pickled.
+    let span = dlfield::native::byte_span(&shape, &place.strides, element.itemsize()).map_or(0, |(_, high)| high);
+    let len = i64::try_from(span).map_err(|_| wrong("too many bytes"))?;
+    Ok(State((len, 0), (shape, place.strides), dtype, metadata, (device, readonly), (false, true)))
+}
+
+/// Returns the bytes of a block for a copy of this field on the host, and the state of the copy there.
+#[pyfunction]
+#[pyo3(name = "_copy_state")]
+fn copy_state(tensor: &Bound<'_, PyTensor>) -> PyResult<(usize, State)> {
+    let tensor = &tensor.get().0;
+    let place = tensor.spec().with_device(Device::CPU).place()?;
+    let sized = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+    let state = State(
+        (sized(place.block_bytes), sized(place.first_byte)),
+        (place.shape, place.strides),
+        place.dtype.name().to_owned(),
+        MetadataState::with_layout(tensor),
+        (Device::CPU.to_string(), false),
+        (true, true),
+    );
+    Ok((place.block_bytes, state))
+}
+
+/// Returns the address of the block of which this field is a part, and the field's state there; `None` if it is not known.
+#[pyfunction]
+#[pyo3(name = "_block_state")]
+fn block_state(tensor: &Bound<'_, PyTensor>) -> Option<(usize, State)> {
+    let tensor = &tensor.get().0;
+    let (start, bytes) = tensor.block_range()?;
+    let descriptor = tensor.descriptor();
+    let before = descriptor.ptr().addr().wrapping_sub(start.addr()).cast_signed();
+    let state = State(
+        (i64::try_from(bytes).unwrap_or(i64::MAX), i64::try_from(before).unwrap_or(0)),
+        (descriptor.shape().to_vec(), descriptor.strides().to_vec()),
+        descriptor.dtype().name().to_owned(),
+        MetadataState::with_layout(tensor),
+        (descriptor.device().to_string(), descriptor.is_readonly()),
+        (true, tensor.is_whole()),
+    );
+    Some((start.addr(), state))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(rebuild, module)?)
+    module.add_function(wrap_pyfunction!(rebuild, module)?)?;
+    module.add_function(wrap_pyfunction!(copy_state, module)?)?;
+    module.add_function(wrap_pyfunction!(block_state, module)?)
 }

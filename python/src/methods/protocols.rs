@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::classes::attribute_values;
 use crate::classes::tensor::PyTensor;
 use crate::{export, ufunc};
-use dlfield::device::Device;
+use dlfield::Device;
 use dlfield::native::device::DlpackPair;
 
 #[pymethods]
@@ -80,7 +80,7 @@ impl PyTensor {
         if self.descriptor().origin().is_none() && self.descriptor().halo().is_none() {
             return attribute_values::zeros(py, self.descriptor().ndim());
         }
-        let (origin, dims) = (self.0.origin(), self.0.dims());
+        let (origin, dims) = (self.0.inline_origin(), self.0.dims());
         if dims.is_standard() {
             return PyTuple::new(py, &origin);
         }

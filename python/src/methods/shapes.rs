@@ -10,9 +10,9 @@ use crate::export;
 use crate::export::cupy;
 use crate::methods::index;
 use crate::ufunc;
+use dlfield::Index;
 use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
-use dlfield::tensor::Index;
 
 #[pymethods]
 impl PyTensor {

@@ -6,7 +6,7 @@ use pyo3::types::PyMemoryView;
 
 use crate::classes::tensor::PyTensor;
 use crate::export::cupy;
-use dlfield::device::Device;
+use dlfield::Device;
 
 #[pymethods]
 impl PyTensor {

@@ -1,5 +1,6 @@
 //! Views of the same memory, copies, and arrays of other libraries.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
@@ -9,7 +10,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::methods::index;
-use dlfield::device::Device;
+use dlfield::Device;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{stream, sync};
 
@@ -35,6 +36,21 @@ impl PyTensor {
     #[getter]
     fn domain_view(&self) -> PyTensor {
         PyTensor::new(self.0.domain_view())
+    }
+
+    /// The whole memory block, padding included, as a contiguous field of one dimension on the same memory: for MPI, checksums
+    /// and object stores. It has the same element type, and is read-only if the field is.
+    ///
+    /// All views of memory that dlfield allocated have the same block. Of other memory it is what lies between the first and the
+    /// last element, which must fill it, in any order of dimensions; else `ExchangeError`.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.zeros((3, 5), alignment_size=64)
+    /// >>> field.block.shape, field[1, 2:].block.ptr == field.block.ptr
+    /// ((24,), True)
+    #[getter]
+    fn block(&self) -> PyResult<PyTensor> {
+        Ok(PyTensor::new(self.0.block()?))
     }
 
     /// Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
@@ -120,6 +136,22 @@ impl PyTensor {
             return Err(ErrorKind::NoSuchBuffer.error(format!("device: {device} has no GPU buffer; {fix}")));
         }
         cupy::array(slf)
+    }
+
+    /// Returns a copy in shared memory with the same layout, padding, alignment and labels; the tensor itself if it is in shared
+    /// memory already.
+    ///
+    /// `multiprocessing` passes it, and its views, to other processes without a copy; `dlfield.shared_name` and `dlfield.attach`
+    /// do so for other processes of this machine. The memory is freed when no process has it any more; others can attach it as
+    /// long as this process has a tensor or an array on it. For memory on the host, on Linux. Raises `DeviceError` for other
+    /// devices, `LayoutError` for an alignment that does not divide a page.
+    ///
+    /// >>> import dlfield as dl
+    /// >>> field = dl.ones((2, 3)).share()
+    /// >>> dl.attach(dl.shared_name(field))[1].tolist()
+    /// [1.0, 1.0, 1.0]
+    fn share<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import(intern!(slf.py(), "dlfield.shared_memory"))?.call_method1(intern!(slf.py(), "share"), (slf,))
     }
 
     /// Returns the array of the device's library, on the same memory: NumPy on the host, CuPy on a GPU.

@@ -1,8 +1,7 @@
 //! Describes one argument of `Signature.bind` in a given `Descriptor`, and finds its hooks.
 
-use dlfield::ExchangeError;
-use dlfield::device::Device;
 use dlfield::native::import::{self, Hooks, Imported, Interface, Request, RequestAccess};
+use dlfield::{Device, ExchangeError};
 use pyo3::prelude::*;
 
 use crate::classes::descriptor::PyDescriptor;

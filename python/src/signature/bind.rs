@@ -10,10 +10,9 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::freelist;
 use crate::signature::field::Field;
 use crate::signature::{PyBound, PySignature};
-use dlfield::error::Error;
 use dlfield::native::fastcall::Definition;
 use dlfield::native::{errors, fastcall};
-use dlfield::signature::SignatureError;
+use dlfield::{Error, SignatureError};
 
 static BIND: Definition = Definition::new(
     c"bind",

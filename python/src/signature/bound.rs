@@ -16,9 +16,8 @@ use crate::classes::freelist::{Freelist, HasFreelist};
 use crate::signature::PySignature;
 use crate::signature::field::Field;
 use crate::signature::hooks::Errors;
-use dlfield::descriptor::Descriptor;
 use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors, shared_copies};
-use dlfield::signature::SignatureError;
+use dlfield::{Descriptor, SignatureError};
 
 /// The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
 ///

@@ -10,13 +10,10 @@ use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::signature::PySignature;
 use crate::signature::argument::describe_argument;
-use dlfield::descriptor::Descriptor;
-use dlfield::device::Device;
 use dlfield::native::import::Hooks;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::native::{Fit, Writeback, errors, import};
-use dlfield::signature::{FieldSpec, SignatureError};
-use dlfield::tensor::{Owner, Tensor};
+use dlfield::{Descriptor, Device, FieldSpec, Owner, SignatureError, Tensor};
 
 /// An argument that was described and checked.
 pub(crate) struct Field {

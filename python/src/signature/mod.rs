@@ -19,9 +19,8 @@ use spec::PyFieldSpec;
 
 use crate::classes::device::{PyDevice, parse_device};
 use crate::classes::freelist;
-use dlfield::device::Device;
 use dlfield::native::{args, errors};
-use dlfield::signature::{FieldSpec, Signature, SignatureError};
+use dlfield::{Device, FieldSpec, Signature, SignatureError};
 
 /// The fields that a stencil takes, checked at every call by `bind`.
 ///

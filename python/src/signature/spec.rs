@@ -8,11 +8,8 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::attribute_values;
 use crate::classes::preset::{parse_preset, warn_of_labels};
 use crate::signature::dtypes;
-use dlfield::DType;
-use dlfield::layout::{Layout, LayoutError};
 use dlfield::native::{args, dtype};
-use dlfield::preset::Preset;
-use dlfield::signature::{Access, FieldSpec, Size};
+use dlfield::{Access, DType, FieldSpec, Layout, LayoutError, Preset, Size};
 
 /// The specification of one field of a stencil.
 ///
@@ -161,7 +158,7 @@ impl PyFieldSpec {
         let entry = |size: &Size| match size {
             Size::Any => Ok(py.None().into_bound(py)),
             Size::Fixed(extent) => extent.into_bound_py_any(py),
-            Size::Named { .. } => size.to_string().into_bound_py_any(py),
+            named => named.to_string().into_bound_py_any(py),
         };
         let Some(shape) = self.0.declared_shape() else { return Ok(None) };
         PyTuple::new(py, shape.iter().map(entry).collect::<PyResult<Vec<_>>>()?).map(Some)
@@ -241,7 +238,7 @@ fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
     let mut sizes = Vec::new();
     for item in shape.try_iter().map_err(|_| wrong())? {
         let item = item?;
-        if sizes.len() == dlfield::layout::MAX_NDIM {
+        if sizes.len() == dlfield::MAX_NDIM {
             return Err(LayoutError::TooManyDims { got: sizes.len() + 1 }.into());
         }
         sizes.push(match item.cast::<PyString>() {

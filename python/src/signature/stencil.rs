@@ -11,9 +11,8 @@ use smallvec::SmallVec;
 use crate::classes::tensor::PyTensor;
 use crate::export::numpy::array_on;
 use crate::signature::PyBound;
-use dlfield::descriptor::Descriptor;
-use dlfield::device::Device;
 use dlfield::native::numpy_api::is_exact;
+use dlfield::{Descriptor, Device};
 
 /// Shapes, strides, origins and halos of all fields, without allocating for up to 10 fields of 3 dimensions.
 type Key = SmallVec<[i64; 192]>;

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::ufunc::Method;
 use crate::ufunc::operands::Operand;
-use dlfield::dtype::DType;
+use dlfield::DType;
 use dlfield::native::dtype;
 
 /// One element type per result.

@@ -14,12 +14,10 @@ use crate::ufunc::name;
 use crate::ufunc::operands::{Array, LabelSource, Operand, Operands};
 use crate::ufunc::outputs::Outputs;
 use dlfield::arithmetic::LabelledShape;
-use dlfield::device::Device;
-use dlfield::layout::Spec;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::getattr::Keyword;
 use dlfield::native::{getattr, sync};
-use dlfield::tensor::Tensor;
+use dlfield::{Device, Spec, Tensor};
 
 /// CuPy's functions for reductions, as most of its ufuncs have no `reduce`.
 const REDUCTIONS: [(&str, &str); 6] = [

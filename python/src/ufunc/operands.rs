@@ -10,13 +10,10 @@ use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
 use dlfield::arithmetic::LabelledShape;
-use dlfield::device::Device;
-use dlfield::dims::{Dim, Dims};
-use dlfield::layout::{LayoutError, Metadata};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::{getattr, import, numpy_api};
-use dlfield::tensor::{Index, Tensor};
+use dlfield::{Device, Dim, Dims, Index, LayoutError, Metadata, Tensor};
 
 /// The inputs of a ufunc.
 pub(super) type Inputs<'py> = SmallVec<[Bound<'py, PyAny>; 3]>;
@@ -117,7 +114,7 @@ impl<'py> Array<'py> {
     /// Sets the labels, and drops the dimensions at `dropped`, which have one point.
     pub(super) fn set_labels(&mut self, dims: &Dims, dropped: &[usize]) -> PyResult<()> {
         let mut tensor = self.tensor().clone();
-        tensor.relabel(Metadata { dims: Some(dims.clone()), ..Metadata::default() })?;
+        tensor.relabel(Metadata::default().with_dims(dims.clone()))?;
         if !dropped.is_empty() {
             let at = |axis| if dropped.contains(&axis) { Index::At(0) } else { Index::All };
             let index: SmallVec<[Index; 6]> = (0..dims.len()).map(at).collect();

@@ -9,14 +9,9 @@ use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
 use dlfield::arithmetic::LabelledShape;
-use dlfield::device::Device;
-use dlfield::dims::{Dim, Dims};
-use dlfield::dtype::DType;
-use dlfield::layout::Spec;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, check_named_halos};
-use dlfield::protocol::ExchangeError;
-use dlfield::tensor::Tensor;
+use dlfield::{DType, Device, Dim, Dims, ExchangeError, Spec, Tensor};
 
 /// The destination of one result.
 pub(super) enum Output<'py> {

@@ -13,10 +13,9 @@ use crate::ufunc::operands::{Array, Operand, Operands};
 use crate::ufunc::outputs::{Output, Outputs};
 use crate::ufunc::{Method, dtypes, outputs};
 use dlfield::arithmetic::LabelledShape;
-use dlfield::device::Device;
 use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
-use dlfield::tensor::{Index, Tensor};
+use dlfield::{Device, Index, Tensor};
 
 pub(crate) type Axes = SmallVec<[usize; 6]>;
 

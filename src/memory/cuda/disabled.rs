@@ -1,8 +1,7 @@
-//! Replaces `enabled` in builds without the feature `cuda`: the same signatures, and no CUDA.
+//! Replaces `enabled` in builds without the feature `cuda-any`: the same signatures, and no CUDA.
 
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
-use crate::memory::Contents;
 
 use super::Stream;
 #[cfg(feature = "python")]
@@ -61,6 +60,7 @@ pub fn is_capturing(device: Device, _: Stream) -> Result<bool> {
     no_cuda(device)
 }
 
+#[cfg(any(feature = "ndarray", feature = "fields"))]
 pub(crate) fn error_if_capturing(device: Device, _: Stream) -> Result<()> {
     no_cuda(device)
 }
@@ -76,15 +76,17 @@ pub(crate) fn device_of_pointer(_: usize) -> Result<Option<Device>> {
 }
 
 /// No memory: none can be allocated.
+#[cfg(feature = "fields")]
 #[derive(Debug)]
 pub(in crate::memory) enum CudaMemory {}
 
+#[cfg(feature = "fields")]
 impl CudaMemory {
     pub(in crate::memory) fn allocate(
         device: Device,
         _: usize,
         _: usize,
-        _: Contents,
+        _: crate::memory::Contents,
         _: Stream,
     ) -> Result<CudaMemory> {
         no_cuda(device)
@@ -127,6 +129,7 @@ impl StreamUses {
         match *self {}
     }
 
+    #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn finish(&self) -> Result<()> {
         match *self {}
     }

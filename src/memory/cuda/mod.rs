@@ -1,6 +1,6 @@
 //! CUDA: availability, memory, and the order of work.
 //!
-//! [`enabled`](self) calls the driver. `disabled` replaces it in builds without the feature `cuda`, with the same signatures;
+//! [`enabled`](self) calls the driver. `disabled` replaces it in builds without the feature `cuda-any`, with the same signatures;
 //! the choice is made only here. The driver is loaded on first use. Without a driver or a device, every function that needs one
 //! returns [`DeviceError::NoCuda`](crate::DeviceError::NoCuda), which says why.
 //!
@@ -17,22 +17,25 @@
 //! }
 //! ```
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(feature = "cuda-any"))]
 #[path = "disabled.rs"]
 mod twin;
-#[cfg(feature = "cuda")]
+#[cfg(feature = "cuda-any")]
 #[path = "enabled/mod.rs"]
 mod twin;
 
 pub(crate) mod stream;
 
 pub use self::stream::{Stream, current_stream, with_stream};
+#[cfg(feature = "fields")]
 pub(super) use self::twin::CudaMemory;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "ndarray", feature = "fields"))]
+pub(crate) use self::twin::error_if_capturing;
+#[cfg(feature = "cuda-any")]
 pub(crate) use self::twin::{Relaxed, check, enter, is_primary, raw};
-pub(crate) use self::twin::{StreamUses, error_if_capturing, wait};
+pub(crate) use self::twin::{StreamUses, wait};
 pub use self::twin::{
     device_count, device_name, is_available, is_capturing, memory_info, synchronize, unavailable_reason,
 };

@@ -49,12 +49,18 @@ impl Stream {
     }
 
     /// Wraps a handle that the driver is known to have.
-    #[cfg(any(feature = "cuda", feature = "python"))]
+    #[cfg(any(feature = "cuda-any", feature = "python"))]
     pub(crate) const fn of_raw(handle: u64) -> Stream {
         Stream(handle)
     }
 
     /// Returns the handle, as `__dlpack__(stream=)` takes it.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cuda::Stream;
+    /// assert_eq!((Stream::LEGACY.handle(), Stream::PER_THREAD.handle()), (1, 2));
+    /// ```
     pub fn handle(self) -> u64 {
         self.0
     }
@@ -66,7 +72,7 @@ struct CurrentStream {
     device: Device,
     stream: Stream,
     /// Keeps the stream alive, if its owner is known.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "held for its drop"))]
+    #[cfg_attr(not(feature = "cuda-any"), allow(dead_code, reason = "held for its drop"))]
     owner: Option<StreamOwner>,
 }
 
@@ -120,7 +126,7 @@ pub fn pop_stream(number: u64) {
 }
 
 /// Returns the owner of a stream that this thread has set, if it is known.
-#[cfg(feature = "cuda")]
+#[cfg(feature = "cuda-any")]
 pub(super) fn owner_of(device: Device, stream: Stream) -> Option<StreamOwner> {
     let device = device.cuda_ordinal();
     let found = CURRENT.try_with(|streams| {

@@ -1,7 +1,7 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
 use numpy::npyffi::NpyTypes;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
 
@@ -10,7 +10,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::{fastcall, numpy_api};
+use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
 /// Converts anything with `__index__` to an integer.
@@ -25,34 +25,6 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
         }
         error
     })
-}
-
-/// Converts True or False.
-pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
-    value.extract().map_err(|_| wrong())
-}
-
-/// Converts a string.
-pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
-    value.cast().map_err(|_| PyTypeError::new_err(format!("{argument}: {} is not a string", shown(value))))
-}
-
-/// Returns the position of a string among the allowed words.
-pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
-    let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
-    let found = word.and_then(|word| words.iter().position(|known| *known == word));
-    found.ok_or_else(|| {
-        let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        let last = allowed.pop().unwrap_or_default();
-        PyValueError::new_err(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
-    })
-}
-
-/// Converts the argument `copy`: True copies always, False never, None if needed.
-pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
-    let wrong = || PyTypeError::new_err(format!("copy: {}; allowed is None, True or False", shown(value)));
-    value.extract().map_err(|_| wrong())
 }
 
 /// Converts the entries of a sequence with one entry per dimension. Stops with an error after [`MAX_NDIM`] entries, as the
@@ -86,7 +58,7 @@ pub fn ints(argument: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Extent
 }
 
 /// As [`ints`], in place: moving a list takes longer than filling it.
-fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
+pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
     if argument == "layout" && value.is_instance_of::<PyString>() {
         let what = shown(value);
         return Err(ErrorKind::Layout.error(format!(
@@ -106,29 +78,6 @@ fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, found: &mut Ext
             found.extend_from_slice(&entries(argument, value, wrong, |item| int(argument, item))?);
         }
     }
-    Ok(())
-}
-
-/// Converts a shape: a sequence of integers, or one integer for one dimension.
-pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
-    let mut found = Extents::new();
-    append_shape(value, &mut found)?;
-    Ok(found)
-}
-
-/// As [`shape`], in place.
-pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
-    if value.is_exact_instance_of::<PyInt>() {
-        found.push(int("shape", value)?);
-        return Ok(());
-    }
-    // Arrays have `__index__` too, so a sequence is not tried as an integer.
-    if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
-        return append_ints("shape", value, found);
-    }
-    // The error of `try_iter` was discarded.
-    fastcall::drop_deferred_references();
-    found.push(int("shape", value)?);
     Ok(())
 }
 

@@ -1,66 +1,8 @@
 //! Devices as other libraries write them: DLPack's pair of integers, device objects of PyTorch, JAX and CuPy.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::device::Device;
-use crate::python::ffi::getattr;
-
-/// Converts a device object of PyTorch, JAX or CuPy; `None` for any other object. Imports none of them.
-pub fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
-    let py = value.py();
-    let text = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
-        Ok(getattr::getattr_opt(value, name)?.and_then(|text| text.extract().ok()))
-    };
-    let number = |name: &Bound<'_, PyString>| -> PyResult<Option<i64>> {
-        Ok(getattr::getattr_opt(value, name)?.and_then(|number| number.extract().ok()))
-    };
-    // `torch.device`.
-    if let Some(kind) = text(intern!(py, "type"))?
-        && let Some(index) = getattr::getattr_opt(value, intern!(py, "index"))?
-        && let Ok(index) = index.extract::<Option<i64>>()
-    {
-        let number = match index {
-            Some(number) => number,
-            None if kind == "cuda" => current_of_torch(py)?,
-            None => 0,
-        };
-        return named(&kind, number).map(Some);
-    }
-    // A `jax.Device`: its `id` counts the devices of all processes.
-    if let Some(platform) = text(intern!(py, "platform"))?
-        && let Some(id) = number(intern!(py, "id"))?
-    {
-        let local = number(intern!(py, "local_hardware_id"))?;
-        let kind = if platform == "gpu" { "cuda" } else { &platform };
-        return named(kind, local.unwrap_or(id)).map(Some);
-    }
-    // A `cupy.cuda.Device`. Other libraries use `id` for other things.
-    let module = getattr::on_type(&value.get_type(), intern!(py, "__module__"));
-    let module = module.and_then(|module| module.extract::<String>().ok());
-    if module.is_some_and(|module| module.split('.').next() == Some("cupy"))
-        && let Some(id) = number(intern!(py, "id"))?
-    {
-        return named("cuda", id).map(Some);
-    }
-    Ok(None)
-}
-
-/// The device of a kind and number; there is one host, whatever its number.
-fn named(kind: &str, number: i64) -> PyResult<Device> {
-    Ok(if kind == "cpu" { Device::CPU } else { format!("{kind}:{number}").parse()? })
-}
-
-/// The number that PyTorch's "cuda" stands for: that of its current device, 0 until PyTorch has used any.
-fn current_of_torch(py: Python<'_>) -> PyResult<i64> {
-    let Some(torch) = getattr::loaded(py, "torch")? else { return Ok(0) };
-    let cuda = torch.getattr(intern!(py, "cuda"))?;
-    if !cuda.call_method0(intern!(py, "is_initialized"))?.is_truthy()? {
-        return Ok(0);
-    }
-    cuda.call_method0(intern!(py, "current_device"))?.extract()
-}
 
 /// `(device_type, device_id)` as `__dlpack_device__` returns it.
 #[derive(PartialEq)]
@@ -70,17 +12,6 @@ impl DlpackPair {
     pub fn of(device: Device) -> DlpackPair {
         let device = device.to_dlpack();
         DlpackPair(device.device_type.0.into(), device.device_id.into())
-    }
-}
-
-/// Converts DLPack's pair of device type and id, as callers must write it; [`dlpack_device`] allows producers ids that mean
-/// nothing.
-pub fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
-    let device = dlpack_device(pair)?;
-    if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
-        Ok(device)
-    } else {
-        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
     }
 }
 

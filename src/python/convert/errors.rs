@@ -2,16 +2,15 @@
 
 use pyo3::exceptions::{
     PyBufferError, PyException, PyIndexError, PyLookupError, PyMemoryError, PyModuleNotFoundError, PyRuntimeError,
-    PyTypeError, PyUserWarning, PyValueError,
+    PyTypeError, PyValueError,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::Error;
+use crate::error::{Error, SignatureError};
 use crate::protocol::ExchangeError;
-use crate::signature::SignatureError;
 
 /// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
 #[derive(Clone, Copy)]
@@ -63,12 +62,12 @@ impl ErrorKind {
     }
 }
 
-static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
+pub(super) static TYPES: PyOnceLock<(Py<PyType>, Vec<Py<PyType>>)> = PyOnceLock::new();
 
 /// The exception classes of the module. Another extension that this crate is built into imports those of the module, so
 /// that their names catch its errors; it makes classes of its own if the module, or NumPy, which the module needs, is not
 /// installed.
-fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
+pub(super) fn types(py: Python<'_>) -> PyResult<&(Py<PyType>, Vec<Py<PyType>>)> {
     TYPES.get_or_try_init(py, || match imported(py) {
         Err(error) if is_absence(py, &error)? => made(py),
         other => other,
@@ -91,7 +90,7 @@ fn imported(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     Ok((class("Error")?, all))
 }
 
-fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
+pub(super) fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
     let exception = py.get_type::<PyException>();
     let root = subclass("Error", "The base class of all errors of dlfield.", vec![exception])?;
     let mut all = Vec::with_capacity(ErrorKind::ALL.len());
@@ -103,7 +102,7 @@ fn made(py: Python<'_>) -> PyResult<(Py<PyType>, Vec<Py<PyType>>)> {
 }
 
 /// Makes an exception type by calling `type`, which allows several builtin bases.
-fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
+pub(super) fn subclass(name: &str, doc: &str, bases: Vec<Bound<'_, PyType>>) -> PyResult<Py<PyType>> {
     let py = bases[0].py();
     let body = PyDict::new(py);
     body.set_item("__module__", "dlfield")?;
@@ -129,6 +128,7 @@ impl ErrorKind {
     }
 
     /// Whether an exception is of this kind.
+    #[cfg(feature = "signature")]
     pub fn is(self, py: Python<'_>, error: &PyErr) -> bool {
         types(py).is_ok_and(|(_, all)| error.is_instance(py, all[self as usize].bind(py)))
     }
@@ -144,12 +144,16 @@ impl From<Error> for PyErr {
 /// The exception for an error, with a message that may differ from the error's own.
 fn raised(error: Error, message: String) -> PyErr {
     match error {
-        Error::Signature(SignatureError::Field { source, .. }) => raised(*source, message),
+        Error::Signature(SignatureError::Field { source, .. }) | Error::Argument { source, .. } => {
+            raised(*source, message)
+        }
         Error::Signature(
             SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. } | SignatureError::Sizes { .. },
         ) => ErrorKind::Layout.error(message),
         Error::Signature(_) => PyTypeError::new_err(message),
-        Error::Layout(_) | Error::Preset(_) => ErrorKind::Layout.error(message),
+        Error::Layout(_) => ErrorKind::Layout.error(message),
+        #[cfg(feature = "fields")]
+        Error::Preset(_) => ErrorKind::Layout.error(message),
         Error::DType(_) => ErrorKind::DType.error(message),
         Error::Dims(_) => ErrorKind::Dims.error(message),
         Error::Device(_) => ErrorKind::Device.error(message),
@@ -171,13 +175,14 @@ macro_rules! through_error {
 
 through_error!(
     crate::LayoutError,
-    crate::PresetError,
     crate::DTypeError,
     crate::DimsError,
     crate::DeviceError,
     crate::IndexError,
     ExchangeError
 );
+#[cfg(feature = "fields")]
+through_error!(crate::PresetError);
 
 /// The exception that a failed C function of another library has set, or else one that names the function.
 #[cold]
@@ -190,46 +195,9 @@ pub fn no_exception_set(function: &'static str, producer: impl ToString) -> PyEr
     ExchangeError::Silent { function, producer: producer.to_string() }.into()
 }
 
-/// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
-pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
-    if ErrorKind::is_any(py, &error) {
-        let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
-        named.set_cause(py, error.cause(py));
-        named.set_traceback(py, error.traceback(py));
-        return named;
-    }
-    noted(py, &format!("field {field:?}"), error)
-}
-
 /// Adds a note to an error.
 pub fn noted(py: Python<'_>, note: &str, error: PyErr) -> PyErr {
     // Adding the note fails only if memory is exhausted; the error itself matters more.
     let _ = error.value(py).call_method1(intern!(py, "add_note"), (note,));
     error
-}
-
-static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-
-fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    let make = || {
-        let doc =
-            "A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied.";
-        subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
-    };
-    Ok(WARNING.get_or_try_init(py, make)?.bind(py))
-}
-
-/// Issues a `LayoutWarning` at the user's line that called dlfield, outside the package's own Python files.
-#[cold]
-pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
-    py.import(intern!(py, "dlfield._warn"))?.call_method1(intern!(py, "warn"), (message,)).map(drop)
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    let (root, all) = TYPES.get_or_try_init(py, || made(py))?;
-    for ty in std::iter::once(root).chain(all) {
-        module.add(ty.bind(py).name()?, ty)?;
-    }
-    module.add("LayoutWarning", warning(py)?)
 }

@@ -1,16 +1,19 @@
-//! What DLPack cannot express of a tensor, as Python values: for extensions that return tensors, and for pickles.
+//! What DLPack cannot express of a tensor, as Python values: for pickles, and for what makes a tensor of other memory.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dims::Dims;
 use crate::dtype::DType;
-use crate::layout::{Layout, Metadata, Padding, Promise, Spec};
+use crate::error::Result;
+use crate::layout::{Layout, LayoutError, Metadata, Promise, Spec};
+#[cfg(feature = "fields")]
+use crate::tensor::Placement;
 use crate::tensor::Tensor;
 
 /// Dims, origin, halo, whether a slice has cut the halo, layout, padding, alignment_size and aligned_index; `None` where not
 /// stated.
-#[derive(FromPyObject, IntoPyObject)]
+#[derive(Clone, FromPyObject, IntoPyObject)]
 pub struct MetadataState(
     Option<Vec<String>>,
     Option<Vec<i64>>,
@@ -23,14 +26,6 @@ pub struct MetadataState(
 );
 
 impl MetadataState {
-    /// The state of a tensor; `None` if it states nothing.
-    pub(crate) fn of(tensor: &Tensor) -> Option<MetadataState> {
-        let (metadata, promise) = (tensor.descriptor().metadata(), tensor.promise());
-        let is_promised = promise.alignment_size > 1 || promise.padding != Padding::None || promise.layout.is_some();
-        let is_stated = is_promised || metadata.is_some_and(|metadata| !metadata.is_empty());
-        is_stated.then(|| MetadataState::new(metadata, promise))
-    }
-
     /// The state of a tensor for [`MetadataState::spec`]: with its layout also if that follows from the strides.
     pub fn with_layout(tensor: &Tensor) -> MetadataState {
         let promise = Promise { layout: Some(tensor.layout()), ..tensor.promise().clone() };
@@ -79,9 +74,84 @@ impl MetadataState {
         }
     }
 
+    /// Returns the metadata, and what the allocation promised, of a field with these extents and strides.
+    ///
+    /// # Errors
+    /// [`LayoutError`] for a layout that the strides do not have, and an alignment below 1.
+    #[cfg(feature = "fields")]
+    pub fn checked(self, shape: &[i64], strides: &[i64]) -> PyResult<Promised> {
+        let (metadata, promise) = self.parsed(shape.len())?;
+        if promise.alignment_size < 1 {
+            return Err(LayoutError::AlignmentSize { got: promise.alignment_size }.into());
+        }
+        let len = promise.aligned_index.as_ref().map_or(shape.len(), |index| index.len());
+        crate::layout::check_len("aligned_index", len, shape.len())?;
+        let mut steps = Vec::new();
+        if let Some(layout) = &promise.layout
+            && strides.len() == shape.len()
+            && !shape.contains(&0)
+        {
+            steps.extend(layout.axes().filter(|axis| shape[*axis] > 1).map(|axis| strides[axis].unsigned_abs()));
+        }
+        if !steps.is_sorted_by(|left, right| left >= right) {
+            return Err(PyValueError::new_err(format!(
+                "state: strides {strides:?} are not in the order of the layout"
+            )));
+        }
+        Ok(Promised { metadata, promise })
+    }
+
     /// Returns what to allocate, on the host, for a tensor with this metadata.
     pub fn spec(self, shape: &[i64], dtype: DType) -> PyResult<Spec> {
         let (metadata, promise) = self.parsed(shape.len())?;
         Ok(Spec::like(shape, dtype, metadata, promise))
+    }
+}
+
+/// Metadata and a promise that fit a shape and its strides.
+#[cfg(feature = "fields")]
+pub struct Promised {
+    metadata: Metadata,
+    promise: Promise,
+}
+
+#[cfg(feature = "fields")]
+impl Promised {
+    /// Puts both on a tensor of that shape. `false` if the address of the memory does not have the promised alignment, or that
+    /// of its elements.
+    ///
+    /// # Errors
+    /// As for [`Tensor::relabel`].
+    pub fn adopt(&self, tensor: &mut Tensor) -> Result<bool> {
+        let element = 1 << tensor.descriptor().itemsize().trailing_zeros().min(3);
+        if !tensor.descriptor().ptr().addr().is_multiple_of(element) && tensor.descriptor().size() > 0 {
+            return Ok(false);
+        }
+        tensor.relabel(self.metadata.clone())?;
+        Ok(tensor.adopt_promise(self.promise.clone()))
+    }
+
+    /// Returns the field on a copy of its bytes.
+    ///
+    /// # Errors
+    /// As for [`Tensor::on_bytes`] and [`Tensor::relabel`]; [`crate::OutOfMemory`].
+    ///
+    /// # Safety
+    /// - As for [`Tensor::copy_of_shared`].
+    #[allow(unsafe_code, reason = "the promise about the memory is the caller's")]
+    pub unsafe fn copy(self, bytes: &Tensor, placement: Placement<'_>) -> Result<Tensor> {
+        // SAFETY: passed on from the caller.
+        let mut copy = unsafe { Tensor::copy_of_bytes(bytes, placement, &self.promise) }?;
+        copy.relabel(self.metadata)?;
+        // The copy was made so that the aligned index is aligned, if it is inside.
+        let shape = copy.descriptor().shape().to_vec();
+        let index = self.promise.aligned_index.clone().unwrap_or_default();
+        match index.iter().zip(&shape).position(|(entry, extent)| !(0..=*extent).contains(entry)) {
+            Some(axis) => Err(LayoutError::AlignedIndex { axis, got: index[axis], extent: shape[axis] }.into()),
+            None => {
+                copy.adopt_promise(self.promise);
+                Ok(copy)
+            }
+        }
     }
 }

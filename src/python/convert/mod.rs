@@ -5,5 +5,8 @@ pub mod args;
 pub mod device;
 pub mod dtype;
 pub mod errors;
+#[cfg(feature = "signature")]
 pub mod metadata_state;
+#[cfg(feature = "signature")]
+pub mod of_module;
 pub mod stream;

@@ -10,14 +10,12 @@ use pyo3::types::PyInt;
 
 use crate::cuda::Stream;
 use crate::device::Device;
-use crate::memory::cuda::stream::{StreamOwner, with_owned_stream};
+use crate::memory::cuda::stream::StreamOwner;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
 use crate::python::ffi::getattr;
 use crate::python::py_owner::PyOwner;
 
-const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
-                       __cuda_stream__";
 const ALLOWED_OR_NO_SYNC: &str = "None, -1 for no synchronization, 1 (legacy default), 2 (per-thread default), the handle of a \
                                      stream, or an object with __cuda_stream__";
 const OF_OBJECTS: &str = "a pair (0, handle), as a method or an attribute";
@@ -56,12 +54,12 @@ pub fn owner(value: &Bound<'_, PyAny>) -> Option<StreamOwner> {
     (!value.is_instance_of::<PyInt>()).then(|| Arc::new(PyOwner::new(value)) as StreamOwner)
 }
 
-/// Converts an argument to a stream of a CUDA device.
-pub fn of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
-    handle(value, number(value)?, device, ALLOWED)
-}
-
-fn handle(value: &Bound<'_, PyAny>, number: Option<i64>, device: Device, allowed: &'static str) -> PyResult<Stream> {
+pub(super) fn handle(
+    value: &Bound<'_, PyAny>,
+    number: Option<i64>,
+    device: Device,
+    allowed: &'static str,
+) -> PyResult<Stream> {
     let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number != 0);
     let number =
         number.ok_or_else(|| ExchangeError::Argument { argument: "stream", got: args::shown(value), allowed })?;
@@ -75,19 +73,4 @@ pub fn parse(value: Option<&Bound<'_, PyAny>>, device: Device) -> PyResult<Strea
         Some(-1) => Ok(StreamArgument::NoSync),
         number => handle(value, number, device, ALLOWED_OR_NO_SYNC).map(StreamArgument::Stream),
     }
-}
-
-/// Runs `work` for a device in the given stream, or in the current one without it. The host has no streams.
-pub fn in_stream<R>(
-    value: Option<&Bound<'_, PyAny>>,
-    device: Device,
-    work: impl FnOnce() -> PyResult<R>,
-) -> PyResult<R> {
-    let Some(value) = value.filter(|value| !value.is_none()) else { return work() };
-    args::check_stream(Some(value), device)?;
-    if !device.is_of_cuda() {
-        return work();
-    }
-    let stream = of(value, device)?;
-    with_owned_stream(device, stream, owner(value), work)
 }

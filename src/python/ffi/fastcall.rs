@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
+pub use super::deferred::drop_deferred_references;
 use crate::python::nearest::did_you_mean;
 
 /// The definition of a function or method that the interpreter calls from C.
@@ -369,14 +370,6 @@ pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAn
         error.restore(py);
     }
     null_mut()
-}
-
-/// Attaches this thread in PyO3's view too, so that PyO3 drops the references that it has deferred. The functions here do
-/// not attach otherwise, because that takes longer than the shortest of them; so PyO3 defers the drop of its own
-/// references, such as those of a discarded error. A function that discards one and succeeds has to call this, or memory
-/// grows with each call.
-pub fn drop_deferred_references() {
-    Python::try_attach(|_| ());
 }
 
 /// Runs `work` attached in PyO3's view too, so that it may discard references of PyO3 without

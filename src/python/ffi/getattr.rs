@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{ffi, intern};
-use smallvec::SmallVec;
 
 pub use crate::python::ffi::optional_attr::getattr_opt;
 pub use crate::python::ffi::type_lookup::on_type;
@@ -61,13 +60,14 @@ impl<'py> Method<'_, 'py> {
 }
 
 /// Calls a function with positional arguments, followed by keyword arguments.
+#[cfg(feature = "signature")]
 pub fn call_function<'py>(
     function: &Bound<'py, PyAny>,
     values: &[&Bound<'py, PyAny>],
     keywords: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // A slot in front, which `PY_VECTORCALL_ARGUMENTS_OFFSET` lets the callee use.
-    let mut arguments: SmallVec<[_; 6]> = smallvec::smallvec![std::ptr::null_mut()];
+    let mut arguments: smallvec::SmallVec<[_; 6]> = smallvec::smallvec![std::ptr::null_mut()];
     arguments.extend(values.iter().map(|value| value.as_ptr()));
     let positional = values.len() - keywords.len();
     // SAFETY: all are live objects; as many values as keywords follow the positional arguments.

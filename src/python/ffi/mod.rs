@@ -4,8 +4,10 @@
 //! replaces it in builds with `--cfg dlfield_portable`, which free-threaded builds set by themselves, with the same signatures;
 //! the choice is made only here.
 
+pub mod deferred;
 pub mod dict_entries;
 pub mod dlpack_c;
+#[cfg(feature = "signature")]
 pub mod fastcall;
 pub mod getattr;
 pub mod numpy_api;

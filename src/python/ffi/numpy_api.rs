@@ -35,6 +35,12 @@ fn find(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
     Ok(ARRAY.load(Ordering::Relaxed))
 }
 
+/// Whether NumPy is known to be imported, as it is once an array was seen.
+#[inline]
+pub fn is_imported() -> bool {
+    !ARRAY.load(Ordering::Relaxed).is_null()
+}
+
 /// Imports NumPy before its C API is used, which would panic otherwise.
 pub fn require(py: Python<'_>) -> PyResult<()> {
     if ARRAY.load(Ordering::Relaxed).is_null() {

@@ -28,6 +28,12 @@ mod sealed {
 /// }
 /// assert_eq!(<f32 as Elements>::DTYPE, Some(dlfield::DType::F32));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type of array arguments",
+    label = "not the type of an array's elements",
+    note = "the type parameters of an argument are elements, dimension, order, place: `In<'_, f64, Ix2, COrder, Host>`; for \
+            elements known at run time only, `In<'_, Any, Ix2>`"
+)]
 pub trait Elements: sealed::Sealed + 'static {
     /// The element type; `None` for any.
     const DTYPE: Option<DType>;
@@ -71,6 +77,29 @@ impl Elements for Any {
     }
 }
 impl<T: Element> sealed::Sealed for T {}
+
+/// Elements of an argument that can be viewed as `T`: the same type, or [`Any`] if the array turns out to have it.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::IxDyn;
+/// use dlfield::python::{Elements, In, ViewAs};
+///
+/// /// For arguments of float64 and of any elements.
+/// fn sum<T: Elements + ViewAs<f64>>(x: &In<'_, T, IxDyn>) -> dlfield::Result<f64> {
+///     Ok(x.view::<f64, IxDyn>()?.sum())
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "an argument with elements `{Self}` has no view of `{T}`",
+    label = "the elements are `{Self}`",
+    note = "the views of `In<'_, Any, D>` and `Out<'_, Any, D>` have any element type, which is checked at run time"
+)]
+pub trait ViewAs<T: Element>: Elements {}
+
+impl<T: Element> ViewAs<T> for T {}
+impl<T: Element> ViewAs<T> for Any {}
+
 impl<T: Element> Elements for T {
     const DTYPE: Option<DType> = Some(T::DTYPE);
 
@@ -102,6 +131,12 @@ impl<T: Element> Elements for T {
 ///     matrix.array()
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an order of elements in memory",
+    label = "not an order",
+    note = "orders are `AnyOrder`, `COrder` and `FOrder`; the type parameters of an argument are elements, dimension, order, \
+            place: `In<'_, f64, Ix2, AnyOrder, Cuda>`"
+)]
 pub trait Order: sealed::Sealed + 'static {
     /// Rejects a field whose elements are in another order.
     #[doc(hidden)]
@@ -204,15 +239,48 @@ fn unordered(field: &Descriptor, wanted: &'static str) -> crate::Error {
 ///     x.descriptor().device().to_string()
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a place of memory",
+    label = "not a place",
+    note = "places are `Host`, `Cuda` and `Anywhere`; the type parameters of an argument are elements, dimension, order, place: \
+            `In<'_, f64, Ix2, AnyOrder, Cuda>`"
+)]
 pub trait Place: sealed::Sealed + 'static {
     /// Rejects memory elsewhere.
     #[doc(hidden)]
     fn check(field: &Descriptor) -> Result<()>;
 
-    /// Whether the host can reach the memory.
+    /// Whether the host can reach all such memory.
     #[doc(hidden)]
     const IS_HOST: bool = false;
+
+    /// Whether the host may have a view of such memory, so that device work on it must be done.
+    #[doc(hidden)]
+    const HAS_VIEWS: bool = false;
 }
+
+/// A place of which the host may have views: [`Host`], and [`Anywhere`] if the array turns out to be in memory that the host
+/// can reach.
+///
+/// # Example
+/// ```
+/// use dlfield::ndarray::IxDyn;
+/// use dlfield::python::{AnyOrder, In, ViewedByHost};
+///
+/// /// For arguments in memory of the host, and in any memory.
+/// fn sum<M: ViewedByHost>(x: &In<'_, f64, IxDyn, AnyOrder, M>) -> dlfield::Result<f64> {
+///     Ok(x.view::<f64, IxDyn>()?.sum())
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the host has no view of an argument in the place `{Self}`",
+    label = "the place is `{Self}`",
+    note = "arguments in the places `Host` and `Anywhere` have views; they wait for work of devices on their memory"
+)]
+pub trait ViewedByHost: Place {}
+
+impl ViewedByHost for Host {}
+impl ViewedByHost for Anywhere {}
 
 /// Memory that the host can reach: its own, and CUDA's or ROCm's pinned and managed memory.
 ///
@@ -275,6 +343,7 @@ impl Place for Host {
     }
 
     const IS_HOST: bool = true;
+    const HAS_VIEWS: bool = true;
 }
 
 impl sealed::Sealed for Cuda {}
@@ -293,4 +362,6 @@ impl Place for Anywhere {
     fn check(_: &Descriptor) -> Result<()> {
         Ok(())
     }
+
+    const HAS_VIEWS: bool = true;
 }

@@ -3,24 +3,31 @@
 #![allow(unsafe_code, reason = "views are made of memory that the ledger guards")]
 
 mod borrows;
+#[cfg(feature = "fields")]
 mod copied;
 mod kinds;
+mod ledger;
 mod open;
+mod owned;
+mod rust_numpy;
+mod shared_list;
+mod threads;
+mod views;
 
 use std::fmt;
 use std::marker::PhantomData;
 
+#[cfg(feature = "fields")]
 pub use copied::OrCopy;
-pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place};
+pub use kinds::{Any, AnyOrder, Anywhere, COrder, Cuda, Elements, FOrder, Host, Order, Place, ViewAs, ViewedByHost};
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IxDyn};
 use pyo3::prelude::*;
 
 use self::borrows::{BorrowAccess, Loan};
 use self::open::{check, open, values};
 use crate::descriptor::Descriptor;
-use crate::error::Result;
 use crate::python::import;
-use crate::tensor::{Element, ndarray as views};
+use crate::tensor::{Element, ndarray as array_views};
 
 /// An array to read: elements `T`, the number of dimensions in `D`, order `O`, memory in `M`.
 ///
@@ -33,7 +40,7 @@ use crate::tensor::{Element, ndarray as views};
 ///
 /// While it lives, [`Out`] rejects memory that overlaps it. Python, and code that does not go through this crate, can still
 /// write to the memory while other threads run or Python is called: as in rust-numpy, the caller has to prevent that.
-/// rust-numpy does not know of this borrow either: in one function, take all arrays by the types of this crate ([what is
+/// rust-numpy's `PyReadwriteArray` is refused memory of NumPy arrays that an `In` has ([what is
 /// checked](crate::python#what-is-checked-and-what-cannot-be)).
 ///
 /// # Example
@@ -77,8 +84,8 @@ pub struct In<'py, T, D, O = AnyOrder, M = Host> {
 pub type AnyIn<'py> = In<'py, Any, IxDyn, AnyOrder, Anywhere>;
 
 /// An array to read and write: as [`In`], and its memory is writable, has no overlapping elements, and overlaps no other
-/// live [`In`] or [`Out`]. It does not know the borrows of rust-numpy's `PyReadonlyArray` and `PyReadwriteArray`: one of
-/// those beside an `Out` of the same memory would be a second reference, so do not mix them in one function.
+/// live [`In`] or [`Out`], nor a `PyReadonlyArray` or `PyReadwriteArray` of rust-numpy ([what is
+/// checked](crate::python#what-is-checked-and-what-cannot-be)).
 ///
 /// # Example
 /// ```
@@ -105,7 +112,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, BorrowAccess::Read, M::IS_HOST, values::<T, M>(), |field| {
+        let loan = open(&object, BorrowAccess::Read, M::HAS_VIEWS, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)
         })?;
@@ -118,7 +125,7 @@ impl<'py, T: Elements, D: Dimension, O: Order, M: Place> FromPyObject<'_, 'py> f
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let loan = open(&object, BorrowAccess::Write, M::IS_HOST, values::<T, M>(), |field| {
+        let loan = open(&object, BorrowAccess::Write, M::HAS_VIEWS, values::<T, M>(), |field| {
             check::<T, D, M>(field)?;
             O::check(field)?;
             field.check_writable("readonly")
@@ -151,7 +158,8 @@ macro_rules! described {
             /// Returns the descriptor with the dims, origin and halo of the object; those that it does not have are absent.
             ///
             /// # Errors
-            /// The exceptions of the object, and `dlfield.Error` for metadata that contradicts itself or does not fit.
+            /// The exceptions of the object, `dlfield.Error` for metadata that contradicts itself or does not fit, and `TypeError`
+            /// if the properties of the object have moved the memory of an argument: no view may be made then.
             ///
             /// # Example
             /// ```
@@ -165,8 +173,11 @@ macro_rules! described {
             /// }
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
+                let found = import::metadata_of(self.object());
+                // The properties of the object may have run any code, which may have moved the memory.
+                self.loan.check_undisturbed().map_err(open::refusal)?;
                 let mut descriptor = self.descriptor().clone();
-                descriptor.relabel(import::metadata_of(self.object())?.with_default_origin())?;
+                descriptor.relabel(found?.with_default_origin())?;
                 Ok(descriptor)
             }
 
@@ -215,7 +226,7 @@ macro_rules! described {
             pub fn array(&self) -> ArrayView<'_, T, D> {
                 // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, the
                 // ledger rejects other writers, and an `Out` is written through `&mut` only.
-                unsafe { views::view(self.loan.viewed()) }
+                unsafe { array_views::view(self.loan.descriptor_for_view()) }
             }
         }
     };
@@ -242,32 +253,6 @@ impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, and the ledger
         // rejects every other reference.
-        unsafe { views::view_mut(self.loan.viewed()) }
-    }
-}
-
-impl<D, O, M> In<'_, Any, D, O, M> {
-    /// Returns a view of the elements, if they have this type and number of dimensions.
-    ///
-    /// # Errors
-    /// [`Error`](crate::Error) with what was found and what is wanted, also for memory that the host cannot reach.
-    ///
-    /// # Example
-    /// ```
-    /// use dlfield::ndarray::IxDyn;
-    /// use dlfield::python::AnyIn;
-    /// use pyo3::prelude::*;
-    ///
-    /// #[pyfunction]
-    /// fn count_true(flags: AnyIn<'_>) -> PyResult<usize> {
-    ///     Ok(flags.view::<bool, IxDyn>()?.iter().filter(|flag| **flag).count())
-    /// }
-    /// ```
-    pub fn view<T: Element, E: Dimension>(&self) -> Result<ArrayView<'_, T, E>> {
-        // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects other writers.
-        unsafe {
-            views::check::<T, E>(self.descriptor())?;
-            Ok(views::view(self.loan.viewed()))
-        }
+        unsafe { array_views::view_mut(self.loan.descriptor_for_view()) }
     }
 }

@@ -18,18 +18,18 @@ use crate::python::import;
 use crate::python::import::{BorrowSource, Borrowed};
 use crate::tensor::ndarray as views;
 
-/// Describes an object, checks it against the type, and borrows its memory; only then checks its elements. `on_host`: the host
-/// uses them, so it waits for device work on pinned and managed memory.
+/// Describes an object, checks it against the type, and borrows its memory; only then checks its elements. `viewed`: the
+/// host may have a view of them, so it waits for device work on pinned and managed memory.
 #[inline]
 pub(super) fn open<'py>(
     object: &Bound<'py, PyAny>,
     access: BorrowAccess,
-    on_host: bool,
+    viewed: bool,
     values: Option<CheckValues>,
     check: impl Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Loan<'py>> {
     if object.is_exact_instance_of::<PyCapsule>()
-        && let Some(loan) = open_capsule(object, access, on_host, values, &check)?
+        && let Some(loan) = open_capsule(object, access, viewed, values, &check)?
     {
         return Ok(loan);
     }
@@ -38,8 +38,8 @@ pub(super) fn open<'py>(
         let borrowed = describe(object, access == BorrowAccess::Write, descriptor)?;
         ran_no_code = borrowed.ran_no_code;
         check(descriptor).map_err(refusal)?;
-        if on_host && descriptor.device() != Device::CPU {
-            import::synchronize_described(object, borrowed.owner.as_ref(), descriptor)?;
+        if viewed && needs_wait(descriptor) {
+            borrowed.synchronize(object, descriptor)?;
         }
         Ok((borrowed.owner, borrowed.source))
     })?;
@@ -58,7 +58,7 @@ pub(super) fn open<'py>(
 fn open_capsule<'py>(
     object: &Bound<'py, PyAny>,
     access: BorrowAccess,
-    on_host: bool,
+    viewed: bool,
     values: Option<CheckValues>,
     check: &dyn Fn(&Descriptor) -> Result<()>,
 ) -> PyResult<Option<Loan<'py>>> {
@@ -68,7 +68,7 @@ fn open_capsule<'py>(
         if fresh {
             check(descriptor).map_err(refusal)?;
         }
-        if fresh && on_host && descriptor.device() != Device::CPU {
+        if fresh && viewed && needs_wait(descriptor) {
             import::synchronize_described(object, None, descriptor)?;
             // Another thread may have consumed the capsule during the wait.
             fresh = import::inspect_capsule(object, descriptor)?;
@@ -83,6 +83,12 @@ fn open_capsule<'py>(
     let mut taken = Descriptor::BLANK;
     loan.keep(import::borrow(object, access == BorrowAccess::Write, &mut taken)?.owner);
     Ok(Some(loan))
+}
+
+/// Whether the memory is pinned or managed: the host can reach it, and a device may be working on it.
+#[inline]
+fn needs_wait(field: &Descriptor) -> bool {
+    field.device() != Device::CPU && Device::CPU.can_access(field.device())
 }
 
 /// Rejects another element type, number of dimensions or place than the wanted one.
@@ -111,7 +117,7 @@ pub(super) fn refusal(error: Error) -> PyErr {
 
 /// As [`refusal`], for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
 #[cold]
-fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
+pub(super) fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
     Err(if ErrorKind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
 }
 

@@ -6,8 +6,10 @@ use crate::descriptor::Descriptor;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Request, RequestAccess};
-use crate::python::import::table;
+use crate::python::import::stream_sync::synchronize_described;
 use crate::python::import::type_info::TypeInfo;
+use crate::python::import::{numpy, table};
+use crate::python::tensor_api;
 use crate::tensor::Owner;
 
 /// The array that memory is borrowed from. Foreign code may move its memory or change its shape at any time.
@@ -25,24 +27,56 @@ pub struct Borrowed {
     /// The owner, if the producer passed one.
     pub owner: Option<Owner>,
     pub source: BorrowSource,
+    /// The `dlfield.Tensor` of an extension's argument, the argument itself or inside it: only the module knows the streams that
+    /// work on its memory. `None` for memory that was described for the host, after their work.
+    tensor: Option<Py<PyAny>>,
     /// Whether the memory counts as read-only because its protocol has no read-only flag.
     pub readonly_unknown: bool,
     /// Whether no foreign code ran, so that no other array can have changed.
     pub ran_no_code: bool,
 }
 
+impl Borrowed {
+    /// Memory that the object itself keeps, and that has a read-only flag.
+    #[inline]
+    fn of_known(source: BorrowSource, ran_no_code: bool) -> Borrowed {
+        Borrowed { owner: None, source, tensor: None, readonly_unknown: false, ran_no_code }
+    }
+
+    /// Waits for device work on the memory that was borrowed from the object, as the host is about to use it.
+    #[cold]
+    pub fn synchronize(&self, object: &Bound<'_, PyAny>, field: &Descriptor) -> PyResult<()> {
+        let object = self.tensor.as_ref().map_or(object, |tensor| tensor.bind(object.py()));
+        synchronize_described(object, self.owner.as_ref(), field)
+    }
+}
+
 /// Describes the memory of any object, without metadata, for reading or, with `writes`, for writing.
+///
+/// Most arguments of an extension are tensors of dlfield and arrays of NumPy. Those have no hooks and no streams, and are
+/// described at once.
 #[inline]
 pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor) -> PyResult<Borrowed> {
+    if let Some(api) = tensor_api::of(obj)
+        && let Some(waited) = api.describe(obj, descriptor)?
+    {
+        return Ok(Borrowed::of_known(BorrowSource::None, !waited));
+    }
+    if let Some(ran_code) = numpy::describe_exact(obj, descriptor)? {
+        return Ok(Borrowed::of_known(BorrowSource::Argument, !ran_code));
+    }
     let (read, write) = const { (&Request::new(RequestAccess::Read), &Request::new(RequestAccess::Write)) };
     let request = if writes { write } else { read };
     let mut imported = Imported::new(descriptor);
     table::describe(obj, request, &mut imported)?;
-    let source = match imported.inner.take() {
-        Some(mut inner) => {
-            while let Some(next) = inner.inner.take() {
-                inner = next;
-            }
+    let mut inner = imported.inner.take();
+    while let Some(next) = inner.as_mut().and_then(|inner| inner.inner.take()) {
+        inner = Some(next);
+    }
+    let array = inner.as_ref().map_or(obj, |inner| &inner.array);
+    let tensor = tensor_api::of(array).map(|_| array.clone().unbind());
+    let source = match inner {
+        Some(inner) => {
             if can_reborrow(&inner.array, imported.protocol)? {
                 BorrowSource::Inside(inner.array.unbind())
             } else {
@@ -55,7 +89,7 @@ pub fn borrow(obj: &Bound<'_, PyAny>, writes: bool, descriptor: &mut Descriptor)
         None => BorrowSource::None,
     };
     let Imported { owner, readonly_unknown, ran_no_code, .. } = imported;
-    Ok(Borrowed { owner, source, readonly_unknown, ran_no_code })
+    Ok(Borrowed { owner, source, tensor, readonly_unknown, ran_no_code })
 }
 
 /// Whether [`reborrow`](crate::python::import::reborrow) can describe an array that was imported by this protocol.

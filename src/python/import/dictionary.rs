@@ -13,8 +13,8 @@ use crate::layout::{Extents, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::protocol::array_interface::{ArrayInterface, Data, Descr, Interface};
 use crate::python::convert::{args, dtype};
+use crate::python::ffi::deferred;
 use crate::python::ffi::dict_entries::entries_of;
-use crate::python::ffi::fastcall;
 use crate::python::import::held_buffer::{Held, is_exporter};
 
 /// Returns the value of an attribute as a dictionary; other mappings are converted.
@@ -53,7 +53,7 @@ pub(super) fn on_host(
         None => return Err(interface.missing("data", allowed).into()),
     };
     let held = Held::get(exporter)?;
-    if !held.is_contiguous() {
+    if !held.is_contiguous(b'C') {
         let got = "a buffer with gaps between its elements";
         return Err(interface.entry("data", got, "a contiguous buffer, with its strides in \"strides\"").into());
     }
@@ -250,7 +250,7 @@ fn address(interface: &Interface, data: &Bound<'_, PyAny>, allowed: &'static str
         Ok(Ok(address)) => u64::try_from(address).map_err(|_| wrong())?,
         Ok(Err(overflow)) => {
             drop(overflow);
-            fastcall::drop_deferred_references();
+            deferred::drop_deferred_references();
             number(&address, wrong)?
         }
         Err(_) => number(&address, wrong)?,
@@ -285,6 +285,6 @@ pub(super) fn own_dtype(object: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Op
     let Some(value) = object.getattr_opt(pyo3::intern!(object.py(), "dtype"))? else { return Ok(None) };
     let (dtype, subarray) = dtype::parse(&value)?;
     // Parsing may discard errors.
-    fastcall::drop_deferred_references();
+    deferred::drop_deferred_references();
     Ok(if subarray.is_empty() { Some(dtype) } else { None })
 }

@@ -4,6 +4,8 @@
 
 use std::ffi::CStr;
 
+#[cfg(feature = "signature")]
+use dlpark::ManagedTensorBase;
 use dlpark::ffi::{DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
 use pyo3::exceptions::{PyException, PyTypeError};
@@ -14,6 +16,8 @@ use pyo3::{ffi, intern};
 
 use crate::descriptor::Descriptor;
 use crate::device::{Device, DeviceError};
+#[cfg(feature = "signature")]
+use crate::error::Result;
 use crate::memory::cuda::stream::has_current_stream;
 use crate::protocol::array_interface::{CUDA, HIP};
 use crate::protocol::{ExchangeError, dlpack};
@@ -25,6 +29,10 @@ use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
 use crate::python::import::type_info::{Exported, Framework, TypeInfo};
 use crate::python::import::{cuda_array_interface, stream_sync, torch, type_info};
+#[cfg(feature = "signature")]
+use crate::python::sync;
+#[cfg(feature = "signature")]
+use crate::tensor::Tensor;
 use crate::tensor::consume_managed;
 
 static MAX_VERSION: Keyword = Keyword::new("max_version");
@@ -330,4 +338,22 @@ pub unsafe fn take(raw: *mut DLManagedTensorVersioned) -> PyResult<Managed<DLMan
     // SAFETY: passed on from the caller. The call only releases a managed tensor of an unsupported major version.
     let managed = unsafe { Managed::from_raw(raw) };
     Ok(managed.map_err(|_| ExchangeError::Version { major: version.major, minor: version.minor })?)
+}
+
+/// As [`Tensor::from_managed`], for a thread that is attached to Python.
+///
+/// # Errors
+/// As for [`Tensor::from_managed`].
+///
+/// # Safety
+/// - As for [`Tensor::from_managed`].
+#[cfg(feature = "signature")]
+pub unsafe fn adopt<M: ManagedTensorBase>(py: Python<'_>, managed: Managed<M>) -> Result<Tensor> {
+    let mut descriptor = Descriptor::BLANK;
+    // SAFETY: passed on from the caller.
+    unsafe {
+        let owner = consume_managed(managed, &mut descriptor)?;
+        let owner = sync::in_order_detached(py, owner, descriptor.device());
+        Ok(Tensor::from_parts(descriptor, owner))
+    }
 }

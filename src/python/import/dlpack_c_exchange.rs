@@ -12,13 +12,14 @@ use pyo3::prelude::*;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::dlpack_c::EXPORT;
-use crate::python::ffi::{dlpack_c, fastcall};
+use crate::python::ffi::{deferred, dlpack_c};
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, check_exported};
 use crate::python::import::type_info::{Framework, TypeInfo};
 use crate::python::import::{dlpack, stream_sync, torch, type_info};
+use crate::python::tensor_api;
 use crate::tensor::consume_managed;
 
 /// Imports an object whose type, with this info, has the table. `false` if another protocol has to be tried.
@@ -33,11 +34,13 @@ pub(super) fn import(
     if request.stream.is_some() && !is_ordered_by_table(object, table, request)? {
         return Ok(false);
     }
+    let is_tensor = info.framework == Framework::Dlfield;
     let found = match (info.torch_borrow(), table.dltensor_from_py_object_no_sync) {
         (Some(borrow), _) => torch::import(object, table.header.version, borrow, request, imported)?,
-        (None, Some(borrow)) if info.framework == Framework::Dlfield && request.ownership == Ownership::Borrow => {
+        (None, Some(borrow)) if is_tensor && request.ownership == Ownership::Borrow => {
             import_lent(object, table.header.version, borrow, imported)?
         }
+        _ if is_tensor && import_shared(object, request, imported)? => true,
         _ => import_managed(object, table, request, imported)?,
     };
     if !found {
@@ -52,7 +55,12 @@ pub(super) fn import(
     {
         return Ok(true);
     }
-    is_as_requested(object, table, request, imported)
+    let is_met = is_as_requested(object, table, request, imported)?;
+    if !is_met {
+        // The next protocol describes what it exports, which may be a copy.
+        (imported.promise, imported.is_tensor) = (None, false);
+    }
+    Ok(is_met)
 }
 
 /// Whether the table may be used with the caller's stream: if it returns the producer's stream, for which the caller's stream
@@ -82,6 +90,19 @@ fn import_lent(
     }
     imported.is_tensor = true;
     Ok(imported.borrowed())
+}
+
+/// Imports a `dlfield.Tensor` by the module's own table, which tells what the allocation promises, and takes its owner back
+/// later; `false` if the module has none of this version, or if the memory need not outlive the call.
+fn import_shared(
+    object: &Bound<'_, PyAny>,
+    request: &Request<'_, '_>,
+    imported: &mut Imported<'_, '_>,
+) -> PyResult<bool> {
+    let Some(api) = tensor_api::of(object).filter(|_| request.ownership == Ownership::Share) else { return Ok(false) };
+    let (owner, promise) = api.share(object, imported.descriptor)?;
+    imported.promise = promise.is_stated().then(|| Box::new(promise));
+    Ok(imported.owned(owner))
 }
 
 /// Imports the managed tensor that the table exports for the object; `false` if another protocol has to be tried.
@@ -121,7 +142,7 @@ fn refused(object: &Bound<'_, PyAny>) -> PyResult<()> {
         && type_info::method(object, Name::Dlpack)?.is_some()
     {
         drop(error);
-        fastcall::drop_deferred_references();
+        deferred::drop_deferred_references();
         return Ok(());
     }
     Err(failed(object, EXPORT, error))

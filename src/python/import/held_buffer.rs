@@ -59,10 +59,10 @@ impl Held {
         (self.0.buf.cast(), self.0.len, self.0.readonly != 0)
     }
 
-    /// Whether the buffer is contiguous in C order.
-    pub(super) fn is_contiguous(&self) -> bool {
+    /// Whether the buffer is contiguous in an order: `b'C'`, `b'F'`, or `b'A'` for either.
+    pub(super) fn is_contiguous(&self, order: u8) -> bool {
         #[allow(clippy::cast_possible_wrap, reason = "ASCII fits every char type")]
-        let order = b'C' as std::ffi::c_char;
+        let order = order as std::ffi::c_char;
         // SAFETY: the struct was filled by its producer and is still held.
         unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.0, order) != 0 }
     }
@@ -110,7 +110,7 @@ impl Drop for Held {
 ///
 /// # Safety
 /// - `view` is the address of a [`Held`]'s boxed buffer, whose ownership the caller passes on.
-unsafe fn release(view: *mut c_void) {
+unsafe extern "C" fn release(view: *mut c_void) {
     // SAFETY: passed on from the caller.
     drop(Held(unsafe { Box::from_raw(view.cast()) }));
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
+use crate::layout::Promise;
 use crate::python::import::data_interface::{Hooks, Interface};
 use crate::python::import::type_info::TypeInfo;
 use crate::python::py_owner::ReleaseHook;
@@ -23,6 +24,8 @@ pub struct Imported<'d, 'py> {
     pub readonly_unknown: bool,
     /// The producer's stream, on which work on the memory may still run, if the producer names it.
     pub(super) producer_stream: Option<i64>,
+    /// What the allocation of a `dlfield.Tensor` of the module promises, in an extension.
+    pub(super) promise: Option<Box<Promise>>,
     /// Whether the object is a `dlfield.Tensor`, which has no hooks, and whose memory stays where it is.
     pub(super) is_tensor: bool,
     /// Whether the descriptor has all metadata of the object, and the object has no hooks.
@@ -40,8 +43,12 @@ pub struct Imported<'d, 'py> {
 
 /// The `release` hook of an imported object, to be called when the memory is released; the owner calls it at the latest.
 #[derive(Default)]
-pub struct Release(pub(super) Option<Arc<ReleaseHook>>);
+pub struct Release(
+    #[cfg_attr(not(feature = "signature"), allow(dead_code, reason = "held for its drop"))]
+    pub(super)  Option<Arc<ReleaseHook>>,
+);
 
+#[cfg(feature = "signature")]
 impl Release {
     /// Calls the hook after the memory was copied, so that its error reaches the caller. For memory that a device may still be
     /// reading, the owner calls the hook.
@@ -69,6 +76,7 @@ impl<'d> Imported<'d, '_> {
             owner: None,
             readonly_unknown: false,
             producer_stream: None,
+            promise: None,
             is_tensor: false,
             has_all_metadata: false,
             ran_no_code: false,

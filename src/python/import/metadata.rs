@@ -20,6 +20,7 @@ use crate::python::import::names::Name;
 use crate::python::import::type_info;
 use crate::python::import::unwrap::{field_origin, is_field};
 use crate::python::own_classes;
+use crate::python::tensor_api;
 
 fn attribute<'py>(object: &Bound<'py, PyAny>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(type_info::attribute(object, name)?.filter(|value| !value.is_none()))
@@ -191,7 +192,7 @@ fn find_in<'py>(
     mut inner: Option<&mut Inner<'py>>,
     given: Metadata,
 ) -> PyResult<Metadata> {
-    if let Some(own) = own(object) {
+    if let Some(own) = own(object)? {
         return Ok(given.or(own));
     }
     let inside = |inner: &mut Inner<'py>, given| {
@@ -217,13 +218,17 @@ fn find_in<'py>(
     joined(found, inside(inner, of_caller)?)
 }
 
-/// Returns what a `Tensor` or `Descriptor` states, without a tensor's default metadata; `None` for other objects.
-fn own(object: &Bound<'_, PyAny>) -> Option<Metadata> {
+/// Returns what a `Tensor` or `Descriptor` states, without a tensor's default metadata; in an extension outside dlfield's own
+/// module, a tensor's with the default ones. `None` for other objects.
+fn own(object: &Bound<'_, PyAny>) -> PyResult<Option<Metadata>> {
     let stated = |descriptor: &Descriptor| descriptor.metadata().cloned().unwrap_or_default();
     if let Some(tensor) = own_classes::tensor(object) {
-        return Some(stated(tensor.descriptor()));
+        return Ok(Some(stated(tensor.descriptor())));
     }
-    own_classes::description(object).map(|described| stated(described.descriptor))
+    if let Some(api) = tensor_api::of(object) {
+        return api.metadata(object).map(Some);
+    }
+    Ok(own_classes::description(object).map(|described| stated(described.descriptor)))
 }
 
 /// Returns the metadata of an object, filled up with that of the array inside. `DimsError` if both have dims and they differ.

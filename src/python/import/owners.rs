@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use crate::python::ffi::fastcall;
+use crate::python::ffi::deferred;
 use crate::python::ffi::numpy_api::{base, is_exact};
 use crate::python::own_classes;
 use crate::python::py_owner::PyOwner;
@@ -46,7 +46,7 @@ pub(super) fn exporting_tensor(object: &Bound<'_, PyAny>) -> Option<Owner> {
                 Ok(exporter) => exporter,
                 Err(error) => {
                     drop(error);
-                    fastcall::drop_deferred_references();
+                    deferred::drop_deferred_references();
                     return None;
                 }
             }

@@ -11,8 +11,9 @@ use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
 use crate::python::import::type_info::{TypeInfo, torch_table};
 use crate::python::import::{numpy, torch};
-use crate::python::own_classes::{self, Description};
+use crate::python::own_classes;
 use crate::python::py_owner;
+use crate::python::tensor_api;
 use crate::tensor::Owner;
 
 /// Describes the current memory of a source, without running foreign code.
@@ -29,7 +30,9 @@ pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyRes
 /// Rejects memory if the object has changed its address, element type, shape or strides since it was described. The
 /// dimensions of `found` may be in another order.
 pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<()> {
-    if own_classes::tensor(object).is_some() {
+    // A tensor keeps its memory for life. Extensions know the module's class by its C API. Neither runs any code: that could
+    // move the memory again.
+    if own_classes::tensor(object).is_some() || tensor_api::of(object).is_some() {
         return Ok(());
     }
     let mut now = Descriptor::BLANK;
@@ -84,14 +87,4 @@ impl Imported<'_, '_> {
     pub(super) fn take_owner(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Owner> {
         self.owner.take().map_or_else(|| pinned(object, self.descriptor), Ok)
     }
-}
-
-/// Returns an owner that keeps described memory in place; `None` if the description has one from the producer.
-pub fn pin_described(description: &Description<'_, '_>) -> PyResult<Option<Owner>> {
-    if description.owner.is_some() { Ok(None) } else { pinned(&description.object, description.descriptor).map(Some) }
-}
-
-/// Rejects described memory that belongs to the object if the object has moved or reshaped it since.
-pub fn check_described(description: &Description<'_, '_>) -> PyResult<()> {
-    if description.owner.is_some() { Ok(()) } else { check_unmoved(&description.object, description.descriptor) }
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
 
-use crate::device::{Device, DeviceError};
+use crate::device::Device;
 use crate::layout::Metadata;
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
@@ -121,14 +121,6 @@ pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> 
     }
     let allowed = "None, or -1 if the caller synchronizes: the protocol of obj does not take a stream";
     Err(ExchangeError::Argument { argument: "stream", got: args::shown(stream), allowed }.into())
-}
-
-/// Rejects memory that the requested device cannot access.
-pub fn check_device(wanted: Option<Device>, found: Device) -> PyResult<()> {
-    match wanted {
-        Some(wanted) if !wanted.can_access(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
-        _ => Ok(()),
-    }
 }
 
 /// Whether the object is of a type that is never an array. A class has the methods of its instances, but no memory; numbers,

@@ -22,6 +22,7 @@ use crate::python::import::imported::Imported;
 use crate::python::import::owners;
 use crate::python::import::request::{Ownership, Request};
 use crate::python::sync;
+use crate::python::tensor_api;
 use crate::tensor::{Owner, Tensor};
 
 /// Returns the number of the stream to pass to a producer: the caller's, else this thread's current stream on the device of
@@ -60,7 +61,10 @@ pub(super) fn order(
     let owner = request.stream.filter(|stream| !stream.is_none()).and_then(stream::owner);
     let consumer = if let StreamArgument::Stream(stream) = argument { stream } else { current };
     let of_tensor = if imported.owner.is_none() { owners::owner(object) } else { None };
-    if let Some(known) = imported.owner.as_ref().or(of_tensor.as_ref()).and_then(Owner::stream_uses) {
+    // The streams of memory that has come back are known, unless another library has it in between and names its own stream.
+    if imported.producer_stream.is_none()
+        && let Some(known) = imported.owner.as_ref().or(of_tensor.as_ref()).and_then(Owner::stream_uses)
+    {
         match argument {
             StreamArgument::NoSync => {}
             StreamArgument::None => py.detach(|| known.record_stream(user, current))?,
@@ -97,9 +101,13 @@ pub(super) fn order(
     Ok(())
 }
 
-/// Waits for device work on described memory that the host is about to use. `owner` is the description's, else the object's.
+/// Waits for device work on described memory that the host is about to use. `owner` is the description's, else the object's. In
+/// an extension the streams that work on a `dlfield.Tensor` are known to the module only.
 #[cold]
 pub fn synchronize_described(object: &Bound<'_, PyAny>, owner: Option<&Owner>, field: &Descriptor) -> PyResult<()> {
+    if let Some(api) = tensor_api::of(object) {
+        return api.synchronize(object);
+    }
     let owner = owner.cloned().or_else(|| owners::owner(object)).unwrap_or(Owner::NONE);
     // SAFETY: no element is accessed.
     let tensor = unsafe { Tensor::from_parts(field.clone(), owner) };
@@ -138,20 +146,6 @@ pub(super) fn of_table(object: &Bound<'_, PyAny>, table: &DLPackExchangeAPI, dev
     // The driver's NULL is the legacy default stream.
     let handle = if stream.is_null() { Stream::LEGACY.handle() } else { stream.addr() as u64 };
     Ok(i64::try_from(handle).ok())
-}
-
-/// Rejects memory that, according to the driver, is on another device than the wanted one.
-#[cold]
-pub fn check_place(wanted: Device, descriptor: &Descriptor) -> PyResult<()> {
-    if descriptor.size() == 0 || !cuda::is_available() {
-        return Ok(());
-    }
-    let address = descriptor.ptr().addr();
-    match device_of_pointer(address)? {
-        None => Err(DeviceError::NotOfCuda { address, wanted }.into()),
-        Some(found) if wanted.can_access(found) => Ok(()),
-        Some(found) => Err(DeviceError::Mismatch { found, wanted }.into()),
-    }
 }
 
 /// Returns the device that the driver knows for an address; for protocols that do not name the device.

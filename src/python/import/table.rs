@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::device::Device;
 use crate::layout::Metadata;
-use crate::python::ffi::fastcall;
+use crate::python::ffi::deferred;
 use crate::python::import::imported::{Imported, Inner, Release};
 use crate::python::import::names::{Name, Names};
 use crate::python::import::request::{Ownership, Request, RequestAccess, is_never_array, not_an_array};
@@ -175,7 +175,7 @@ fn import_other<'py>(
         imported.ran_no_code = false;
     }
     if !imported.discarded_nothing {
-        fastcall::drop_deferred_references();
+        deferred::drop_deferred_references();
     }
     Ok(found)
 }
@@ -237,7 +237,7 @@ fn import_wrapped<'py>(
             (peeled, current_request)
         } else {
             if !first_of_others(&current, &current_request, imported)? {
-                fastcall::drop_deferred_references();
+                deferred::drop_deferred_references();
                 return if wrappers.is_empty() { Ok(false) } else { Err(not_an_array(&current)) };
             }
             break;
@@ -250,9 +250,12 @@ fn import_wrapped<'py>(
     // Looking up the wrapped array and the protocol attributes may have run foreign code.
     imported.ran_no_code = false;
     while let Some(PeeledWrapper { object, request, peeled }) = wrappers.pop() {
-        // A wrapper's array may be replaced at any time, so the owner keeps this array.
+        // A wrapper's array may be replaced at any time, so the owner keeps this array. That of a tensor keeps the memory by
+        // itself, and knows the streams that work on it.
         let owner = match imported.owner.take() {
-            Some(owner) if request.ownership == Ownership::Borrow => owners::owner_and_object(owner, &peeled.array),
+            Some(owner) if request.ownership == Ownership::Borrow && !imported.is_tensor => {
+                owners::owner_and_object(owner, &peeled.array)
+            }
             Some(owner) => owner,
             None => imported.take_owner(&peeled.array)?,
         };
@@ -263,7 +266,7 @@ fn import_wrapped<'py>(
         order_streams(&object, &request, imported)?;
     }
     // Frees errors that importers discarded before a retry.
-    fastcall::drop_deferred_references();
+    deferred::drop_deferred_references();
     Ok(true)
 }
 
@@ -341,7 +344,7 @@ fn set_metadata<'py>(
     let mut metadata = given.clone();
     if imported.may_lack_metadata(object)? {
         let found = metadata::find(object, request.device, imported, metadata);
-        fastcall::drop_deferred_references();
+        deferred::drop_deferred_references();
         metadata = found?;
     }
     if request.ownership == Ownership::Borrow {
@@ -382,9 +385,10 @@ pub fn share<'py>(
         return Ok(None);
     }
     *owner = imported.take_owner(object)?;
-    let Imported { inner, release, .. } = imported;
-    if let Some(own) = inner.as_ref().and_then(|inner| own_classes::tensor(&inner.array)) {
-        tensor.adopt_promise(own.promise().clone());
+    let Imported { inner, release, promise, .. } = imported;
+    let of_inner = || Some(own_classes::tensor(&inner.as_ref()?.array)?.promise().clone());
+    if let Some(promise) = promise.map(|promise| *promise).or_else(of_inner) {
+        tensor.adopt_promise(promise);
     }
     Ok(Some(release))
 }

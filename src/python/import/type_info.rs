@@ -16,6 +16,7 @@ use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
 use crate::python::ffi::{dlpack_c, getattr};
 use crate::python::import::names::{Name, NameHashes, Names};
 use crate::python::import::wrapper::Wrapper;
+use crate::python::tensor_api;
 
 /// The framework that the instances' type belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -322,6 +323,8 @@ impl Framework {
             && let Some(tensor) = getattr::getattr_opt(&native, intern!(py, "Tensor"))?
             && ty.is(&tensor)
         {
+            // Later imports find the table by the address of the type.
+            tensor_api::find(ty)?;
             return Ok(Framework::Dlfield);
         }
         // `__module__` may be absent or no string: the type is no framework's then.
@@ -350,9 +353,4 @@ impl Instance {
 /// Whether the object is a PyTorch tensor, also of a subclass.
 pub fn is_torch(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(TypeInfo::of(object)?.framework == Framework::Torch)
-}
-
-/// Whether the object may have a data interface with hooks.
-pub fn may_have_hooks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(TypeInfo::of(object)?.may_have_hooks(object))
 }

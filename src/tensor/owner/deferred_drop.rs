@@ -100,8 +100,15 @@ impl ThreadDrops {
 
 /// Drops an owner now, or at the end of the outermost drop.
 pub(super) fn now(owner: OwnerKind) {
-    if matches!(owner, OwnerKind::Block(_)) {
-        // A block owns no other owner.
+    // Blocks and elements own no other owner.
+    let nests = match owner {
+        #[cfg(feature = "fields")]
+        OwnerKind::Block(_) => false,
+        #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
+        OwnerKind::Elements(_) => false,
+        _ => true,
+    };
+    if !nests {
         return;
     }
     match DeferredDrop::begin() {

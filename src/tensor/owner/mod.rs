@@ -1,9 +1,20 @@
 //! Owners of a tensor's memory.
 
+#[cfg(feature = "fields")]
+mod allocate;
 mod deferred_drop;
+#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
+mod exclusive;
+mod guard;
+mod object;
+#[cfg(feature = "fields")]
+mod range;
+#[cfg(feature = "fields")]
+mod registry;
+#[cfg(feature = "fields")]
 mod small_blocks;
 
-#[cfg(any(feature = "ndarray", feature = "cuda"))]
+#[cfg(any(feature = "ndarray", feature = "cuda-any"))]
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
@@ -14,13 +25,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
-use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::memory::cuda::{Stream, StreamUses, current_stream};
-use crate::memory::{Block, Contents};
+#[cfg(feature = "cuda-any")]
+pub(crate) use exclusive::ExclusiveOwner;
+#[cfg(feature = "ndarray")]
+pub(crate) use guard::Guard;
+use object::Object;
+#[cfg(feature = "signature")]
+pub use registry::{BlockInfo, MemoryReport, report};
+
+use crate::memory::cuda::StreamUses;
+#[cfg(any(feature = "ndarray", feature = "fields"))]
 use crate::protocol::ExchangeError;
 
 /// Keeps memory while any clone of it lives, and releases it once, on the thread that drops the last clone.
+///
+/// # Example
+/// ```
+/// use dlfield::{Element, Descriptor, Device, Owner, Tensor};
+/// let memory = vec![1.0f64, 2.0];
+/// let descriptor = Descriptor::new(memory.as_ptr().cast_mut().cast(), Device::CPU, f64::DTYPE, true, &[2], &[1]).unwrap();
+/// // SAFETY: the vector stays where it is while the owner keeps it.
+/// let field = unsafe { Tensor::from_parts(descriptor, Owner::foreign(memory)) };
+/// assert_eq!(format!("{:?}", field.owner()), "Owner(foreign)");
+/// ```
 #[derive(Clone)]
 pub struct Owner(Option<Arc<OwnerInner>>);
 
@@ -29,7 +56,7 @@ struct OwnerInner {
     kind: ManuallyDrop<OwnerKind>,
     /// Whether the memory was exported to another library, which may write to it at any time.
     exported: AtomicBool,
-    /// How many safe functions of this crate are reading it now.
+    /// How many safe functions of this crate are reading it now, plus a large number for each guard.
     readers: AtomicUsize,
     /// The streams whose work must be done before device memory is released.
     uses: Option<Box<StreamUses>>,
@@ -38,59 +65,22 @@ struct OwnerInner {
 #[allow(dead_code, reason = "owners are held for their drop")]
 enum OwnerKind {
     /// An allocation of this crate.
-    Block(Block),
+    #[cfg(feature = "fields")]
+    Block(crate::memory::Block),
     /// A DLPack managed tensor of another library; its deleter runs when this is dropped.
     Managed(AllocationDeleter),
+    /// Memory that this crate exported and imported again: the owner that was exported.
+    Returned(Owner),
     /// A container of elements that its caller has given up, so that no other code can reach them.
-    #[cfg(any(feature = "ndarray", feature = "cuda"))]
+    #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
     Elements(Box<dyn Any + Send + Sync>),
     /// Any other value whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An object of another runtime.
     Object(Object),
-}
-
-/// The content of an owner that was the only one.
-#[cfg(feature = "cuda")]
-pub(crate) enum ExclusiveOwner {
-    /// An allocation of this crate.
-    Block(Block),
-    /// A container of elements.
-    Elements(Box<dyn Any + Send + Sync>),
-}
-
-/// An object of another runtime: its address, and the function that gives the reference back.
-struct Object {
-    address: *mut c_void,
-    release: unsafe fn(*mut c_void),
-}
-
-// SAFETY: by the contract of `Owner::object` any thread may release the object; nothing else is done with it.
-#[allow(unsafe_code, reason = "the trait is unsafe to implement")]
-unsafe impl Send for Object {}
-// SAFETY: as above.
-#[allow(unsafe_code, reason = "the trait is unsafe to implement")]
-unsafe impl Sync for Object {}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        // SAFETY: called once, by the contract of `Owner::object`.
-        #[allow(unsafe_code, reason = "a C function gives the reference back")]
-        unsafe {
-            (self.release)(self.address);
-        }
-    }
-}
-
-impl Drop for Owner {
-    #[inline]
-    fn drop(&mut self) {
-        if self.0.as_ref().is_some_and(small_blocks::may_keep)
-            && let Some(inner) = self.0.take()
-        {
-            small_blocks::put(inner);
-        }
-    }
+    /// Memory for one field in what another owner keeps.
+    #[cfg(all(feature = "python", feature = "signature"))]
+    Range(Box<range::Range>),
 }
 
 impl Drop for OwnerInner {
@@ -98,6 +88,10 @@ impl Drop for OwnerInner {
         // SAFETY: taken once, in `drop`, and not used after.
         #[allow(unsafe_code, reason = "the value leaves a struct that is being dropped")]
         let kind = unsafe { ManuallyDrop::take(&mut self.kind) };
+        #[cfg(feature = "fields")]
+        if let OwnerKind::Block(block) = &kind {
+            registry::remove(self, block);
+        }
         match self.uses.take() {
             None => deferred_drop::now(kind),
             Some(uses) => deferred_drop::after_work(uses, kind),
@@ -106,8 +100,10 @@ impl Drop for OwnerInner {
 }
 
 /// Counts one reader, also if it panics.
+#[cfg(any(feature = "ndarray", feature = "fields"))]
 struct Reader<'i>(&'i OwnerInner);
 
+#[cfg(any(feature = "ndarray", feature = "fields"))]
 impl Reader<'_> {
     fn of(inner: &OwnerInner) -> Reader<'_> {
         inner.readers.fetch_add(1, Ordering::SeqCst);
@@ -115,6 +111,7 @@ impl Reader<'_> {
     }
 }
 
+#[cfg(any(feature = "ndarray", feature = "fields"))]
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.0.readers.fetch_sub(1, Ordering::Release);
@@ -137,42 +134,17 @@ impl Owner {
     #[doc(hidden)]
     pub const NONE: Owner = Owner(None);
 
-    /// Allocates memory and owns it; returns its address too. CUDA memory is allocated in the current stream.
-    ///
-    /// # Errors
-    /// As for [`Block::allocate`].
-    #[inline]
-    pub(super) fn allocate(
-        device: Device,
-        bytes: usize,
-        alignment: usize,
-        contents: Contents,
-    ) -> Result<(Owner, *mut u8)> {
-        if device == Device::CPU
-            && let Some((inner, start)) = small_blocks::take(bytes, alignment, contents)
-        {
-            return Ok((Owner(Some(inner)), start));
-        }
-        Owner::allocate_anew(device, bytes, alignment, contents)
-    }
-
-    #[inline(never)]
-    fn allocate_anew(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<(Owner, *mut u8)> {
-        let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
-        let had = || Block::allocate(device, bytes, alignment, contents, stream);
-        let block = match had() {
-            // Memory whose release waited for the end of a graph capture may be freed by now.
-            Err(Error::Memory(_)) if deferred_drop::retry(usize::MAX) => had()?,
-            had => had?,
-        };
-        let (start, uses) = (block.as_ptr(), block.stream_uses());
-        Ok((Owner(OwnerInner::with_stream_uses(OwnerKind::Block(block), uses)), start))
-    }
-
     /// Returns the streams that use the memory, if a device can.
     #[doc(hidden)]
+    #[inline]
     pub fn stream_uses(&self) -> Option<&StreamUses> {
-        self.0.as_deref()?.uses.as_deref()
+        let inner = self.0.as_deref()?;
+        match &*inner.kind {
+            OwnerKind::Returned(exported) if inner.uses.is_none() => exported.stream_uses(),
+            #[cfg(all(feature = "python", feature = "signature"))]
+            OwnerKind::Range(range) if inner.uses.is_none() => range.owner.stream_uses(),
+            _ => inner.uses.as_deref(),
+        }
     }
 
     /// Returns the same owner, released after the work of the streams in `uses`.
@@ -202,6 +174,18 @@ impl Owner {
         Owner(OwnerInner::new(OwnerKind::Managed(managed.into_deleter())))
     }
 
+    /// Owns memory that came back: `exported` is the owner inside a struct that this crate made. If it is the only one left, the
+    /// memory is exclusive again.
+    pub(super) fn returned(mut exported: Owner) -> Owner {
+        // Memory that comes and goes often would have a long chain of owners.
+        while let Some(inner) = &exported.0
+            && let (OwnerKind::Returned(first), None) = (&*inner.kind, &inner.uses)
+        {
+            exported = first.clone();
+        }
+        Owner(OwnerInner::new(OwnerKind::Returned(exported)))
+    }
+
     /// Owns anything whose drop releases the memory; the drop may happen on any thread.
     ///
     /// # Example
@@ -225,53 +209,14 @@ impl Owner {
     }
 
     /// Owns a container of elements in a device's memory, which is released after the work of the streams in `uses`.
-    #[cfg(feature = "cuda")]
+    #[cfg(feature = "cuda-any")]
     pub(crate) fn elements_freed_after(elements: impl Send + Sync + 'static, uses: Box<StreamUses>) -> Owner {
         Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Some(uses)))
     }
 
-    /// Returns the owner of what [`Owner::into_exclusive`] took out.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn from_exclusive(exclusive: ExclusiveOwner, uses: Option<Box<StreamUses>>) -> Owner {
-        Owner(OwnerInner::with_stream_uses(
-            match exclusive {
-                ExclusiveOwner::Block(block) => OwnerKind::Block(block),
-                ExclusiveOwner::Elements(elements) => OwnerKind::Elements(elements),
-            },
-            uses,
-        ))
-    }
-
-    /// Returns the content, with the streams that use it. Returns `None` and drops the owner if others share it, or another
-    /// library made the memory.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn into_exclusive(mut self) -> Option<(ExclusiveOwner, Option<Box<StreamUses>>)> {
-        let mut inner = ManuallyDrop::new(Arc::into_inner(self.0.take()?)?);
-        let uses = inner.uses.take();
-        // SAFETY: taken once: `inner`, whose drop would take it too, is not dropped.
-        #[allow(unsafe_code, reason = "the value leaves a struct that is not dropped")]
-        match unsafe { ManuallyDrop::take(&mut inner.kind) } {
-            OwnerKind::Block(block) => Some((ExclusiveOwner::Block(block), uses)),
-            OwnerKind::Elements(elements) => Some((ExclusiveOwner::Elements(elements), uses)),
-            other => {
-                match uses {
-                    Some(uses) => deferred_drop::after_work(uses, other),
-                    None => deferred_drop::now(other),
-                }
-                None
-            }
-        }
-    }
-
-    /// Returns whether no other owner shares the memory; false for memory of other libraries.
-    #[cfg(any(feature = "ndarray", feature = "cuda"))]
-    pub(crate) fn is_exclusive(&mut self) -> bool {
-        let inner = self.0.as_mut().and_then(Arc::get_mut);
-        inner.is_some_and(|inner| matches!(*inner.kind, OwnerKind::Block(_) | OwnerKind::Elements(_)))
-    }
-
     /// Marks the memory as exported to another library: safe functions reject it from now on. Returns whether none of them is
-    /// still reading it; if not, call [`Owner::wait_for_readers`] before the export.
+    /// still reading it; if not, [`Owner::wait_for_readers`] returns once this should be called again. Memory with a guard is
+    /// not marked.
     ///
     /// A reader increments the count before it checks the mark, and an exporter sets the mark before it checks the count. All
     /// four are sequentially consistent, so at least one of the two sees the other.
@@ -280,21 +225,26 @@ impl Owner {
     pub(crate) fn mark_exported(&self) -> bool {
         let Some(inner) = &self.0 else { return true };
         if !inner.exported.load(Ordering::SeqCst) {
+            if inner.is_guarded() {
+                return false;
+            }
             inner.exported.store(true, Ordering::SeqCst);
         }
         inner.readers.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until no safe function reads memory that is marked as exported; new ones are rejected. A thread attached to Python
-    /// must detach first: a reader may wait for a device, whose callbacks may need the GIL.
+    /// Waits until no safe function reads memory that is marked as exported; new ones are rejected. Does not wait for guards.
+    /// A thread attached to Python must detach first: a reader may wait for a device, whose callbacks may need the GIL.
     #[cold]
-    pub(crate) fn wait_for_readers(&self) {
-        while self.0.as_ref().is_some_and(|inner| inner.readers.load(Ordering::SeqCst) > 0) {
+    fn wait_for_readers(&self) {
+        let Some(inner) = &self.0 else { return };
+        while inner.readers.load(Ordering::SeqCst) > 0 && !inner.is_guarded() {
             std::thread::yield_now();
         }
     }
 
     /// Rejects memory that was exported: the other library may write to it.
+    #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
         let exported = self.0.as_ref().is_some_and(|inner| inner.exported.load(Ordering::SeqCst));
         if exported { Err(ExchangeError::Exported) } else { Ok(()) }
@@ -303,6 +253,7 @@ impl Owner {
     /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
     /// waits for `read`, so `read` must neither allocate a tensor nor drop an owner: both may run foreign code, which may
     /// export the memory or wait for an export.
+    #[cfg(any(feature = "ndarray", feature = "fields"))]
     pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
         let Some(inner) = &self.0 else { return Ok(read()) };
         // Before counting, so that a rejected reader delays no export.
@@ -312,32 +263,24 @@ impl Owner {
         Ok(read())
     }
 
-    /// Removes the export mark if this is the only owner left; never for memory of other libraries.
-    #[cfg(feature = "ndarray")]
-    pub(crate) fn clear_exported(&mut self) {
-        if self.is_exclusive()
-            && let Some(inner) = self.0.as_mut().and_then(Arc::get_mut)
-        {
-            *inner.exported.get_mut() = false;
-        }
-    }
-
-    /// Takes out the owned vector if its elements begin at `start` and have this type, and no other owner shares it.
-    #[cfg(feature = "ndarray")]
-    pub(crate) fn take_elements<T: 'static>(&mut self, start: *const T) -> Option<Vec<T>> {
-        let OwnerKind::Elements(elements) = &mut *Arc::get_mut(self.0.as_mut()?)?.kind else { return None };
-        let elements = elements.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
-        Some(std::mem::take(elements))
-    }
-
-    /// Owns an object of another runtime by its address, with one allocation less than [`Owner::foreign`]: what a binding does
-    /// for every array that it imports.
+    /// The owner that [`OpaqueContext::into_raw`] has made an address of.
     ///
     /// # Safety
-    /// - `release(address)` may be called once, from any thread, and releases the object.
-    #[allow(unsafe_code, reason = "the promise about the object is the caller's")]
-    pub unsafe fn object(address: *mut c_void, release: unsafe fn(*mut c_void)) -> Owner {
-        Owner(OwnerInner::new(OwnerKind::Object(Object { address, release })))
+    /// - The address came from there, and its count is passed on.
+    #[allow(unsafe_code, reason = "a count travels as an address")]
+    pub(crate) unsafe fn from_raw(raw: *mut c_void) -> Owner {
+        // SAFETY: passed on from the caller.
+        Owner((!raw.is_null()).then(|| unsafe { Arc::from_raw(raw.cast::<OwnerInner>()) }))
+    }
+
+    /// Another clone of the owner that [`OpaqueContext::into_raw`] has made an address of.
+    ///
+    /// # Safety
+    /// - The address came from there, and its count is not given back yet.
+    #[allow(unsafe_code, reason = "a count travels as an address")]
+    pub(crate) unsafe fn clone_raw(raw: *mut c_void) -> Owner {
+        // SAFETY: passed on from the caller; the count stays with the address.
+        (*ManuallyDrop::new(unsafe { Owner::from_raw(raw) })).clone()
     }
 }
 
@@ -349,11 +292,8 @@ unsafe impl OpaqueContext for Owner {
     }
 
     unsafe fn drop_raw(raw: *mut c_void) {
-        if raw.is_null() {
-            return;
-        }
         // SAFETY: `raw` came from `into_raw`, whose count is given back here.
-        let owner = Owner(Some(unsafe { Arc::from_raw(raw.cast::<OwnerInner>()) }));
+        let owner = unsafe { Owner::from_raw(raw) };
         // Deleters call this, and nothing may unwind out of them. The panic message has been written by then.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
     }
@@ -363,12 +303,16 @@ impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.as_deref().map(|inner| &*inner.kind) {
             None => "Owner(nobody)",
+            #[cfg(feature = "fields")]
             Some(OwnerKind::Block(_)) => "Owner(block)",
             Some(OwnerKind::Managed(_)) => "Owner(managed)",
-            #[cfg(any(feature = "ndarray", feature = "cuda"))]
+            Some(OwnerKind::Returned(_)) => "Owner(returned)",
+            #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
             Some(OwnerKind::Elements(_)) => "Owner(elements)",
             Some(OwnerKind::Foreign(_)) => "Owner(foreign)",
             Some(OwnerKind::Object(_)) => "Owner(object)",
+            #[cfg(all(feature = "python", feature = "signature"))]
+            Some(OwnerKind::Range(_)) => "Owner(range)",
         })
     }
 }

@@ -4,13 +4,11 @@
 //! Each thread has a cache of its own, which needs no lock; it ends with its thread.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{OwnerInner, OwnerKind};
-use crate::memory::Contents;
-
-/// Bytes of the largest block that is cached, those for its alignment included.
-const LARGEST: usize = 64 << 10;
+use crate::memory::counters::{Counter, Totals};
+use crate::memory::{Contents, LARGEST_SMALL as LARGEST};
 
 /// Bytes of all blocks in the cache of a thread.
 const CAPACITY: usize = 512 << 10;
@@ -31,6 +29,19 @@ struct SmallBlocks {
     lists: [List; LISTS],
     /// Bytes of all of them.
     bytes: usize,
+    /// How many they are, with the bytes that were requested, also where other threads read it once there was any.
+    kept: Totals,
+    counter: Option<Arc<Counter>>,
+}
+
+/// The counters of all threads that keep blocks.
+static COUNTERS: Mutex<Vec<Weak<Counter>>> = Mutex::new(Vec::new());
+
+/// Returns the blocks that all threads keep. They count as live where blocks are counted.
+pub(super) fn kept() -> Totals {
+    let Ok(counters) = COUNTERS.try_lock() else { return Totals::default() };
+    let read = counters.iter().filter_map(Weak::upgrade).map(|counter| counter.read());
+    read.fold(Totals::default(), |sum, kept| Totals { blocks: sum.blocks + kept.blocks, bytes: sum.bytes + kept.bytes })
 }
 
 /// Size and alignment of a block in bytes, as they were requested.
@@ -55,6 +66,8 @@ pub(super) fn take(bytes: usize, alignment: usize, contents: Contents) -> Option
     let mut owner = taken.ok().flatten()?;
     let inner = Arc::get_mut(&mut owner)?;
     *inner.exported.get_mut() = false;
+    // It still counts a guard that was forgotten.
+    *inner.readers.get_mut() = 0;
     let OwnerKind::Block(block) = &mut *inner.kind else { return None };
     if contents == Contents::Zeros {
         block.clear_host();
@@ -93,7 +106,12 @@ impl Size {
 
 impl SmallBlocks {
     const fn new() -> SmallBlocks {
-        SmallBlocks { lists: [const { List { size: Size::NONE, owners: Vec::new() } }; LISTS], bytes: 0 }
+        SmallBlocks {
+            lists: [const { List { size: Size::NONE, owners: Vec::new() } }; LISTS],
+            bytes: 0,
+            kept: Totals { blocks: 0, bytes: 0 },
+            counter: None,
+        }
     }
 
     /// Returns the list of blocks of this size, which may have blocks of another one.
@@ -108,6 +126,7 @@ impl SmallBlocks {
         }
         let owner = list.owners.pop()?;
         self.bytes -= size.all();
+        self.count(Totals { blocks: self.kept.blocks - 1, bytes: self.kept.bytes - size.bytes });
         Some(owner)
     }
 
@@ -118,6 +137,7 @@ impl SmallBlocks {
         if self.bytes + size.all() <= CAPACITY && self.list(size).owners.len() < DEPTH {
             self.list(size).owners.push(owner);
             self.bytes += size.all();
+            self.count(Totals { blocks: self.kept.blocks + 1, bytes: self.kept.bytes + size.bytes });
         }
     }
 
@@ -125,20 +145,41 @@ impl SmallBlocks {
     #[cold]
     fn empty_list_for(&mut self, size: Size) {
         let list = self.list(size);
-        let freed = list.size.all() * list.owners.len();
+        let (freed, of) = (list.owners.len(), list.size);
         list.owners.clear();
         list.size = size;
-        self.bytes -= freed;
+        self.bytes -= of.all() * freed;
+        self.count(Totals { blocks: self.kept.blocks - freed, bytes: self.kept.bytes - of.bytes * freed });
+    }
+
+    #[inline]
+    fn count(&mut self, kept: Totals) {
+        self.kept = kept;
+        match &self.counter {
+            Some(counter) => counter.set(kept),
+            None => self.begin_to_count(),
+        }
+    }
+
+    #[cold]
+    fn begin_to_count(&mut self) {
+        // Not waited for: in a child of `fork`, a thread of the parent may have it for ever.
+        let Ok(mut counters) = COUNTERS.try_lock() else { return };
+        let counter = Arc::new(Counter::new());
+        counter.set(self.kept);
+        counters.retain(|counter| counter.strong_count() > 0);
+        counters.push(Arc::downgrade(&counter));
+        self.counter = Some(counter);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Owner;
     use super::*;
     use crate::device::Device;
     use crate::memory::Block;
     use crate::memory::cuda::Stream;
-    use crate::tensor::Owner;
 
     /// Whether every byte of all lists is counted, and none holds too much.
     fn is_consistent(cache: &SmallBlocks) -> bool {

@@ -217,3 +217,12 @@ def test_graph_capture(driver: Driver, device: str) -> None:
 def test_per_thread_stream(driver: Driver) -> None:
     field = dl.ones(64, device="cuda:0", stream=PER_THREAD)
     assert np.frombuffer(driver.read(field.ptr, 512, PER_THREAD), "f8").tolist() == [1.0] * 64
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_block_has_the_padding(driver: Driver, device: str) -> None:
+    field = dl.ones((5, 7), "float32", alignment_size=64, device=device)
+    block = field[1:, 2].block
+    assert (block.ptr, block.shape, block.device) == (field.ptr, (5 * 16,), device)
+    held = np.frombuffer(driver.read(block.ptr, block.nbytes), "f4").reshape(5, 16)
+    assert (held[:, :7] == 1).all()

@@ -19,8 +19,10 @@ from dlpack_structs import (
     ExchangeAPI,
     capsule_name,
     capsule_pointer,
+    release,
 )
 from driver import IS_FAKE, LEGACY, PER_THREAD, Driver
+from test_exchange_api import borrow, export
 
 CPU, CUDA, PINNED, MANAGED = (1, 0), (2, 0), (3, 0), (13, 0)
 PAIRS = {"cuda:0": CUDA, "cuda_host": PINNED, "cuda_managed": MANAGED}
@@ -59,6 +61,27 @@ def test_the_consumers_work_comes_after_ours(driver: Driver) -> None:
             assert driver.read(field.ptr, NBYTES, number) == b"\7" * NBYTES
             driver.fill(field.ptr, 8, NBYTES, number)
             del field, capsule
+
+
+@pytest.mark.parametrize("name", ["dlpack", "interface", "table", "lent by the table"])
+def test_the_consumers_work_comes_after_that_of_all_recorded_streams(driver: Driver, name: str) -> None:
+    with driver.stream() as ours, driver.stream() as other, driver.stream() as theirs:
+        with dl.cuda.stream(ours):
+            field = dl.ones(64, device="cuda:0")
+        exported(field, stream=other)
+        driver.fill(field.ptr, 6, NBYTES, other)
+        if name == "dlpack":
+            exported(field, stream=theirs)
+        with dl.cuda.stream(theirs):
+            if name == "interface":
+                assert field.__cuda_array_interface__["stream"] == theirs
+            if name == "table":
+                release(export(field))
+            if name == "lent by the table":
+                assert borrow(field).data == field.ptr
+        driver.fill(field.ptr, 7, NBYTES, theirs)
+        assert driver.read(field.ptr, NBYTES, theirs) == b"\7" * NBYTES
+        del field
 
 
 def test_no_host_waits(driver: Driver) -> None:

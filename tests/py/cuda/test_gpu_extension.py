@@ -40,6 +40,36 @@ def test_its_memory_is_freed_after_the_work_of_our_streams(driver: Driver) -> No
         del copy
 
 
+def test_a_returned_tensor_comes_after_the_work_of_all_its_streams(driver: Driver) -> None:
+    shared = rx.kinds.Shared("cuda:0")
+    with driver.stream() as other, driver.stream() as ours:
+        for _ in range(2):
+            with dl.cuda.stream(other, 0):
+                tensor = shared.given()
+            # Work of a stream that neither Rust nor Python has as the current one.
+            driver.fill(tensor.ptr, 6, 64, other)
+            with dl.cuda.stream(ours, 0):
+                tensor = shared.given()
+            driver.fill(tensor.ptr, 7, 64, ours)
+            assert driver.read(tensor.ptr, 64, ours) == b"\7" * 64
+        del tensor, shared
+
+
+def test_an_argument_that_is_kept_comes_after_the_work_of_all_its_streams(driver: Driver) -> None:
+    with driver.stream() as ours, driver.stream() as other, driver.stream() as theirs:
+        with dl.cuda.stream(ours):
+            field = dl.ones(64, device="cuda:0")
+        driver.synchronize(ours)
+        capsule = field.__dlpack__(max_version=(1, 3), stream=other)
+        driver.synchronize(other)
+        driver.fill(field.ptr, 6, 512, other)
+        with dl.cuda.stream(theirs):
+            kept = rx.kinds_views.kept(field)
+        driver.fill(field.ptr, 7, 512, theirs)
+        assert driver.read(field.ptr, 512, theirs) == b"\7" * 512
+        del field, capsule, kept
+
+
 def test_arrays_on_devices_are_arguments_for_kernels() -> None:
     padded = dl.zeros((3, 5), device="cuda:0", alignment_size=64)
     assert rx.for_kernels(padded) == (padded.ptr, [8, 1])
@@ -47,6 +77,104 @@ def test_arrays_on_devices_are_arguments_for_kernels() -> None:
         rx.for_kernels(np.zeros((3, 5)))
     with pytest.raises(TypeError, match="the memory is on cuda:0; the host can read"):
         rx.sum(padded)
+
+
+# A host function that holds up the device until another Python thread has run.
+GATE = f"""
+import ctypes
+import sys
+
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+
+import numpy as np
+
+import dlfield as dl
+import rust_extension as rx
+from dlpack_structs import take
+from driver import DRIVER
+from test_exchange_api import adopt
+from test_gpu_waiting import Gate
+from test_tensor_api import RELEASE, FieldMetadata, NewTensor, create, module_table, share
+
+gate = Gate(DRIVER)
+# The first calls import the module.
+rx.Weights(dl.ones(10, device="cuda:0"))
+rx.kinds.readonly()
+
+
+def made_in(stream):
+    with dl.cuda.stream(stream):
+        return dl.ones(10, device="cuda:0")
+"""
+
+
+def test_a_tensor_that_comes_back_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
+    # In a process of its own, because a deadlock ends the process.
+    run_python(
+        f"""{GATE}
+with DRIVER.stream() as second, DRIVER.stream() as third, DRIVER.stream() as held:
+    with DRIVER.stream() as first:
+        field = made_in(first)
+        with dl.cuda.stream(second):
+            shared = share(field)
+        DRIVER.synchronize(first)
+    metadata = FieldMetadata(1, None, None, None, False)
+    parts = NewTensor(shared.field, metadata, None, shared.owner, RELEASE(module_table().release))
+    gate.stop(held)
+    made = []
+    with dl.cuda.stream(third):
+        gate.opened_during(lambda: made.append(create(parts)))
+    assert made[0].ptr == field.ptr
+    del field, made
+""",
+        timeout=120,
+    )
+
+
+def test_a_kept_tensor_that_is_viewed_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
+    run_python(
+        f"""{GATE}
+for _ in range(8):
+    with DRIVER.stream() as second, DRIVER.stream() as third, DRIVER.stream() as held:
+        with DRIVER.stream() as first:
+            field = made_in(first)
+            with dl.cuda.stream(second):
+                weights = rx.Weights(field)
+            DRIVER.synchronize(first)
+        gate.stop(held)
+
+        def call():
+            with dl.cuda.stream(third):
+                try:
+                    weights.apply(np.zeros(10))
+                except TypeError as error:
+                    assert "cuda:0" in str(error), error
+
+        gate.opened_during(call)
+        del field, weights
+""",
+        timeout=120,
+    )
+
+
+def test_a_struct_that_comes_back_while_its_first_stream_is_gone_does_not_hold_the_gil() -> None:
+    run_python(
+        f"""{GATE}
+with DRIVER.stream() as third, DRIVER.stream() as held:
+    with DRIVER.stream() as first:
+        field = made_in(first)
+        capsule = field.__dlpack__(max_version=(1, 0), stream=-1)
+        DRIVER.synchronize(first)
+    address = ctypes.addressof(take(capsule))
+    gate.stop(held)
+    made = []
+    with dl.cuda.stream(third):
+        gate.opened_during(lambda: made.append(adopt(address)))
+    assert made[0].ptr == field.ptr
+    del field, made
+""",
+        timeout=120,
+    )
 
 
 def test_a_return_to_python_does_not_deadlock_with_a_copy() -> None:

@@ -352,3 +352,26 @@ def test_host_writes_wait_for_reads_of_the_device(driver: Driver, name: str, dev
             assert held(read)[0] == 5.0
         assert field[0] == 6.0
         del both, field, on_device, read
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda_host", "cuda_managed"])
+@pytest.mark.usefixtures("driver")
+def test_padded_fields_are_pickled_by_way_of_the_host(device: str) -> None:
+    field = dl.full((3, 5), 2.5, "f4", alignment_size=64, halo=((1, 0), (0, 2)), device=device)
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(field, 5, buffer_callback=buffers.append)
+    twin = pickle.loads(data, buffers=buffers)
+    assert (twin.device, twin.strides, twin.halo) == (field.device, field.strides, field.halo)
+    assert (twin.to_device("cpu").to_numpy() == 2.5).all()
+    with pytest.raises(dl.DeviceError, match="allowed is cpu"):
+        field.share()
+
+
+@pytest.mark.usefixtures("driver")
+def test_blocks_on_devices_are_in_the_report() -> None:
+    field = dl.zeros((3, 5), "f4", alignment_size=64, dims="KI", device="cuda:0")
+    [found] = [block for block in dl.memory_report().blocks if block.address == field.block.ptr]
+    assert (found.nbytes, found.padding, found.device, found.dims, found.owners) == (192, 132, "cuda:0", ("K", "I"), 1)
+    del field
+    report = dl.memory_report()
+    assert sum(block.nbytes for block in report.blocks) + report.small_nbytes == report.nbytes

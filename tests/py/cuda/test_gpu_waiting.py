@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from dlfield import storage
 from driver import LEGACY, PER_THREAD, Driver
 from stream_producers import Forgetful, Memory
 
@@ -108,6 +110,122 @@ def test_a_copy_of_numpys_view_of_pinned_or_managed_memory(gate: Gate, kind: str
     host[...] = device
     gate.opened_during(lambda: copies.append(dl.from_array(view)))
     assert (np.asarray(copies[0]) == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
+def test_a_rust_function_that_reads_pinned_or_managed_memory(gate: Gate, kind: str) -> None:
+    rx = pytest.importorskip("rust_extension")
+    host, device = dl.zeros(10, device=kind), dl.ones(10, device="cuda:0")
+    # Memory of the host, as NumPy says, whose owner knows that a device writes to it.
+    field, sums = dl.from_dlpack(np.asarray(host)), list[float]()
+    assert (str(field.device), rx.sum(field)) == ("cpu", 0.0)
+    gate.stop()
+    host[...] = device
+    gate.opened_during(lambda: sums.append(rx.sum(field)))
+    assert sums == [10.0]
+
+
+@pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
+def test_a_view_of_an_argument_that_may_be_anywhere(gate: Gate, kind: str) -> None:
+    rx = pytest.importorskip("rust_extension")
+    host, device, sums = dl.zeros(10, device=kind), dl.ones(10, device="cuda:0"), list[float]()
+    gate.stop()
+    host[...] = device
+    gate.opened_during(lambda: sums.append(rx.total(host)))
+    assert sums == [10.0]
+
+
+@pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
+@pytest.mark.parametrize("name", ["total", "sum", "add_scaled"])
+def test_an_argument_is_viewed_after_the_work_of_all_streams(driver: Driver, gate: Gate, name: str, kind: str) -> None:
+    rx = pytest.importorskip("rust_extension")
+    rx.count_to(1)
+    calls = {"total": rx.total, "sum": rx.sum, "add_scaled": lambda host: rx.add_scaled(1.0, dl.zeros(10), host)}
+    held, results = [dl.zeros(10, device=kind), dl.ones(10, device="cuda:0")], list[Any]()
+    with driver.stream() as stream:
+        gate.stop(stream)
+        with dl.cuda.stream(stream):
+            held[0][...] = held[1]
+        gate.opened_during(lambda: results.append(calls[name](held[0])))
+        assert results == [10.0 if name != "add_scaled" else None]
+        assert np.asarray(held[0]).sum() == 10.0
+        # Freed before the stream is destroyed.
+        held.clear()
+
+
+@functools.cache
+def data_arrays() -> Any:
+    """A class of DataArrays around the object itself: xarray would make an array of NumPy, which waits."""
+    xarray = pytest.importorskip("xarray")
+
+    class DataArray(xarray.DataArray):  # type: ignore[misc, name-defined]
+        __slots__ = ("wrapped",)
+        data = property(lambda self: self.wrapped)
+
+    return DataArray
+
+
+def data_array(array: Any) -> Any:
+    made = data_arrays()(np.zeros(array.shape), dims=("I",))
+    made.wrapped = array
+    return made
+
+
+def pair(tensor: dl.Tensor) -> Any:
+    return storage.as_storage(tensor, dl.zeros(tensor.shape, device="cuda:0"))
+
+
+WRAPPERS: dict[str, Callable[[dl.Tensor], Any]] = {
+    "DataArray": data_array,
+    "Descriptor": dl.describe,
+    "Descriptor of a DataArray": lambda tensor: dl.describe(data_array(tensor)),
+    "pair": pair,
+    "DataArray of a pair": lambda tensor: data_array(pair(tensor)),
+}
+
+
+def in_rust(name: str, wrapped: Any) -> Any:
+    rx = pytest.importorskip("rust_extension")
+    if name == "add_scaled":
+        return rx.add_scaled(1.0, dl.zeros(10), wrapped)
+    return getattr(rx, name)(wrapped)
+
+
+def in_bind(_: str, wrapped: Any) -> float:
+    with dl.Signature(field=dl.FieldSpec("float64", "I"), device="cpu").bind(field=wrapped) as fields:
+        return float((ctypes.c_double * 10).from_address(fields.field.ptr)[9]) * 10
+
+
+@pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("name", ["total", "sum", "add_scaled", "bind"])
+def test_a_wrapped_argument_is_viewed_after_the_work_of_all_streams(
+    driver: Driver, gate: Gate, name: str, wrapper: str, kind: str
+) -> None:
+    call = in_bind if name == "bind" else in_rust
+    held, results = [dl.zeros(10, device=kind), dl.ones(10, device="cuda:0")], list[Any]()
+    held.append(WRAPPERS[wrapper](held[0]))
+    # The first call finds the module.
+    call(name, held[2])
+    with driver.stream() as stream:
+        gate.stop(stream)
+        with dl.cuda.stream(stream):
+            held[0][...] = held[1]
+        gate.opened_during(lambda: results.append(call(name, held[2])))
+        assert results == [10.0 if name != "add_scaled" else None]
+        # Freed before the stream is destroyed.
+        held.clear()
+
+
+def test_an_argument_in_device_memory_is_not_waited_for(gate: Gate) -> None:
+    rx = pytest.importorskip("rust_extension")
+    device = dl.ones(10, device="cuda:0")
+    gate.stop()
+    # Waiting would not end.
+    faulthandler.dump_traceback_later(30, exit=True)
+    assert rx.ndim(device) == 1
+    faulthandler.cancel_dump_traceback_later()
+    gate.libc.sem_post(gate.semaphore)
 
 
 @pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")

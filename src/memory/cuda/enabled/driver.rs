@@ -41,11 +41,25 @@ pub(super) fn driver() -> Result<&'static Driver, &'static str> {
     DRIVER.get_or_init(look).as_ref().map_err(String::as_str)
 }
 
+/// The answer for programs that are linked to the driver: they would not have started without it.
+#[allow(dead_code, reason = "`is_present` uses it if `cudarc` has no function of this name")]
+unsafe fn is_culib_present() -> bool {
+    true
+}
+
+/// Whether the driver's library was found.
+fn is_present() -> bool {
+    // If `cudarc` loads the driver at run time, its function of this name hides the one above.
+    #[allow(unused_imports, reason = "as the function above")]
+    use cudarc::driver::sys::*;
+    // SAFETY: loads the driver's library, as every CUDA program does.
+    unsafe { is_culib_present() }
+}
+
 /// Looks for a driver and devices. If it finds none, no other function of the driver may be called: cudarc panics without a
 /// library.
 fn look() -> Result<Driver, String> {
-    // SAFETY: loads the driver's library, as every CUDA program does.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_present() {
         return Err("the driver's library was not found; looked for libcuda.so and libcuda.so.1".to_owned());
     }
     let (mut version, mut count) = (0, 0);

@@ -96,6 +96,11 @@ impl Queue {
         number_of(self.device, self.stream) != self.number
     }
 
+    /// Returns whether the driver numbers the stream: then no later stream counts as the same.
+    pub(super) fn has_number(&self) -> bool {
+        self.number.is_some()
+    }
+
     /// Returns the error that the stream is captured into a graph.
     pub(super) fn captured(&self) -> DeviceError {
         DeviceError::Capturing { device: self.device, stream: self.stream.handle() }

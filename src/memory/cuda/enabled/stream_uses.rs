@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::context::{context, enter};
 use super::queue::{self, Queue, State};
 use crate::device::{Device, DeviceError};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::cuda::Stream;
 use crate::memory::cuda::stream::{StreamOwner, owner_of};
 
@@ -27,6 +27,10 @@ struct Streams {
     recorded: SmallVec<[Use; 2]>,
     /// Destroyed streams whose handle belongs to a new stream now, one for each device: waiting for the device covers them all.
     destroyed: Vec<Use>,
+    /// How often an entry of `destroyed` came to stand for another stream, too.
+    merged: u64,
+    /// Whether the first stream was destroyed and the host has waited for its work since.
+    first_finished: bool,
 }
 
 /// A stream that was recorded, and may still use the memory.
@@ -35,13 +39,15 @@ struct Use {
     queue: Queue,
     /// Whether its work is ordered after the earlier work of the first stream.
     ordered: bool,
+    /// Whether it was destroyed and the host has waited for its work since.
+    finished: bool,
     /// Keeps the stream alive, if its owner is known.
     owner: Option<StreamOwner>,
 }
 
 impl Drop for StreamUses {
     fn drop(&mut self) {
-        let Streams { recorded, destroyed } = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Streams { recorded, destroyed, .. } = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         if recorded.iter().chain(&*destroyed).any(|used| used.owner.is_some()) {
             // Destroying a stream makes its device current.
             let _entered = enter(self.first.device());
@@ -60,8 +66,8 @@ impl StreamUses {
     /// The same for a stream as its own thread named it.
     pub(super) fn at(device: Device, first: Queue) -> StreamUses {
         let owner = owner_of(first.device(), first.stream());
-        let recorded = owner.map(|owner| Use { queue: first, ordered: true, owner: Some(owner) }).into_iter().collect();
-        let streams = Streams { recorded, destroyed: Vec::new() };
+        let mut streams = Streams::default();
+        streams.recorded.extend(owner.map(|owner| Use { ordered: true, owner: Some(owner), ..Use::of(first) }));
         StreamUses { first, freed_by_host: !device.is_cuda(), streams: Mutex::new(streams) }
     }
 
@@ -87,7 +93,7 @@ impl StreamUses {
     /// [`DeviceError::Capturing`] if a graph capture forbids that order, [`DeviceError::Driver`].
     #[doc(hidden)]
     pub fn record_stream(&self, device: Device, stream: Stream) -> Result<()> {
-        self.record(device, stream, None)
+        self.record(Queue::of(device, stream), owner_of(device, stream))
     }
 
     /// As [`StreamUses::record_stream`]; `owner` keeps the stream alive until its work on the memory is done.
@@ -96,13 +102,11 @@ impl StreamUses {
     /// As for [`StreamUses::record_stream`].
     #[doc(hidden)]
     pub fn record_owned_stream(&self, device: Device, stream: Stream, owner: StreamOwner) -> Result<()> {
-        self.record(device, stream, Some(owner))
+        self.record(Queue::of(device, stream), Some(owner))
     }
 
-    fn record(&self, device: Device, stream: Stream, owner: Option<StreamOwner>) -> Result<()> {
+    fn record(&self, queue: Queue, mut owner: Option<StreamOwner>) -> Result<()> {
         // If `owner` is not needed, it is dropped after the lock is released.
-        let mut owner = owner.or_else(|| owner_of(device, stream));
-        let queue = Queue::of(device, stream);
         if queue == self.first && owner.is_none() {
             return Ok(());
         }
@@ -111,7 +115,7 @@ impl StreamUses {
         let recorded = &mut streams.recorded;
         let place = recorded.iter().position(|used| used.queue == queue).unwrap_or(recorded.len());
         if place == recorded.len() {
-            recorded.push(Use { queue, ordered: false, owner: None });
+            recorded.push(Use::of(queue));
         }
         if recorded[place].owner.is_none() {
             recorded[place].owner = owner.take();
@@ -136,15 +140,70 @@ impl StreamUses {
         }
     }
 
-    /// Makes the next work of `to`, a consumer's stream, wait for the earlier work of `from`, and records both.
+    /// Makes the next work of `to`, a consumer's stream, wait for the earlier work of `from` and of all recorded streams, and
+    /// records both.
     ///
     /// # Errors
     /// As for [`StreamUses::record_stream`].
     #[doc(hidden)]
     pub fn make_stream_wait(&self, device: Device, from: Stream, to: Stream) -> Result<()> {
-        self.record_stream(device, from)?;
-        self.record_stream(device, to)?;
-        queue::order(Queue::of(device, to), Queue::of(device, from))
+        let (earlier, later) = (Queue::of(device, from), Queue::of(device, to));
+        self.record(earlier, owner_of(device, from))?;
+        self.record(later, owner_of(device, to))?;
+        queue::order(later, earlier)?;
+        self.order_after_others(later, earlier)
+    }
+
+    /// Makes the next work of `later` wait for the earlier work of all recorded streams but `done`.
+    fn order_after_others(&self, later: Queue, done: Queue) -> Result<()> {
+        let (unfinished, merged) = self.unfinished_queues();
+        let (gone, left): (SmallVec<[Queue; 2]>, SmallVec<[Queue; 2]>) =
+            unfinished.into_iter().filter(|queue| *queue != later && *queue != done).partition(Queue::has_lost_handle);
+        if !gone.is_empty() {
+            self.finish_gone(&gone, merged, later)?;
+        }
+        for queue in left {
+            let Err(error) = queue::order(later, queue) else { continue };
+            let is_captured = later.state() == State::Capturing;
+            match error {
+                // A blocking stream that is captured cannot wait for the legacy one, but did so when it was recorded, and
+                // runs its graph after that stream's later work.
+                _ if is_captured && queue == self.first && queue.stream() == Stream::LEGACY => {}
+                Error::Device(DeviceError::Capturing { .. }) => return Err(error),
+                _ if is_captured => return Err(later.captured().into()),
+                // As for a destroyed stream.
+                _ => queue.finish_all()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the work of destroyed streams before `later` goes on: no stream can wait for them, so the host does, once.
+    /// `merged` is the number of merged streams when `gone` was listed.
+    #[cold]
+    fn finish_gone(&self, gone: &[Queue], merged: u64, later: Queue) -> Result<()> {
+        if later.state() == State::Capturing {
+            // The host cannot wait. The earlier work of the first stream came before when `later` was recorded, its last may not.
+            return Err(later.captured().into());
+        }
+        let mut devices = SmallVec::<[Queue; 2]>::new();
+        for queue in gone {
+            if !devices.iter().any(|done| done.is_on_device_of(queue)) {
+                queue.finish_all()?;
+                devices.push(*queue);
+            }
+        }
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a number a new stream with the same handle would count as finished too.
+        let is_finished = |queue: Queue| queue.has_number() && gone.contains(&queue);
+        streams.first_finished |= is_finished(self.first);
+        // Meanwhile an entry may have come to stand for a stream whose last work began after the wait.
+        let is_as_listed = streams.merged == merged;
+        let Streams { recorded, destroyed, .. } = &mut *streams;
+        for used in recorded.iter_mut().chain(destroyed.iter_mut().filter(|_| is_as_listed)) {
+            used.finished |= is_finished(used.queue);
+        }
+        Ok(())
     }
 
     /// Makes the next work of `stream` wait for the first stream, which no longer orders the free.
@@ -210,9 +269,28 @@ impl StreamUses {
 
     /// Returns all recorded streams, the first one last.
     fn queues(&self) -> SmallVec<[Queue; 3]> {
+        self.queues_in(&self.streams.lock().unwrap_or_else(PoisonError::into_inner), |_| true)
+    }
+
+    /// Returns the recorded streams without those that were destroyed and waited for, and how many were merged until now.
+    fn unfinished_queues(&self) -> (SmallVec<[Queue; 3]>, u64) {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let recorded = streams.recorded.iter().chain(&streams.destroyed).map(|used| used.queue);
-        recorded.filter(|queue| *queue != self.first).chain([self.first]).collect()
+        (self.queues_in(&streams, |finished| !finished), streams.merged)
+    }
+
+    /// Returns the recorded streams that `wanted` takes, the first one last; it is given whether the host has waited for them
+    /// since they were destroyed.
+    fn queues_in(&self, streams: &Streams, wanted: impl Fn(bool) -> bool) -> SmallVec<[Queue; 3]> {
+        let recorded = streams.recorded.iter().chain(&streams.destroyed);
+        let recorded = recorded.filter(|used| used.queue != self.first && wanted(used.finished)).map(|used| used.queue);
+        recorded.chain(wanted(streams.first_finished).then_some(self.first)).collect()
+    }
+}
+
+impl Use {
+    /// A stream that is not ordered yet.
+    fn of(queue: Queue) -> Use {
+        Use { queue, ordered: false, finished: false, owner: None }
     }
 }
 
@@ -222,7 +300,13 @@ impl Streams {
         let had_its_handle = |used: &Use| used.queue.has_handle_of(&queue) && used.queue != queue;
         let Some(place) = self.recorded.iter().position(had_its_handle) else { return };
         let replaced = self.recorded.remove(place);
-        let is_known = self.destroyed.iter().any(|other| other.queue.is_on_device_of(&replaced.queue));
+        let known = self.destroyed.iter_mut().find(|other| other.queue.is_on_device_of(&replaced.queue));
+        let is_known = known.is_some();
+        if let Some(known) = known {
+            // It stands for both.
+            known.finished &= replaced.finished;
+            self.merged += 1;
+        }
         // Dropping what keeps a stream alive may run foreign code: it is dropped with the memory.
         if !is_known || replaced.owner.is_some() {
             self.destroyed.push(replaced);

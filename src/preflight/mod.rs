@@ -3,7 +3,11 @@
 //! Only the descriptor is read, never the elements. Callers find out whether the installed version of a framework has an
 //! element type by trying, and pass the result as [`Support`].
 
+mod terms;
+
 use std::fmt;
+
+pub use self::terms::{Support, Target, Verdict};
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -16,88 +20,6 @@ const JAX_ALIGNMENT: u64 = 64;
 
 const TAKE_A_COPY: &str = "pass copy=None for a copy";
 const USE_PRESET: &str = "pass copy=None for a copy, or allocate with backend='jax'";
-
-/// A framework whose array a field may become.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Target {
-    /// `numpy.ndarray`, on memory that the host can read.
-    NumPy,
-    /// `torch.Tensor`, on writable memory of the host or of CUDA, without negative strides.
-    Torch,
-    /// `jax.Array`, on compact memory, on the host at multiples of 64 bytes; never written to.
-    Jax,
-    /// `cupy.ndarray`, on writable CUDA memory.
-    CuPy,
-}
-
-impl Target {
-    /// All frameworks.
-    pub const ALL: [Target; 4] = [Target::NumPy, Target::Torch, Target::Jax, Target::CuPy];
-
-    /// Returns the framework with this [`Target::name`].
-    pub fn from_name(name: &str) -> Option<Target> {
-        Target::ALL.into_iter().find(|target| target.name() == name)
-    }
-
-    /// Returns the name of its Python module.
-    pub fn name(self) -> &'static str {
-        match self {
-            Target::NumPy => "numpy",
-            Target::Torch => "torch",
-            Target::Jax => "jax",
-            Target::CuPy => "cupy",
-        }
-    }
-
-    /// Returns its name for use in sentences.
-    fn title(self) -> &'static str {
-        match self {
-            Target::NumPy => "NumPy",
-            Target::Torch => "PyTorch",
-            Target::Jax => "JAX",
-            Target::CuPy => "CuPy",
-        }
-    }
-}
-
-/// How the installed version of a framework supports an element type.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Support {
-    /// It shares memory of this type.
-    Shares,
-    /// It has the type, but copies the memory.
-    Copies,
-    /// It does not have the type.
-    Lacks,
-}
-
-/// The outcome for the memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
-    /// The framework shares the memory.
-    ZeroCopy,
-    /// The framework gets a copy.
-    Copy,
-    /// The framework cannot have such an array.
-    Impossible,
-}
-
-impl Verdict {
-    /// Returns `"zero-copy"`, `"copy"` or `"impossible"`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::ZeroCopy => "zero-copy",
-            Verdict::Copy => "copy",
-            Verdict::Impossible => "impossible",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A verdict with its reason and a fix; both are empty for zero-copy.
 ///
@@ -178,6 +100,14 @@ pub fn preflight(field: &Descriptor, target: Target, write: bool, support: Suppo
 
 impl Preflight {
     /// Decides for an array of the framework itself, which is passed on unchanged.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Preflight, Target, Verdict};
+    /// // A read-only array, to be written.
+    /// assert_eq!(Preflight::own(Target::NumPy, true, true).verdict, Verdict::Copy);
+    /// ```
+    #[doc(hidden)]
     pub fn own(target: Target, readonly: bool, write: bool) -> Preflight {
         if let Some(never) = unwritable(target, write) {
             return never;
@@ -191,17 +121,40 @@ impl Preflight {
 
     /// Returns the preflight of an object that cannot be described, from the error's message `"what was found; what is
     /// allowed"`.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::Preflight;
+    /// let found = Preflight::refused("obj is a list; allowed are arrays");
+    /// assert_eq!((found.reason.as_str(), found.fix.as_str()), ("obj is a list", "allowed are arrays"));
+    /// ```
+    #[doc(hidden)]
     pub fn refused(message: &str) -> Preflight {
         let (reason, fix) = message.split_once("; ").unwrap_or((message, ""));
         Preflight::impossible(reason, fix)
     }
 
     /// Returns the preflight of an object that exports a copy instead of its memory, for any framework.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Preflight, Verdict};
+    /// assert_eq!(Preflight::exported_copy(false).verdict, Verdict::Copy);
+    /// ```
+    #[doc(hidden)]
     pub fn exported_copy(write: bool) -> Preflight {
         Preflight::copy("obj exports a copy, not its own memory", "pass copy=None to take that copy", write)
     }
 
     /// Returns whether the framework shares the memory.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{Support, Target, Tensor, preflight};
+    /// let field = Tensor::zeros(&dlfield::Spec::new(&[3], dlfield::DType::F64)).unwrap();
+    /// assert!(preflight(field.descriptor(), Target::NumPy, true, Support::Shares).is_zero_copy());
+    /// assert!(!preflight(field.descriptor(), Target::NumPy, true, Support::Copies).is_zero_copy());
+    /// ```
     pub fn is_zero_copy(&self) -> bool {
         self.verdict == Verdict::ZeroCopy
     }

@@ -1,0 +1,248 @@
+"""Fields in files that are mapped into memory: `save_field` and `open_field`."""
+
+import contextlib
+import errno
+import io
+import mmap
+import os
+import secrets
+import stat
+import tokenize
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+from dlfield import _file_header, _native
+from dlfield._native import ExchangeError, LayoutError, Tensor
+
+_NPY_MAGIC = b"\x93NUMPY"
+
+# How a file is opened and mapped in each mode.
+_MODES: dict[str, tuple[Literal["rb", "r+b"], int]] = {
+    "r": ("rb", mmap.ACCESS_READ),
+    "r+": ("r+b", mmap.ACCESS_WRITE),
+    "c": ("rb", mmap.ACCESS_COPY),
+}
+
+# What systems report whose file system cannot reserve blocks.
+_NO_FALLOCATE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+def save_field(path: str | os.PathLike[str], field: Any) -> None:
+    """Write a field to a file that `open_field` maps into memory.
+
+    The suffix is the format. `.npy` is NumPy's: every library reads it, and it holds values in C or F order, without
+    padding. `.dlf` keeps a field of any layout, with strides, padding, alignment, dims, halo and origin; docs/memory.md
+    has the format. Bytes between the elements are written as zeros.
+
+    The file is written beside `path` and then renamed. So a reader finds the old or the new file, never a part of it,
+    and a field that is open keeps the old one's memory.
+
+    Parameters
+    ----------
+    path
+        A path that ends in `.npy` or `.dlf`. An existing file is replaced.
+    field
+        A `Tensor`, or any array that `from_dlpack` takes. Memory of a device is copied to the file.
+
+    Raises
+    ------
+    LayoutError
+        Another suffix, or a `.npy` file that cannot keep the field's labels, halo, origin, order or padding.
+    DTypeError
+        A `.npy` file for an element type that NumPy's format lacks, as `bfloat16`.
+    OSError
+        The file cannot be written, or the disk is full. Then there is no new file.
+
+    Example
+    -------
+    >>> import tempfile, dlfield as dl
+    >>> field = dl.ones((6, 5, 4), backend="gtmc", halo=(1, 1, 0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dl.save_field(f"{folder}/field.dlf", field)
+    ...     again = dl.open_field(f"{folder}/field.dlf")
+    >>> again.strides == field.strides, again.halo, float(again.sum())
+    (True, ((1, 1), (1, 1), (0, 0)), 120.0)
+    """
+    target = Path(os.path.realpath(path))
+    if target.suffix not in {".npy", ".dlf"}:
+        raise LayoutError(f"path: {os.fspath(path)!r}; allowed is a name that ends in '.npy' or '.dlf'")
+    tensor = field if isinstance(field, Tensor) else _native.from_dlpack(field)
+    state, strides, block = _native._copy_layout(tensor)
+    if target.suffix == ".npy":
+        start = _npy_start(tensor, strides)
+        offset = len(start)
+    else:
+        header = _file_header.made(tensor, state, strides)
+        start, offset = _file_header.encoded(header), header.offset
+
+    # In the same folder, as no file can be renamed to another file system.
+    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with beside.open("x+b") as file:
+            with contextlib.suppress(FileNotFoundError):
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            _reserve(file, offset + block)
+            file.seek(0)
+            file.write(start)
+            file.flush()
+            _write(file, offset, strides, tensor)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r") -> Tensor:
+    """Map a file of `save_field` or `numpy.save` into memory, without a copy.
+
+    Pages are read when they are first used. The memory is as aligned as its place in the file, up to 4096 bytes. The
+    tensor, its views and its exports keep the mapping. No other program may shorten the file meanwhile: reading what is
+    gone ends the process, as with `numpy.memmap`.
+
+    Parameters
+    ----------
+    path
+        The file; its content says whether it is a `.npy` or a `.dlf` file.
+    mode
+        "r" makes a read-only tensor. With "r+", what is written to the tensor is written to the file: others that read
+        or map it see it at once, the disk when the system writes its caches. "c" keeps changes in memory, for this
+        tensor alone.
+
+    Returns
+    -------
+    Tensor
+        For a `.dlf` file with the layout, padding, dims, halo and origin of the saved field; its alignment too, if that
+        is a power of two up to 4096 bytes. For a `.npy` file in C or F order, without labels.
+
+    Raises
+    ------
+    ExchangeError
+        A file of another format, a truncated one, or numbers in it that fit neither each other nor the file.
+    DTypeError
+        Elements of the other byte order, structured ones, objects, text.
+    LayoutError, DimsError
+        Labels or sizes in the file that are invalid.
+    OSError
+        The file cannot be opened or mapped.
+
+    Example
+    -------
+    >>> import tempfile, dlfield as dl, numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/array.npy", np.zeros((2, 3), order="F"))
+    ...     field = dl.open_field(f"{folder}/array.npy", "r+")
+    ...     field[1, 2] = 7.0
+    ...     float(np.load(f"{folder}/array.npy")[1, 2])
+    7.0
+    """
+    if mode not in _MODES:
+        raise ValueError(f"mode: {mode!r}; allowed is 'r', 'r+' or 'c'")
+    opened, access = _MODES[mode]
+    path = os.fspath(path)
+    with Path(path).open(opened) as file:
+        is_npy = file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
+        file.seek(0)
+        try:
+            if is_npy:
+                shape, dtype, strides = _npy_header(file)
+                return _native.frombuffer(_mapped(file, access), shape, dtype, strides=strides, offset=file.tell())
+            header = _file_header.read(file, path)
+            memory = _mapped(file, access)
+            field = _native.frombuffer(memory, header.shape, header.dtype, strides=header.strides, offset=header.offset)
+            _file_header.checked(header, field, path)
+            return _native._with_metadata(field, header.state)
+        except Exception as error:
+            error.add_note(f"in the file {path!r}")
+            raise
+
+
+def _mapped(file: BinaryIO, access: int) -> mmap.mmap:
+    # All of the file: `mmap` rejects one that has become shorter.
+    return mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=access)
+
+
+def _npy_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any], list[int] | None]:
+    """Read the header of a `.npy` file; the file is at its elements then."""
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = None
+    try:
+        version = np.lib.format.read_magic(file)
+        shape, in_fortran_order, dtype = readers[version](file)
+    except KeyError:
+        raise ExchangeError(f"version {version} of NumPy's format; allowed are (1, 0) and (2, 0)") from None
+    # What NumPy's reader and Python's parser raise for any text.
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
+        raise ExchangeError(f"the header of the .npy file is invalid: {error}") from error
+    if not in_fortran_order:
+        return shape, dtype, None
+    strides, step = [], dtype.itemsize
+    for extent in shape:
+        strides.append(step)
+        step *= max(extent, 1)
+    return shape, dtype, strides
+
+
+def _npy_start(field: Tensor, strides: list[int]) -> bytes:
+    """Return the header of a `.npy` file, or raise an error that says what such a file cannot keep."""
+    # Custom types, as those of ml_dtypes, would be written as bytes without a meaning.
+    if field.dtype.isbuiltin != 1:
+        raise _native.DTypeError(f"path: a .npy file cannot hold {field.dtype.name}; save it as .dlf")
+    steps = [stride if extent > 1 else 0 for extent, stride in zip(field.shape, strides, strict=True)]
+    is_c = field.size == 0 or steps == _compact(field, range(field.ndim))
+    is_fortran = not is_c and steps == _compact(field, range(field.ndim)[::-1])
+    standard = ("I", "J", "K", *map(str, range(field.ndim)))[: field.ndim]
+    lost = {
+        "dims": field.dims != standard,
+        "halo": any(map(any, field.halo)),
+        "origin": any(field.origin),
+        "layout or padding": not (is_c or is_fortran),
+    }
+    if names := [name for name, is_lost in lost.items() if is_lost]:
+        fix = "save it as .dlf, or its values alone with numpy.save"
+        raise LayoutError(f"path: a .npy file cannot keep the field's {', '.join(names)}; {fix}")
+    text = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(field.dtype)
+    np.lib.format.write_array_header_1_0(text, {"descr": descr, "fortran_order": is_fortran, "shape": field.shape})
+    return text.getvalue()
+
+
+def _compact(field: Tensor, axes: range) -> list[int]:
+    """Return the strides without gaps, the last of these axes contiguous; 0 for those that lead nowhere."""
+    strides, step = [0] * field.ndim, field.itemsize
+    for axis in reversed(axes):
+        if field.shape[axis] > 1:
+            strides[axis] = step
+            step *= field.shape[axis]
+    return strides
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Give a new file its size in zeros, on the disk: writing to a mapped hole of a full disk would end the process."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in _NO_FALLOCATE:
+                raise
+        else:
+            return
+    zeros = bytes(1 << 20)
+    while size > 0:
+        size -= file.write(zeros[:size])
+
+
+def _write(file: BinaryIO, offset: int, strides: list[int], field: Tensor) -> None:
+    """Write the elements to their place in a file, through a mapping."""
+    with _mapped(file, mmap.ACCESS_WRITE) as memory:
+        # The same dims, as an assignment goes by labels.
+        place = _native.frombuffer(memory, field.shape, field.dtype, strides=strides, offset=offset, dims=field.dims)
+        try:
+            place[...] = field
+        finally:
+            # The mapping cannot be closed before.
+            del place

@@ -1,0 +1,150 @@
+"""The arguments of a halo exchange: specification, halos and fields, checked on this process alone."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dlfield._native import DeviceError, DimsError, LayoutError, Tensor, from_dlpack
+from dlfield.mpi._geometry import Axis, FieldShape, Widths
+
+# The processor reads and writes this memory.
+_HOST = ("cpu", "cuda_host", "cuda_managed")
+
+
+class Specification(NamedTuple):
+    """The exchanged dimensions: labels, compute points of this process, widths of the halo, edges that wrap."""
+
+    dims: tuple[str, ...]
+    sizes: tuple[int, ...]
+    widths: Widths
+    periodic: tuple[bool, ...]
+
+
+class Field(NamedTuple):
+    """What an exchange knows of a field; fields of which this is equal have the same messages."""
+
+    dtype: np.dtype[Any]
+    dims: tuple[str, ...]
+    layout: tuple[int, ...]
+    halo: Widths
+    shape: FieldShape
+
+    def describe(self, dims: Sequence[str]) -> str:
+        """Return what has to be the same on all processes. The extents of exchanged dimensions may differ."""
+        sizes = dict(zip(self.dims, self.shape.shape, strict=True))
+        extents = [f"{label} {sizes[label]}" for label in self.dims if label not in dims]
+        staggered = [label for label, axis in zip(dims, self.shape.axes, strict=True) if axis and axis.staggered]
+        return (
+            f"{self.dtype.name}, dims {' '.join(self.dims)}, layout {self.layout}, halo {self.halo}"
+            + "".join(f", {extent} points" for extent in extents)
+            + "".join(f", staggered in {label}" for label in staggered)
+        )
+
+
+def specification(
+    spec: Any, dims: Sequence[str], halo: Any, periodic: Any, processes: Sequence[int], wraps: Sequence[bool]
+) -> Specification:
+    """Check the arguments of `HaloExchange`, for a communicator of this shape with these periods."""
+    labels: tuple[Any, ...] = tuple(dims)
+    if len(labels) != len(processes):
+        raise DimsError(
+            f"dims: {labels} has {len(labels)} labels; the communicator has {len(processes)} dimensions, one for each"
+        )
+    if len(set(labels)) != len(labels) or not all(isinstance(label, str) and label for label in labels):
+        raise DimsError(f"dims: {labels}; allowed are different labels, each a non-empty string")
+    stated = getattr(spec, "dims", None)
+    if stated is not None:
+        if missing := [label for label in labels if label not in stated]:
+            raise DimsError(f"spec: its dims {tuple(stated)} lack {missing}; the exchanged dims are {labels}")
+        axes = [tuple(stated).index(label) for label in labels]
+        extents = [int(spec.shape[axis]) for axis in axes]
+        found: Any = [spec.halo[axis] for axis in axes] if halo is None else halo
+    else:
+        if halo is None:
+            raise LayoutError("halo: missing; needed where `spec` is a shape. A field as `spec` has its own")
+        extents, found = [operator.index(size) for size in spec], halo
+        if len(extents) != len(labels):
+            raise LayoutError(f"spec: {tuple(extents)} has {len(extents)} extents; wanted is one for each of {labels}")
+    widths = halo_widths(found, labels)
+    sizes = tuple(extent - lower - upper for extent, (lower, upper) in zip(extents, widths, strict=True))
+    around = (wraps if periodic is None else _periods(periodic, labels)) if labels else ()
+    for label, extent, size, width, count, wrapped in zip(
+        labels, extents, sizes, widths, processes, around, strict=True
+    ):
+        # Without another process and without wrapping, nothing comes from this direction.
+        if size < (max(width) if count > 1 or wrapped else 0):
+            raise LayoutError(
+                f"spec: {extent} points along {label} with the halo {width} leave {size} to compute; the halo of a "
+                f"neighbour needs at least {max(width)} of one process"
+            )
+    return Specification(labels, sizes, widths, tuple(bool(wrapped) for wrapped in around))
+
+
+def halo_widths(halo: Any, labels: Sequence[str]) -> Widths:
+    """Return a halo as pairs: from one number for all, or a number or a pair for each of the labels."""
+    try:
+        each = [halo] * len(labels) if not isinstance(halo, Sequence) else list(halo)
+        pairs = [tuple(map(operator.index, width if isinstance(width, Sequence) else (width, width))) for width in each]
+    except TypeError:
+        pairs = [()]
+    if len(pairs) != len(labels) or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+        raise LayoutError(
+            f"halo: {halo!r}; allowed is a number of points, or for each of the dims {' '.join(labels)} a number or "
+            "(lower, upper), at least 0"
+        )
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+def narrower(halo: Any, spec: Specification) -> Widths:
+    """Return the halo of one call, which is at most that of the specification."""
+    widths = halo_widths(halo, spec.dims)
+    for label, found, most in zip(spec.dims, widths, spec.widths, strict=True):
+        if found[0] > most[0] or found[1] > most[1]:
+            raise LayoutError(f"halo: {found} along {label}; the exchange was built for {most} at most")
+    return widths
+
+
+def tensor(field: Any, number: int) -> Tensor:
+    """Return an argument as a tensor on the same memory."""
+    found = field if isinstance(field, Tensor) else from_dlpack(field, copy=False)
+    if found.device.type not in _HOST:
+        raise DeviceError(f"field {number}: on {found.device}; MPI takes its halo from host memory, {', '.join(_HOST)}")
+    if found.readonly:
+        raise ValueError(f"field {number}: read-only, and an exchange writes its halo")
+    return found
+
+
+def described(field: Tensor, number: int, spec: Specification, widths: Widths) -> Field:
+    """Check a field against the specification, for an exchange of these widths."""
+    dims, shape, stated = field.dims, field.shape, field.halo
+    if not any(label in dims for label in spec.dims):
+        raise DimsError(f"field {number}: its dims {dims} have none of the exchanged dims {spec.dims}")
+    places = [dims.index(label) if label in dims else None for label in spec.dims]
+    # A halo that nobody stated is 0, and then it is that of the specification.
+    unstated = not any(any(stated[axis]) for axis in places if axis is not None)
+    axes: list[Axis | None] = []
+    for label, axis, size, most, width in zip(spec.dims, places, spec.sizes, spec.widths, widths, strict=True):
+        if axis is None:
+            axes.append(None)
+            continue
+        lower, upper = most if unstated else stated[axis]
+        staggered = shape[axis] - lower - upper - size
+        if staggered not in (0, 1):
+            raise LayoutError(
+                f"field {number}: {shape[axis]} points along {label} with the halo {(lower, upper)}; wanted are "
+                f"{size + lower + upper}, or {size + lower + upper + 1} if it is staggered"
+            )
+        if lower < width[0] or upper < width[1]:
+            raise LayoutError(f"field {number}: its halo {(lower, upper)} along {label} is less than {width} exchanged")
+        axes.append(Axis(axis, lower, shape[axis] - upper, staggered))
+    return Field(field.dtype, dims, field.layout, stated, FieldShape(shape, tuple(axes)))
+
+
+def _periods(periodic: Any, labels: Sequence[str]) -> Sequence[bool]:
+    if isinstance(periodic, bool | np.bool_):
+        return [bool(periodic)] * len(labels)
+    if not isinstance(periodic, Sequence) or len(periodic) != len(labels):
+        raise LayoutError(f"periodic: {periodic!r}; allowed is a bool, or one for each of the dims {' '.join(labels)}")
+    return [bool(wrapped) for wrapped in periodic]

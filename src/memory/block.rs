@@ -1,0 +1,151 @@
+//! Blocks of memory, of the host or of a device.
+
+use super::cuda::{CudaMemory, Stream, StreamUses};
+use super::host::HostMemory;
+use super::{LARGEST_SMALL, OutOfMemory, counters};
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+
+/// Contents of fresh memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// Any bytes.
+    Undefined,
+    /// Zeros; for large blocks the operating system supplies them when a page is first touched.
+    Zeros,
+}
+
+/// One block of memory. Dropping it frees the memory, on any thread.
+#[derive(Debug)]
+pub struct Block {
+    memory: Memory,
+    bytes: usize,
+    alignment: usize,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Host(HostMemory),
+    Cuda(CudaMemory),
+}
+
+impl Block {
+    /// Allocates `bytes` (at least one) at a multiple of `alignment` bytes (0 means 1). CUDA memory is allocated and freed in
+    /// the order of `stream`; host memory ignores it.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotSupported`] for a device that is neither the host nor CUDA's, [`DeviceError::NoCuda`],
+    /// [`OutOfMemory`].
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::cuda::Stream;
+    /// use dlfield::Device;
+    /// use dlfield::native::{Block, Contents};
+    /// let block = Block::allocate(Device::CPU, 100, 64, Contents::Zeros, Stream::LEGACY).unwrap();
+    /// assert!(block.as_ptr().addr().is_multiple_of(64));
+    /// assert_eq!((block.len(), block.is_empty()), (100, false));
+    /// ```
+    pub fn allocate(
+        device: Device,
+        bytes: usize,
+        alignment: usize,
+        contents: Contents,
+        stream: Stream,
+    ) -> Result<Block> {
+        let alignment = alignment.max(1);
+        let memory = if device == Device::CPU {
+            let memory = HostMemory::allocate(bytes, alignment, contents);
+            Memory::Host(memory.ok_or(OutOfMemory { bytes, alignment, device })?)
+        } else if device.is_of_cuda() {
+            Memory::Cuda(CudaMemory::allocate(device, bytes, alignment, contents, stream)?)
+        } else {
+            return Err(DeviceError::NotSupported { device }.into());
+        };
+        let block = Block { memory, bytes, alignment };
+        block.counter().add(bytes);
+        Ok(block)
+    }
+
+    /// Returns whether this is host memory.
+    #[inline]
+    pub(crate) fn is_on_host(&self) -> bool {
+        matches!(self.memory, Memory::Host(_))
+    }
+
+    /// Returns whether a freed block of this size may be kept for reuse with its owner: it is on the host, and short with the
+    /// bytes for its alignment.
+    #[inline]
+    pub(crate) fn is_small(&self) -> bool {
+        self.is_on_host() && self.bytes.saturating_add(self.alignment) <= LARGEST_SMALL
+    }
+
+    fn counter(&self) -> &'static counters::Counter {
+        if self.is_small() { &counters::SMALL } else { &counters::LARGE }
+    }
+
+    /// Returns the alignment in bytes that was requested.
+    #[inline]
+    pub(crate) fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    /// Makes all bytes of host memory zero.
+    #[inline]
+    pub(crate) fn clear_host(&mut self) {
+        if let Memory::Host(memory) = &mut self.memory {
+            memory.clear();
+        }
+    }
+
+    /// Returns the address of the first byte.
+    #[inline]
+    pub fn as_ptr(&self) -> *mut u8 {
+        match &self.memory {
+            Memory::Host(memory) => memory.as_ptr(),
+            Memory::Cuda(memory) => memory.as_ptr(),
+        }
+    }
+
+    /// Returns the streams that use the block, which is freed after their work; `None` for memory that no device uses.
+    pub(crate) fn stream_uses(&self) -> Option<Box<StreamUses>> {
+        match &self.memory {
+            Memory::Host(_) => None,
+            Memory::Cuda(memory) => Some(memory.stream_uses()),
+        }
+    }
+
+    /// Returns where the driver's allocation starts, if it is device memory.
+    #[cfg(feature = "cuda-any")]
+    pub(crate) fn cuda_base(&self) -> Option<usize> {
+        match &self.memory {
+            Memory::Host(_) => None,
+            Memory::Cuda(memory) => memory.base(),
+        }
+    }
+
+    /// Leaves the memory to other code, which will free it.
+    #[cfg(feature = "cuda-any")]
+    pub(crate) fn forget(self) {
+        self.counter().remove(self.bytes);
+        std::mem::forget(self);
+    }
+
+    /// Returns the number of bytes requested.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns whether no bytes were requested.
+    #[cfg(feature = "signature")]
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.counter().remove(self.bytes);
+    }
+}

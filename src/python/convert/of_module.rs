@@ -1,0 +1,229 @@
+//! Conversions that only the Python module needs.
+
+use numpy::PyArrayDescr;
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyString, PyTuple, PyType};
+
+use crate::cuda::Stream;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::layout::Extents;
+use crate::memory::cuda::stream::with_owned_stream;
+use crate::python::convert::args::{append_ints, check_stream, int, shown};
+use crate::python::convert::device::{DlpackPair, dlpack_device};
+use crate::python::convert::dtype::wrapped;
+use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
+use crate::python::convert::stream::{handle, number, owner};
+use crate::python::ffi::{deferred, getattr, numpy_api};
+
+const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
+                       __cuda_stream__";
+
+/// NumPy's dtype object of each element type, made on first use.
+static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
+
+static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Converts True or False.
+pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
+/// Converts a string.
+pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    value.cast().map_err(|_| PyTypeError::new_err(format!("{argument}: {} is not a string", shown(value))))
+}
+
+/// Returns the position of a string among the allowed words.
+pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyResult<usize> {
+    let word = value.cast::<PyString>().ok().map(|word| word.to_string_lossy().into_owned());
+    let found = word.and_then(|word| words.iter().position(|known| *known == word));
+    found.ok_or_else(|| {
+        let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let last = allowed.pop().unwrap_or_default();
+        PyValueError::new_err(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
+    })
+}
+
+/// Converts the argument `copy`: True copies always, False never, None if needed.
+pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+    let wrong = || PyTypeError::new_err(format!("copy: {}; allowed is None, True or False", shown(value)));
+    value.extract().map_err(|_| wrong())
+}
+
+/// Converts a shape: a sequence of integers, or one integer for one dimension.
+pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Extents> {
+    let mut found = Extents::new();
+    append_shape(value, &mut found)?;
+    Ok(found)
+}
+
+/// As [`shape`], in place.
+pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<()> {
+    if value.is_exact_instance_of::<PyInt>() {
+        found.push(int("shape", value)?);
+        return Ok(());
+    }
+    // Arrays have `__index__` too, so a sequence is not tried as an integer.
+    if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
+        return append_ints("shape", value, found);
+    }
+    // The error of `try_iter` was discarded.
+    deferred::drop_deferred_references();
+    found.push(int("shape", value)?);
+    Ok(())
+}
+
+/// Converts a device object of PyTorch, JAX or CuPy; `None` for any other object. Imports none of them.
+pub fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
+    let py = value.py();
+    let text = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
+        Ok(getattr::getattr_opt(value, name)?.and_then(|text| text.extract().ok()))
+    };
+    let number = |name: &Bound<'_, PyString>| -> PyResult<Option<i64>> {
+        Ok(getattr::getattr_opt(value, name)?.and_then(|number| number.extract().ok()))
+    };
+    // `torch.device`.
+    if let Some(kind) = text(intern!(py, "type"))?
+        && let Some(index) = getattr::getattr_opt(value, intern!(py, "index"))?
+        && let Ok(index) = index.extract::<Option<i64>>()
+    {
+        let number = match index {
+            Some(number) => number,
+            None if kind == "cuda" => current_of_torch(py)?,
+            None => 0,
+        };
+        return device_named(&kind, number).map(Some);
+    }
+    // A `jax.Device`: its `id` counts the devices of all processes.
+    if let Some(platform) = text(intern!(py, "platform"))?
+        && let Some(id) = number(intern!(py, "id"))?
+    {
+        let local = number(intern!(py, "local_hardware_id"))?;
+        let kind = if platform == "gpu" { "cuda" } else { &platform };
+        return device_named(kind, local.unwrap_or(id)).map(Some);
+    }
+    // A `cupy.cuda.Device`. Other libraries use `id` for other things.
+    let module = getattr::on_type(&value.get_type(), intern!(py, "__module__"));
+    let module = module.and_then(|module| module.extract::<String>().ok());
+    if module.is_some_and(|module| module.split('.').next() == Some("cupy"))
+        && let Some(id) = number(intern!(py, "id"))?
+    {
+        return device_named("cuda", id).map(Some);
+    }
+    Ok(None)
+}
+
+/// The device of a kind and number; there is one host, whatever its number.
+fn device_named(kind: &str, number: i64) -> PyResult<Device> {
+    Ok(if kind == "cpu" { Device::CPU } else { format!("{kind}:{number}").parse()? })
+}
+
+/// The number that PyTorch's "cuda" stands for: that of its current device, 0 until PyTorch has used any.
+fn current_of_torch(py: Python<'_>) -> PyResult<i64> {
+    let Some(torch) = getattr::loaded(py, "torch")? else { return Ok(0) };
+    let cuda = torch.getattr(intern!(py, "cuda"))?;
+    if !cuda.call_method0(intern!(py, "is_initialized"))?.is_truthy()? {
+        return Ok(0);
+    }
+    cuda.call_method0(intern!(py, "current_device"))?.extract()
+}
+
+/// Converts DLPack's pair of device type and id, as callers must write it; [`dlpack_device`] allows producers ids that mean
+/// nothing.
+pub fn exact_device(pair: (i64, i64)) -> PyResult<Device> {
+    let device = dlpack_device(pair)?;
+    if DlpackPair::of(device) == DlpackPair(pair.0, pair.1) {
+        Ok(device)
+    } else {
+        Err(crate::DeviceError::UnknownCode { code: pair.0, id: pair.1 }.into())
+    }
+}
+
+/// NumPy's dtype object of an element type; `ml_dtypes` supplies those that NumPy lacks.
+pub fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
+    let descriptor = DESCRIPTORS[dtype.index()].get_or_try_init(py, || {
+        numpy_api::require(py)?;
+        let added = dtype.is_sub_byte() || dtype.code().0 > 6 || dtype == DType::BF16;
+        let source = if added {
+            let package = py.import("ml_dtypes").map_err(|error| {
+                let fix = format!("dtype: {dtype} needs the package ml_dtypes; install it with pip install ml_dtypes");
+                wrapped(py, error, &fix)
+            })?;
+            package.getattr(dtype.name()).map_err(|error| {
+                wrapped(py, error, &format!("dtype: the installed ml_dtypes has no {dtype}; install a newer one"))
+            })?
+        } else {
+            PyString::new(py, dtype.name()).into_any()
+        };
+        PyArrayDescr::new(py, &source).map(Bound::unbind)
+    })?;
+    Ok(descriptor.bind(py))
+}
+
+/// Adds the argument's name to another library's error, which keeps its type.
+pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
+    let error = PyErr::from_type(cause.get_type(py), format!("{argument}: {}", cause.value(py)));
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
+pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
+    if ErrorKind::is_any(py, &error) {
+        let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
+        named.set_cause(py, error.cause(py));
+        named.set_traceback(py, error.traceback(py));
+        return named;
+    }
+    noted(py, &format!("field {field:?}"), error)
+}
+
+fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    let make = || {
+        let doc =
+            "A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied.";
+        subclass("LayoutWarning", doc, vec![py.get_type::<PyUserWarning>()])
+    };
+    Ok(WARNING.get_or_try_init(py, make)?.bind(py))
+}
+
+/// Issues a `LayoutWarning` at the user's line that called dlfield, outside the package's own Python files.
+#[cold]
+pub fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    py.import(intern!(py, "dlfield._warn"))?.call_method1(intern!(py, "warn"), (message,)).map(drop)
+}
+
+/// Adds the exceptions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let (root, all) = TYPES.get_or_try_init(py, || made(py))?;
+    for ty in std::iter::once(root).chain(all) {
+        module.add(ty.bind(py).name()?, ty)?;
+    }
+    module.add("LayoutWarning", warning(py)?)
+}
+
+/// Converts an argument to a stream of a CUDA device.
+pub fn stream_of(value: &Bound<'_, PyAny>, device: Device) -> PyResult<Stream> {
+    handle(value, number(value)?, device, ALLOWED)
+}
+
+/// Runs `work` for a device in the given stream, or in the current one without it. The host has no streams.
+pub fn in_stream<R>(
+    value: Option<&Bound<'_, PyAny>>,
+    device: Device,
+    work: impl FnOnce() -> PyResult<R>,
+) -> PyResult<R> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return work() };
+    check_stream(Some(value), device)?;
+    if !device.is_of_cuda() {
+        return work();
+    }
+    let stream = stream_of(value, device)?;
+    with_owned_stream(device, stream, owner(value), work)
+}

@@ -1,0 +1,95 @@
+//! Contiguous memory of objects, whatever its elements are, and owners of memory that is given by its address.
+
+use pyo3::prelude::*;
+
+use crate::device::{Device, DeviceError};
+use crate::error::Result;
+use crate::layout::is_compact;
+use crate::memory::cuda::{StreamUses, current_stream};
+use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::numpy_api::is_array;
+use crate::python::import::held_buffer::{Held, is_exporter};
+use crate::python::import::owners;
+use crate::python::import::request::{Request, RequestAccess};
+use crate::python::import::table::share;
+use crate::python::own_classes;
+use crate::python::py_owner;
+use crate::tensor::{Owner, Tensor};
+
+/// Contiguous memory of an object: bytes, for as long as the owner lives.
+pub struct Memory {
+    pub start: *mut u8,
+    pub bytes: usize,
+    pub device: Device,
+    pub readonly: bool,
+    pub owner: Owner,
+}
+
+/// Returns the memory of an object with the buffer protocol, whatever the elements, or of an array of another protocol. The
+/// errors name the argument.
+pub fn memory_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
+    // A held buffer of a NumPy array does not stop `resize(refcheck=False)`; owning the array does.
+    let is_our_own = own_classes::tensor(object).is_some();
+    if !is_our_own && !is_array(object) && is_exporter(object) {
+        return of_exporter(argument, object);
+    }
+    let mut tensor = Tensor::BLANK;
+    let mut request = Request::new(RequestAccess::Write).sharing();
+    request.copy = Some(false);
+    if share(object, &request, &mut tensor)?.is_none() {
+        return Err(ErrorKind::NotAnArray.error(format!(
+            "{argument}: {} has no memory to share; allowed is an object with the buffer protocol, or an array",
+            object.get_type()
+        )));
+    }
+    let field = tensor.descriptor();
+    if !is_compact(field.shape(), field.strides()) {
+        return Err(gaps(argument));
+    }
+    let (start, device, readonly) = (field.ptr(), field.device(), field.is_readonly());
+    let bytes = usize::try_from(field.nbytes()).unwrap_or(0);
+    Ok(Memory { start, bytes, device, readonly, owner: tensor.into_parts().1 })
+}
+
+/// The memory of an object with the buffer protocol.
+fn of_exporter(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
+    let held = Held::get(object)?;
+    if !held.is_contiguous(b'A') {
+        return Err(gaps(argument));
+    }
+    let (start, bytes, readonly) = held.bytes();
+    let bytes = usize::try_from(bytes).unwrap_or(0);
+    // The memory of a tensor belongs to its owner, so that no chain grows.
+    let owner = owners::exporting_tensor(object).unwrap_or_else(|| held.into_owner());
+    Ok(Memory { start, bytes, device: Device::CPU, readonly, owner })
+}
+
+#[cold]
+fn gaps(argument: &str) -> PyErr {
+    ErrorKind::Layout
+        .error(format!("{argument}: its elements leave gaps, or are in reverse; allowed is contiguous memory"))
+}
+
+/// Returns an owner of memory that is given by its address, which keeps an object if there is one.
+///
+/// # Errors
+/// [`DeviceError`] for a device whose memory cannot be owned, or that has no driver here.
+pub fn owner_of_pointer(object: Option<&Bound<'_, PyAny>>, device: Device) -> Result<Owner> {
+    if !device.is_ownable() {
+        return Err(DeviceError::NotOwned { device }.into());
+    }
+    let uses = if device.is_of_cuda() {
+        let mut uses = StreamUses::of_import(device, current_stream(device))?;
+        // Whatever frees the memory need not do so in the order of a stream.
+        uses.set_freed_by_host();
+        Some(uses)
+    } else {
+        None
+    };
+    // Not `Owner::NONE`: that cannot be marked as exported.
+    let owner = object.map_or_else(|| Owner::foreign(()), py_owner::owner);
+    Ok(match uses {
+        Some(uses) => owner.freed_after(uses),
+        None => owner,
+    })
+}

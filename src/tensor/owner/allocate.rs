@@ -1,0 +1,54 @@
+//! Owners of memory that this crate allocates.
+
+use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry, small_blocks};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::memory::cuda::{Stream, current_stream};
+use crate::memory::{Block, Contents};
+
+impl Owner {
+    /// Allocates memory and owns it; returns its address too. CUDA memory is allocated in the current stream.
+    ///
+    /// # Errors
+    /// As for [`Block::allocate`].
+    #[inline]
+    pub(in crate::tensor) fn allocate(
+        device: Device,
+        bytes: usize,
+        alignment: usize,
+        contents: Contents,
+    ) -> Result<(Owner, *mut u8)> {
+        if device == Device::CPU
+            && let Some((inner, start)) = small_blocks::take(bytes, alignment, contents)
+        {
+            return Ok((Owner(Some(inner)), start));
+        }
+        Owner::allocate_anew(device, bytes, alignment, contents)
+    }
+
+    #[inline(never)]
+    fn allocate_anew(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<(Owner, *mut u8)> {
+        let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
+        let had = || Block::allocate(device, bytes, alignment, contents, stream);
+        let block = match had() {
+            // Memory whose release waited for the end of a graph capture may be freed by now.
+            Err(Error::Memory(_)) if deferred_drop::retry(usize::MAX) => had()?,
+            had => had?,
+        };
+        let (start, uses) = (block.as_ptr(), block.stream_uses());
+        let owner = OwnerInner::with_stream_uses(OwnerKind::Block(block), uses);
+        owner.iter().for_each(|owner| registry::enter(owner, device));
+        Ok((Owner(owner), start))
+    }
+}
+
+impl Drop for Owner {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.as_ref().is_some_and(small_blocks::may_keep)
+            && let Some(inner) = self.0.take()
+        {
+            small_blocks::put(inner);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Guards, which keep memory from being exported while its elements are read.
+
+#[cfg(feature = "ndarray")]
+use std::sync::atomic::Ordering;
+
+use super::{Owner, OwnerInner};
+use crate::protocol::ExchangeError;
+
+/// What a guard adds to the count of readers. An export waits for readers, which soon return, and is rejected while a guard
+/// lives: its holder may be the one who exports. Readers are counted in the lower half of the bits: at most
+/// one for each thread.
+#[cfg(feature = "ndarray")]
+const GUARD: usize = 1 << (usize::BITS / 2);
+
+/// The largest count beside which another guard may be counted. The rest is room for threads that are about to fail.
+#[cfg(feature = "ndarray")]
+const MOST: usize = usize::MAX / 2;
+
+/// Counts one guard while it lives.
+#[cfg(feature = "ndarray")]
+pub(crate) struct Guard<'o>(Option<&'o OwnerInner>);
+
+#[cfg(feature = "ndarray")]
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0 {
+            inner.readers.fetch_sub(GUARD, Ordering::Release);
+        }
+    }
+}
+
+impl OwnerInner {
+    /// Returns whether a guard lives.
+    #[cfg(feature = "ndarray")]
+    pub(super) fn is_guarded(&self) -> bool {
+        self.readers.load(Ordering::SeqCst) >= GUARD
+    }
+
+    #[cfg(not(feature = "ndarray"))]
+    pub(super) fn is_guarded(&self) -> bool {
+        false
+    }
+}
+
+impl Owner {
+    /// Marks the memory as exported, once no safe function reads it. In a race with a guard both may fail, and the mark stays:
+    /// another export may have relied on it.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Guarded`].
+    pub(crate) fn export(&self) -> Result<(), ExchangeError> {
+        while !self.mark_exported() {
+            if self.0.as_ref().is_some_and(|inner| inner.is_guarded()) {
+                return Err(ExchangeError::Guarded);
+            }
+            self.wait_for_readers();
+        }
+        Ok(())
+    }
+
+    /// Keeps the memory from being exported while the guard lives.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Exported`] if it was exported already, [`ExchangeError::TooManyGuards`] if so many guards live, or were
+    /// forgotten, that the count would overflow.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn guard(&self) -> Result<Guard<'_>, ExchangeError> {
+        let Some(inner) = &self.0 else { return Ok(Guard(None)) };
+        self.check_not_exported()?;
+        let before = inner.readers.fetch_add(GUARD, Ordering::SeqCst);
+        let guard = Guard(Some(inner));
+        if before > MOST {
+            return Err(ExchangeError::TooManyGuards { most: (MOST / GUARD) + 1 });
+        }
+        self.check_not_exported()?;
+        Ok(guard)
+    }
+}
+
+#[cfg(all(test, feature = "ndarray"))]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_guards_are_an_error_and_leave_the_others() {
+        let owner = Owner::foreign(());
+        let readers = &owner.0.as_ref().unwrap().readers;
+        // As after the last guard that is allowed, all of them forgotten.
+        readers.store(MOST / GUARD * GUARD, Ordering::SeqCst);
+        std::mem::forget(owner.guard().unwrap());
+        let full = readers.load(Ordering::SeqCst);
+        for _ in 0..3 {
+            let refused = owner.guard().map(|_| ()).unwrap_err();
+            assert!(matches!(refused, ExchangeError::TooManyGuards { most } if most * GUARD == full), "{refused}");
+            assert_eq!(readers.load(Ordering::SeqCst), full);
+        }
+        assert!(matches!(owner.export(), Err(ExchangeError::Guarded)));
+        readers.store(0, Ordering::SeqCst);
+        assert!(owner.guard().is_ok());
+    }
+}

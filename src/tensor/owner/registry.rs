@@ -1,0 +1,187 @@
+//! The list of large blocks, for a report of the memory. Small ones are only counted: entering them here would take as long as
+//! allocating them.
+
+#![cfg_attr(
+    not(feature = "signature"),
+    allow(dead_code, reason = "the report, which reads the list, is the Python module's")
+)]
+
+use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Owner, OwnerInner, OwnerKind, small_blocks};
+use crate::device::Device;
+use crate::dims::Dims;
+use crate::memory::counters::{LARGE, SMALL, Totals};
+use crate::memory::{Block, cached_mapping_bytes};
+
+/// A live block that dlfield has allocated.
+#[derive(Clone, Debug)]
+pub struct BlockInfo {
+    /// Address of the first byte.
+    pub address: usize,
+    /// Bytes that were requested.
+    pub bytes: usize,
+    /// Bytes of the elements of the field that it was allocated for; `None` if it is not known.
+    pub element_bytes: Option<usize>,
+    /// Device of the memory.
+    pub device: Device,
+    /// The labels that the field was allocated with.
+    pub dims: Option<Dims>,
+    /// How many tensors, views and exports share it.
+    pub owners: usize,
+    /// Whether another library has had access to it.
+    pub exported: bool,
+}
+
+/// What [`report`] returns.
+#[derive(Clone, Debug)]
+pub struct MemoryReport {
+    /// All large blocks, by address.
+    pub blocks: Vec<BlockInfo>,
+    /// Blocks up to 64 KiB on the host, which are not listed.
+    pub small: Totals,
+    /// Large blocks according to the allocation counters. Blocks that wait for the work of a device to be freed are not listed.
+    pub large: Totals,
+    /// Bytes of freed blocks that are kept for reuse.
+    pub cached_bytes: usize,
+}
+
+/// The entries by the address of their owner's shared part, which removes them before it is freed.
+static LIST: Mutex<BTreeMap<usize, BlockInfo>> = Mutex::new(BTreeMap::new());
+
+/// Whether a thread uses the list.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// The process that first used the list. Compared only while waiting: to ask for it takes as long as an allocation.
+static PROCESS: OnceLock<u32> = OnceLock::new();
+
+/// Whether the list is given up: by a child of `fork` whose parent was using it, as that thread is not there to finish.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// How long a child of `fork` waits for a list that may be lost; a thread uses it for microseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn process() -> u32 {
+    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
+}
+
+/// Runs `work` on the list; does nothing once it is lost. Then nobody reads it, so that entries need not be removed.
+fn with_list<R>(work: impl FnOnce(&mut BTreeMap<usize, BlockInfo>) -> R) -> Option<R> {
+    let first = *PROCESS.get_or_init(process);
+    if IS_USED.swap(true, Ordering::Acquire) && !wait_for_list(first) {
+        return None;
+    }
+    if IS_LOST.load(Ordering::Relaxed) {
+        IS_USED.store(false, Ordering::Release);
+        return None;
+    }
+    let done = work(&mut LIST.lock().unwrap_or_else(PoisonError::into_inner));
+    IS_USED.store(false, Ordering::Release);
+    Some(done)
+}
+
+/// Waits until this thread may use the list. `false` if the list is lost.
+#[cold]
+fn wait_for_list(first: u32) -> bool {
+    let (is_child, since) = (process() != first, Instant::now());
+    while IS_USED.swap(true, Ordering::Acquire) {
+        if IS_LOST.load(Ordering::Relaxed) {
+            return false;
+        }
+        if is_child && since.elapsed() > PATIENCE {
+            IS_LOST.store(true, Ordering::Relaxed);
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+/// Enters the block of a new owner, unless it is small.
+pub(super) fn enter(owner: &Arc<OwnerInner>, device: Device) {
+    let OwnerKind::Block(block) = &*owner.kind else { return };
+    if block.is_small() {
+        return;
+    }
+    let info = BlockInfo {
+        address: block.as_ptr().addr(),
+        bytes: block.len(),
+        element_bytes: None,
+        device,
+        dims: None,
+        owners: 0,
+        exported: false,
+    };
+    with_list(|list| list.insert(Arc::as_ptr(owner).expose_provenance(), info));
+}
+
+/// Removes the block of an owner that is being dropped, unless it is small.
+#[inline]
+pub(super) fn remove(owner: &OwnerInner, block: &Block) {
+    if !block.is_small() {
+        with_list(|list| list.remove(&std::ptr::from_ref(owner).addr()));
+    }
+}
+
+/// Takes the content out of an owner if it is the only one, and removes its entry.
+#[cfg(feature = "cuda-any")]
+pub(super) fn into_inner(owner: Arc<OwnerInner>) -> Option<OwnerInner> {
+    let key = Arc::as_ptr(&owner).addr();
+    let mut owner = Some(owner);
+    let taken = with_list(|list| {
+        let inner = owner.take().and_then(Arc::into_inner);
+        if inner.is_some() {
+            list.remove(&key);
+        }
+        inner
+    });
+    // Where the list is not used, nothing reads its entries.
+    taken.unwrap_or_else(|| owner.take().and_then(Arc::into_inner))
+}
+
+impl Owner {
+    /// Says for what the block was allocated.
+    #[inline]
+    pub(in crate::tensor) fn describe_block(&self, element_bytes: i64, dims: Option<&Dims>) {
+        let Some(inner) = &self.0 else { return };
+        if matches!(&*inner.kind, OwnerKind::Block(block) if !block.is_small()) {
+            with_list(|list| {
+                if let Some(entry) = list.get_mut(&Arc::as_ptr(inner).addr()) {
+                    entry.element_bytes = usize::try_from(element_bytes).ok();
+                    entry.dims = dims.cloned();
+                }
+            });
+        }
+    }
+}
+
+/// Lists all large blocks, and counts all others. Other threads may allocate meanwhile.
+pub fn report() -> MemoryReport {
+    #[allow(unsafe_code, reason = "the owners of the list's entries are only looked at")]
+    let read = |(key, entry): (&usize, &BlockInfo)| {
+        // SAFETY: the owner removes its entry before it is freed, for which it has to wait for this function. The count that
+        // this stands for is not given back.
+        let owner = ManuallyDrop::new(unsafe { Arc::from_raw(std::ptr::with_exposed_provenance::<OwnerInner>(*key)) });
+        let exported = owner.exported.load(Ordering::Relaxed);
+        BlockInfo { owners: Arc::strong_count(&owner), exported, ..entry.clone() }
+    };
+    let listed = with_list(|list| list.iter().map(read).collect::<Vec<_>>());
+    let mut blocks = listed.unwrap_or_default();
+    // A block whose last owner is going is no longer used.
+    blocks.retain(|block| block.owners > 0);
+    blocks.sort_by_key(|block| block.address);
+    let (kept, small) = (small_blocks::kept(), SMALL.read());
+    MemoryReport {
+        blocks,
+        small: Totals {
+            blocks: small.blocks.saturating_sub(kept.blocks),
+            bytes: small.bytes.saturating_sub(kept.bytes),
+        },
+        large: LARGE.read(),
+        cached_bytes: kept.bytes + cached_mapping_bytes(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Guards of `Tensor::read`, copies into vectors and arrays, and `dispatch!`.
+
+use std::sync::Barrier;
+use std::thread;
+
+use dlfield::ndarray::{Array, Array3, ArrayD, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder};
+use dlfield::{DType, Error, ExchangeError, Index, Layout, Preset, Spec, Tensor, dispatch};
+use proptest::prelude::*;
+
+use crate::strategies::config;
+
+fn is_guarded<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Exchange(ExchangeError::Guarded)))
+}
+
+fn is_exported<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Exchange(ExchangeError::Exported)))
+}
+
+#[test]
+fn memory_is_not_exported_beside_a_guard() {
+    let mut field = Tensor::from(vec![1.0f64, 2.0, 3.0]);
+    let (clone, part) = (field.clone(), field.view(&[Index::Range { start: 2, len: 3, step: -1 }]).unwrap());
+    let (one, other) = (field.read::<f64, Ix1>().unwrap(), part.read::<f64, IxDyn>().unwrap());
+    assert_eq!((one.sum(), other[[0]]), (6.0, 3.0));
+    assert!(is_guarded(clone.to_versioned(false)) && is_guarded(part.to_legacy()));
+    drop(one);
+    assert!(is_guarded(field.to_versioned(false)), "one guard is left");
+    drop(other);
+    assert!(!field.read::<f64, Ix1>().unwrap().is_empty(), "a failed export leaves no mark");
+    let managed = field.to_versioned(false).unwrap();
+    assert!(is_exported(clone.read::<f64, Ix1>()) && is_exported(clone.to_vec::<f64>()));
+    drop((managed, clone, part));
+    assert_eq!(field.array_view_mut::<f64, Ix1>().unwrap().sum(), 6.0);
+    assert_eq!(field.read::<f64, Ix1>().unwrap().sum(), 6.0, "the only owner again");
+}
+
+#[test]
+fn a_forgotten_guard_prevents_exports_of_its_memory_only() {
+    let spec = Spec::new(&[8], DType::F64);
+    let field = Tensor::zeros(&spec).unwrap();
+    std::mem::forget(field.read::<f64, Ix1>().unwrap());
+    assert!(is_guarded(field.to_versioned(false)));
+    drop(field);
+    // The block may be used again.
+    for _ in 0..4 {
+        assert!(Tensor::zeros(&spec).unwrap().to_versioned(false).is_ok());
+    }
+}
+
+/// In a race both may fail, but never succeed.
+#[test]
+fn a_guard_and_an_export_of_two_threads_exclude_each_other() {
+    for _ in 0..200 {
+        let field = Tensor::from(vec![0u8; 16]);
+        let (clone, start) = (field.clone(), Barrier::new(2));
+        thread::scope(|scope| {
+            let exporter = scope.spawn(|| {
+                start.wait();
+                clone.to_versioned(false).map(drop)
+            });
+            start.wait();
+            let guard = field.read::<u8, Ix1>();
+            let exported = exporter.join().unwrap();
+            assert!(guard.is_err() || is_guarded(exported));
+        });
+    }
+}
+
+#[test]
+fn a_guard_rejects_what_does_not_fit() {
+    let field = Tensor::zeros(&Spec::new(&[2, 3], DType::I32)).unwrap();
+    let text = |result: Result<_, Error>| result.map(drop).unwrap_err().to_string();
+    assert_eq!(text(field.read::<f32, Ix2>().map(drop)), "dtype: int32; wanted is float32");
+    assert_eq!(text(field.read::<i32, Ix3>().map(drop)), "ndim: 2 dimensions of shape [2, 3]; wanted are 3");
+    assert_eq!(text(field.to_vec::<f32>().map(drop)), "dtype: int32; wanted is float32");
+    assert!(field.to_versioned(false).is_ok(), "no guard is left");
+}
+
+#[test]
+fn an_array_that_is_copied_keeps_the_order_of_its_strides() {
+    let shape = [3, 4, 5];
+    for (layout, strides) in [([0, 1, 2], [20, 5, 1]), ([2, 1, 0], [1, 3, 12]), ([1, 0, 2], [5, 15, 1])] {
+        let field = Tensor::zeros(&Spec::new(&shape, DType::F32).layout(Layout::new(&layout, 3).unwrap())).unwrap();
+        assert_eq!(field.into_array::<f32, Ix3>().unwrap().strides(), strides, "{layout:?}");
+    }
+    let padded =
+        Spec::new(&shape, DType::F32).preset(Preset::find("gt:gpu").unwrap()).with_device(dlfield::Device::CPU);
+    assert_eq!(Tensor::zeros(&padded).unwrap().into_array::<f32, Ix3>().unwrap().strides(), [1, 3, 12]);
+}
+
+proptest! {
+    #![proptest_config(config(1))]
+    #[test]
+    fn elements_are_copied_in_index_order_from_any_layout(
+        shape in prop::array::uniform3(0usize..4),
+        is_f in any::<bool>(),
+        axes in Just([0usize, 1, 2]).prop_shuffle(),
+        steps in prop::array::uniform3(prop::sample::select(vec![1i64, -1])),
+    ) {
+        let mut next = 0i64;
+        let array: Array3<i64> = Array::from_shape_simple_fn(shape.set_f(is_f), || {
+            next += 1;
+            next
+        });
+        let field = Tensor::from_array(array.permuted_axes(axes)).unwrap();
+        let index: Vec<Index> = field.descriptor().shape().iter().zip(steps).map(|(len, step)| {
+            if step > 0 { Index::All } else { Index::Range { start: (len - 1).max(0), len: *len, step } }
+        }).collect();
+        let view = field.view(&index).unwrap();
+        let wanted: ArrayD<i64> = view.read::<i64, IxDyn>().unwrap().to_owned();
+        prop_assert_eq!(view.to_vec::<i64>().unwrap(), wanted.iter().copied().collect::<Vec<_>>());
+        prop_assert_eq!(view.clone().into_array::<i64, IxDyn>().unwrap(), wanted);
+    }
+}
+
+#[test]
+fn every_element_type_is_dispatched() -> dlfield::Result<()> {
+    for dtype in DType::all() {
+        let field = Tensor::zeros(&Spec::new(&[3], dtype)).unwrap();
+        let bytes = dispatch!(field, T in all => size_of::<T>() * field.to_vec::<T>()?.len());
+        match bytes {
+            Ok(bytes) => assert_eq!(bytes, 3 * dtype.itemsize()),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(dtype.index() > DType::BF16.index(), "{text}");
+                assert!(text.starts_with(&format!("argument \"field\": dtype: {dtype}; wanted is bool or int8 or ")));
+            }
+        }
+    }
+    Ok(())
+}

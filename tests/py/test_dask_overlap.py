@@ -1,0 +1,168 @@
+"""`dlfield.dask.map_overlap`: blocks with the points of their neighbours are small fields."""
+
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+
+import dlfield as dl
+import dlfield.dask as dd
+import oracle
+from catalog import CPU_PRESETS
+
+CHUNKS: list[Any] = [(12, 10, 3), (4, 5, 2), (6, (5, 3, 2), 3), ((5, 3, 4), (7, 3), 1)]
+HALOS = [((2, 1), (1, 1), (0, 0)), ((1, 1), (0, 0), (0, 0)), ((0, 2), (1, 0), (0, 0))]
+
+
+@pytest.fixture(autouse=True)
+def within_the_process() -> Any:
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+def filled(preset: str, halo: Any) -> dl.Tensor:
+    field = dl.zeros((12, 10, 3), "f4", backend=preset, dims="JIK", halo=halo)
+    field[...] = np.random.default_rng(0).random((12, 10, 3), "f4")
+    return field
+
+
+def wrapped(values: Any, halo: Any, axes: tuple[int, ...]) -> Any:
+    """The halo along these axes is what is at the other end; NumPy's own padding, for comparison."""
+    inner = values[tuple(slice(w[0], -w[1] or None) if a in axes else slice(None) for a, w in enumerate(halo))]
+    return np.pad(inner, [w if a in axes else (0, 0) for a, w in enumerate(halo)], mode="wrap")
+
+
+def stencil(field: dl.Tensor, other: dl.Tensor | None = None, factor: float = 1.0) -> dl.Tensor:
+    """Adds all points in reach of the halo, each with a weight of its own, so that a wrong one changes the result."""
+    values, total = field.to_numpy(), np.zeros(field.domain_view.shape, "f4")
+    steps = [range(lower + upper + 1) for lower, upper in field.halo]
+    for weight, offset in enumerate(np.ndindex(*(len(step) for step in steps))):
+        total += (
+            np.float32(weight + 1)
+            * values[tuple(slice(o, o + n) for o, n in zip(offset, field.domain_view.shape, strict=True))]
+        )
+    result = dl.zeros_like(field)
+    result[...] = field
+    result.domain_view[...] = total * np.float32(factor / 100)
+    if other is not None:
+        result.domain_view[...] = result.domain_view.to_numpy() + other.domain_view.to_numpy()
+    return result
+
+
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("halo", HALOS)
+@pytest.mark.parametrize("preset", CPU_PRESETS)
+def test_steps_are_those_of_the_whole_field(preset: str, halo: Any, chunks: Any) -> None:
+    field = filled(preset, halo)
+    array, expected = dd.from_tensor(field, chunks), field
+    for _ in range(2):
+        array, expected = dd.map_overlap(stencil, array), stencil(expected)
+    result = array.compute()
+    assert result.to_numpy().tobytes() == expected.to_numpy().tobytes()
+    for name in ("halo", "dims", "layout", "alignment_size", "dtype"):
+        assert getattr(result, name) == getattr(field, name), name
+
+
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("halo", HALOS)
+@pytest.mark.parametrize("periodic", ["J", "IJ", ("I",), "JIK"])
+def test_periodic_dimensions_wrap(periodic: Any, halo: Any, chunks: Any) -> None:
+    field = filled("gtmc", halo)
+    axes = tuple("JIK".index(label) for label in periodic)
+    result = dd.map_overlap(lambda block: block, dd.from_tensor(field, chunks), periodic=periodic).compute()
+    assert (result.to_numpy() == wrapped(field.to_numpy(), halo, axes)).all()
+
+
+@pytest.mark.parametrize("preset", CPU_PRESETS)
+def test_blocks_look_like_small_fields(preset: str) -> None:
+    seen = []
+
+    def look(block: dl.Tensor) -> dl.Tensor:
+        seen.append(block)
+        return block
+
+    array = dd.zeros((12, 10, 3), (4, 5, 3), backend=preset, dims="JIK", halo=HALOS[0])
+    trimmed = dd.map_overlap(look, array).persist()
+    assert len(seen) == 6
+    for block in seen:
+        alone = dl.zeros(block.shape, backend=preset, dims="JIK", halo=HALOS[0])
+        for name in ("dims", "halo", "origin", "layout", "strides", "alignment_size", "aligned_index", "readonly"):
+            assert getattr(block, name) == getattr(alone, name), name
+        assert oracle.aligned_address(block) % block.alignment_size == 0
+    assert trimmed.blocks[1, 1].compute().halo == ((0, 0), (0, 1), (0, 0))
+
+
+def test_arguments_are_copies() -> None:
+    field = dl.ones((6, 6), halo=(1, 1))
+
+    def overwrite(block: dl.Tensor) -> dl.Tensor:
+        block[...] = 7.0
+        return block
+
+    for chunks in (3, 6):
+        assert (dd.map_overlap(overwrite, dd.from_tensor(field, chunks)).compute().to_numpy() == 7).all()
+        assert (field.to_numpy() == 1).all()
+
+
+def test_several_arrays_and_keywords() -> None:
+    field, other = filled("gtmc", HALOS[0]), filled("F", HALOS[0])
+    arrays = [dd.from_tensor(each, CHUNKS[1]) for each in (field, other)]
+    result = dd.map_overlap(stencil, *arrays, factor=3.0).compute()
+    assert (result.to_numpy() == stencil(field, other, 3.0).to_numpy()).all()
+
+
+def test_arrays_of_dask_and_results_of_numpy() -> None:
+    field = filled("numpy", HALOS[0])
+    plain = dask.array.from_array(field.to_numpy(), CHUNKS[1])
+    result = dd.map_overlap(lambda block: block.to_numpy() > 0.5, plain, halo=HALOS[0], dtype=bool)
+    assert result.dtype == bool
+    assert type(result._meta) is dl.Tensor
+    assert type(result.blocks[0, 0, 0].compute()) is dl.Tensor
+    assert (result.compute().to_numpy() == (field.to_numpy() > 0.5)).all()
+    assert dd.map_overlap(stencil, dd.from_tensor(field, 6) + 0, halo=(1, 1, 0)).halo == ((1, 1), (1, 1), (0, 0))
+
+
+def test_pieces_have_the_points_of_the_halo_only() -> None:
+    """What goes between workers: faces, edges and corners without padding, in memory of their own."""
+    array = dd.zeros((8, 8, 4), (4, 4, 4), backend="gtmc", halo=(1, 2, 0))
+    result = dd.map_overlap(stencil, array)
+    pieces = {key: task for key, task in result.dask.items() if isinstance(key, tuple) and key[0].startswith("piece-")}
+    assert len(pieces) == 4 * 3
+    values = dask.get(dict(result.dask), list(pieces))
+    assert sorted(piece.size for piece in values) == sorted([1 * 4 * 4] * 4 + [4 * 2 * 4] * 4 + [1 * 2 * 4] * 4)
+    assert all(piece.block.nbytes == piece.nbytes for piece in values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "error", "message"),
+    [
+        ((), {}, TypeError, "arrays: "),
+        ((dl.zeros((4, 4)),), {}, TypeError, "arrays: found .*Tensor"),
+        ((dd.zeros((4, 4), 2), dd.zeros((4, 4), 4)), {}, dl.LayoutError, "arrays: found chunks"),
+        ((dd.zeros((4, 4), 2) + 1,), {}, dl.LayoutError, "halo: found none"),
+        ((dd.zeros((4, 4), 2),), {"halo": (1,)}, dl.LayoutError, "halo: found 1 entries for 2"),
+        ((dd.zeros((4, 4), 2),), {"halo": (-1, 0)}, dl.LayoutError, "halo: found .*-1"),
+        ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"periodic": "K"}, dl.DimsError, "periodic: found 'K'.*I, J"),
+        ((dd.zeros((4, 4), (1, 4), halo=(1, 0)),), {}, dl.LayoutError, r"axis 0, where .*\[0, 1, 1, 0\].*at least 1"),
+        ((dd.zeros((4, 4), 4, halo=(0, 2)),), {"periodic": "J"}, dl.LayoutError, "axis 1"),
+    ],
+)
+def test_errors(arguments: Any, keywords: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        dd.map_overlap(stencil, *arguments, **keywords)
+
+
+@pytest.mark.parametrize("result", [lambda block: block.domain_view, lambda _: None])
+def test_results_of_other_shapes_are_refused(result: Any) -> None:
+    with pytest.raises(dl.LayoutError, match=r"<lambda>: returned .*\(5, 4\)"):
+        dd.map_overlap(result, dd.zeros((8, 4), 4, halo=(1, 0))).compute()
+
+
+def test_results_with_other_labels_are_refused() -> None:
+    with pytest.raises(dl.DimsError, match=r"relabelled: returned a tensor with dims \('J', 'I'\).*\('I', 'J'\)"):
+        dd.map_overlap(relabelled, dd.zeros((8, 8), 4, halo=(1, 1)), unused=1).compute()
+
+
+def relabelled(block: dl.Tensor, unused: int) -> dl.Tensor:
+    return dl.zeros(block.shape, dims="J" * unused + "I")

@@ -1,0 +1,279 @@
+"""`save_field` and `open_field`: layout and labels survive, memory is mapped, and files are replaced in one step."""
+
+import gc
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from dlfield import files
+
+NAMES = ("shape", "dtype", "strides", "dims", "halo", "origin", "layout", "alignment_size", "aligned_index")
+
+FIELDS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((), {}),
+    ((7,), {}),
+    ((0, 3), {}),
+    ((6, 5, 4), {"backend": "gtmc", "halo": (1, 1, 0), "dims": "IJK"}),
+    ((6, 5, 4), {"backend": "gt:cpu_ifirst", "halo": ((1, 2), (0, 1), 0), "origin": (2, 0, 1)}),
+    ((5, 7), {"alignment_size": 4096, "aligned_index": (2, 3)}),
+    ((3, 1, 2, 2), {"dims": ("K", "level of soil", "ü", 0), "layout": (3, 0, 2, 1)}),
+    ((4, 4), {"backend": "jax", "halo": (1, 1)}),
+    ((2, 3), {"alignment_size": 32, "padding": "row"}),
+]
+
+
+def numbered(shape: tuple[int, ...], dtype: Any = "float64", **keywords: Any) -> dl.Tensor:
+    """Return a field whose elements differ."""
+    numbers = np.arange(int(np.prod(shape))).reshape(shape)
+    return (
+        dl.from_array(numbers.astype("float64"), dtype, **keywords)
+        if dtype == "float64"
+        else dl.from_array(numbers % 2, "int64", **keywords).astype(dtype)
+    )
+
+
+@pytest.mark.parametrize(("shape", "keywords"), FIELDS, ids=repr)
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_a_field_comes_back_as_it_was(tmp_path: Path, shape: tuple[int, ...], keywords: Any, mode: Any) -> None:
+    field = numbered(shape, **keywords)
+    dl.save_field(tmp_path / "field.dlf", field)
+    again = dl.open_field(tmp_path / "field.dlf", mode)
+    for name in NAMES:
+        assert getattr(again, name) == getattr(field, name), name
+    assert again.readonly == (mode == "r")
+    np.testing.assert_array_equal(np.asarray(again), np.asarray(field))
+    aligned = again.ptr + sum(index * stride for index, stride in zip(again.aligned_index, again.strides, strict=True))
+    assert again.size == 0 or aligned % again.alignment_size == 0
+    # What is made like it is laid out like it.
+    assert dl.empty_like(again).strides == field.strides
+
+
+@pytest.mark.parametrize("name", sorted(str(dtype) for dtype in ("float32", "int8", "bool", "complex64", "uint64")))
+def test_element_types(tmp_path: Path, name: str) -> None:
+    field = numbered((3, 4), name, layout=(1, 0))
+    for path in (tmp_path / "field.dlf", tmp_path / "field.npy"):
+        dl.save_field(path, field)
+        again = dl.open_field(path)
+        assert (again.dtype, again.strides) == (field.dtype, field.strides)
+        assert again.tolist() == field.tolist()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "float16", "int4"])
+def test_element_types_of_ml_dtypes(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("ml_dtypes")
+    field = dl.zeros((3, 4), name)
+    field[...] = 1
+    dl.save_field(tmp_path / "field.dlf", field)
+    again = dl.open_field(tmp_path / "field.dlf")
+    assert again.dtype == field.dtype
+    assert again.to_numpy().view("uint8").tobytes() == field.to_numpy().view("uint8").tobytes()
+    if name != "float16":
+        with pytest.raises(dl.DTypeError, match=rf"\.npy file cannot hold {name}; save it as \.dlf"):
+            dl.save_field(tmp_path / "field.npy", field)
+
+
+def test_nothing_but_elements_is_written(tmp_path: Path) -> None:
+    whole = dl.full((20, 8), 7.0, alignment_size=64)
+    for number, field in enumerate((whole[::2, 3:], whole[::-1], dl.full((3, 5), 7.0, alignment_size=64))):
+        path = tmp_path / f"{number}.dlf"
+        dl.save_field(path, field)
+        again = dl.open_field(path)
+        assert again.tolist() == field.tolist()
+        assert path.read_bytes().count(np.float64(7.0).tobytes()) == field.size
+
+
+def test_numpy_reads_npy_files(tmp_path: Path) -> None:
+    path = tmp_path / "field.npy"
+    for backend in ("C", "F"):
+        dl.save_field(path, numbered((3, 4, 5), backend=backend))
+        array = np.load(path, mmap_mode="r")
+        assert array.flags.c_contiguous == (backend == "C")
+        np.testing.assert_array_equal(array, np.arange(60.0).reshape(3, 4, 5))
+        with path.open("rb") as file:
+            assert np.lib.format.read_magic(file) == (1, 0)
+            assert np.lib.format.read_array_header_1_0(file)[1] == (backend == "F")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_files_of_numpy_are_mapped(tmp_path: Path, order: Any) -> None:
+    array = np.asarray(np.arange(12.0, dtype="float32").reshape(3, 4), order=order)
+    np.save(tmp_path / "array.npy", array)
+    field = dl.open_field(tmp_path / "array.npy", "r+")
+    assert (field.strides, field.tolist()) == (array.strides, array.tolist())
+    assert field.alignment() >= 64
+    field[2, 3] = 100.0
+    assert np.load(tmp_path / "array.npy")[2, 3] == 100.0
+    with (tmp_path / "two.npy").open("wb") as file:
+        np.lib.format.write_array(file, array, version=(2, 0))
+    assert dl.open_field(tmp_path / "two.npy").tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "lost"),
+    [
+        ({"dims": "IK"}, "dims"),
+        ({"halo": (1, 0)}, "halo, origin"),
+        ({"origin": (0, 1)}, "origin"),
+        ({"alignment_size": 64}, "layout or padding"),
+    ],
+)
+def test_npy_files_refuse_what_they_cannot_keep(tmp_path: Path, keywords: Any, lost: str) -> None:
+    with pytest.raises(dl.LayoutError, match=f"cannot keep the field's {lost}; save it as .dlf"):
+        dl.save_field(tmp_path / "field.npy", dl.zeros((3, 5), **keywords))
+    with pytest.raises(dl.LayoutError, match="layout or padding"):
+        dl.save_field(tmp_path / "field.npy", dl.zeros((3, 5, 2), layout=(0, 2, 1)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_arrays_are_saved_too(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    array = xarray.DataArray(np.arange(6.0).reshape(2, 3), dims=("K", "I"))
+    dl.save_field(tmp_path / "field.dlf", array)
+    again = dl.open_field(tmp_path / "field.dlf")
+    assert (again.dims, again.tolist()) == (("K", "I"), [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    dl.save_field(tmp_path / "field.npy", np.arange(3, dtype="int16"))
+    assert np.load(tmp_path / "field.npy").tolist() == [0, 1, 2]
+
+
+def test_modes(tmp_path: Path) -> None:
+    path = tmp_path / "field.dlf"
+    dl.save_field(path, dl.zeros((4,), halo=(1,)))
+    fixed, shared, own = (dl.open_field(path, mode) for mode in ("r", "r+", "c"))
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        fixed[0] = 1.0
+    shared[1] = 2.0
+    own[2] = 3.0
+    assert (fixed.tolist(), own.tolist()) == ([0.0, 2.0, 0.0, 0.0], [0.0, 2.0, 3.0, 0.0])
+    del shared
+    assert dl.open_field(path).tolist() == [0.0, 2.0, 0.0, 0.0]
+    for mode in ("w+", "w", "", None, "rb"):
+        with pytest.raises(ValueError, match=r"mode: .*; allowed is 'r', 'r[+]' or 'c'"):
+            dl.open_field(path, mode)  # type: ignore[arg-type]
+    path.chmod(0o444)
+    if os.geteuid() != 0:
+        with pytest.raises(PermissionError):
+            dl.open_field(path, "r+")
+    assert dl.open_field(str(path), "c").shape == (4,)
+
+
+def test_the_mapping_lives_as_long_as_views(tmp_path: Path) -> None:
+    dl.save_field(tmp_path / "field.dlf", numbered((1000,)))
+
+    def mapped() -> bool:
+        return "field.dlf" in Path("/proc/self/maps").read_text()
+
+    view = np.asarray(dl.open_field(tmp_path / "field.dlf")[10:])
+    gc.collect()
+    if sys.platform == "linux":
+        assert mapped()
+    assert view[0] == 10.0
+    del view
+    gc.collect()
+    if sys.platform == "linux":
+        assert not mapped()
+
+
+def test_an_open_field_keeps_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "field.dlf"
+    dl.save_field(path, dl.ones((50, 50)))
+    path.chmod(0o640)
+    old = dl.open_field(path, "r+")
+    dl.save_field(path, dl.full((3,), 2.0))
+    assert old.sum() == 2500.0
+    old[...] = 3.0
+    assert dl.open_field(path).tolist() == [2.0] * 3
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    # Also to the file that it is from.
+    dl.save_field(path, dl.open_field(path))
+    assert dl.open_field(path).tolist() == [2.0] * 3
+    assert [file.name for file in tmp_path.iterdir()] == ["field.dlf"]
+
+
+def test_links_stay_links(tmp_path: Path) -> None:
+    (tmp_path / "link.dlf").symlink_to(tmp_path / "field.dlf")
+    dl.save_field(tmp_path / "link.dlf", dl.ones((2,)))
+    assert (tmp_path / "link.dlf").is_symlink()
+    assert dl.open_field(tmp_path / "field.dlf").tolist() == [1.0, 1.0]
+
+
+def test_after_an_error_the_old_file_is_there_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "field.dlf"
+    dl.save_field(path, dl.ones((2,)))
+    before = path.read_bytes()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "_reserve", full)
+    with pytest.raises(OSError, match="No space left"):
+        dl.save_field(path, dl.zeros((2,)))
+    monkeypatch.undo()
+    monkeypatch.setattr(files, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        dl.save_field(path, dl.zeros((2,)))
+    assert [file.name for file in tmp_path.iterdir()] == ["field.dlf"]
+    assert path.read_bytes() == before
+    for wrong in ("field", "field.bin", "field.npz", ".dlf"):
+        with pytest.raises(dl.LayoutError, match=r"allowed is a name that ends in '\.npy' or '\.dlf'"):
+            dl.save_field(tmp_path / wrong, dl.zeros((2,)))
+    with pytest.raises(FileNotFoundError):
+        dl.save_field(tmp_path / "absent" / "field.dlf", dl.zeros((2,)))
+
+
+@pytest.mark.parametrize("errno", [None, 95])
+def test_without_fallocate_zeros_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errno: int | None
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno, "Operation not supported")
+
+    if errno is None:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
+    field = numbered((300, 700), alignment_size=64)
+    dl.save_field(tmp_path / "field.dlf", field)
+    np.testing.assert_array_equal(np.asarray(dl.open_field(tmp_path / "field.dlf")), np.asarray(field))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_a_full_disk_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
+    code = f"""
+import errno, resource, signal
+import dlfield as dl
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    dl.save_field({str(tmp_path / "field.dlf")!r}, dl.ones((100, 1000)))
+except OSError as error:
+    assert error.errno == errno.EFBIG
+else:
+    raise SystemExit("no error")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_opening_copies_nothing(tmp_path: Path) -> None:
+    """A file with a large hole is opened at once, and takes no memory."""
+    path, size = tmp_path / "array.npy", 1 << 33
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|i1", "fortran_order": False, "shape": (size,)})
+        file.truncate(file.tell() + size)
+    field = dl.open_field(path)
+    assert (field.size, int(field[size - 1])) == (size, 0)
+
+
+def test_the_module_is_imported_when_it_is_used() -> None:
+    code = "import sys, dlfield; assert 'dlfield.files' not in sys.modules; assert 'open_field' in dir(dlfield)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="module 'dlfield' has no attribute 'open_fields'"):
+        dl.open_fields  # noqa: B018

@@ -1,0 +1,292 @@
+"""Files that are truncated or forged are errors that name the file, and nothing outside them is read."""
+
+import io
+import json
+import random
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+
+START = struct.Struct("<8sHHI")
+
+
+def parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the header of a file, and what follows it."""
+    data = path.read_bytes()
+    size = START.unpack(data[:16])[3]
+    return json.loads(data[16 : 16 + size]), data[16 + size :]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "field.dlf"
+    dl.save_field(path, dl.ones((4, 5), alignment_size=64, halo=(1, 1), dims="KJ"))
+    return path
+
+
+def write(
+    path: Path, header: Any, block: bytes, *, version: int = 1, reserved: int = 0, size: int | None = None
+) -> None:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    text = text.ljust(512 - 16) if len(text) <= 496 else text
+    length = len(text) if size is None else size
+    path.write_bytes(START.pack(b"\x93DLFIELD", version, reserved, length) + text + block)
+
+
+def refused(path: Path) -> str:
+    """Return the error of opening a file, in every mode the same and with the file's name."""
+    texts = set()
+    for mode in ("r", "r+", "c"):
+        # Nothing but errors that a caller expects of a file.
+        with pytest.raises((dl.Error, ValueError, TypeError)) as raised:
+            dl.open_field(path, mode)
+        notes = " ".join(getattr(raised.value, "__notes__", []))
+        assert path.name in notes
+        # Without the addresses of objects that a message shows.
+        texts.add(re.sub("0x[0-9a-f]+", "", str(raised.value)))
+    assert len(texts) == 1
+    return texts.pop()
+
+
+def test_every_truncated_file_is_an_error(saved: Path) -> None:
+    data = saved.read_bytes()
+    # Of the last row only the elements must be there, not the padding.
+    end = len(data) - 3 * 8
+    for length in [*range(40), *range(40, len(data) - 64, 7), end - 1]:
+        saved.write_bytes(data[:length])
+        refused(saved)
+    saved.write_bytes(data[:end])
+    assert float(dl.open_field(saved).sum()) == 20.0
+
+
+def test_the_start_is_checked(saved: Path, tmp_path: Path) -> None:
+    header, block = parts(saved)
+    for magic in (b"\x93DLFIELE", b"\x94DLFIELD", b"PK\x03\x04\x00\x00\x00\x00", b"\x93NUMPX\x01\x00"):
+        saved.write_bytes(magic + saved.read_bytes()[8:])
+        assert "starts with neither the magic of a .npy file nor that of a .dlf file" in refused(saved)
+    write(saved, header, block, version=2)
+    assert "version 2.0 of the format; allowed is 1.0" in refused(saved)
+    write(saved, header, block, reserved=1)
+    assert "version 1.1" in refused(saved)
+    write(saved, header, block, size=2**32 - 1)
+    assert "a header of 4294967295 bytes; allowed are at most 65536" in refused(saved)
+    write(saved, header, b"", size=2000)
+    assert "the file ends in its header, after 496 of 2000 bytes" in refused(saved)
+    with pytest.raises(IsADirectoryError):
+        dl.open_field(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[" * 60_000,
+        b'{"a":' * 10_000,
+        b"[]",
+        b"null",
+        b"1" * 60_000,
+        b"\xff\xfe\x00",
+        b'{"shape": [1]}',
+        b'"' + b"x" * 60_000 + b'"',
+        b"\x00" * 1000,
+    ],
+    ids=lambda text: repr(text[:10]),
+)
+def test_headers_that_are_no_objects(saved: Path, text: bytes) -> None:
+    write(saved, text, bytes(4096))
+    assert "the header" in refused(saved)
+
+
+def test_every_part_is_needed(saved: Path) -> None:
+    header, block = parts(saved)
+    for name in header:
+        write(saved, {key: value for key, value in header.items() if key != name}, block)
+        assert f"the header lacks {name}" in refused(saved)
+    # What a later version may add does no harm.
+    write(saved, header | {"more": 1}, block)
+    assert dl.open_field(saved).shape == (4, 5)
+
+
+BIG = 2**63
+
+CHANGES: list[dict[str, Any]] = [
+    {"shape": [4]},
+    {"shape": [4, -5]},
+    {"shape": [4, 9]},
+    {"shape": [5, 5]},
+    {"shape": [4, BIG]},
+    {"shape": [BIG - 1, BIG - 1]},
+    {"shape": [4.0, 5]},
+    {"shape": [True, 5]},
+    {"shape": ["4", 5]},
+    {"shape": "45"},
+    {"shape": None},
+    {"shape": [1] * 65, "strides": [8] * 65, "layout": list(range(65)), "dims": None, "halo": None},
+    {"strides": [64, 8, 8]},
+    {"strides": [-64, 8]},
+    {"strides": [64, -8]},
+    {"strides": [0, 8]},
+    {"strides": [64, 0]},
+    {"strides": [8, 8]},
+    {"strides": [32, 8]},
+    {"strides": [8, 64]},
+    {"strides": [64, 4]},
+    {"strides": [BIG - 8, 8]},
+    {"strides": [72, 8]},
+    {"strides": None},
+    {"offset": 0, "shape": [4000, 5]},
+    {"offset": -8},
+    {"offset": 10**6},
+    {"offset": BIG - 1},
+    {"offset": BIG},
+    {"offset": 1.5},
+    {"offset": None},
+    {"offset": 449},
+    {"dtype": "float128"},
+    {"dtype": "object"},
+    {"dtype": "O"},
+    {"dtype": "f8"},
+    {"dtype": "(3,)f8"},
+    {"dtype": "f8,f8"},
+    {"dtype": ">f8"},
+    {"dtype": "M8[s]"},
+    {"dtype": "S8"},
+    {"dtype": "complex128"},
+    {"dtype": 8},
+    {"dtype": None},
+    {"dtype": {"names": ["a"]}},
+    {"byteorder": "big"},
+    {"byteorder": "native"},
+    {"byteorder": []},
+    {"dims": ["K"]},
+    {"dims": ["K", "K"]},
+    {"dims": ["K", ""]},
+    {"dims": ["K", 3]},
+    {"dims": ["K", "\ud800"]},
+    {"dims": "KJ"},
+    {"dims": ["a"] * 10_000},
+    {"halo": [[1, 1]]},
+    {"halo": [[3, 3], [0, 0]]},
+    {"halo": [[-1, 0], [0, 0]]},
+    {"halo": [1, 1]},
+    {"halo": [[1, 1, 1], [0, 0]]},
+    {"halo": [[1], [0, 0]]},
+    {"halo": {"0": 1}},
+    {"halo_is_cut": 1},
+    {"origin": [9, 0]},
+    {"origin": [-1, 0]},
+    {"origin": [0]},
+    {"layout": [0, 0]},
+    {"layout": [1, 0]},
+    {"layout": [0]},
+    {"layout": [0, 2]},
+    {"layout": None},
+    {"padding": "column"},
+    {"padding": None},
+    {"padding": []},
+    {"alignment_size": 0},
+    {"alignment_size": -64},
+    {"alignment_size": 4096},
+    {"alignment_size": BIG},
+    {"alignment_size": "64"},
+    {"aligned_index": [0, 0]},
+    {"aligned_index": [9, 9]},
+    {"aligned_index": [-1, 0]},
+    {"aligned_index": [1]},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: repr(change)[:40])
+def test_numbers_that_fit_neither_each_other_nor_the_file(saved: Path, change: dict[str, Any]) -> None:
+    header, _ = parts(saved)
+    data = saved.read_bytes()
+    header["offset"] += 512 - (len(data) - len(parts(saved)[1]))
+    write(saved, header, parts(saved)[1])
+    assert float(dl.open_field(saved).sum()) == 20.0
+    _, block = parts(saved)
+    write(saved, header | change, block)
+    refused(saved)
+
+
+def test_random_changes_are_errors_or_fields_inside_the_file(saved: Path) -> None:
+    """Whatever a header says, all elements of what is opened can be read."""
+    data, draw = saved.read_bytes(), random.Random(3)
+    opened = 0
+    for _ in range(3000):
+        forged = bytearray(data)
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(data) if draw.random() < 0.1 else 420)
+            forged[place] = draw.choice(b'0123456789-,[]"{}: e.' + bytes([draw.randrange(256)]))
+        saved.write_bytes(forged)
+        try:
+            field = dl.open_field(saved)
+        except (dl.Error, ValueError, TypeError):
+            continue
+        opened += 1
+        assert field.nbytes <= len(forged)
+        np.asarray(field).tobytes()
+    assert opened > 30
+
+
+def npy(shape: str, descr: str = "'<f8'", order: str = "False", version: tuple[int, int] = (1, 0)) -> bytes:
+    """Return the header of a .npy file."""
+    text = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+    length = struct.pack("<H" if version == (1, 0) else "<I", len(text))
+    return b"\x93NUMPY" + bytes(version) + length + text
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        npy("(11,)"),
+        npy("(-1,)"),
+        npy("(9223372036854775808,)"),
+        npy("(9223372036854775807, 4)"),
+        npy("(9223372036854775807, 4)", order="True"),
+        npy("(3, 4)", order="True"),
+        npy("(2.5,)"),
+        npy("(2,", order="True"),
+        npy("(1,)" + " " * 20_000),
+        npy("(1,)", version=(2, 0))[:11],
+        npy("(1,)", version=(3, 0)),
+        npy("(1,)", version=(9, 9)),
+        npy("(1,)", descr="'|O'"),
+        npy("(1,)", descr="'>f8'"),
+        npy("(1,)", descr="'<V2'"),
+        npy("(1,)", descr="'<U4'"),
+        npy("(1,)", descr="[('a', '<f8')]"),
+        npy("(1,)", descr="('<f8', (10**9,))"),
+        npy("(1,)", descr="('<f8', (1000,))"),
+        npy("(1,)", descr="__import__('os').abort()"),
+        npy("(" * 5000),
+        npy("(1,)", order="1"),
+        npy("(1,) * 10**10"),
+        b"\x93NUMPY",
+        b"\x93NUMPY\x01\x00\xff\xff{",
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
+        b"\x93NUMPY\x01\x00\x00\x00",
+    ],
+    ids=lambda start: repr(start[6:60]),
+)
+def test_npy_files(tmp_path: Path, start: bytes) -> None:
+    path = tmp_path / "array.npy"
+    path.write_bytes(start + bytes(80))
+    refused(path)
+
+
+def test_truncated_npy_files(tmp_path: Path) -> None:
+    path, buffer = tmp_path / "array.npy", io.BytesIO()
+    np.save(buffer, np.ones((3, 4)))
+    data = buffer.getvalue()
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        refused(path)
+    path.write_bytes(data)
+    assert float(dl.open_field(path).sum()) == 12.0

@@ -1,0 +1,301 @@
+"""`from_pointer`: memory by its address, as ctypes, C and Fortran code hand it over, and the life of its owner."""
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+
+libc = ctypes.CDLL(None)
+libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
+
+# Fills a field a(i,j,k) in Fortran's order, as a Fortran subroutine with `bind(c)` gets it.
+SOURCE = """
+#include <stddef.h>
+void ramp(double *a, const int *ni, const int *nj, const int *nk) {
+    for (int k = 0; k < *nk; k++)
+        for (int j = 0; j < *nj; j++)
+            for (int i = 0; i < *ni; i++)
+                a[i + (size_t)*ni * (j + (size_t)*nj * k)] = 100.0 * i + 10.0 * j + k;
+}
+void scale(double *a, const ptrdiff_t *byte_strides, const ptrdiff_t *shape, double factor) {
+    for (ptrdiff_t i = 0; i < shape[0]; i++)
+        for (ptrdiff_t j = 0; j < shape[1]; j++)
+            *(double *)((char *)a + i * byte_strides[0] + j * byte_strides[1]) *= factor;
+}
+"""
+
+
+class Malloced:
+    """Memory of the C library, freed with this object."""
+
+    def __init__(self, size: int) -> None:
+        self.address = libc.malloc(size)
+        self.freed_in: list[int] = []
+
+    def __del__(self) -> None:
+        self.freed_in.append(threading.get_ident())
+        libc.free(self.address)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder: Path = tmp_path_factory.mktemp("compiled")
+    (folder / "ramp.c").write_text(SOURCE)
+    command = [os.environ.get("CC", "cc"), "-O1", "-shared", "-fPIC", "-o", "ramp.so", "ramp.c"]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "ramp.so"))
+
+
+def test_memory_of_malloc_in_fortran_order_is_filled_by_c(compiled: ctypes.CDLL) -> None:
+    shape, memory = (3, 4, 2), Malloced(3 * 4 * 2 * 8)
+    freed = memory.freed_in
+    field = dl.from_pointer(
+        memory.address, shape, "float64", strides=(8, 24, 96), dims="IJK", halo=(1, 1, 0), owner=memory
+    )
+    del memory
+    compiled.ramp(ctypes.c_void_p(field.ptr), *(ctypes.byref(ctypes.c_int(extent)) for extent in shape))
+    i, j, k = np.indices(shape)
+    np.testing.assert_array_equal(np.asarray(field), 100.0 * i + 10 * j + k)
+    assert (field.layout, field.halo, field.origin) == ((2, 1, 0), ((1, 1), (1, 1), (0, 0)), (1, 1, 0))
+    assert freed == []
+    del field
+    gc.collect()
+    assert len(freed) == 1
+
+
+def test_c_code_writes_through_ptr_and_strides(compiled: ctypes.CDLL) -> None:
+    field = dl.ones((5, 7), alignment_size=64, layout=(1, 0))
+    numbers = ctypes.c_ssize_t * 2
+    compiled.scale(ctypes.c_void_p(field.ptr), numbers(*field.strides), numbers(*field.shape), ctypes.c_double(2.5))
+    assert (field.to_numpy() == 2.5).all()
+
+
+def test_qsort_sorts_a_field_in_place() -> None:
+    order = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
+    field = dl.from_array([3.0, 1.0, 2.0])
+    libc.qsort(
+        ctypes.c_void_p(field.ptr),
+        ctypes.c_size_t(3),
+        ctypes.c_size_t(8),
+        order(lambda a, b: int(a[0] > b[0]) - int(a[0] < b[0])),
+    )
+    assert field.tolist() == [1.0, 2.0, 3.0]
+
+
+def memory_of(count: int) -> Any:
+    """Return an array of ctypes with the numbers from 0 on."""
+    return (ctypes.c_double * count)(*range(count))
+
+
+def test_negative_strides_start_at_the_last_element() -> None:
+    memory = memory_of(6)
+    field = dl.from_pointer(ctypes.addressof(memory) + 40, (6,), "float64", strides=(-8,), owner=memory)
+    assert field.tolist() == [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+    field[0] = 9.0
+    assert memory[5] == 9.0
+
+
+def test_readonly_and_sub_arrays_and_gaps() -> None:
+    memory = memory_of(12)
+    start = ctypes.addressof(memory)
+    fixed = dl.from_pointer(start, (2, 3), "float64", owner=memory, readonly=True)
+    assert fixed.readonly
+    with pytest.raises(dl.ExchangeError, match="read-only"):
+        fixed[0, 0] = 1.0
+    vectors = dl.from_pointer(start, (2,), np.dtype((np.float64, (3,))), strides=(48,), dims="K", owner=memory)
+    assert (vectors.shape, vectors.strides, vectors.dims) == ((2, 3), (48, 8), ("K", "0"))
+    assert vectors.tolist() == [[0.0, 1.0, 2.0], [6.0, 7.0, 8.0]]
+    column = dl.from_pointer(start + 8, (4,), "float64", strides=(24,), owner=memory)
+    assert column.tolist() == [1.0, 4.0, 7.0, 10.0]
+
+
+def test_unaligned_elements_are_read_and_written() -> None:
+    memory = ctypes.create_string_buffer(8 * 40 + 1)
+    field = dl.from_pointer(ctypes.addressof(memory) + 1, (5, 8), "float64", owner=memory)
+    field[...] = np.arange(40.0).reshape(5, 8)
+    assert field.alignment() == 1
+    assert float(field.sum()) == 780.0
+    assert dl.from_array(field, backend="F").tolist() == field.tolist()
+
+
+def test_empty_fields_may_be_at_address_0() -> None:
+    assert dl.from_pointer(0, (3, 0), "float32").shape == (3, 0)
+    with pytest.raises(dl.ExchangeError, match="address: 0; allowed is the address of memory"):
+        dl.from_pointer(0, (3, 1), "float32")
+    with pytest.raises(dl.ExchangeError, match="address: 0"):
+        dl.from_pointer(0, (), "float32")
+
+
+BIG = 2**63
+
+WRONG: list[tuple[type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
+    (dl.LayoutError, "shape: extent -1 at axis 1", (64, (2, -1), "f8"), {}),
+    (dl.LayoutError, "shape: more than 64 entries", (64, (1,) * 65, "f8"), {}),
+    (dl.LayoutError, "shape: 65 dimensions", (64, (1,) * 64, np.dtype(("f8", (1,)))), {}),
+    (dl.LayoutError, "shape: .* does not fit in 64 bits", (64, (BIG,), "f8"), {}),
+    (dl.LayoutError, "shape: .* 64-bit sizes", (64, (BIG - 1, 2), "f8"), {}),
+    (dl.LayoutError, "shape: .* 64-bit sizes", (64, (2**40, 2**40), "f8"), {"strides": (0, 0)}),
+    (dl.ExchangeError, "strides: 1 entries for 2 dimensions", (64, (2, 3), "f8"), {"strides": (8,)}),
+    (dl.ExchangeError, "strides: 4 bytes at axis 1", (64, (2, 3), "f8"), {"strides": (24, 4)}),
+    (dl.LayoutError, "strides: .* does not fit in 64 bits", (64, (2, 3), "f8"), {"strides": (BIG, 8)}),
+    (dl.ExchangeError, "address space", (64, (3, 3), "f8"), {"strides": (BIG - 8, 8)}),
+    (dl.ExchangeError, "address space", (64, (20,), "f8"), {"strides": (-8,)}),
+    (dl.ExchangeError, "address space", (2**64 - 64, (9,), "f8"), {}),
+    (dl.ExchangeError, "address space", (2**64 - 8, (2, 2), "f8"), {}),
+    (dl.LayoutError, "address: -8; allowed is 0 to 18446744073709551615", (-8, (2,), "f8"), {}),
+    (dl.LayoutError, "address: ", (2**64, (2,), "f8"), {}),
+    (TypeError, "address: 'x' is not an integer", ("x", (2,), "f8"), {}),
+    (TypeError, "address: .*c_void_p", (ctypes.c_void_p(64), (2,), "f8"), {}),
+    (dl.DTypeError, "object", (64, (2,), "O"), {}),
+    (dl.DimsError, "dims: 1 labels for 2 dimensions", (64, (2, 3), "f8"), {"dims": "I"}),
+    (dl.LayoutError, "halo: .* at axis 0 of extent 2", (64, (2, 3), "f8"), {"halo": (2, 0)}),
+    (dl.LayoutError, "origin: 4 at axis 1", (64, (2, 3), "f8"), {"origin": (0, 4)}),
+    (dl.DeviceError, "rocm:0", (64, (2,), "f8"), {"device": "rocm:0"}),
+    (dl.DeviceError, '"moon" is not a device', (64, (2,), "f8"), {"device": "moon"}),
+    (TypeError, "readonly: 1", (64, (2,), "f8"), {"readonly": 1}),
+]
+
+
+@pytest.mark.parametrize(("error", "message", "args", "keywords"), WRONG)
+def test_wrong_numbers_are_refused_by_name(
+    error: type[Exception], message: str, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
+    with pytest.raises(error, match=message):
+        dl.from_pointer(*args, **keywords)
+
+
+class Raises:
+    """Not an integer after all."""
+
+    def __index__(self) -> int:
+        raise KeyError("of the caller")
+
+
+@pytest.mark.parametrize("place", ["address", "shape", "strides", "halo", "origin"])
+def test_exceptions_of_index_reach_the_caller(place: str) -> None:
+    arguments: dict[str, Any] = {"address": 64, "shape": (2,), "dtype": "f8", place: (Raises(),)}
+    if place == "address":
+        arguments[place] = Raises()
+    owner = Owner()
+    with pytest.raises(KeyError, match="of the caller"):
+        dl.from_pointer(**arguments, owner=owner)
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
+
+
+class Owner:
+    """An owner that can be watched."""
+
+
+class Shrinking(list[int]):
+    """A shape that changes while it is read."""
+
+    def __iter__(self) -> Any:
+        yield self.pop()
+        self.clear()
+
+
+def test_a_shape_that_changes_is_read_once() -> None:
+    memory = memory_of(6)
+    field = dl.from_pointer(ctypes.addressof(memory), Shrinking([1, 2, 6]), "float64", owner=memory)
+    assert field.shape == (6,)
+
+
+def test_the_owner_lives_as_long_as_views_and_exports() -> None:
+    memory, owner = memory_of(6), Owner()
+    alive = weakref.ref(owner)
+    field = dl.from_pointer(ctypes.addressof(memory), (6,), "float64", owner=owner)
+    del owner
+    held: list[Any] = [field, field[1:], np.asarray(field), field.__dlpack__(max_version=(1, 0)), memoryview(field)]
+    held.append(dl.from_dlpack(np.from_dlpack(field)))
+    del field
+    while held:
+        assert alive() is not None
+        del held[0]
+        gc.collect()
+    assert alive() is None
+
+
+def test_an_owner_is_released_by_another_thread() -> None:
+    memory = Malloced(64)
+    freed, fields = memory.freed_in, [dl.from_pointer(memory.address, (8,), "float64", owner=memory)]
+    del memory
+    thread = threading.Thread(target=fields.clear)
+    thread.start()
+    thread.join()
+    assert len(freed) == 1
+    assert freed[0] != threading.get_ident()
+
+
+def test_an_owner_may_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Angry:
+        def __del__(self) -> None:
+            raise RuntimeError("in __del__")
+
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raised: seen.append(str(raised.exc_value)))
+    memory = memory_of(2)
+    field = dl.from_pointer(ctypes.addressof(memory), (2,), "float64", owner=Angry())
+    del field
+    assert seen == ["in __del__"]
+    # Also while an exception is under way, which stays.
+    with pytest.raises(ZeroDivisionError):
+        [dl.from_pointer(ctypes.addressof(memory), (2,), "float64", owner=Angry()), 1 / 0]
+    gc.collect()
+    assert seen == ["in __del__"] * 2
+
+
+def test_an_owner_may_use_fields_while_it_goes() -> None:
+    memory, made = memory_of(4), []
+
+    class Busy:
+        def __init__(self, depth: int) -> None:
+            self.depth = depth
+
+        def __del__(self) -> None:
+            if self.depth:
+                owner = Busy(self.depth - 1)
+                made.append(dl.from_pointer(ctypes.addressof(memory), (4,), "float64", owner=owner).tolist())
+            made.append(dl.zeros((3,)).tolist())
+            gc.collect()
+
+    field = dl.from_pointer(ctypes.addressof(memory), (4,), "float64", owner=Busy(3))
+    del field
+    gc.collect()
+    assert made.count([0.0, 1.0, 2.0, 3.0]) == 3
+    assert made.count([0.0, 0.0, 0.0]) == 4
+
+
+def test_an_owner_may_come_back_to_life() -> None:
+    kept: list[Any] = []
+
+    class Phoenix:
+        def __del__(self) -> None:
+            kept.append(self)
+
+    memory = memory_of(2)
+    for _ in range(3):
+        assert dl.from_pointer(ctypes.addressof(memory), (2,), "float64", owner=Phoenix()).T.shape == (2,)
+    gc.collect()
+    assert len(kept) == 3
+
+
+def test_without_a_driver_memory_of_cuda_is_refused() -> None:
+    if dl.cuda.is_available():
+        pytest.skip("there is a driver")
+    for device in ("cuda:0", "cuda_host", "cuda_managed"):
+        with pytest.raises(dl.DeviceError, match="driver"):
+            dl.from_pointer(4096, (2,), "float64", device=device)

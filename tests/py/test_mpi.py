@@ -1,0 +1,104 @@
+"""`dlfield.mpi` on several processes of MPI. Nothing here may hang: every run has a time limit."""
+
+import doctest
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ranks
+from childproc import run_python
+
+PROGRAMS = Path(__file__).parent / "mpi_programs"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "dlfield" / "mpi"
+
+
+@pytest.mark.parametrize(("processes", "cases"), [(1, 40), (2, 40), (3, 15), (4, 15), (6, 8)])
+@settings(max_examples=1)
+@given(seed=st.integers(0, 10**9))
+def test_random_exchanges(processes: int, cases: int, seed: int) -> None:
+    """Every point of every halo against the oracle, and the messages and bytes that this took."""
+    assert ranks.run(processes, "-m", "mpi4py", PROGRAMS / "random_halos.py", str(seed), str(cases)) == ""
+
+
+def test_wrong_use_is_an_error_on_every_process() -> None:
+    assert ranks.run(4, "-m", "mpi4py", PROGRAMS / "halo_errors.py") == "done\n"
+
+
+@pytest.fixture
+def leftovers_removed() -> Iterator[None]:
+    """MPICH leaves memory of its own where processes end like this."""
+    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    yield
+    for path in set(Path("/dev/shm").glob("mpich_shm_*")) - before:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("leftovers_removed")
+@pytest.mark.parametrize("how", ["killed", "raised"])
+def test_a_process_that_ends(how: str) -> None:
+    """MPI ends the others: at once if it was killed, and with `python -m mpi4py` also after an exception."""
+    done = ranks.start(3, "-m", "mpi4py", PROGRAMS / "dies.py", how, timeout=60)
+    assert done.returncode != 0
+    assert "not reached" not in done.stdout
+
+
+def test_a_process_that_is_ahead() -> None:
+    assert ranks.run(2, "-m", "mpi4py", PROGRAMS / "halo_ahead.py") == "done\n"
+
+
+def test_message_buffers() -> None:
+    assert ranks.run(2, "-m", "mpi4py", PROGRAMS / "message_buffers.py") == "done\n"
+
+
+def test_examples_in_docstrings() -> None:
+    """In processes of their own: importing `dlfield.mpi` starts MPI, which other tests should not run under."""
+    pytest.importorskip("mpi4py")
+    modules = [f"dlfield.mpi.{path.stem}" for path in PACKAGE.glob("_*.py") if ">>>" in path.read_text()]
+    assert len(modules) == 2
+    code = "import doctest, importlib, sys\n"
+    code += "".join(f"print(doctest.testmod(importlib.import_module({name!r})))\n" for name in modules)
+    found = ranks.run(1, "-c", code).splitlines()
+    assert [line.split(", attempted=")[0] for line in found] == [f"{doctest.TestResults.__name__}(failed=0"] * 2
+
+
+def test_without_mpi4py_the_error_says_what_to_install() -> None:
+    run_python(
+        """
+        import sys
+        sys.modules["mpi4py"] = None
+        try:
+            import dlfield.mpi
+        except ModuleNotFoundError as error:
+            assert "pip install mpi4py" in str(error), error
+        else:
+            raise AssertionError
+        """
+    )
+
+
+def test_nothing_imports_mpi_by_itself() -> None:
+    assert importlib.util.find_spec("dlfield.mpi") is not None
+    run_python("import sys, dlfield; assert not [name for name in sys.modules if 'mpi' in name.split('.')]")
+    assert sys.modules.get("mpi4py.MPI") is None
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 6])
+def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> None:
+    first = ranks.run(processes, "-m", "mpi4py", ROOT / "examples" / "diffusion_mpi.py").splitlines()[0]
+    assert first.startswith(f"{processes} processes as ")
+    assert first.endswith(": all bits equal to one process")
+
+
+def test_the_page_runs_as_printed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    code = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "mpi.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(code) > 7
+    program.write_text("\n".join(code))
+    assert ranks.run(4, "-m", "mpi4py", program) == ""

@@ -1,0 +1,272 @@
+"""Views by run-time type, slices, specs of new fields, and arrays that a Rust extension keeps."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import NUMPY_CODES, dtype_named
+from fakes import FakeTensor
+
+rx = pytest.importorskip("rust_extension")
+views = rx.kinds_views
+
+FLOATS = ("float32", "float64")
+INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+@pytest.mark.parametrize("name", [*NUMPY_CODES, "bfloat16"])
+def test_a_dispatch_takes_the_types_of_its_set(name: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(dtype_named(name))[:, ::-1]
+    for call, allowed in (
+        (views.sum_floats, FLOATS),
+        (views.sum_ints, INTS),
+        (views.sum_listed, ("float32", "int16", "uint8")),
+    ):
+        if name in allowed:
+            assert call(array) == 15
+        else:
+            with pytest.raises(dl.DTypeError) as caught:
+                call(array)
+            assert str(caught.value) == f'argument "numbers": dtype: {name}; wanted is {" or ".join(allowed)}'
+    views.clear(array)
+    assert (array == np.zeros(())).all()
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0, 3)])
+def test_a_view_has_the_rank_found_at_run_time(shape: tuple[int, ...]) -> None:
+    assert views.sum_by_rank(np.ones(shape)) == np.ones(shape).sum()
+
+
+def test_the_error_of_a_view_names_the_argument() -> None:
+    with pytest.raises(dl.LayoutError) as caught:
+        views.sum_by_rank(np.ones((2, 3, 4)))
+    assert str(caught.value).startswith('argument "numbers": ndim: 3 dimensions of shape [2, 3, 4]; wanted are 2')
+    out = np.zeros((2, 3), "i4")
+    views.fill_int32_matrix(out[::-1, ::2], 7)
+    assert out.tolist() == [[7, 0, 7]] * 2
+    with pytest.raises(dl.DTypeError, match='argument "out": dtype: int64; wanted is int32'):
+        views.fill_int32_matrix(np.zeros((2, 3), "i8"), 1)
+    with pytest.raises(dl.LayoutError, match='argument "out": ndim: 1 dimensions'):
+        views.fill_int32_matrix(np.zeros(2, "i4"), 1)
+
+
+class OnGpu:
+    """A matrix of int32 on a device that does not exist."""
+
+    __cuda_array_interface__ = {"shape": (2, 2), "typestr": "<i4", "data": (4096, False), "version": 3}  # noqa: RUF012
+
+
+def test_a_view_of_a_gpus_memory_is_rejected() -> None:
+    with pytest.raises(dl.DeviceError, match='argument "out": device: the memory is on cuda:0'):
+        views.fill_int32_matrix(OnGpu(), 1)
+
+
+def test_bools_are_checked_before_a_view() -> None:
+    flags = np.array([0, 1, 2], "u1").view("?")
+    with pytest.raises(dl.DTypeError, match="bool with the byte 2"):
+        views.fill_bools(flags)
+    views.fill_bools(flags[:2])
+    assert flags.view("u1").tolist() == [1, 1, 2]
+
+
+def test_an_array_of_any_elements_is_written_by_the_rules_of_others() -> None:
+    readonly = np.zeros((2, 2), "i4")
+    readonly.flags.writeable = False
+    for out, message in (
+        (readonly, "read-only"),
+        (np.lib.stride_tricks.as_strided(np.zeros(4, "i4"), (2, 3), (0, 4)), "make elements share memory"),
+    ):
+        with pytest.raises(TypeError, match=message) as caught:
+            views.fill_int32_matrix(out, 1)
+        assert caught.value.__notes__ == ["while processing 'out'"]
+
+
+def test_contiguous_arrays_are_slices() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    assert views.listed(array) == list(range(6))
+    assert views.listed(array[:, :1].copy()) == [0.0, 3.0]
+    for empty in (np.zeros((0, 3)), np.zeros((2, 0)), dl.zeros((0, 3))):
+        assert views.listed(empty) == []
+    with pytest.raises(TypeError, match="not C order"):
+        views.listed(array.T)
+    assert views.listed_or_copied(array.T) == [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]
+    numbers = np.array([[3.0, 1.0], [2.0, 0.0]])
+    assert views.sort(numbers) == 4
+    assert numbers.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert views.sort(np.array(1.0)) == 1
+    assert views.sort(np.zeros((3, 0))) == 0
+
+
+@pytest.mark.parametrize("like", [views.like, views.like_out])
+def test_a_new_field_is_like_the_argument(like: Callable[[Any], dl.Tensor]) -> None:
+    field = dl.zeros((4, 5, 6), "f4", dims="KIJ", halo=(0, 1, 2), backend="gt:cpu_ifirst", origin=(0, 1, 2))
+    new = like(field)
+    assert (new.shape, new.dtype, new.layout) == (field.shape, field.dtype, field.layout)
+    assert (new.dims, new.halo, new.origin) == (field.dims, field.halo, field.origin)
+    assert new.ptr != field.ptr
+    assert like(np.zeros((3, 4), "i2", order="F")).strides == (2, 6)
+    # Gaps are not part of the order.
+    assert like(np.zeros((6, 4), "i2")[::-2]).strides == (8, 2)
+
+
+def test_bound_fields_have_views_in_the_signatures_order() -> None:
+    inp = dl.from_array(np.arange(6.0).reshape(3, 2), dims="JI")
+    out = np.zeros((2, 3))
+    views.bound_copy(inp, out)
+    assert out.tolist() == inp.to_numpy().T.tolist()
+    with pytest.raises(dl.DimsError, match='field "out": dims: 1 dimensions without labels'):
+        views.bound_copy(inp, out[0])
+
+
+SOURCES: list[Callable[[], Any]] = [
+    lambda: np.arange(3.0),
+    lambda: np.arange(6.0)[::-2],
+    lambda: pytest.importorskip("torch").arange(3.0),
+    lambda: dl.from_array(np.arange(3.0)),
+    lambda: dl.from_array(np.arange(3.0)).__dlpack__(max_version=(1, 3)),
+    lambda: np.arange(3.0).data,
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_kept_array_shares_the_memory(source: Callable[[], Any]) -> None:
+    array = source()
+    address = None if type(array).__name__ == "PyCapsule" else dl.describe(array).ptr
+    wanted = None if address is None else dl.as_numpy(array).tolist()
+    kept = views.kept(array)
+    assert type(kept) is dl.Tensor
+    if address is not None:
+        assert (kept.ptr, kept.to_numpy().tolist()) == (address, wanted)
+    del array
+    gc.collect()
+    assert kept.to_numpy().shape == (3,)
+
+
+def test_a_kept_array_has_labels_and_stays_read_only() -> None:
+    field = dl.zeros((4, 5), dims="KI", halo=((1, 0), (0, 2)), origin=(2, 1))
+    assert views.labels_of_kept(field) == ("K, I", [2, 1], [(1, 0), (0, 2)])
+    assert views.kept(field.as_readonly()).readonly
+    readonly = np.zeros(3)
+    readonly.flags.writeable = False
+    assert views.kept(readonly).readonly
+
+
+def test_a_kept_tensor_has_the_layout_and_alignment_of_its_allocation() -> None:
+    made = {
+        "alignment": dl.zeros((4, 5), alignment_size=256, aligned_index=(1, 2)),
+        "halo": dl.zeros((4, 5), alignment_size=128, halo=(1, 2)),
+        "layout": dl.zeros((4, 1), layout=(1, 0)),
+        "preset": dl.zeros((3, 5), backend="gt:cpu_ifirst"),
+    }
+    for name, field in made.items():
+        for tensor in (field, field.as_readonly()):
+            layout, padded, alignment, aligned = views.promise_of_kept(tensor)
+            assert (tuple(layout), alignment, tuple(aligned)) == (
+                field.layout,
+                field.alignment_size,
+                field.aligned_index,
+            ), name
+            assert padded == (name in ("alignment", "halo"))
+    assert views.promise_of_kept(np.zeros((2, 3))) == (bytes([0, 1]), False, 1, [0, 0])
+    # A view of rows that the allocation did not align.
+    assert views.promise_of_kept(made["alignment"][1:])[2] == made["alignment"][1:].alignment_size
+
+
+def test_a_kept_array_is_alive_as_long_as_the_tensor() -> None:
+    fake = FakeTensor(np.arange(3.0))
+    kept = views.kept(fake.capsule())
+    gc.collect()
+    assert fake.deleted == 0
+    del kept
+    gc.collect()
+    assert fake.deleted == 1
+
+
+def test_what_is_no_array_is_not_kept() -> None:
+    with pytest.raises(TypeError, match="has no protocol of an array") as caught:
+        views.kept([1.0])
+    assert caught.value.__notes__ == ["while processing 'x'"]
+
+
+def test_safe_functions_do_not_read_a_kept_array() -> None:
+    # Python may write to it at any time.
+    *reads, writes = views.read_kept(np.zeros(3))
+    assert len(reads) == 4
+    assert all(error.startswith("owner: the memory was exported, or comes from Python") for error in reads)
+    assert writes.startswith("owner: the memory is not this crate's")
+
+
+def test_importing_an_array_to_keep_may_not_move_another() -> None:
+    array = np.ones(1 << 16)
+
+    class Meddler:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+        def __dlpack__(self, **_: Any) -> Any:
+            array.resize(1 << 20, refcheck=False)
+            return dl.zeros(3).__dlpack__(max_version=(1, 3))
+
+    with pytest.raises(TypeError, match="moved"):
+        views.sum_and_keep(array, Meddler())
+    assert views.sum_and_keep(np.ones(3), np.zeros(3))[0] == 3.0
+
+
+def test_memory_with_a_guard_is_not_exported() -> None:
+    error, field = views.export_guarded()
+    assert "ExchangeError: owner: a guard of Tensor::read reads the memory" in error
+    assert field.to_numpy().tolist() == [1.0, 2.0]
+
+
+def test_a_class_borrows_what_it_keeps() -> None:
+    array = np.array([1.0, 2.0, 3.0])
+    weights = views.Weights(array)
+    assert weights.weighted_sums(a=np.ones(3), b="text", c=array) == [6.0, 14.0]
+    weights.scale_itself(2.0)
+    assert array.tolist() == [2.0, 4.0, 6.0]
+    with pytest.raises(TypeError, match="dtype: float32; wanted is float64"):
+        views.Weights(np.ones(3, "f4"))
+
+
+def test_a_kept_array_is_not_borrowed_beside_a_writer() -> None:
+    array, out = np.array([1.0, 2.0, 3.0]), np.full(3, 10.0)
+    weights = rx.Weights(array)
+    weights.apply(out)
+    assert out.tolist() == [10.0, 20.0, 30.0]
+    for same in (array, array[::-1], array[1:]):
+        with pytest.raises(
+            TypeError, match=r"overlap: this array would be read, but another argument .* writes memory"
+        ):
+            weights.apply(same)
+    assert array.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_class_keeps_its_array_alive() -> None:
+    class Array(np.ndarray[Any, Any]):
+        pass
+
+    array = np.ones(3).view(Array)
+    gone = weakref.ref(array)
+    weights = views.Weights(array)
+    del array
+    assert weights.weighted_sums(a=np.ones(3)) == [3.0]
+    del weights
+    gc.collect()
+    assert gone() is None
+
+
+def test_labels_that_move_the_memory_are_an_error() -> None:
+    class Moving(np.ndarray[Any, np.dtype[np.float64]]):
+        @property
+        def __gt_dims__(self) -> tuple[str, ...]:
+            self.resize(1 << 20, refcheck=False)
+            return ("I",)
+
+    array = Moving((1 << 16,))
+    with pytest.raises(TypeError, match="changed"):
+        rx.kinds.labels(array)

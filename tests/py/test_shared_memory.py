@@ -1,0 +1,292 @@
+"""`t.share()` and `dl.attach(name)`: one memory in several processes."""
+
+import gc
+import mmap
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+import oracle
+from catalog import CODES, CPU_PRESETS, dtype_named
+from childproc import run_python
+
+if not hasattr(os, "memfd_create"):
+    pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
+
+KEPT = ("shape", "strides", "dtype", "dims", "layout", "alignment_size", "aligned_index", "origin", "halo")
+
+
+@pytest.fixture(autouse=True)
+def no_residue() -> Iterator[None]:
+    """No test may leave a file open, nor any in `/dev/shm`, where other programs have theirs."""
+    opened = open_segments()
+    yield
+    gc.collect()
+    assert open_segments() == opened
+    assert not [path for path in Path("/dev/shm").iterdir() if "dlfield" in path.name]
+
+
+def open_segments() -> list[str]:
+    links = []
+    for path in Path("/proc/self/fd").iterdir():
+        try:
+            links.append(str(path.readlink()))
+        except FileNotFoundError:
+            continue
+    return sorted(link for link in links if "dlfield" in link)
+
+
+def labelled(preset: str = "numpy") -> dl.Tensor:
+    field = dl.zeros((3, 4, 5), "f4", backend=preset, dims="KIJ", halo=((1, 0), 1, (0, 2)), alignment_size=128)
+    field[...] = np.arange(60).reshape(3, 4, 5)
+    return field
+
+
+@pytest.mark.parametrize("preset", CPU_PRESETS)
+def test_a_shared_copy_keeps_everything(preset: str) -> None:
+    field = labelled(preset)
+    shared = field.share()
+    assert [getattr(shared, name) for name in KEPT] == [getattr(field, name) for name in KEPT]
+    assert shared.to_numpy().tolist() == field.to_numpy().tolist()
+    assert oracle.aligned_address(shared) % 128 == 0
+    assert shared.block.shape == field.block.shape
+    shared[...] = 0
+    assert field[2, 3, 4] == 59
+    assert shared.share() is shared
+    part = shared[1:]
+    assert part.share() is part
+
+
+def test_other_processes_attach_it_by_name() -> None:
+    shared = labelled("gtmc").share()
+    output = run_python(f"""
+        import dlfield as dl
+        field = dl.attach({dl.shared_name(shared)!r})
+        print({[f"field.{name}" for name in KEPT]!r} and [getattr(field, name) for name in {KEPT!r}])
+        print(field.to_numpy().ravel().tolist())
+        field[2, 3, 4] = -1.0
+        readonly = dl.attach({dl.shared_name(shared)!r}, readonly=True)
+        print(readonly.readonly, readonly.ptr == field.ptr)
+    """).splitlines()
+    assert output[0] == str([getattr(shared, name) for name in KEPT])
+    assert output[1] == str([float(number) for number in range(60)])
+    assert output[2] == "True True"
+    assert shared[2, 3, 4] == -1.0
+
+
+def test_memory_mapped_for_reading_cannot_be_written() -> None:
+    shared = labelled().share()
+    output = run_python(f"""
+        import dlfield as dl, numpy as np, os
+        name = {dl.shared_name(shared)!r}
+        field = dl.attach(name, readonly=True)
+        print(field.readonly, np.asarray(field).flags.writeable, field.block.readonly)
+        writable = dl.attach(name)
+        print(writable.readonly, writable.ptr != field.ptr)
+        writable[0, 0, 0] = 7.0
+        print(float(field[0, 0, 0]))
+        twin = dl.attach(name, readonly=True)
+        print(twin.readonly)
+    """)
+    assert output.splitlines() == ["True False True", "False True", "7.0", "True"]
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_dtype(name: str) -> None:
+    field = dl.zeros((3, 5), dtype_named(name), layout=(1, 0))
+    raw = np.random.default_rng(0).integers(0, 2 if name == "bool" else 256, 15 * field.itemsize, dtype="u1")
+    field.to_numpy().T[...] = raw.view(field.dtype).reshape(5, 3)
+    assert field.share().to_numpy().tobytes("F") == raw.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
+def test_scalars_and_empties(shape: tuple[int, ...]) -> None:
+    shared = dl.full(shape, 2.5, backend="gtmc").share()
+    twin = dl.attach(dl.shared_name(shared))
+    assert (twin.shape, twin.to_numpy().tolist()) == (shape, np.full(shape, 2.5).tolist())
+
+
+def test_views_of_any_source_become_fields_of_their_own() -> None:
+    field = labelled()
+    for view in (
+        field[1:, ::-2],
+        field.T,
+        dl.from_dlpack(np.broadcast_to(np.arange(3.0), (2, 3))),
+        field.as_readonly(),
+    ):
+        shared = view.share()
+        assert shared.to_numpy().tolist() == view.to_numpy().tolist()
+        assert not shared.readonly
+
+
+def test_attached_twice_it_is_one_memory() -> None:
+    shared = dl.ones((4, 4)).share()
+    twin = dl.attach(dl.shared_name(shared))
+    assert (twin.ptr, dl.shared_name(twin)) == (shared.ptr, dl.shared_name(shared))
+
+
+def test_the_name_goes_with_the_last_tensor_or_array() -> None:
+    shared = dl.ones((4, 4)).share()
+    name = dl.shared_name(shared)
+    array = np.asarray(shared[1:])
+    del shared
+    gc.collect()
+    assert dl.attach(name).shape == (4, 4)
+    del array
+    gc.collect()
+    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
+        dl.attach(name)
+
+
+def twice(field: dl.Tensor) -> float:
+    """Double a tensor in place, in another process."""
+    assert dl.shared_name(field)
+    field[...] = field.to_numpy() * 2
+    return float(field.to_numpy().sum())
+
+
+def same(field: dl.Tensor) -> dl.Tensor:
+    return field
+
+
+def described(field: dl.Tensor) -> tuple[Any, ...]:
+    return tuple(getattr(field, name) for name in (*KEPT, "readonly"))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")
+def test_pools_get_the_memory_and_views_of_it(method: str) -> None:
+    shared = labelled("gt:cpu_ifirst").share()
+    context = multiprocessing.get_context(method)
+    with context.Pool(1) as pool, ProcessPoolExecutor(1, mp_context=context) as executor:
+        calls: list[Callable[..., Any]] = [pool.apply, lambda work, args: executor.submit(work, *args).result(60)]
+        for call in calls:
+            view = shared[1:, ::-2]
+            expected = view.to_numpy().copy() * 2
+            assert call(twice, (view,)) == float(expected.sum())
+            assert view.to_numpy().tolist() == expected.tolist()
+            for field in (shared, view, shared.as_readonly(), shared.T, shared.domain_view):
+                assert call(described, (field,)) == described(field)
+                back = call(same, (field,))
+                assert (back.ptr, back.strides) == (field.ptr, field.strides)
+            # Tensors in other memory are copied, as before.
+            other = call(same, (labelled("gtmc"),))
+            assert other.to_numpy().tolist() == labelled("gtmc").to_numpy().tolist()
+
+
+def test_ordinary_pickles_of_shared_tensors_are_copies() -> None:
+    shared = labelled().share()
+    twin = pickle.loads(pickle.dumps(shared[1:]))
+    shared[...] = 0
+    assert float(twin.to_numpy().sum()) == float(np.arange(20, 60).sum())
+    # A view that came by name takes no more than itself into a pickle.
+    whole = dl.full((4, 8), 1.0).share()
+    whole[:, 7] = 12345.0
+    sent = multiprocessing.reduction.ForkingPickler.dumps(whole[:, :7])
+    came = pickle.loads(sent)
+    assert came.ptr == whole.ptr
+    assert np.float64(12345.0).tobytes() not in pickle.dumps(came, 5)
+
+
+CREATOR = """
+    import dlfield as dl, sys, time
+    field = dl.full((100, 100), 3.0).share()
+    print(dl.shared_name(field), flush=True)
+    sys.stdin.readline()
+"""
+
+ATTACHER = """
+    import dlfield as dl, sys
+    field = dl.attach(sys.argv[1])
+    print(float(field.to_numpy().sum()), flush=True)
+    sys.stdin.readline()
+    print(float(field.to_numpy().sum()), flush=True)
+"""
+
+
+def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_killed_creator_leaves_nothing_and_no_warning() -> None:
+    creator = started(CREATOR)
+    name = line(creator)
+    attacher = started(ATTACHER, name)
+    assert line(attacher) == "30000.0"
+    creator.kill()
+    _, error = creator.communicate(timeout=60)
+    assert (creator.returncode, error) == (-signal.SIGKILL, "")
+    # The memory stays with those who have it, but nobody else finds it.
+    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
+        dl.attach(name)
+    output, error = attacher.communicate("\n", timeout=60)
+    assert (output.strip(), error, attacher.returncode) == ("30000.0", "", 0)
+
+
+def test_a_killed_attacher_leaves_nothing_and_no_warning() -> None:
+    shared = dl.full((100, 100), 3.0).share()
+    name = dl.shared_name(shared)
+    attacher = started(ATTACHER, name)
+    assert line(attacher) == "30000.0"
+    attacher.kill()
+    _, error = attacher.communicate(timeout=60)
+    assert (attacher.returncode, error) == (-signal.SIGKILL, "")
+    assert float(dl.attach(name).to_numpy().sum()) == 30000.0
+
+
+def test_the_end_of_a_fork_leaves_the_memory_to_its_parent() -> None:
+    output = run_python("""
+        import os, dlfield as dl
+        field = dl.ones(4).share()
+        name = dl.shared_name(field)
+        child = os.fork()
+        if child == 0:
+            field[0] = 5.0
+            del field
+            raise SystemExit
+        os.waitpid(child, 0)
+        print(float(dl.attach(name)[0]))
+    """)
+    assert output.strip() == "5.0"
+
+
+def test_the_size_of_shared_memory_cannot_change() -> None:
+    shared = dl.ones(3).share()
+    file = int(dl.shared_name(shared).split("-")[2])
+    for size in (0, 2**20):
+        with pytest.raises(PermissionError):
+            os.ftruncate(file, size)
+
+
+def test_what_cannot_be_shared() -> None:
+    with pytest.raises(dl.LayoutError, match=rf"alignment_size: 192; allowed .* divisor of {mmap.PAGESIZE}"):
+        dl.zeros((4, 5), alignment_size=192).share()
+    with pytest.raises(dl.ExchangeError, match="its memory is not shared"):
+        dl.shared_name(dl.ones(3))
+    assert dl.zeros((4, 5), alignment_size=4096).share().ptr % 4096 == 0
+
+
+def test_many_segments_leave_no_open_files() -> None:
+    for _ in range(2000):
+        shared = dl.ones(10).share()
+        assert dl.attach(dl.shared_name(shared)).ptr == shared.ptr

@@ -1,0 +1,128 @@
+"""Names and contents of shared memory that are not dlfield's, or lie."""
+
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dlfield as dl
+
+if not hasattr(os, "memfd_create"):
+    pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
+
+FORGED_NAMES: list[Any] = [
+    "",
+    "/etc/passwd",
+    "../../etc/passwd",
+    "dlfield-1-0-" + "0" * 32,
+    "dlfield-99999999-3-" + "0" * 32,
+    "dlfield-1-0-" + "0" * 31,
+    "dlfield--1-0-" + "0" * 32,
+    "dlfield-1-0-" + "0" * 32 + "\n",
+    "dlfield-1-../0-" + "0" * 32,
+    None,
+    3,
+    b"dlfield",
+]
+
+
+@pytest.mark.parametrize("name", FORGED_NAMES)
+def test_forged_names_are_refused(name: Any) -> None:
+    with pytest.raises(dl.ExchangeError, match=r"name: "):
+        dl.attach(name)
+
+
+def test_names_of_other_open_files_are_refused(tmp_path: Path) -> None:
+    """The file must be the one that the name says, in an anonymous file that cannot shrink."""
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR)
+    unsealed = os.memfd_create("dlfield-" + "1" * 32)
+    os.ftruncate(unsealed, 8192)
+    for file in (pipe, unsealed):
+        with pytest.raises(dl.ExchangeError, match="no process has the memory"):
+            dl.attach(f"dlfield-{os.getpid()}-{file}-{'1' * 32}")
+        os.close(file)
+    shared = dl.ones(3).share()
+    pid, _, token = dl.shared_name(shared).split("-")[1:]
+    with pytest.raises(dl.ExchangeError, match="no process has the memory"):
+        dl.attach(f"dlfield-{pid}-0-{token}")
+
+
+def forged(content: bytes, size: int = 8192) -> tuple[str, int]:
+    """Memory that says of itself what it likes."""
+    import fcntl
+
+    token = "2" * 32
+    file = os.memfd_create("dlfield-" + token, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(file, size)
+    os.pwrite(file, content[:size], 0)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    return f"dlfield-{os.getpid()}-{file}-{token}", file
+
+
+def header(state: Any, start: int = 4096, nbytes: int = 96, length: int | None = None, **other: Any) -> bytes:
+    text = state if isinstance(state, bytes) else json.dumps(state).encode()
+    magic, version = other.get("magic", b"dlfield\0"), other.get("version", 1)
+    return struct.pack("<8sIIQQ", magic, version, len(text) if length is None else length, start, nbytes) + text
+
+
+def state(**changes: Any) -> list[Any]:
+    parts: dict[str, Any] = {
+        "sizes": [96, 0],
+        "numbers": [[3, 4], [4, 1]],
+        "dtype": "float64",
+        "metadata": [None, None, None, False, None, "none", 1, None],
+        "device": ["cpu", False],
+        "use": [True, True],
+    }
+    return list({**parts, **changes}.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", "header"),
+        (header(state(), magic=b"dlfielx\0"), "header"),
+        (header(state(), version=2), "version 2"),
+        (header(state(), start=4095), "from byte 4095"),
+        (header(state(), start=2**63), "it has 8192 bytes"),
+        (header(state(), nbytes=4097), "it has 8192 bytes"),
+        (header(state(), nbytes=2**64 - 4096), "it has 8192 bytes"),
+        (header(state(), length=2**32 - 1), "it has 8192 bytes"),
+        (header(state(), start=0), "it has 8192 bytes"),
+        (header(b"{"), "no tensor"),
+        (header(b"\xff\xff"), "no tensor"),
+        (header(b"[" * 3000), "no tensor"),
+        (header([]), "no tensor"),
+        (header(None), "no tensor"),
+        (header(3), "no tensor"),
+        (header([1] * 6), "no tensor"),
+        (header(state(sizes=[4096, 0])), "no tensor.*96 bytes of data for a field of 4096"),
+        (header(state(sizes=[96, 8])), "no tensor.*bytes 8 to 104 of a buffer of 96"),
+        (header(state(numbers=[[3, 4], [2**40, 1]])), "no tensor.*buffer of 96"),
+        (header(state(numbers=[[2**70, 4], [4, 1]])), "no tensor"),
+        (header(state(dtype="object")), "no tensor.*dtype"),
+        (header(state(metadata=3)), "no tensor"),
+        (header(state(metadata=[None, None, [[1]], False, None, "none", 1, None])), "no tensor"),
+        (header(state(metadata=[None, None, None, False, None, "none", -1, None])), "no tensor.*alignment_size"),
+        (header(state(device=["moon", False])), "no tensor"),
+    ],
+)
+def test_forged_memory_is_refused(content: bytes, error: str) -> None:
+    name, file = forged(content)
+    try:
+        with pytest.raises(dl.ExchangeError, match=rf"name: .*{error}"):
+            dl.attach(name)
+    finally:
+        os.close(file)
+
+
+def test_memory_that_is_too_short_is_refused() -> None:
+    for size in (0, 1, 31):
+        name, file = forged(b"dlfield\0", size)
+        with pytest.raises(dl.ExchangeError, match=f"{size} bytes"):
+            dl.attach(name)
+        os.close(file)

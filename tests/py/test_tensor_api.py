@@ -1,0 +1,338 @@
+"""`dlfield.Tensor._c_api`: how extensions in Rust describe and make tensors, also with another version of the table."""
+
+import ctypes
+import textwrap
+import threading
+from collections.abc import Callable
+from ctypes import POINTER, c_bool, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_void_p, py_object
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from catalog import NUMPY_CODES, dtype_named
+from childproc import run_cases, run_python
+from dlpack_structs import DLDataType, DLDevice, capsule_pointer
+from leak_checks import grown
+
+rx = pytest.importorskip("rust_extension")
+kinds = rx.kinds
+
+NAME = b"dlfield.Tensor._c_api"
+
+
+class Field(ctypes.Structure):
+    _fields_ = (
+        ("data", c_void_p),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("ndim", c_size_t),
+        ("device", DLDevice),
+        ("dtype", DLDataType),
+        ("readonly", c_bool),
+        ("waited", c_bool),
+    )
+
+
+class Label(ctypes.Structure):
+    _fields_ = (("kind", c_uint32), ("number", c_uint32), ("text", c_void_p), ("len", c_size_t))
+
+
+class FieldMetadata(ctypes.Structure):
+    _fields_ = (
+        ("ndim", c_size_t),
+        ("labels", POINTER(Label)),
+        ("origin", POINTER(c_int64)),
+        ("halo", c_void_p),
+        ("halo_is_cut", c_bool),
+    )
+
+
+class FieldPromise(ctypes.Structure):
+    _fields_ = (
+        ("ndim", c_size_t),
+        ("alignment_size", c_int64),
+        ("aligned_index", POINTER(c_int64)),
+        ("has_layout", c_bool),
+        ("is_padded", c_bool),
+        ("layout", c_uint8 * 64),
+    )
+
+
+class SharedTensor(ctypes.Structure):
+    field: Field
+    promise: FieldPromise
+    owner: int
+    _fields_ = (("field", Field), ("promise", FieldPromise), ("owner", c_void_p))
+
+
+RELEASE = ctypes.PYFUNCTYPE(None, c_void_p)
+
+
+class NewTensor(ctypes.Structure):
+    _fields_ = (
+        ("field", Field),
+        ("metadata", FieldMetadata),
+        ("promise", c_void_p),
+        ("owner", c_void_p),
+        ("release", RELEASE),
+    )
+
+
+class TensorApi(ctypes.Structure):
+    version: int
+    create: int
+    share: int
+    retain: int
+    release: int
+    _fields_ = (
+        ("version", c_uint32),
+        ("describe", c_void_p),
+        ("synchronize", c_void_p),
+        ("metadata", c_void_p),
+        ("create", c_void_p),
+        ("share", c_void_p),
+        ("retain", c_void_p),
+        ("release", c_void_p),
+    )
+
+
+def module_table() -> TensorApi:
+    table = TensorApi.from_address(capsule_pointer(vars(dl.Tensor)["_c_api"], NAME))
+    assert table.version == 1
+    return table
+
+
+def create(parts: NewTensor) -> Any:
+    """The tensor that the module's table makes."""
+    table = module_table()
+    function = ctypes.PYFUNCTYPE(c_int, POINTER(NewTensor), POINTER(c_void_p))(table.create)
+    out = c_void_p()
+    assert function(ctypes.byref(parts), ctypes.byref(out)) == 0
+    made = ctypes.cast(out, ctypes.py_object).value
+    # `made` is a second reference.
+    ctypes.pythonapi.Py_DecRef(out)
+    return made
+
+
+def share(tensor: dl.Tensor) -> SharedTensor:
+    """The parts of a tensor as the module's table shares them, with an owner to be released."""
+    shared = SharedTensor()
+    function = ctypes.PYFUNCTYPE(c_int, py_object, POINTER(SharedTensor))(module_table().share)
+    assert function(tensor, ctypes.byref(shared)) == 0
+    return shared
+
+
+class Parts:
+    """The parts of a tensor of two float64 with one label. Counts how often the owner is released."""
+
+    def __init__(self, label: bytes) -> None:
+        self.memory, self.released = np.arange(2.0), 0
+        self.numbers, self.text = (c_int64 * 2)(2, 1), ctypes.create_string_buffer(label)
+        self.label = (Label * 1)(Label(4, 0, ctypes.addressof(self.text), len(label)))
+        shape, strides = (ctypes.cast(ctypes.byref(self.numbers, at), POINTER(c_int64)) for at in (0, 8))
+        dtype, device = DLDataType(2, 64, 1), DLDevice(1, 0)
+        field = Field(self.memory.ctypes.data, shape, strides, 1, device, dtype, False, False)
+        metadata = FieldMetadata(1, ctypes.cast(self.label, POINTER(Label)), None, None, False)
+        self.new = NewTensor(field, metadata, None, id(self), RELEASE(self._release))
+
+    def _release(self, owner: int) -> None:
+        assert owner == id(self)
+        self.released += 1
+
+
+def test_a_made_tensor_releases_its_owner_once() -> None:
+    parts = Parts(b"cell")
+    made = create(parts.new)
+    assert (made.dims, made.to_numpy().tolist(), made.ptr) == (("cell",), [0.0, 1.0], parts.memory.ctypes.data)
+    view = made[1:]
+    del made
+    assert parts.released == 0
+    del view
+    assert parts.released == 1
+
+
+def test_the_structs_are_those_of_version_1() -> None:
+    sizes = [ctypes.sizeof(struct) for struct in (Field, Label, FieldMetadata, FieldPromise, NewTensor, SharedTensor)]
+    assert (sizes, ctypes.sizeof(TensorApi)) == ([48, 24, 40, 96, 112, 152], 64)
+
+
+def test_a_made_tensor_has_the_promise_of_its_allocation() -> None:
+    parts = Parts(b"cell")
+    index = c_int64(1)
+    promise = FieldPromise(1, 8, ctypes.pointer(index), True, True, (c_uint8 * 64)(0))
+    parts.new.promise = ctypes.addressof(promise)
+    made = create(parts.new)
+    assert (made.alignment_size, made.aligned_index, made.layout) == (8, (1,), (0,))
+    del made
+    assert parts.released == 1
+
+
+def test_a_shared_tensor_keeps_its_memory_until_each_count_is_given_back() -> None:
+    parts, table = Parts(b"cell"), module_table()
+    made = create(parts.new)
+    retain, release = RELEASE(table.retain), ctypes.CFUNCTYPE(None, c_void_p)(table.release)
+    shared = share(made)
+    field, promise = shared.field, shared.promise
+    assert (field.data, field.ndim, field.shape[0], field.readonly) == (made.ptr, 1, 2, False)
+    assert (promise.alignment_size, promise.has_layout, promise.is_padded) == (1, False, False)
+    del made
+    retain(shared.owner)
+    release(shared.owner)
+    assert parts.released == 0
+    # The module takes its own owner back.
+    again = create(NewTensor(parts.new.field, parts.new.metadata, None, shared.owner, RELEASE(table.release)))
+    assert (parts.released, again.to_numpy().tolist()) == (0, [0.0, 1.0])
+    del again
+    assert parts.released == 1
+
+
+def test_a_tensor_that_cannot_be_made_releases_its_owner() -> None:
+    parts = Parts(b"")
+    with pytest.raises(dl.DimsError, match="label 0 is empty"):
+        create(parts.new)
+    assert parts.released == 1
+
+
+def test_the_last_reference_may_go_in_another_thread() -> None:
+    held = [rx.count_to(4), rx.make_field((3, 4, 5))]
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    assert rx.count_to(4).to_numpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", NUMPY_CODES)
+def test_tensors_of_every_dtype_are_described(name: str) -> None:
+    array = np.arange(6).reshape(2, 3).astype(dtype_named(name))
+    for field in (dl.from_array(array), dl.from_array(array).as_readonly()):
+        echoed = kinds.echo(field)
+        assert (echoed.dtype, echoed.to_numpy().tolist()) == (field.dtype, array.tolist())
+
+
+VIEWS: dict[str, Callable[[], dl.Tensor]] = {
+    "no dimensions": lambda: dl.from_array(np.array(2.5)),
+    "no elements": lambda: dl.zeros((2, 0, 3)),
+    "eight dimensions": lambda: dl.from_array(np.random.default_rng(1).random((2, 1, 3, 1, 2, 1, 2, 2))),
+    "reversed and stepped": lambda: dl.from_array(np.arange(24.0).reshape(4, 6))[::-1, ::2],
+    "broadcast": lambda: dl.from_dlpack(np.broadcast_to(np.arange(3.0), (4, 3))),
+    "padded rows": lambda: dl.from_array(np.arange(15.0).reshape(3, 5), backend="gt:cpu_ifirst"),
+}
+
+
+@pytest.mark.parametrize("make", VIEWS.values(), ids=VIEWS)
+def test_tensors_of_every_layout_are_described(make: Callable[[], dl.Tensor]) -> None:
+    field = make()
+    # Described by DLPack until the table is found, then by the table.
+    for view in (field, field.as_readonly(), field):
+        assert rx.ndim(view) == view.ndim
+        assert rx.sum(view) == pytest.approx(float(view.to_numpy().sum()))
+
+
+def test_a_read_only_tensor_is_rejected_for_writing() -> None:
+    field = dl.zeros(3)
+    kinds.fill(field, 2.0)
+    with pytest.raises(TypeError, match="read-only"):
+        kinds.fill(field.as_readonly(), 1.0)
+    assert field.to_numpy().tolist() == [2.0] * 3
+
+
+LABELLED: dict[str, Callable[[], dl.Tensor]] = {
+    "nothing set": lambda: dl.zeros((2, 3)),
+    "dims": lambda: dl.zeros((2, 3, 4, 2), dims=("K", "cell é", "7", "I")),
+    "halo": lambda: dl.zeros((4, 5), halo=((1, 0), (0, 2))),
+    "origin": lambda: dl.zeros((4, 5), origin=(2, 3)),
+    "a cut halo": lambda: dl.zeros((6, 5), halo=(2, 1))[1:],
+    "read-only": lambda: dl.zeros((4, 5), dims="KI", halo=(1, 1)).as_readonly(),
+    "no dimensions": lambda: dl.from_array(np.array(2.5)),
+}
+
+
+@pytest.mark.parametrize("make", LABELLED.values(), ids=LABELLED)
+def test_labels_in_rust_are_those_in_python(make: Callable[[], dl.Tensor]) -> None:
+    field = make()
+    assert rx.ndim(field) == field.ndim
+    dims, origin, halo = kinds.labels(field)
+    assert (tuple(dims), tuple(origin), tuple(halo)) == (field.dims, field.origin, field.halo)
+
+
+def test_returned_tensors_are_like_those_of_python() -> None:
+    field = rx.make_field((5, 6, 7))
+    like = dl.zeros((5, 6, 7), backend="gt:cpu_ifirst", halo=(1, 1, 1))
+    names = ("dims", "origin", "halo", "layout", "alignment_size", "aligned_index", "strides", "readonly")
+    for name in names:
+        assert getattr(field, name) == getattr(like, name), name
+
+
+def calls() -> dict[str, Callable[[], object]]:
+    """What must not leak."""
+    field = dl.zeros((4, 5), dims=("cell", "K"), halo=(1, 1))
+
+    def exchange() -> None:
+        kinds.labels(field)
+        kinds.labelled()
+        rx.make_field((5, 6, 7))
+        rx.count_to(100)
+
+    return {"exchange": exchange}
+
+
+def test_exchange_by_the_table_leaks_nothing() -> None:
+    grown("test_tensor_api", "calls", rounds=500)["exchange"].assert_none_in(500)
+
+
+# Modules of another version, whose table is unknown or which have none.
+OTHERS = {
+    "another version": "dl.Tensor._c_api = new_capsule(ctypes.addressof(table), b'dlfield.Tensor._c_api', None)",
+    "another name": "dl.Tensor._c_api = new_capsule(ctypes.addressof(table), b'another table', None)",
+    "not a capsule": "dl.Tensor._c_api = 3",
+    "none": "del dl.Tensor._c_api",
+}
+
+WITHOUT_TABLE = """
+for _ in range(2):
+    field = dl.zeros((3, 4), dims="KI", halo=(1, 0))
+    assert rx.kinds.labels(field) == (["K", "I"], [1, 0], [(1, 1), (0, 0)])
+    assert rx.sum(field.as_readonly()) == 0.0
+    rx.kinds.fill(field, 2.0)
+    assert rx.sum(field) == 24.0
+    assert rx.count_to(3).to_numpy().tolist() == [0, 1, 2]
+    try:
+        rx.kinds.labelled()
+    except ImportError as error:
+        assert "labels and alignment of a tensor need" in str(error), error
+    else:
+        raise AssertionError("labels were lost")
+"""
+
+
+def test_an_extension_uses_dlpack_for_a_module_with_another_table() -> None:
+    prelude = """
+        import ctypes, dlfield as dl, rust_extension as rx
+        from dlpack_structs import new_capsule
+        table = (ctypes.c_uint32 * 8)(99)
+    """
+    run_cases(textwrap.dedent(prelude), {name: code + WITHOUT_TABLE for name, code in OTHERS.items()})
+
+
+def test_the_table_on_another_class_is_refused() -> None:
+    run_python(
+        """
+import dlfield as dl, dlfield._native, rust_extension as rx
+table = vars(dl.Tensor)
+class Fake(bytes):
+    _c_api = table["_c_api"]
+    __dlpack_c_exchange_api__ = table["__dlpack_c_exchange_api__"]
+dlfield._native.Tensor = Fake
+rx.count_to(3)
+for fake in (Fake(bytes(1000)), Fake(bytes([1, *bytes(7)]) * 1000)):
+    for call in (rx.ndim, rx.kinds.labels, rx.sum):
+        try:
+            call(fake)
+        except TypeError as error:
+            assert "allowed is a dlfield.Tensor" in str(error), error
+        else:
+            raise AssertionError(call)
+"""
+    )
