@@ -116,6 +116,7 @@ lint: $(VENV)/.check $(VENV)/.build features platforms api semver
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
 	"$(BIN)/python" tests/import_order.py
+	"$(BIN)/python" tests/unsafe_count.py
 	"$(BIN)/mypy"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
