@@ -1,10 +1,12 @@
 // The cost of a nanobind binding: functions with array arguments that do nothing, and a loop over strides.
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 
@@ -68,7 +70,27 @@ static auto count_to(uint32_t stop) {
     return nb::ndarray<nb::numpy, uint32_t, nb::ndim<1>>(numbers->data(), {numbers->size()}, owner);
 }
 
+// A tensor of doubles on the host that stays imported.
+template <typename T> struct Kept {
+    nb::ndarray<T, nb::device::cpu> array;
+
+    std::vector<double> values() const {
+        std::vector<double> found;
+        for (size_t n = 0; n < std::min<size_t>(array.size(), 6); ++n) {
+            int64_t offset = 0;
+            size_t rest = n;
+            for (size_t axis = array.ndim(); axis-- > 0; rest /= array.shape(axis))
+                offset += static_cast<int64_t>(rest % array.shape(axis)) * array.stride(axis);
+            found.push_back(array.data()[offset]);
+        }
+        return found;
+    }
+};
+
 NB_MODULE(nanobind_peer, m) {
+    nb::class_<Kept<const double>>(m, "Kept").def("values", &Kept<const double>::values);
+    m.def("keep", [](nb::ndarray<const double, nb::device::cpu> x) { return Kept<const double>{x}; });
+    m.def("set_first", [](nb::ndarray<double, nb::device::cpu> x) { x.data()[0] = 9.0; });
     m.def("count_to", count_to);
     m.def("take_ro", [](nb::ndarray<nb::ro>) {});
     m.def("empty", [](Vector, Vector, Vector) {});
