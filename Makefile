@@ -3,6 +3,7 @@
 # make check     runs make test and slower checks: lints, types and documentation (make lint); every set of features, all
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
 # make fuzz      runs the property tests with different cases in each run, for SECONDS
+# make soak      makes a million round trips through every way in and out; memory has to stay flat; about a minute
 # make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
 # make semver    compares it with the newest release by the rules of semantic versioning; compiles a large tool first
 # make platforms checks the crates for other processors and systems, WebAssembly, free-threaded Python and other CUDA versions,
@@ -52,7 +53,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features platforms build-time
-.PHONY: api semver fuzz asan miri versions bench
+.PHONY: api semver soak fuzz asan miri versions bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -235,6 +236,9 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) && \
 	  $(call double,$$pools,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda) || exit 1; \
 	done
+
+soak: $(VENV)/.test $(VENV)/.build
+	"$(BIN)/python" tests/soak.py
 
 fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
