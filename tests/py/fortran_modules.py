@@ -40,7 +40,10 @@ def f2py_module(folder: Path, signatures: Path, source: Path) -> Any:
     f2py = Path(np.__file__).parent / "f2py" / "src"
     includes = [f"-I{path}" for path in (sysconfig.get_path("include"), np.get_include(), f2py)]
     target = name + str(sysconfig.get_config_var("EXT_SUFFIX"))
-    library = shared_library(folder, source, target, f"{name}module.c", str(f2py / "fortranobject.c"), *includes)
+    # What f2py writes in Fortran, for modules.
+    wrappers = [path.name for path in folder.glob(f"{name}-f2pywrappers2.f90")]
+    written = [*wrappers, f"{name}module.c", str(f2py / "fortranobject.c")]
+    library = shared_library(folder, source, target, *written, *includes)
     spec = importlib.util.spec_from_file_location(name, library)
     assert spec is not None
     assert spec.loader is not None

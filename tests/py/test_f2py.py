@@ -166,6 +166,19 @@ def test_arrays_that_f2py_makes_become_fields(probe: Any) -> None:
     assert (np.asarray(field) == 1.0).all()
 
 
+@pytest.mark.skipif("fortran" not in LANGUAGES, reason="f2py shows arrays of modules with Fortran of its own")
+def test_arrays_of_modules_become_fields(tmp_path: Path) -> None:
+    state = f2py_module(tmp_path, SOURCES / "model.f90", SOURCES / "model.f90").state
+    assert state.u is None
+    state.allocate_u(4, 3, 2)
+    for array in (state.u, state.table):
+        field = dl.from_dlpack(array)
+        assert (field.ptr, field.is_contiguous("F"), field.readonly) == (array.ctypes.data, True, False)
+        field[...] = 2.0
+    assert state.sum_of_u() == 48.0
+    assert (state.table == 2.0).all()
+
+
 def test_a_kernel_checks_the_arguments_of_a_routine(probe: Any) -> None:
     torch = pytest.importorskip("torch")
 
