@@ -103,6 +103,12 @@ const fn unsigned(size: usize) -> DType {
     }
 }
 
+/// Whether elements of a format are addresses: of numbers, of functions or, as `ctypes` writes them, of text.
+pub(crate) fn is_address(format: &str) -> bool {
+    let letters = format.strip_prefix(['@', '^', '=', '<', '>', '!']).unwrap_or(format);
+    letters.starts_with(['&', 'X']) || matches!(letters, "P" | "z" | "Z")
+}
+
 /// Returns the error for a format without an element type, which names what the format means.
 fn refused(text: &str, letters: &str) -> DTypeError {
     const NUMBERS: &str = "allowed are numbers and bool";
@@ -111,7 +117,9 @@ fn refused(text: &str, letters: &str) -> DTypeError {
             ("has a width that other libraries do not support", "allowed are up to d and Zd: convert it")
         }
         "c" | "s" | "p" | "u" | "w" => ("holds text", NUMBERS),
-        "P" => ("holds addresses", NUMBERS),
+        _ if is_address(text) => {
+            ("holds addresses", "allowed are numbers and bool; memory at an address: from_pointer")
+        }
         "O" => ("holds Python objects, which cannot be shared as memory", NUMBERS),
         "x" => ("holds nothing but padding", NUMBERS),
         _ if letters.starts_with('(') || letters.starts_with(|first: char| first.is_ascii_digit()) => {
@@ -192,6 +200,10 @@ mod tests {
             ("s", "text"),
             ("w", "text"),
             ("P", "addresses"),
+            ("&<d", "addresses"),
+            ("X{}", "addresses"),
+            ("<z", "addresses"),
+            ("Z", "addresses"),
             ("O", "Python objects"),
             ("x", "padding"),
             ("3i", "several values"),

@@ -20,7 +20,19 @@ class RankError(Error, RuntimeError):
     """
 
 
-def agree(comm: MPI.Intracomm, digest: bytes | None, wait: Callable[[MPI.Request], None]) -> bool:
+def duplicate(comm: Any) -> MPI.Cartcomm:
+    """Return a communicator of its own for an exchange; an error for what is no grid.
+
+    A grid is one on all processes, so the errors need no agreement.
+    """
+    if not isinstance(comm, MPI.Comm) or comm == MPI.COMM_NULL:
+        raise TypeError(f"comm: {comm!r}; allowed is a communicator that has this process, from Create_cart")
+    if comm.Get_topology() != MPI.CART:
+        raise TypeError(f"comm: {comm!r} has no Cartesian grid; fix: comm.Create_cart(dims, periods)")
+    return MPI.Cartcomm(comm.Dup())
+
+
+def agree(comm: MPI.Intracomm, digest: bytes | None, wait: Callable[[MPI.Request], object]) -> bool:
     """Return whether all processes have the same digest of 16 bytes; None stands for an error and agrees with nothing.
 
     In each of the log2(processes) rounds every process passes on the smallest and the largest digest that it knows.

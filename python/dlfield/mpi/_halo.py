@@ -6,7 +6,7 @@ from typing import Any, Self
 from mpi4py import MPI
 
 from dlfield._native import Error, LayoutError, Tensor
-from dlfield.mpi._agreement import gathered, raise_together
+from dlfield.mpi._agreement import duplicate, gathered, raise_together
 from dlfield.mpi._channel import Channel
 from dlfield.mpi._fields import Field, Specification, described, narrower, specification, tensor
 from dlfield.mpi._geometry import Widths, neighbours
@@ -72,12 +72,7 @@ class HaloExchange:
         periodic: Any = None,
         shared_memory: bool = True,
     ) -> None:
-        # These two are the same on all processes, so they need no agreement.
-        if not isinstance(comm, MPI.Comm) or comm == MPI.COMM_NULL:
-            raise TypeError(f"comm: {comm!r}; allowed is a communicator that has this process, from Create_cart")
-        if comm.Get_topology() != MPI.CART:
-            raise TypeError(f"comm: {comm!r} has no Cartesian grid; fix: comm.Create_cart(dims, periods)")
-        own = MPI.Cartcomm(comm.Dup())
+        own = duplicate(comm)
         processes, wraps, coordinates = own.Get_topo()
         mine, error = None, None
         try:
@@ -87,7 +82,7 @@ class HaloExchange:
         try:
             everyone = gathered(own, (mine, tuple(coordinates), bool(shared_memory)), error)
             assert mine is not None
-            _check(own, mine, everyone)
+            check(own, mine, everyone)
         except Exception:
             own.Free()
             raise
@@ -240,7 +235,7 @@ class HaloExchange:
             tensors[number][into] = tensors[number][source]
 
 
-def _check(
+def check(
     comm: MPI.Intracomm, mine: Specification, everyone: Sequence[tuple[Specification, tuple[int, ...], bool]]
 ) -> None:
     """Raise on all processes unless all specifications fit together."""

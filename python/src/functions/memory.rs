@@ -83,6 +83,11 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
         if error.is_instance_of::<PyOverflowError>(py) {
             return ErrorKind::Layout.error(format!("address: {shown}; allowed is 0 to {}", usize::MAX));
         }
+        if value.is_none() {
+            return PyTypeError::new_err(
+                "address: None, which is what ctypes makes of a null pointer; allowed is the address of memory",
+            );
+        }
         if error.is_instance_of::<PyTypeError>(py) {
             let fix = "of a ctypes pointer it is ctypes.cast(pointer, ctypes.c_void_p).value";
             return PyTypeError::new_err(format!("address: {shown} is not an integer; {fix}"));
@@ -201,7 +206,7 @@ fn from_pointer<'py>(
 /// Raises
 /// ------
 /// NotAnArrayError
-///     `buf` has no memory to share.
+///     `buf` has no memory to share, or is a pointer of ctypes, whose buffer is the pointer itself.
 /// LayoutError, DimsError, DTypeError
 ///     An argument that does not fit the others, or that is no such thing; memory with gaps.
 /// ExchangeError

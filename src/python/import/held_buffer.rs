@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
-use crate::protocol::{ExchangeError, buffer};
+use crate::protocol::{ExchangeError, buffer, pep3118};
 use crate::python::convert::errors;
 use crate::tensor::Owner;
 
@@ -65,6 +65,14 @@ impl Held {
         let order = order as std::ffi::c_char;
         // SAFETY: the struct was filled by its producer and is still held.
         unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.0, order) != 0 }
+    }
+
+    /// Whether the buffer is the memory of a pointer itself, as that of the pointers of `ctypes` is.
+    pub(super) fn is_pointer(&self) -> bool {
+        let format = self.0.format;
+        // SAFETY: not NULL, so by the protocol a C string, of a buffer that is still held.
+        let is_address = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(pep3118::is_address);
+        self.0.ndim == 0 && !format.is_null() && is_address()
     }
 
     /// Returns the descriptor of the elements, checked.

@@ -54,6 +54,13 @@ pub fn memory_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> 
 /// The memory of an object with the buffer protocol.
 fn of_exporter(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
     let held = Held::get(object)?;
+    if held.is_pointer() {
+        return Err(ErrorKind::NotAnArray.error(format!(
+            "{argument}: {} is a pointer, and its buffer is the pointer itself; allowed is what it points to, such as \
+             (ctypes.c_char * size).from_address(address), or from_pointer",
+            object.get_type()
+        )));
+    }
     if !held.is_contiguous(b'A') {
         return Err(gaps(argument));
     }
