@@ -53,6 +53,21 @@ def test_a_process_that_is_ahead() -> None:
     assert ranks.run(2, "-m", "mpi4py", PROGRAMS / "halo_ahead.py") == "done\n"
 
 
+@pytest.mark.parametrize(
+    ("processes", "cases"),
+    [
+        (3, ("freed", "copied", "dropped")),
+        (3, ("dropped_by_all",)),
+        (3, ("started_twice",)),
+        (3, ("ended",)),
+        (2, ("finalized",)),
+        (1, ("too_many",)),
+    ],
+)
+def test_exchanges_end_and_let_the_program_end(processes: int, cases: tuple[str, ...]) -> None:
+    assert ranks.run(processes, "-m", "mpi4py", PROGRAMS / "halo_ends.py", *cases) == ""
+
+
 def test_message_buffers() -> None:
     assert ranks.run(2, "-m", "mpi4py", PROGRAMS / "message_buffers.py") == "done\n"
 
