@@ -1,4 +1,4 @@
-"""The tasks of `dlfield.dask.map_overlap`: which points each block gets from its neighbours, and what becomes of them.
+"""`dlfield.dask.map_overlap` and its tasks: which points each block gets from its neighbours, and what becomes of them.
 
 Dask's own overlap joins the pieces one dimension after the other, with up to as many copies as dimensions, and does not
 know where the halo of the result begins. Here each point is copied once into a block with the right alignment.
@@ -8,12 +8,96 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
+from uuid import uuid4
 
 import numpy as np
+from dask.highlevelgraph import HighLevelGraph
 
+from dlfield._dask_array import Array, Halo, da, labelled, pairs
 from dlfield._dask_blocks import Allocation
 from dlfield._native import DimsError, LayoutError, Tensor, empty_like, from_array
+
+
+def map_overlap(
+    func: Callable[..., Any],
+    *arrays: Any,
+    halo: Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]] | None = None,
+    periodic: str | Sequence[str] = (),
+    dtype: Any = None,
+    **keywords: Any,
+) -> Array:
+    """Apply a stencil to each block of one or several arrays, with the points of its neighbours around it.
+
+    `func` gets for each array a writable tensor of its own: the block with the field's whole halo around it. Inside the
+    field the halo has the neighbours' points; at its edge it is the field's own halo, or, in a periodic dimension, the
+    points of the other end. So `tensor.domain_view` has the points to compute, and every block is a small field.
+
+    Each neighbour sends only the points that are needed, one message of its own for a face, an edge or a corner.
+
+    Parameters
+    ----------
+    func
+        Returns the block, its halo included: one of its arguments, or an array of the same shape. The halo between
+        blocks is cut off, that at the edge of the field becomes part of the result.
+    *arrays
+        Dask arrays of equal shape and chunks.
+    halo
+        For each dimension the ghost width, or the lower and the upper one. Default: that of the first array that has
+        one, which are results of the functions of this module.
+    periodic
+        Labels of the periodic dimensions.
+    dtype
+        Of the result; default: that of the first array.
+    **keywords
+        Passed to `func`.
+
+    Returns
+    -------
+    Array
+        With the same halo, so that the next step needs none.
+
+    Raises
+    ------
+    LayoutError
+        Chunks differ, no halo is known, a block has fewer points to compute than the halo is wide, or the result of
+        `func` has another shape.
+    DimsError
+        The arrays have no dimension with a label in `periodic`, or the result of `func` has other labels.
+
+    Example
+    -------
+    >>> import dlfield.dask
+    >>> def smooth(field):
+    ...     inner = field.domain_view
+    ...     inner[...] = (field.to_numpy()[:-2] + field.to_numpy()[2:]) / 2
+    ...     return field
+    >>> field = dlfield.dask.from_tensor(dlfield.from_array([0.0, 4, 0, 0, 8, 0], halo=(1,)), 3)
+    >>> dlfield.dask.map_overlap(smooth, field).compute().tolist()
+    [0.0, 0.0, 2.0, 4.0, 0.0, 0.0]
+    """
+    if not arrays or not all(isinstance(array, da.Array) for array in arrays):
+        raise TypeError(
+            f"arrays: found {[type(array).__name__ for array in arrays]}; allowed are one or more Dask arrays"
+        )
+    first = arrays[0]
+    for array in arrays:
+        if array.chunks != first.chunks:
+            raise LayoutError(f"arrays: found chunks {array.chunks} beside {first.chunks}; rechunk() makes them equal")
+    widths = _halo_of(arrays, halo)
+    allocations = [_allocation_of(array) for array in arrays]
+    dims, labels = allocations[0].dims, tuple(periodic)
+    for label in labels:
+        if label not in dims:
+            raise DimsError(f"periodic: found {label!r}; the dimensions are {', '.join(dims)}")
+    overlap = Overlap(first.chunks, widths, tuple(label in labels for label in dims))
+    name = f"dlfield-map-overlap-{uuid4().hex}"
+    graph = overlap.graph(
+        name, partial(func, **keywords) if keywords else func, [array.name for array in arrays], allocations
+    )
+    layers = HighLevelGraph.from_collections(name, graph, dependencies=arrays)
+    made = allocations[0].make((0,) * first.ndim, dtype or first.dtype, ((0, 0),) * first.ndim)
+    return labelled(da.Array(layers, name, first.chunks, meta=made), widths, allocations[0])
 
 
 class Part(NamedTuple):
@@ -164,3 +248,32 @@ def _apply(
     # A view: the points around it are few, and copying would cost as much as a step.
     trimmed: Tensor = result[plan.trimmed]
     return trimmed
+
+
+def _allocation_of(array: Any) -> Allocation:
+    """Return how the blocks of an array with its own points around them are allocated."""
+    if isinstance(array, Array):
+        return array._allocation
+    # Empty, but with labels, layout and alignment of the blocks, if these are tensors.
+    meta = array._meta
+    keywords = (
+        {"dims": meta.dims, "layout": meta.layout, "alignment_size": meta.alignment_size}
+        if isinstance(meta, Tensor)
+        else {}
+    )
+    return Allocation.from_keywords(array.ndim, array.dtype, keywords)
+
+
+def _halo_of(arrays: Sequence[Any], halo: Any) -> Halo:
+    """Return the stated halo, else that of the first array with one, as pairs."""
+    if halo is None:
+        halo = next((array.halo for array in arrays if isinstance(array, Array)), None)
+    if halo is None:
+        raise LayoutError("halo: found none; arrays that other functions made do not have one, so state it: halo=...")
+    ndim = arrays[0].ndim
+    widths = pairs(halo)
+    if len(widths) != ndim:
+        raise LayoutError(f"halo: found {len(widths)} entries for {ndim} dimensions")
+    if any(width < 0 for pair in widths for width in pair):
+        raise LayoutError(f"halo: found {widths}; allowed is 0 or more")
+    return widths

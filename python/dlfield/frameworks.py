@@ -27,7 +27,7 @@ from dlfield._native import (
 )
 
 # The distribution to install, if its name differs from that of the imported module.
-_DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)"}
+_DISTRIBUTIONS = {"cupy": "cupy-cuda13x (or cupy-cuda12x, by the driver)", "dask.array": "'dask[array,distributed]'"}
 
 # The exceptions that frameworks raise for a dtype they lack.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError)
@@ -38,7 +38,7 @@ def imported(name: str, caller: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
+        if error.name not in (name, name.partition(".")[0]):
             raise
         fix = f"pip install {_DISTRIBUTIONS.get(name, name)}"
         raise ImportError(f"{caller} needs {name}, which is not installed: {fix}", name=name) from error

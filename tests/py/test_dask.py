@@ -172,6 +172,27 @@ def test_a_process_learns_it_with_the_first_tensor(first: str) -> None:
     assert output == "True\n"
 
 
+def test_without_dask_the_error_says_what_to_install() -> None:
+    run_python("""
+        import sys
+
+        class Missing:
+            def find_spec(self, name, path=None, target=None):
+                if name == "dask":
+                    raise ModuleNotFoundError("No module named 'dask'", name=name)
+
+        sys.meta_path.insert(0, Missing())
+        try:
+            import dlfield.dask
+        except ImportError as error:
+            assert str(error) == (
+                "dlfield.dask needs dask.array, which is not installed: pip install 'dask[array,distributed]'"
+            ), error
+        else:
+            raise AssertionError
+    """)
+
+
 def test_dlfield_alone_imports_no_dask() -> None:
     assert run_python("import dlfield, sys; print('dask' in sys.modules)") == "False\n"
 

@@ -62,7 +62,7 @@ def test_tensors_stay_what_they_are_between_workers_and_on_disk() -> None:
         print("done")
         """,
     )
-    assert output.endswith("done\n"), output
+    assert "done" in output.splitlines(), output
 
 
 def test_steps_in_two_processes_are_bitwise_those_in_one_and_send_what_the_formula_says() -> None:
@@ -124,4 +124,4 @@ def test_steps_in_two_processes_are_bitwise_those_in_one_and_send_what_the_formu
         print("done")
         """,
     )
-    assert output.endswith("done\n"), output
+    assert "done" in output.splitlines(), output

@@ -53,6 +53,21 @@ def test_a_process_that_is_ahead() -> None:
     assert ranks.run(2, "-m", "mpi4py", PROGRAMS / "halo_ahead.py") == "done\n"
 
 
+@pytest.mark.parametrize(
+    ("processes", "cases"),
+    [
+        (3, ("freed", "copied", "dropped")),
+        (3, ("dropped_by_all",)),
+        (3, ("started_twice",)),
+        (3, ("ended",)),
+        (2, ("finalized",)),
+        (1, ("too_many",)),
+    ],
+)
+def test_exchanges_end_and_let_the_program_end(processes: int, cases: tuple[str, ...]) -> None:
+    assert ranks.run(processes, "-m", "mpi4py", PROGRAMS / "halo_ends.py", *cases) == ""
+
+
 def test_message_buffers() -> None:
     assert ranks.run(2, "-m", "mpi4py", PROGRAMS / "message_buffers.py") == "done\n"
 
@@ -96,9 +111,12 @@ def test_the_diffusion_has_the_same_bits_as_on_one_process(processes: int) -> No
     assert first.endswith(": all bits equal to one process")
 
 
-def test_the_page_runs_as_printed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "parts"), [("docs/mpi.md", 9), ("README.md", 1)])
+def test_the_pages_run_as_printed(page: str, parts: int, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    code = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "mpi.md").read_text(), re.MULTILINE | re.DOTALL)
-    assert len(code) > 7
+    found = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    # Everything else in the README is a session, which pytest runs.
+    code = [each for each in found if not each.startswith(">>> ")]
+    assert len(code) == parts
     program.write_text("\n".join(code))
     assert ranks.run(4, "-m", "mpi4py", program) == ""

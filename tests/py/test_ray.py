@@ -58,7 +58,7 @@ def test_fields_are_shared_readonly() -> None:
         print("done")
         """,
     )
-    assert output.endswith("done\n"), output
+    assert "done" in output.splitlines(), output
 
 
 def test_memory_is_flat_over_many_gets() -> None:
@@ -106,4 +106,4 @@ def test_memory_is_flat_over_many_gets() -> None:
         print("done")
         """,
     )
-    assert output.endswith("done\n"), output
+    assert "done" in output.splitlines(), output

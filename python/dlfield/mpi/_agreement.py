@@ -44,8 +44,15 @@ def agree(comm: MPI.Intracomm, digest: bytes | None, wait: Callable[[MPI.Request
         theirs = bytearray(2 * _SIZE)
         receipt = comm.Irecv([theirs, MPI.BYTE], (comm.rank - step) % comm.size, AGREEMENT_TAG)
         sent = comm.Isend([low + high, MPI.BYTE], (comm.rank + step) % comm.size, AGREEMENT_TAG)
-        wait(receipt)
-        sent.Wait()
+        try:
+            wait(receipt)
+        except BaseException:
+            # It would be written to after it is gone.
+            receipt.Cancel()
+            receipt.Wait()
+            raise
+        finally:
+            sent.Wait()
         low, high = min(low, bytes(theirs[:_SIZE])), max(high, bytes(theirs[_SIZE:]))
         step *= 2
     return low == high and high[0] == 0

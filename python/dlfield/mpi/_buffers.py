@@ -9,6 +9,7 @@ from mpi4py import MPI
 from mpi4py.util import dtlib
 
 from dlfield._native import LayoutError, Tensor
+from dlfield.mpi._lifetime import check_running
 
 
 def buffer(tensor: Tensor) -> list[Any]:
@@ -34,6 +35,8 @@ def buffer(tensor: Tensor) -> list[Any]:
 
     Raises
     ------
+    TypeError
+        The argument is no tensor; `dlfield.from_dlpack` makes one of any array.
     LayoutError
         A stride is negative.
 
@@ -50,6 +53,12 @@ def buffer(tensor: Tensor) -> list[Any]:
     >>> float(copy.sum())
     15.0
     """
+    check_running("buffer")
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"tensor: found {type(tensor).__name__}; allowed is a dlfield.Tensor, which from_dlpack(...) makes of "
+            "any array"
+        )
     if any(stride < 0 for stride in tensor.strides):
         raise LayoutError(f"tensor: strides {tensor.strides}; allowed are strides of at least 0")
     return [_span(tensor), 1, _datatype(tensor.dtype, tensor.shape, tensor.strides, tensor.layout)]

@@ -5,16 +5,18 @@ somewhere can't leave another process waiting: who fails sends the message "stop
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from mpi4py import MPI
 
 from dlfield.mpi._agreement import FIELDS_TAG, RankError, agree, raise_together
+from dlfield.mpi._lifetime import check_running, connections
 from dlfield.mpi._plan import HEADER, Buffers, Plan, digest_of, stopped, stopped_by
-from dlfield.mpi._shared import SharedMemory
+from dlfield.mpi._shared import Bytes, SharedMemory
 
-# Channels with messages under way: MPI writes into their buffers, so they outlive what uses them.
-_under_way: set["Channel"] = set()
+# A neighbour, and the place for a message from it.
+Receipt: TypeAlias = tuple[int, MPI.Request, Bytes]
 
 
 class Channel:
@@ -33,15 +35,19 @@ class Channel:
         self._receipts: list[MPI.Request] = []
         self._sends: list[MPI.Request] = []
         self._arrived: list[int] = []
+        # After a failure: the neighbours that have said that they stopped, and the receipts of what else they send.
+        self._stopped: set[int] = set()
+        self._rest: list[Receipt] = []
+        connections.add(self)
 
     def open(self, plan: Plan | None, error: Exception | None) -> None:
         """Begin to receive; return if all processes exchange by the same plan. Otherwise all of them raise.
 
         None stands for a process that has failed with `error`.
         """
+        check_running("halo exchange")
         if self.broken:
             raise RankError(self.broken) from error
-        _under_way.add(self)
         self._arrived, self._sends = [], []
         # A message is one on which the processes have agreed, so it fits into its buffer.
         self._receipts = [
@@ -62,7 +68,6 @@ class Channel:
             for receipt in self._receipts:
                 receipt.Cancel()
             MPI.Request.Waitall(self._receipts)
-            _under_way.discard(self)
             raise_together(self.comm, error, plan.text if plan else "")
         assert plan is not None
         self._agreed.add(digest_of(plan.header))
@@ -85,6 +90,7 @@ class Channel:
 
         One after the other: `Waitany` does not give its core away while it waits.
         """
+        check_running("finish")
         for index, receipt in enumerate(self._receipts):
             if index not in self._arrived:
                 receipt.Wait()
@@ -94,24 +100,47 @@ class Channel:
             yield index
         MPI.Request.Waitall(self._sends)
         self.turn = 1 - self.turn
-        _under_way.discard(self)
 
     def stop(self, first: int | None = None) -> None:
         """Tell the neighbours that the exchange has failed, first on the given rank; each tells its own neighbours."""
-        if self.broken is None:
+        if self.broken is None and not MPI.Is_finalized():
             first = self.comm.rank if first is None else first
             self.broken = f"halo exchange: it failed on rank {first} before; make a new one on all processes"
-            for rank in self.buffers:
+            receipts = zip(self.buffers.items(), self._receipts, strict=False)
+            self._rest = [(rank, receipt, buffers.receive) for (rank, buffers), receipt in receipts if receipt]
+            for rank, buffers in self.buffers.items():
                 self._sends.append(self.comm.Isend([stopped(first), MPI.BYTE], rank, FIELDS_TAG))
+                # A neighbour that does not know it yet sends its next fields, and could not end if nobody took them.
+                self._rest.append(self._receipt(rank, np.empty_like(buffers.receive)))
+
+    def ended(self) -> bool:
+        """Take what the neighbours send; return whether all have stopped and have taken all of this process."""
+        waiting = []
+        for rank, request, place in self._rest:
+            if not request.Test():
+                waiting.append((rank, request, place))
+            elif self._note(rank, place) is None:
+                waiting.append(self._receipt(rank, place))
+        self._rest = waiting
+        if not MPI.Request.Testall(self._sends) or not self._stopped.issuperset(self.buffers):
+            return False
+        for _, request, _ in waiting:
+            request.Cancel()
+            request.Wait()
+        self._rest = []
+        return True
 
     def free(self) -> None:
         """Release the communicator and the buffers. Collective, unless an exchange has failed."""
         if self.broken is None:
             self.broken = "halo exchange: it was released by free()"
+            connections.discard(self)
+            self.buffers = {}
+            if MPI.Is_finalized():
+                return
             if self._shared is not None:
                 self._shared.free()
             self.comm.Free()
-            self.buffers = {}
 
     def _share(self, memory: SharedMemory, sizes: dict[int, int]) -> None:
         """Have room in the shared memory for messages of these sizes."""
@@ -132,16 +161,26 @@ class Channel:
             self._expect(index - 1, plan)
             self._arrived.append(index - 1)
 
+    def _receipt(self, rank: int, place: Bytes) -> Receipt:
+        return rank, self.comm.Irecv([place, MPI.BYTE], rank, FIELDS_TAG), place
+
+    def _note(self, rank: int, place: Bytes) -> int | None:
+        """Return on which rank the exchange has failed first, if the message from a neighbour says that it has."""
+        first = stopped_by(place[:HEADER].tobytes())
+        if first is not None:
+            self._stopped.add(rank)
+        return first
+
     def _expect(self, index: int, plan: Plan | None) -> None:
         """Raise unless the message that came from a neighbour belongs to this plan."""
         rank = list(self.buffers)[index]
         header = self.buffers[rank].receive[:HEADER].tobytes()
         if plan is not None and header in (plan.header, plan.shared_header):
             return
-        first = stopped_by(header)
+        first = self._note(rank, self.buffers[rank].receive)
         self.stop(first)
         if first is not None:
-            raise RankError(f"halo exchange: it failed on rank {first}, which says why")
+            raise RankError(f"halo exchange: it failed on rank {first}, which says why, or has ended")
         raise RankError(
             f"halo exchange: rank {rank} exchanges other fields, or another halo, than rank {self.comm.rank}, which "
             f"has {plan.text if plan else 'failed'}"

@@ -47,6 +47,8 @@ def specification(
     spec: Any, dims: Sequence[str], halo: Any, periodic: Any, processes: Sequence[int], wraps: Sequence[bool]
 ) -> Specification:
     """Check the arguments of `HaloExchange`, for a communicator of this shape with these periods."""
+    if not isinstance(dims, Sequence):
+        raise DimsError(f"dims: {dims!r}; allowed is one label for each dimension of the communicator")
     labels: tuple[Any, ...] = tuple(dims)
     if len(labels) != len(processes):
         raise DimsError(
@@ -60,13 +62,20 @@ def specification(
             raise DimsError(f"spec: its dims {tuple(stated)} lack {missing}; the exchanged dims are {labels}")
         axes = [tuple(stated).index(label) for label in labels]
         extents = [int(spec.shape[axis]) for axis in axes]
-        found: Any = [spec.halo[axis] for axis in axes] if halo is None else halo
+        found: Any = halo
+        if halo is None and hasattr(spec, "halo"):
+            found = [spec.halo[axis] for axis in axes]
     else:
-        if halo is None:
-            raise LayoutError("halo: missing; needed where `spec` is a shape. A field as `spec` has its own")
-        extents, found = [operator.index(size) for size in spec], halo
+        try:
+            extents, found = [operator.index(size) for size in spec], halo
+        except TypeError:
+            raise TypeError(
+                f"spec: found {type(spec).__name__}; allowed is a field with dims, or its extents along {labels}"
+            ) from None
         if len(extents) != len(labels):
             raise LayoutError(f"spec: {tuple(extents)} has {len(extents)} extents; wanted is one for each of {labels}")
+    if found is None:
+        raise LayoutError(f"halo: missing; needed where `spec` has none. Found for `spec` is {type(spec).__name__}")
     widths = halo_widths(found, labels)
     sizes = tuple(extent - lower - upper for extent, (lower, upper) in zip(extents, widths, strict=True))
     around = (wraps if periodic is None else _periods(periodic, labels)) if labels else ()
@@ -142,9 +151,15 @@ def described(field: Tensor, number: int, spec: Specification, widths: Widths) -
     return Field(field.dtype, dims, field.layout, stated, FieldShape(shape, tuple(axes)))
 
 
+def yes_or_no(value: Any, name: str) -> bool:
+    """Return an argument that is a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}: found {value!r}; allowed is a bool")
+    return bool(value)
+
+
 def _periods(periodic: Any, labels: Sequence[str]) -> Sequence[bool]:
-    if isinstance(periodic, bool | np.bool_):
-        return [bool(periodic)] * len(labels)
-    if not isinstance(periodic, Sequence) or len(periodic) != len(labels):
+    each = periodic if isinstance(periodic, Sequence) else [periodic] * len(labels)
+    if len(each) != len(labels) or not all(isinstance(wrapped, bool | np.bool_) for wrapped in each):
         raise LayoutError(f"periodic: {periodic!r}; allowed is a bool, or one for each of the dims {' '.join(labels)}")
-    return [bool(wrapped) for wrapped in periodic]
+    return [bool(wrapped) for wrapped in each]

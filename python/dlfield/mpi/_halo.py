@@ -1,15 +1,16 @@
 """`HaloExchange`."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from mpi4py import MPI
 
 from dlfield._native import Error, LayoutError, Tensor
 from dlfield.mpi._agreement import duplicate, gathered, raise_together
 from dlfield.mpi._channel import Channel
-from dlfield.mpi._fields import Field, Specification, described, narrower, specification, tensor
+from dlfield.mpi._fields import Field, Specification, described, narrower, specification, tensor, yes_or_no
 from dlfield.mpi._geometry import Widths, neighbours
+from dlfield.mpi._lifetime import check_running
 from dlfield.mpi._plan import Plan, make_views, plan
 
 # Plans that are kept; a program has about as many as places that exchange.
@@ -72,23 +73,18 @@ class HaloExchange:
         periodic: Any = None,
         shared_memory: bool = True,
     ) -> None:
-        own = duplicate(comm)
-        processes, wraps, coordinates = own.Get_topo()
-        mine, error = None, None
+        check_running("HaloExchange")
         try:
-            mine = specification(spec, dims, halo, periodic, processes, [bool(wrapped) for wrapped in wraps])
-        except Exception as wrong:
-            error = wrong
-        try:
-            everyone = gathered(own, (mine, tuple(coordinates), bool(shared_memory)), error)
-            assert mine is not None
-            check(own, mine, everyone)
-        except Exception:
-            own.Free()
-            raise
+            own, mine = _built(comm, spec, dims, halo, periodic, shared_memory)
+            processes, _, coordinates = own.Get_topo()
+            self._around = neighbours(processes, coordinates, mine.periodic, own.Get_cart_rank)
+            self._channel = Channel(own, self._around.ranks, bool(shared_memory))
+        except MPI.Exception as failed:
+            raise Error(
+                f"comm: MPI can't make others from it: {failed}; fix, if there are too many: free() of exchanges that "
+                "are not used any more"
+            ) from failed
         self._spec = mine
-        self._around = neighbours(processes, coordinates, mine.periodic, own.Get_cart_rank)
-        self._channel = Channel(own, self._around.ranks, shared_memory)
         # By the properties of the fields.
         self._plans: dict[Any, tuple[Plan, list[Field]]] = {}
         self._pending: tuple[Plan, list[Tensor]] | None = None
@@ -200,9 +196,18 @@ class HaloExchange:
             raise
 
     def free(self) -> None:
-        """Release the communicator and the buffers. Collective; the exchange can't be used afterwards."""
+        """Release the communicator and the buffers. Collective; the exchange can't be used afterwards.
+
+        Finishes an exchange that was started before.
+        """
+        if self._pending is not None:
+            self.finish()
         self._channel.free()
         self._plans = {}
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: two objects would send over one communicator at a time."""
+        raise TypeError("HaloExchange: can't be copied or pickled; build another one on all processes")
 
     def __repr__(self) -> str:
         return (
@@ -233,6 +238,28 @@ class HaloExchange:
         # While the messages travel.
         for number, into, source in found.copies:
             tensors[number][into] = tensors[number][source]
+
+
+def _built(
+    comm: Any, spec: Any, dims: Sequence[str], halo: Any, periodic: Any, shared_memory: Any
+) -> tuple[MPI.Cartcomm, Specification]:
+    """Return a communicator for an exchange, and its checked arguments. Collective, also in its errors."""
+    own = duplicate(comm)
+    processes, wraps, coordinates = own.Get_topo()
+    mine, error = None, None
+    try:
+        yes_or_no(shared_memory, "shared_memory")
+        mine = specification(spec, dims, halo, periodic, processes, [bool(wrapped) for wrapped in wraps])
+    except Exception as wrong:
+        error = wrong
+    try:
+        everyone = gathered(own, (mine, tuple(coordinates), shared_memory), error)
+        assert mine is not None
+        check(own, mine, everyone)
+    except Exception:
+        own.Free()
+        raise
+    return own, mine
 
 
 def check(

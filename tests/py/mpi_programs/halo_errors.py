@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 import dlfield as dl
@@ -52,6 +53,43 @@ def not_cartesian() -> Callable[[], Any]:
 @case(on_0="RankError: halo exchange: rank 1: DimsError: dims: ('I',) has 1 labels", on_1="DimsError: dims")
 def dims_of_one_rank() -> Callable[[], Any]:
     return lambda: mpi.HaloExchange(cart(), field(), "I" if RANK == 1 else "IJ")
+
+
+@case(
+    on_0="RankError: halo exchange: rank 1: DimsError: dims: None", on_1="DimsError: dims: None; allowed is one label"
+)
+def dims_that_are_none() -> Callable[[], Any]:
+    none: Any = None
+    return lambda: mpi.HaloExchange(cart(), field(), none if RANK == 1 else "IJ")
+
+
+@case(on_0="RankError: halo exchange: rank 3: TypeError: shared_memory: found array", on_3="allowed is a bool")
+def memory_shared_by_an_array() -> Callable[[], Any]:
+    flag: Any = np.zeros(2) if RANK == 3 else True
+    return lambda: mpi.HaloExchange(cart(), field(), shared_memory=flag)
+
+
+@case(on_0="LayoutError: periodic: 'IJ'; allowed is a bool, or one for each of the dims I J")
+def periodic_that_is_labels() -> Callable[[], Any]:
+    return lambda: mpi.HaloExchange(cart(), field(), periodic="IJ")
+
+
+@case(on_0="TypeError: spec: found ndarray; allowed is a field with dims, or its extents along ('I', 'J')")
+def array_without_labels_as_specification() -> Callable[[], Any]:
+    return lambda: mpi.HaloExchange(cart(), np.zeros((8, 8)), halo=2)
+
+
+@case(on_0="LayoutError: halo: missing; needed where `spec` has none. Found for `spec` is tuple")
+def shape_without_halo() -> Callable[[], Any]:
+    return lambda: mpi.HaloExchange(cart(), (8, 8))
+
+
+@case(on_0="LayoutError: halo: missing; needed where `spec` has none. Found for `spec` is Labelled")
+def field_without_halo() -> Callable[[], Any]:
+    class Labelled:
+        dims, shape = ("I", "J"), (8, 8)
+
+    return lambda: mpi.HaloExchange(cart(), Labelled())
 
 
 @case(on_0=DISAGREE + "dims I J, halo ((2, 2), (2, 2))", on_2="; On rank 2: dims I J, halo ((1, 1), (1, 1))")

@@ -98,6 +98,9 @@ def datatypes() -> None:
         WORLD.Irecv(mpi.buffer(field.as_readonly()), 1 - RANK)
     with pytest.raises(dl.LayoutError, match=r"strides \(-32, 8\); allowed are strides of at least 0"):
         mpi.buffer(dl.from_dlpack(np.zeros((4, 4))[::-1]))
+    array: Any = np.zeros(4)
+    with pytest.raises(TypeError, match=r"tensor: found ndarray; allowed is a dlfield.Tensor, which from_dlpack"):
+        mpi.buffer(array)
 
 
 if __name__ == "__main__":
