@@ -78,9 +78,13 @@ fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> 
 /// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference
 /// rejects that, also with `refcheck=False` (`PyArray_Resize`).
 pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
-    let mut holder = array.clone();
-    while let Some(base) = base(&holder).filter(is_array) {
-        holder = base;
+    let (mut holder, mut shown) = (array.clone(), array.clone());
+    // Between two arrays there may be a `memoryview`, as that of `np.frombuffer`.
+    while let Some(below) = owners::underlying(&shown) {
+        if is_array(&below) {
+            holder = below.clone();
+        }
+        shown = below;
     }
     let owner = py_owner::pinned(&holder)?;
     Ok(if holder.is(array) { owner } else { owners::owner_and_object(owner, array) })
