@@ -137,7 +137,7 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
     ...     float(np.load(f"{folder}/array.npy")[1, 2])
     7.0
     """
-    if not isinstance(mode, str) or mode not in _MODES:
+    if mode not in tuple(_MODES):
         raise ValueError(f"mode: {mode!r}; allowed is 'r', 'r+' or 'c'")
     opened, access = _MODES[mode]
     path = os.fspath(path)

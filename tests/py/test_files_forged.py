@@ -88,9 +88,10 @@ def test_the_start_is_checked(saved: Path, tmp_path: Path) -> None:
             dl.open_field(tmp_path / "pipe.npy", mode)
     with pytest.raises(FileNotFoundError):
         dl.open_field("")
+    unknown: Any
     for unknown in ("w", None, []):
-        with pytest.raises(ValueError, match="mode: .*; allowed is 'r', 'r\\+' or 'c'"):
-            dl.open_field(saved, unknown)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"mode: .*; allowed is 'r', 'r\+' or 'c'"):
+            dl.open_field(saved, unknown)
 
 
 @pytest.mark.parametrize(

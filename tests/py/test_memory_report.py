@@ -95,27 +95,6 @@ def test_sums_are_right_with_threads() -> None:
     check_sums(after)
 
 
-def test_reports_at_once_are_equal() -> None:
-    # Kept for reuse, which only a report tells from live blocks.
-    kept = [dl.empty(size) for size in range(1000, 1200, 8)]
-    del kept
-    before = dl.memory_report()
-    assert before.cached_nbytes >= 200_000
-    seen = set()
-
-    def work() -> None:
-        for _ in range(3000):
-            report = dl.memory_report()
-            seen.add((report.nbytes, report.small_blocks, report.cached_nbytes))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == {(before.nbytes, before.small_blocks, before.cached_nbytes)}
-
-
 def test_a_fork_reports_its_own_memory() -> None:
     output = run_python("""
         import os, threading, warnings, dlfield as dl

@@ -245,12 +245,17 @@ def test_an_owned_numpy_array_stays_where_it_is() -> None:
     assert array.shape == (100_000,)
 
 
+def viewed(array: Any) -> memoryview:
+    return memoryview(array)
+
+
+PICKLED = pickle.dumps(dl.ones(1000), 5, buffer_callback=lambda _: None)
 SHOWING: list[Callable[[Any], Any]] = [
-    memoryview,
+    viewed,
     pickle.PickleBuffer,
-    lambda array: memoryview(array[:]),
-    lambda array: np.asarray(memoryview(array)),
-    lambda array: memoryview(np.asarray(memoryview(array))),
+    lambda array: viewed(array[:]),
+    lambda array: np.asarray(viewed(array)),
+    lambda array: viewed(np.asarray(viewed(array))),
 ]
 TAKING: list[Callable[[Any], dl.Tensor]] = [
     dl.from_dlpack,
@@ -258,7 +263,6 @@ TAKING: list[Callable[[Any], dl.Tensor]] = [
     lambda shown: dl.empty(1000, buffer=shown),
     lambda shown: pickle.loads(PICKLED, buffers=[shown]),
 ]
-PICKLED = pickle.dumps(dl.ones(1000), 5, buffer_callback=lambda _: None)
 
 
 @pytest.mark.parametrize("show", SHOWING)

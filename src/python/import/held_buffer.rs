@@ -14,7 +14,7 @@ use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer};
 use crate::python::convert::errors;
 use crate::python::ffi::numpy_api::is_array;
-use crate::python::import::{numpy, owners};
+use crate::python::import::owners;
 use crate::tensor::Owner;
 
 /// Whether the object has the buffer protocol.
@@ -57,7 +57,7 @@ impl Held {
             return Ok(owner);
         }
         let array = if is_array(&exporter) { Some(exporter) } else { owners::underlying(&exporter).filter(is_array) };
-        let pinned = array.map(|array| numpy::pinned(&array)).transpose()?;
+        let pinned = array.map(|array| owners::pinned_array(&array)).transpose()?;
         let held = self.into_owner();
         Ok(match pinned {
             Some(array) => Owner::foreign((array, held)),

@@ -7,7 +7,7 @@ use pyo3::types::PyMemoryView;
 use crate::python::ffi::deferred;
 use crate::python::ffi::numpy_api::{base, is_array, is_exact};
 use crate::python::own_classes;
-use crate::python::py_owner::PyOwner;
+use crate::python::py_owner::{self, PyOwner};
 use crate::tensor::Owner;
 
 /// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
@@ -62,4 +62,19 @@ fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
             None
         }
     }
+}
+
+/// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference
+/// rejects that, also with `refcheck=False` (`PyArray_Resize`).
+pub(super) fn pinned_array(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    let (mut holder, mut shown) = (array.clone(), array.clone());
+    // Between two arrays there may be a `memoryview`, as that of `np.frombuffer`.
+    while let Some(below) = underlying(&shown) {
+        if is_array(&below) {
+            holder = below.clone();
+        }
+        shown = below;
+    }
+    let owner = py_owner::pinned(&holder)?;
+    Ok(if holder.is(array) { owner } else { owner_and_object(owner, array) })
 }

@@ -120,12 +120,8 @@ pub fn report() -> MemoryReport {
         // SAFETY: the owner removes its entry before it is freed, for which it has to wait for this function. It may be in its
         // drop: so of the shared part no more is looked at than the counts, by a `Weak`, and the mark, which nobody changes
         // then. The count that the `Weak` stands for is not given back.
-        let (owners, exported) = unsafe {
-            (
-                ManuallyDrop::new(Weak::from_raw(inner)).strong_count(),
-                (*(&raw const (*inner).exported)).load(Ordering::Relaxed),
-            )
-        };
+        let (owners, mark) = unsafe { (ManuallyDrop::new(Weak::from_raw(inner)).strong_count(), &(*inner).exported) };
+        let exported = mark.load(Ordering::Relaxed);
         BlockInfo { owners, exported, ..entry.clone() }
     };
     let listed = LIST.with(|list| list.iter().map(read).collect::<Vec<_>>());

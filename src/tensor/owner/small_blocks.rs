@@ -271,6 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn kept_blocks_are_counted_also_while_another_thread_counts_them() {
+        drop(allocated(4096, Contents::Undefined));
+        let (begin, begun) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let counting = move |_: &mut Vec<Weak<Counter>>| {
+                begin.send(()).expect("the test waits");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            };
+            scope.spawn(move || COUNTERS.with(counting));
+            begun.recv().expect("the thread counts");
+            assert!(kept().bytes >= 4096);
+        });
+    }
+
+    #[test]
     fn large_blocks_and_memory_of_others_are_freed() {
         drop(allocated(LARGEST, Contents::Undefined));
         drop(Owner::foreign(()));
