@@ -125,7 +125,7 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
     LayoutError, DimsError
         Labels or sizes in the file that are invalid.
     OSError
-        The file cannot be opened or mapped.
+        The file cannot be opened or mapped, or is no regular file.
 
     Example
     -------
