@@ -53,11 +53,11 @@ impl Held {
         // SAFETY: NULL, or an object that the buffer keeps alive.
         let exporter = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) };
         let Some(exporter) = exporter else { return Ok(self.into_owner()) };
-        if let Some(owner) = owners::exporting_tensor(&exporter) {
+        let shown = if is_array(&exporter) { exporter } else { owners::underlying(&exporter).unwrap_or(exporter) };
+        if let Some(owner) = owners::exporting_tensor(&shown) {
             return Ok(owner);
         }
-        let array = if is_array(&exporter) { Some(exporter) } else { owners::underlying(&exporter).filter(is_array) };
-        let pinned = array.map(|array| owners::pinned_array(&array)).transpose()?;
+        let pinned = if is_array(&shown) { Some(owners::pinned_array(&shown)?) } else { None };
         let held = self.into_owner();
         Ok(match pinned {
             Some(array) => Owner::foreign((array, held)),
