@@ -134,16 +134,20 @@ def _valid(found: dict[str, Any]) -> dict[str, bool]:
     def is_per_axis(value: Any) -> bool:
         return are_numbers(value) and len(value) == ndim
 
+    def is_text(value: object) -> bool:
+        # JSON can name half a character.
+        return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
     return {
         "shape": is_per_axis(shape) and ndim <= 64,
         "strides": is_per_axis(found["strides"]),
         "offset": is_number(found["offset"]) and found["offset"] >= 0,
         "alignment_size": is_number(found["alignment_size"]) and found["alignment_size"] > 0,
-        "dtype": isinstance(found["dtype"], str),
+        "dtype": is_text(found["dtype"]),
         "byteorder": found["byteorder"] in ("little", "big"),
-        "dims": dims is None or (isinstance(dims, list) and all(isinstance(dim, str) for dim in dims)),
+        "dims": dims is None or (isinstance(dims, list) and all(map(is_text, dims))),
         "origin": found["origin"] is None or is_per_axis(found["origin"]),
-        "halo": halo is None or (isinstance(halo, list) and all(are_numbers(pair) for pair in halo)),
+        "halo": halo is None or (isinstance(halo, list) and all(are_numbers(pair) and len(pair) == 2 for pair in halo)),
         "halo_is_cut": isinstance(found["halo_is_cut"], bool),
         "layout": is_per_axis(layout) and sorted(layout) == list(range(ndim)),
         "padding": found["padding"] in ("none", "row"),

@@ -125,7 +125,7 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
     LayoutError, DimsError
         Labels or sizes in the file that are invalid.
     OSError
-        The file cannot be opened or mapped.
+        The file cannot be opened or mapped, or is no regular file.
 
     Example
     -------
@@ -137,11 +137,11 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
     ...     float(np.load(f"{folder}/array.npy")[1, 2])
     7.0
     """
-    if mode not in _MODES:
+    if mode not in tuple(_MODES):
         raise ValueError(f"mode: {mode!r}; allowed is 'r', 'r+' or 'c'")
     opened, access = _MODES[mode]
     path = os.fspath(path)
-    with Path(path).open(opened) as file:
+    with open(path, opened, opener=_open_regular) as file:
         is_npy = file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
         file.seek(0)
         try:
@@ -156,6 +156,17 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
         except Exception as error:
             error.add_note(f"in the file {path!r}")
             raise
+
+
+def _open_regular(path: str, flags: int) -> int:
+    # A pipe would be waited for, until another program opens its other end.
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    kind = os.fstat(file).st_mode
+    # `open` rejects directories.
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        return file
+    os.close(file)
+    raise OSError(errno.EINVAL, "neither a .npy nor a .dlf file: it is no regular file", path)
 
 
 def _mapped(file: BinaryIO, access: int) -> mmap.mmap:

@@ -111,8 +111,10 @@ def _segment_of(tensor: Tensor) -> _Segment | None:
     """Return the segment that a tensor is in."""
     found = _block_state(tensor)
     segment = None if found is None else _by_address.get(found[0])
-    # While it lives, no other memory has its address.
-    return None if segment is None or segment.mapping() is None else segment
+    # While it lives, no other memory has its address. Another field may be laid into the first part of it.
+    if found is None or segment is None or segment.mapping() is None or found[1][0][0] != segment.nbytes:
+        return None
+    return segment
 
 
 def _mapped(name: str, readonly: bool) -> tuple[mmap.mmap, _Segment]:

@@ -2,9 +2,10 @@
 //! clear fresh pages takes as long as most work on them.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 
 use memmap2::MmapMut;
+
+use super::fork_lock::ForkLock;
 
 /// Bytes of the longest mapping that is cached; the limit of the C library's allocator is the same.
 const LONGEST: usize = 32 << 20;
@@ -17,19 +18,17 @@ pub(super) static CACHE: BlockCache = BlockCache::new();
 
 /// Unused mappings, the oldest first.
 ///
-/// No thread waits for another one: if the list is locked, a block is mapped or unmapped as if there were no cache.
-pub(super) struct BlockCache(Mutex<VecDeque<MmapMut>>);
+/// To take and to put, no thread waits for another one: if the list is locked, a block is mapped or unmapped as if there were no cache.
+pub(super) struct BlockCache(ForkLock<VecDeque<MmapMut>>);
 
 impl BlockCache {
     const fn new() -> BlockCache {
-        BlockCache(Mutex::new(VecDeque::new()))
+        BlockCache(ForkLock::new(VecDeque::new()))
     }
 
     /// Takes out a mapping of this length, with undefined contents.
     pub(super) fn take(&self, len: usize) -> Option<MmapMut> {
-        let mut list = self.0.try_lock().ok()?;
-        let newest = list.iter().rposition(|mapping| mapping.len() == len)?;
-        list.remove(newest)
+        self.0.try_with(|list| list.remove(list.iter().rposition(|mapping| mapping.len() == len)?)).flatten()
     }
 
     /// Puts a mapping in, unless it is too long, and unmaps the oldest ones beyond the limit.
@@ -37,21 +36,22 @@ impl BlockCache {
         if mapping.len() > LONGEST {
             return;
         }
-        let Ok(mut list) = self.0.try_lock() else { return };
-        list.push_back(mapping);
-        while list.iter().map(|mapping| mapping.len()).sum::<usize>() > CAPACITY {
-            list.pop_front();
-        }
+        self.0.try_with(|list| {
+            list.push_back(mapping);
+            while list.iter().map(|mapping| mapping.len()).sum::<usize>() > CAPACITY {
+                list.pop_front();
+            }
+        });
     }
 
-    /// Returns the bytes of all of them; 0 while another thread uses the list.
+    /// Returns the bytes of all of them. Waits for other threads.
     pub(super) fn bytes(&self) -> usize {
-        self.0.try_lock().map_or(0, |list| list.iter().map(|mapping| mapping.len()).sum())
+        self.0.with(|list| list.iter().map(|mapping| mapping.len()).sum()).unwrap_or_default()
     }
 
     /// Unmaps all of them. Whether there was any.
     pub(super) fn release_all(&self) -> bool {
-        self.0.try_lock().is_ok_and(|mut list| list.drain(..).count() > 0)
+        self.0.try_with(|list| list.drain(..).count() > 0).unwrap_or_default()
     }
 }
 

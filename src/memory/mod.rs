@@ -11,6 +11,8 @@ pub(crate) mod counters;
 pub mod cuda;
 mod error;
 #[cfg(feature = "fields")]
+pub(crate) mod fork_lock;
+#[cfg(feature = "fields")]
 mod host;
 
 #[cfg(feature = "fields")]

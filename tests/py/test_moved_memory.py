@@ -1,8 +1,11 @@
 """Memory that its producer moves after an import: owners keep it, all others check the address again."""
 
+import pickle
 import sys
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -240,6 +243,40 @@ def test_an_owned_numpy_array_stays_where_it_is() -> None:
     del part
     array.resize(100_000, refcheck=False)
     assert array.shape == (100_000,)
+
+
+def viewed(array: Any) -> memoryview:
+    return memoryview(array)
+
+
+PICKLED = pickle.dumps(dl.ones(1000), 5, buffer_callback=lambda _: None)
+SHOWING: list[Callable[[Any], Any]] = [
+    viewed,
+    pickle.PickleBuffer,
+    lambda array: viewed(array[:]),
+    lambda array: np.asarray(viewed(array)),
+    lambda array: viewed(np.asarray(viewed(array))),
+]
+TAKING: list[Callable[[Any], dl.Tensor]] = [
+    dl.from_dlpack,
+    lambda shown: dl.frombuffer(shown, (1000,), "float64"),
+    lambda shown: dl.empty(1000, buffer=shown),
+    lambda shown: pickle.loads(PICKLED, buffers=[shown]),
+]
+
+
+@pytest.mark.parametrize("show", SHOWING)
+@pytest.mark.parametrize("take", TAKING)
+def test_memory_of_a_numpy_array_stays_where_it_is_whatever_shows_it(
+    show: Callable[[Any], Any], take: Callable[[Any], dl.Tensor]
+) -> None:
+    array = np.ones(1000)
+    owned = take(show(array))
+    assert owned.ptr == array.ctypes.data
+    with pytest.raises(ValueError, match="cannot resize"):
+        array.resize(100_000, refcheck=False)
+    del owned
+    array.resize(100_000, refcheck=False)
 
 
 def test_a_description_leaves_an_array_free_to_move() -> None:

@@ -187,6 +187,22 @@ def test_pools_get_the_memory_and_views_of_it(method: str) -> None:
             assert other.to_numpy().tolist() == labelled("gtmc").to_numpy().tolist()
 
 
+def test_fields_laid_into_shared_memory_are_copied_unless_they_have_all_of_it() -> None:
+    shared = dl.zeros(100).share()
+    whole, first, later = (
+        dl.zeros(size, buffer=memory)
+        for size, memory in ((100, shared.block), (4, shared.block), (4, memoryview(shared)[8:]))
+    )
+    for number, field in enumerate((whole, first, later), 1):
+        field[...] = number
+        came = pickle.loads(multiprocessing.reduction.ForkingPickler.dumps(field))
+        assert came.tolist() == field.tolist()
+        assert (came.ptr == field.ptr) == (field is whole)
+    assert dl.shared_name(whole) == dl.shared_name(shared)
+    with pytest.raises(dl.ExchangeError, match="its memory is not shared"):
+        dl.shared_name(first)
+
+
 def test_ordinary_pickles_of_shared_tensors_are_copies() -> None:
     shared = labelled().share()
     twin = pickle.loads(pickle.dumps(shared[1:]))

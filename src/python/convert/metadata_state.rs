@@ -1,12 +1,12 @@
 //! What DLPack cannot express of a tensor, as Python values: for pickles, and for what makes a tensor of other memory.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dims::Dims;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::{Layout, LayoutError, Metadata, Promise, Spec};
+use crate::python::convert::errors::ErrorKind;
 #[cfg(feature = "fields")]
 use crate::tensor::Placement;
 use crate::tensor::Tensor;
@@ -70,7 +70,7 @@ impl MetadataState {
         if tensor.adopt_promise(promise) {
             Ok(())
         } else {
-            Err(PyValueError::new_err("state: the memory is not aligned as it is said to be"))
+            Err(ErrorKind::Exchange.error("state: the memory is not aligned as it is said to be"))
         }
     }
 
@@ -94,9 +94,9 @@ impl MetadataState {
             steps.extend(layout.axes().filter(|axis| shape[*axis] > 1).map(|axis| strides[axis].unsigned_abs()));
         }
         if !steps.is_sorted_by(|left, right| left >= right) {
-            return Err(PyValueError::new_err(format!(
-                "state: strides {strides:?} are not in the order of the layout"
-            )));
+            return Err(
+                ErrorKind::Exchange.error(format!("state: strides {strides:?} are not in the order of the layout"))
+            );
         }
         Ok(Promised { metadata, promise })
     }

@@ -3,15 +3,12 @@
 #![allow(unsafe_code, reason = "the producer vouches for the memory of its buffer")]
 
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
 
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::protocol::ExchangeError;
-use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::held_buffer::Held;
-use crate::python::import::{numpy, owners};
 use crate::tensor::Tensor;
 
 /// Returns the contiguous bytes that an object exports by the buffer protocol, as a field of bytes that holds the buffer. The producer's exception reaches the caller.
@@ -25,16 +22,7 @@ pub fn held_bytes(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let (start, len, readonly) = held.bytes();
     let bytes = Descriptor::new(start, Device::CPU, DType::U8, readonly, &[i64::try_from(len).unwrap_or(0)], &[1])?;
-    let owner = if is_array(object) {
-        // A held buffer does not keep NumPy from resizing the memory.
-        numpy::pinned(object)?
-    } else {
-        // A `PickleBuffer` does not say whose memory it has, but a `memoryview` of it does.
-        match owners::exporting_tensor(PyMemoryView::from(object)?.as_any()) {
-            Some(owner) => owner,
-            None => held.into_owner(),
-        }
-    };
+    let owner = held.into_lasting_owner(object.py())?;
     // SAFETY: by the protocol, the bytes stay there while the buffer is held; the owner keeps them.
     Ok(unsafe { Tensor::from_parts(bytes, owner) })
 }

@@ -13,6 +13,8 @@ use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer, pep3118};
 use crate::python::convert::errors;
+use crate::python::ffi::numpy_api::is_array;
+use crate::python::import::owners;
 use crate::tensor::Owner;
 
 /// Whether the object has the buffer protocol.
@@ -42,6 +44,25 @@ impl Held {
         }
         // SAFETY: filled on success, and all zeros is a valid struct, too.
         Ok(Held(unsafe { view.assume_init() }))
+    }
+
+    /// Returns an owner of the memory that may outlive the call: that of the `Tensor` whose memory it is, else one that holds the
+    /// buffer and, as that does not keep NumPy from resizing, the array whose memory it is.
+    pub(super) fn into_lasting_owner(self, py: Python<'_>) -> PyResult<Owner> {
+        // The exporter of this buffer, which need not be the object that was asked for it.
+        // SAFETY: NULL, or an object that the buffer keeps alive.
+        let exporter = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) };
+        let Some(exporter) = exporter else { return Ok(self.into_owner()) };
+        let shown = if is_array(&exporter) { exporter } else { owners::underlying(&exporter).unwrap_or(exporter) };
+        if let Some(owner) = owners::exporting_tensor(&shown) {
+            return Ok(owner);
+        }
+        let pinned = if is_array(&shown) { Some(owners::pinned_array(&shown)?) } else { None };
+        let held = self.into_owner();
+        Ok(match pinned {
+            Some(array) => Owner::foreign((array, held)),
+            None => held,
+        })
     }
 
     /// Returns an owner that holds the buffer.

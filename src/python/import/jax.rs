@@ -22,7 +22,7 @@ pub(super) fn import<'py>(
     if elsewhere || ordered {
         return Ok(false);
     }
-    if buffer::hold(object, imported).is_ok() {
+    if buffer::hold(object, request, imported).is_ok() {
         return Ok(true);
     }
     deferred::drop_deferred_references();

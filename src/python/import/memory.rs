@@ -9,7 +9,6 @@ use crate::memory::cuda::{StreamUses, current_stream};
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::held_buffer::{Held, is_exporter};
-use crate::python::import::owners;
 use crate::python::import::request::{Request, RequestAccess};
 use crate::python::import::table::share;
 use crate::python::own_classes;
@@ -66,8 +65,7 @@ fn of_exporter(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
     }
     let (start, bytes, readonly) = held.bytes();
     let bytes = usize::try_from(bytes).unwrap_or(0);
-    // The memory of a tensor belongs to its owner, so that no chain grows.
-    let owner = owners::exporting_tensor(object).unwrap_or_else(|| held.into_owner());
+    let owner = held.into_lasting_owner(object.py())?;
     Ok(Memory { start, bytes, device: Device::CPU, readonly, owner })
 }
 

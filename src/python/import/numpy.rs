@@ -16,8 +16,6 @@ use crate::python::ffi::numpy_api::{base, is_array, is_exact};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
 use crate::python::import::request::{Ownership, Request};
-use crate::python::py_owner;
-use crate::tensor::Owner;
 
 #[inline]
 pub(super) fn import(
@@ -69,21 +67,10 @@ fn import_pinned(object: &Bound<'_, PyAny>, imported: &mut Imported<'_, '_>) -> 
     // The owner first: it keeps the memory at the address that is read next.
     let owner = match base(object).and_then(|base| owners::exporting_tensor(&base)) {
         Some(owner) => owner,
-        None => pinned(object)?,
+        None => owners::pinned_array(object)?,
     };
     describe(object, imported.descriptor)?;
     Ok(imported.owned(owner))
-}
-
-/// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference
-/// rejects that, also with `refcheck=False` (`PyArray_Resize`).
-pub(super) fn pinned(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
-    let mut holder = array.clone();
-    while let Some(base) = base(&holder).filter(is_array) {
-        holder = base;
-    }
-    let owner = py_owner::pinned(&holder)?;
-    Ok(if holder.is(array) { owner } else { owners::owner_and_object(owner, array) })
 }
 
 /// Describes an exact array for the length of a call. Such an array has no metadata and no hooks, and its memory is the host's:

@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use crate::python::ffi::deferred;
-use crate::python::ffi::numpy_api::{base, is_exact};
+use crate::python::ffi::numpy_api::{base, is_array, is_exact};
 use crate::python::own_classes;
-use crate::python::py_owner::PyOwner;
+use crate::python::py_owner::{self, PyOwner};
 use crate::tensor::Owner;
 
 /// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
@@ -38,21 +38,43 @@ pub(super) fn exporting_tensor(object: &Bound<'_, PyAny>) -> Option<Owner> {
         if let Some(tensor) = own_classes::tensor(&object) {
             return Some(tensor.owner().clone());
         }
-        object = if is_exact(&object) {
-            base(&object)?
-        } else if object.is_exact_instance_of::<PyMemoryView>() {
-            // A released memoryview raises.
-            match object.getattr(intern!(object.py(), "obj")) {
-                Ok(exporter) => exporter,
-                Err(error) => {
-                    drop(error);
-                    deferred::drop_deferred_references();
-                    return None;
-                }
-            }
-        } else {
-            return None;
-        };
+        object = if is_exact(&object) { base(&object)? } else { exporter(&object)? };
     }
     None
+}
+
+/// Returns the object whose memory an array or a `memoryview` shows; `None` for memory of its own, and other objects.
+pub(super) fn underlying<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    if is_array(object) { base(object) } else { exporter(object) }
+}
+
+/// Returns the object whose memory a `memoryview` shows.
+fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    if !object.is_exact_instance_of::<PyMemoryView>() {
+        return None;
+    }
+    // A released memoryview raises.
+    match object.getattr(intern!(object.py(), "obj")) {
+        Ok(exporter) => Some(exporter),
+        Err(error) => {
+            drop(error);
+            deferred::drop_deferred_references();
+            None
+        }
+    }
+}
+
+/// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference
+/// rejects that, also with `refcheck=False` (`PyArray_Resize`).
+pub(super) fn pinned_array(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    let (mut holder, mut shown) = (array.clone(), array.clone());
+    // Between two arrays there may be a `memoryview`, as that of `np.frombuffer`.
+    while let Some(below) = underlying(&shown) {
+        if is_array(&below) {
+            holder = below.clone();
+        }
+        shown = below;
+    }
+    let owner = py_owner::pinned(&holder)?;
+    Ok(if holder.is(array) { owner } else { owner_and_object(owner, array) })
 }

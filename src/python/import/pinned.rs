@@ -10,7 +10,7 @@ use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
 use crate::python::import::type_info::{TypeInfo, torch_table};
-use crate::python::import::{numpy, torch};
+use crate::python::import::{numpy, owners, torch};
 use crate::python::own_classes;
 use crate::python::py_owner;
 use crate::python::tensor_api;
@@ -77,7 +77,7 @@ pub(super) fn pinned(object: &Bound<'_, PyAny>, found: &Descriptor) -> PyResult<
         storage.check_contains(found)?;
         return Ok(storage.into_owner());
     }
-    let owner = if is_array(object) { numpy::pinned(object)? } else { py_owner::owner(object) };
+    let owner = if is_array(object) { owners::pinned_array(object)? } else { py_owner::owner(object) };
     check_unmoved(object, found)?;
     Ok(owner)
 }

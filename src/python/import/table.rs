@@ -66,7 +66,7 @@ static BY_CLASS: [Protocol; 2] =
     [Protocol::of_type("numpy", numpy::import, true), Protocol::of_type("dlfield", dlfield::import, true)];
 
 const JAX: Protocol = Protocol::of_type("jax", jax::import, false);
-const BUILTIN: Protocol = Protocol::of_type("buffer", buffer::import_builtin, true);
+const BUILTIN: Protocol = Protocol::of_type("buffer", buffer::hold, true);
 
 const DLPACK: Protocol = Protocol::of_attributes("dlpack", dlpack::import, &[Name::Dlpack]);
 

@@ -8,14 +8,14 @@
 
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use super::{Owner, OwnerInner, OwnerKind, small_blocks};
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::memory::counters::{LARGE, SMALL, Totals};
+use crate::memory::fork_lock::ForkLock;
 use crate::memory::{Block, cached_mapping_bytes};
 
 /// A live block that dlfield has allocated.
@@ -50,56 +50,9 @@ pub struct MemoryReport {
     pub cached_bytes: usize,
 }
 
-/// The entries by the address of their owner's shared part, which removes them before it is freed.
-static LIST: Mutex<BTreeMap<usize, BlockInfo>> = Mutex::new(BTreeMap::new());
-
-/// Whether a thread uses the list.
-static IS_USED: AtomicBool = AtomicBool::new(false);
-
-/// The process that first used the list. Compared only while waiting: to ask for it takes as long as an allocation.
-static PROCESS: OnceLock<u32> = OnceLock::new();
-
-/// Whether the list is given up: by a child of `fork` whose parent was using it, as that thread is not there to finish.
-static IS_LOST: AtomicBool = AtomicBool::new(false);
-
-/// How long a child of `fork` waits for a list that may be lost; a thread uses it for microseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-fn process() -> u32 {
-    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
-}
-
-/// Runs `work` on the list; does nothing once it is lost. Then nobody reads it, so that entries need not be removed.
-fn with_list<R>(work: impl FnOnce(&mut BTreeMap<usize, BlockInfo>) -> R) -> Option<R> {
-    let first = *PROCESS.get_or_init(process);
-    if IS_USED.swap(true, Ordering::Acquire) && !wait_for_list(first) {
-        return None;
-    }
-    if IS_LOST.load(Ordering::Relaxed) {
-        IS_USED.store(false, Ordering::Release);
-        return None;
-    }
-    let done = work(&mut LIST.lock().unwrap_or_else(PoisonError::into_inner));
-    IS_USED.store(false, Ordering::Release);
-    Some(done)
-}
-
-/// Waits until this thread may use the list. `false` if the list is lost.
-#[cold]
-fn wait_for_list(first: u32) -> bool {
-    let (is_child, since) = (process() != first, Instant::now());
-    while IS_USED.swap(true, Ordering::Acquire) {
-        if IS_LOST.load(Ordering::Relaxed) {
-            return false;
-        }
-        if is_child && since.elapsed() > PATIENCE {
-            IS_LOST.store(true, Ordering::Relaxed);
-            return false;
-        }
-        std::thread::yield_now();
-    }
-    true
-}
+/// The entries by the address of their owner's shared part, which removes them before it is freed. Once the list is given up,
+/// nobody reads it, so that entries need not be removed.
+static LIST: ForkLock<BTreeMap<usize, BlockInfo>> = ForkLock::new(BTreeMap::new());
 
 /// Enters the block of a new owner, unless it is small.
 pub(super) fn enter(owner: &Arc<OwnerInner>, device: Device) {
@@ -116,14 +69,14 @@ pub(super) fn enter(owner: &Arc<OwnerInner>, device: Device) {
         owners: 0,
         exported: false,
     };
-    with_list(|list| list.insert(Arc::as_ptr(owner).expose_provenance(), info));
+    LIST.with(|list| list.insert(Arc::as_ptr(owner).expose_provenance(), info));
 }
 
 /// Removes the block of an owner that is being dropped, unless it is small.
 #[inline]
 pub(super) fn remove(owner: &OwnerInner, block: &Block) {
     if !block.is_small() {
-        with_list(|list| list.remove(&std::ptr::from_ref(owner).addr()));
+        LIST.with(|list| list.remove(&std::ptr::from_ref(owner).addr()));
     }
 }
 
@@ -132,7 +85,7 @@ pub(super) fn remove(owner: &OwnerInner, block: &Block) {
 pub(super) fn into_inner(owner: Arc<OwnerInner>) -> Option<OwnerInner> {
     let key = Arc::as_ptr(&owner).addr();
     let mut owner = Some(owner);
-    let taken = with_list(|list| {
+    let taken = LIST.with(|list| {
         let inner = owner.take().and_then(Arc::into_inner);
         if inner.is_some() {
             list.remove(&key);
@@ -149,7 +102,7 @@ impl Owner {
     pub(in crate::tensor) fn describe_block(&self, element_bytes: i64, dims: Option<&Dims>) {
         let Some(inner) = &self.0 else { return };
         if matches!(&*inner.kind, OwnerKind::Block(block) if !block.is_small()) {
-            with_list(|list| {
+            LIST.with(|list| {
                 if let Some(entry) = list.get_mut(&Arc::as_ptr(inner).addr()) {
                     entry.element_bytes = usize::try_from(element_bytes).ok();
                     entry.dims = dims.cloned();
@@ -163,13 +116,15 @@ impl Owner {
 pub fn report() -> MemoryReport {
     #[allow(unsafe_code, reason = "the owners of the list's entries are only looked at")]
     let read = |(key, entry): (&usize, &BlockInfo)| {
-        // SAFETY: the owner removes its entry before it is freed, for which it has to wait for this function. The count that
-        // this stands for is not given back.
-        let owner = ManuallyDrop::new(unsafe { Arc::from_raw(std::ptr::with_exposed_provenance::<OwnerInner>(*key)) });
-        let exported = owner.exported.load(Ordering::Relaxed);
-        BlockInfo { owners: Arc::strong_count(&owner), exported, ..entry.clone() }
+        let inner = std::ptr::with_exposed_provenance::<OwnerInner>(*key);
+        // SAFETY: the owner removes its entry before it is freed, for which it has to wait for this function. It may be in its
+        // drop: so of the shared part no more is looked at than the counts, by a `Weak`, and the mark, which nobody changes
+        // then. The count that the `Weak` stands for is not given back.
+        let (owners, mark) = unsafe { (ManuallyDrop::new(Weak::from_raw(inner)).strong_count(), &(*inner).exported) };
+        let exported = mark.load(Ordering::Relaxed);
+        BlockInfo { owners, exported, ..entry.clone() }
     };
-    let listed = with_list(|list| list.iter().map(read).collect::<Vec<_>>());
+    let listed = LIST.with(|list| list.iter().map(read).collect::<Vec<_>>());
     let mut blocks = listed.unwrap_or_default();
     // A block whose last owner is going is no longer used.
     blocks.retain(|block| block.owners > 0);

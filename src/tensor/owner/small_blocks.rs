@@ -4,10 +4,11 @@
 //! Each thread has a cache of its own, which needs no lock; it ends with its thread.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use super::{OwnerInner, OwnerKind};
 use crate::memory::counters::{Counter, Totals};
+use crate::memory::fork_lock::ForkLock;
 use crate::memory::{Contents, LARGEST_SMALL as LARGEST};
 
 /// Bytes of all blocks in the cache of a thread.
@@ -35,13 +36,15 @@ struct SmallBlocks {
 }
 
 /// The counters of all threads that keep blocks.
-static COUNTERS: Mutex<Vec<Weak<Counter>>> = Mutex::new(Vec::new());
+static COUNTERS: ForkLock<Vec<Weak<Counter>>> = ForkLock::new(Vec::new());
 
 /// Returns the blocks that all threads keep. They count as live where blocks are counted.
 pub(super) fn kept() -> Totals {
-    let Ok(counters) = COUNTERS.try_lock() else { return Totals::default() };
-    let read = counters.iter().filter_map(Weak::upgrade).map(|counter| counter.read());
-    read.fold(Totals::default(), |sum, kept| Totals { blocks: sum.blocks + kept.blocks, bytes: sum.bytes + kept.bytes })
+    let add = |sum: Totals, kept: Totals| Totals { blocks: sum.blocks + kept.blocks, bytes: sum.bytes + kept.bytes };
+    let read = |counters: &mut Vec<Weak<Counter>>| {
+        counters.iter().filter_map(Weak::upgrade).map(|counter| counter.read()).fold(Totals::default(), add)
+    };
+    COUNTERS.with(read).unwrap_or_default()
 }
 
 /// Size and alignment of a block in bytes, as they were requested.
@@ -164,12 +167,13 @@ impl SmallBlocks {
     #[cold]
     fn begin_to_count(&mut self) {
         // Not waited for: in a child of `fork`, a thread of the parent may have it for ever.
-        let Ok(mut counters) = COUNTERS.try_lock() else { return };
-        let counter = Arc::new(Counter::new());
-        counter.set(self.kept);
-        counters.retain(|counter| counter.strong_count() > 0);
-        counters.push(Arc::downgrade(&counter));
-        self.counter = Some(counter);
+        self.counter = COUNTERS.try_with(|counters| {
+            let counter = Arc::new(Counter::new());
+            counter.set(self.kept);
+            counters.retain(|counter| counter.strong_count() > 0);
+            counters.push(Arc::downgrade(&counter));
+            counter
+        });
     }
 }
 
@@ -264,6 +268,21 @@ mod tests {
         let (again, memory) = allocated(4096, Contents::Undefined);
         assert_eq!(memory.as_ptr(), start);
         assert!(again.check_not_exported().is_ok());
+    }
+
+    #[test]
+    fn kept_blocks_are_counted_also_while_another_thread_counts_them() {
+        drop(allocated(4096, Contents::Undefined));
+        let (begin, begun) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let counting = move |_: &mut Vec<Weak<Counter>>| {
+                begin.send(()).expect("the test waits");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            };
+            scope.spawn(move || COUNTERS.with(counting));
+            begun.recv().expect("the thread counts");
+            assert!(kept().bytes >= 4096);
+        });
     }
 
     #[test]
