@@ -9,12 +9,14 @@ use cudarc::driver::sys::{self, CUresult};
 use super::context::{Relaxed, enter};
 use super::driver::check;
 #[cfg(all(feature = "python", feature = "signature"))]
-use super::ipc::{self, UseLock};
+use super::ipc;
 use super::queue::Queue;
 use super::stream_uses::StreamUses;
 #[cfg(all(feature = "python", feature = "signature"))]
 use super::streams::error_if_capturing;
 use super::streams::{is_capturing, raw};
+#[cfg(all(feature = "python", feature = "signature"))]
+use super::use_lock::UseLock;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;

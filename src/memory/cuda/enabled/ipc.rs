@@ -1,18 +1,19 @@
-//! Device memory that several processes use: `cuIpcGetMemHandle` and `cuIpcOpenMemHandle`.
+//! Device memory that several processes use.
 //!
-//! CUDA leaves undefined what happens if the process that allocated such memory frees it while another one has it open. So
-//! every process that has it open holds a shared lock on one file, and the memory is freed when an exclusive lock can be had.
-//! The system takes back the lock of a process that ends, whatever ends it.
+//! What CUDA asks for is in its driver API's description of `cuIpcGetMemHandle`, `cuIpcOpenMemHandle` and `cuIpcCloseMemHandle`:
+//! handles are for memory of `cuMemAlloc`; the process that allocated it cannot open them (`CUDA_ERROR_INVALID_CONTEXT`); and it
+//! is undefined what happens if that process frees the memory before the others have closed it. [`UseLock`] prevents that.
 
-#![allow(unsafe_code, reason = "functions of the driver and of the system")]
+#![allow(unsafe_code, reason = "functions of the driver")]
 
 use std::ffi::c_char;
 
 use cudarc::driver::sys::{self, CUipcMem_flags, CUipcMemHandle};
 
-use super::context::{Relaxed, enter};
+use super::context::{Relaxed, enter, found};
 use super::driver::check;
 use super::stream_uses::StreamUses;
+use super::use_lock::UseLock;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::ipc::Exported;
@@ -21,61 +22,6 @@ use crate::protocol::ExchangeError;
 
 /// Bytes of a handle.
 const HANDLE: usize = 64;
-
-/// The file whose lock says whether other processes have the memory open.
-#[derive(Debug)]
-pub(super) struct UseLock {
-    #[cfg(unix)]
-    file: std::os::fd::OwnedFd,
-    /// A child of `fork` has the same lock, but not the memory.
-    process: u32,
-}
-
-impl UseLock {
-    /// Duplicates an open file, whose locks the duplicate shares.
-    #[cfg(unix)]
-    pub(super) fn of(file: i32) -> Result<UseLock> {
-        // SAFETY: duplicating is all that is done with the number; for one that is no open file it fails.
-        let file = (file >= 0).then(|| unsafe { std::os::fd::BorrowedFd::borrow_raw(file) }.try_clone_to_owned());
-        let file = file.and_then(std::io::Result::ok);
-        let file = file.ok_or_else(|| ExchangeError::Argument {
-            argument: "file",
-            got: "no open file, or one too many".to_owned(),
-            allowed: "an open file: raise the limit of open files (ulimit -n)",
-        })?;
-        Ok(UseLock { file, process: std::process::id() })
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn of(_: i32) -> Result<UseLock> {
-        Err(DeviceError::NotSupported { device: Device::cuda(0) }.into())
-    }
-
-    /// Returns whether no other process has the memory open, nor can open it any more.
-    #[cfg(unix)]
-    pub(super) fn is_alone(&self) -> bool {
-        use std::os::fd::AsRawFd;
-        // SAFETY: a file that this owns.
-        self.process == std::process::id()
-            && unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn is_alone(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Returns the number of the file in this process.
-    #[cfg(unix)]
-    pub(super) fn number(&self) -> i32 {
-        std::os::fd::AsRawFd::as_raw_fd(&self.file)
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn number(&self) -> i32 {
-        -1
-    }
-}
 
 /// Exports an allocation that starts at `base`.
 pub(super) fn export(device: Device, base: usize, lock: &UseLock) -> Result<Exported> {
@@ -96,8 +42,8 @@ fn byte(of: c_char) -> u8 {
 
 /// Returns the number that a device has in every process, whatever devices these see.
 fn uuid(device: Device) -> Result<[u8; 16], DeviceError> {
-    // Checks that there is such a device.
-    let _entered = enter(device)?;
+    // A context would take memory of each device that is asked.
+    found(device)?;
     let (mut number, mut uuid) = (0, sys::CUuuid { bytes: [0; 16] });
     // SAFETY: the driver writes to live variables.
     unsafe {
@@ -109,7 +55,7 @@ fn uuid(device: Device) -> Result<[u8; 16], DeviceError> {
 
 pub(in crate::memory) fn device_of_uuid(wanted: [u8; 16]) -> Result<Option<Device>> {
     // Without a driver this is the error that says so.
-    drop(enter(Device::cuda(0))?);
+    found(Device::cuda(0))?;
     for ordinal in 0..u16::try_from(device_count()).unwrap_or(u16::MAX) {
         if uuid(Device::cuda(ordinal))? == wanted {
             return Ok(Some(Device::cuda(ordinal)));
@@ -131,7 +77,7 @@ impl OpenedMemory {
     /// Opens memory of at least `bytes`, of which a shared lock on `file` is held.
     ///
     /// # Errors
-    /// [`DeviceError::Driver`] for a handle that the driver does not take, [`ExchangeError::OutsideBuffer`] for memory that is
+    /// [`DeviceError::Driver`] for a handle that the driver does not take, [`ExchangeError::Argument`] for memory that is
     /// shorter, [`DeviceError::NoCuda`].
     pub(crate) fn open(device: Device, handle: [u8; HANDLE], bytes: usize, file: i32) -> Result<OpenedMemory> {
         let lock = UseLock::of(file)?;
@@ -148,9 +94,11 @@ impl OpenedMemory {
         // SAFETY: as above.
         let result = unsafe { sys::cuMemGetAddressRange_v2(&raw mut base, &raw mut size, opened) };
         check(device, "cuMemGetAddressRange", result)?;
-        let (low, high) = (i128::from(opened) - i128::from(base), i128::try_from(bytes).unwrap_or(i128::MAX));
-        if low < 0 || high > i128::try_from(size).unwrap_or(0) - low {
-            return Err(ExchangeError::OutsideBuffer { field: "name", low, high: low + high, len: size }.into());
+        let left = opened.checked_sub(base).and_then(|first| size.checked_sub(usize::try_from(first).ok()?));
+        if left.is_none_or(|left| bytes > left) {
+            let got = format!("a block of {bytes} bytes in memory of {} bytes", left.unwrap_or(0));
+            let allowed = "a block that is as long as the memory, or shorter";
+            return Err(ExchangeError::Argument { argument: "name", got, allowed }.into());
         }
         Ok(memory)
     }

@@ -13,6 +13,8 @@ mod pointer;
 mod queue;
 mod stream_uses;
 mod streams;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod use_lock;
 
 pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
