@@ -69,7 +69,7 @@ impl Block {
         Ok(block)
     }
 
-    /// Allocates `bytes` on a CUDA device that other processes may open, whose processes lock `file`: see
+    /// Allocates `bytes` of zeros on a CUDA device that other processes may open, which lock `file` meanwhile: see
     /// [`Block::is_alone`].
     ///
     /// # Errors

@@ -36,8 +36,8 @@ impl Owner {
         Owner::of_block(device, || Block::allocate(device, bytes, alignment, contents, stream))
     }
 
-    /// Allocates memory on a CUDA device that other processes may open, whose processes lock `file` meanwhile, and owns it;
-    /// returns its address and what such a process needs, too.
+    /// Allocates zeros on a CUDA device that other processes may open, which lock `file` meanwhile, and owns them; returns
+    /// their address and what such a process needs, too.
     ///
     /// # Errors
     /// As for [`Block::allocate`].

@@ -122,6 +122,13 @@ print(writable.readonly, writable.ptr == field.ptr)
     assert output == ["True True", "refused", "False True"]
 
 
+def test_others_see_nothing_but_the_field(driver: Driver) -> None:
+    """Padding is zero, as it is on the host."""
+    shared = dl.zeros((3, 5), alignment_size=64, device="cuda:0").share()
+    assert shared.block.nbytes > shared.nbytes
+    assert driver.read(shared.block.ptr, shared.block.nbytes) == bytes(shared.block.nbytes)
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1)])
 def test_scalars_and_empties(shape: tuple[int, ...]) -> None:
     shared = dl.full(shape, 2.5, device="cuda:0").share()

@@ -98,7 +98,7 @@ impl CudaMemory {
         Ok(memory)
     }
 
-    /// Allocates `bytes` that other processes may open, whose processes lock `file`.
+    /// Allocates `bytes` of zeros that other processes may open, which lock `file` meanwhile.
     ///
     /// CUDA has handles for memory of `cuMemAlloc` only, not for that of a pool. The driver may lay several of these allocations
     /// into one piece of memory, and shares all of that piece, so CUDA's programming guide ("Interprocess Communication")
@@ -120,7 +120,10 @@ impl CudaMemory {
         let _relaxed = Relaxed::new();
         let wanted = bytes.max(1).checked_next_multiple_of(PIECE).ok_or_else(out_of_memory)?;
         let (base, kind) = allocate_raw(device, false, wanted, stream, out_of_memory())?;
-        Ok(CudaMemory { base, start: base, device, queue: Queue::of(device, stream), kind, lock: Some(lock) })
+        let memory = CudaMemory { base, start: base, device, queue: Queue::of(device, stream), kind, lock: Some(lock) };
+        // Other processes see what the field leaves out, too.
+        memory.zero(wanted, stream)?;
+        Ok(memory)
     }
 
     fn zero(&self, bytes: usize, stream: Stream) -> Result<()> {
