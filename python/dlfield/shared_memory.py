@@ -109,11 +109,11 @@ def _create_on_host(nbytes: int, state: State, file: int, token: str) -> memoryv
 def _create_on_device(like: Tensor, nbytes: int, state: State, file: int, token: str) -> Tensor:
     """Allocate a block on a device, with a duplicate of the file, which is closed with it; return its bytes."""
     try:
-        find, block, uuid, handle, duplicate = _allocate_shared(like, file)
+        shared, block, uuid, handle, duplicate = _allocate_shared(like, file)
         write_header(file, nbytes, state, (uuid, handle))
     finally:
         os.close(file)
-    _register_block(name_of(duplicate, token), find, block, state)
+    _register_block(name_of(duplicate, token), shared.find, block, state)
     return block
 
 
@@ -174,8 +174,8 @@ def _open_on_device(
             raise gone(name)
     except OSError as error:
         raise gone(name) from error
-    find, block = _open_shared(uuid, handle, nbytes, file)
-    return block, _register_block(name, find, block, state)
+    shared, block = _open_shared(uuid, handle, nbytes, file)
+    return block, _register_block(name, shared.find, block, state)
 
 
 def _register_mapping(

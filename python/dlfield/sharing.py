@@ -10,8 +10,8 @@ def attach(name: str, *, readonly: bool = False) -> Tensor:
     process has, and for memory that does not hold a tensor; for memory on a GPU `DeviceError` if this process has no
     CUDA, does not see that GPU, or CUDA does not open the memory.
 
-    On a GPU that process also has to stay alive as long as others have the memory: CUDA frees it with its process. It is
-    closed here when the last tensor or array on it is gone, after the work on it in all recorded streams. What was
+    On a GPU that process also has to stay alive as long as others have the memory: CUDA frees it with its process. It
+    is closed here when the last tensor or array on it is gone, after the work on it in all recorded streams. What was
     written before the name was given out is there; the order of later work of two processes is up to them: synchronize
     (`dlfield.cuda.synchronize`) before you tell the other process.
 

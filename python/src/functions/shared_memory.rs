@@ -7,33 +7,33 @@ use crate::classes::tensor::PyTensor;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{SharedBlock, device_of_uuid, sync};
 
-/// Finds the bytes of a block of device memory, as long as they have a tensor: called, it returns them or None, as a weak
-/// reference does.
+/// Finds the bytes of a block of device memory, as long as they have a tensor.
 #[pyclass(name = "_SharedBlock", module = "dlfield._native", frozen)]
 struct PySharedBlock(SharedBlock);
 
 #[pymethods]
 impl PySharedBlock {
-    fn __call__(&self) -> Option<PyTensor> {
+    /// Returns the bytes; None if they have no tensor any more.
+    fn find(&self) -> Option<PyTensor> {
         self.0.bytes().map(PyTensor::new)
     }
 }
 
-/// Allocates the block for a copy of a field on a device. Returns it, its bytes, the UUID of the device, the handle of the
-/// memory, and the number of a duplicate of the file, which is open as long as the memory is allocated.
+/// A new block: what finds it, its bytes, the UUID of the device, the handle of the memory, and the number of a file.
+type NewBlock<'py> = (PySharedBlock, PyTensor, Bound<'py, PyBytes>, Bound<'py, PyBytes>, i32);
+
+/// Allocates the block for a copy of a field on a device. The last number is that of a duplicate of the file, which is open as
+/// long as the memory is allocated.
 #[pyfunction]
 #[pyo3(name = "_allocate_shared")]
-fn allocate_shared<'py>(
-    like: &Bound<'py, PyTensor>,
-    file: i32,
-) -> PyResult<(PySharedBlock, PyTensor, Bound<'py, PyBytes>, Bound<'py, PyBytes>, i32)> {
+fn allocate_shared<'py>(like: &Bound<'py, PyTensor>, file: i32) -> PyResult<NewBlock<'py>> {
     let (py, like) = (like.py(), &like.get().0);
     let (block, bytes, exported) = py.detach(|| SharedBlock::allocate(like, file))?;
     let (uuid, handle) = (PyBytes::new(py, &exported.uuid), PyBytes::new(py, &exported.handle));
     Ok((PySharedBlock(block), PyTensor::new(bytes), uuid, handle, exported.file))
 }
 
-/// Opens the block of another process, of which a shared lock on the file is held. Returns it and its bytes.
+/// Opens the block of another process, of which a shared lock on the file is held. Returns what finds it, and its bytes.
 #[pyfunction]
 #[pyo3(name = "_open_shared")]
 fn open_shared(
