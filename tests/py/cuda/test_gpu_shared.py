@@ -286,6 +286,7 @@ def test_a_killed_creator() -> None:
 def test_what_waits_for_others_is_freed_where_memory_is_short(driver: Driver) -> None:
     if not IS_FAKE:
         pytest.skip("allocations fail on demand only on the test double")
+    field = dl.ones((10,), device="cuda:0")
     shared = dl.ones((100, 100), device="cuda:0").share()
     attacher = started(ATTACHER, dl.shared_name(shared))
     assert line(attacher) == "10000.0"
@@ -293,7 +294,6 @@ def test_what_waits_for_others_is_freed_where_memory_is_short(driver: Driver) ->
     gc.collect()
     attacher.communicate("\n", timeout=60)
     used = driver.report()["used"][0]
-    field = dl.ones((10,), device="cuda:0")
     driver.fail_allocations(0)
     again = field.share()
     assert driver.report()["used"][0] <= used
