@@ -22,6 +22,7 @@ mod of_python {
 
     pub use crate::arithmetic::halos::check_named_halos;
     pub use crate::layout::check_len;
+    pub use crate::memory::cuda::ipc::{Exported, device_of_uuid};
     pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
     pub use crate::preflight::{jax_takes, torch_shares};
     pub use crate::python::convert::metadata_state::MetadataState;
@@ -31,7 +32,7 @@ mod of_python {
     pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
     pub use crate::signature::size::check_sizes;
     pub use crate::signature::writeback::{Fit, Writeback};
-    pub use crate::tensor::Placement;
+    pub use crate::tensor::{Placement, SharedBlock};
 
     /// The table of C functions on `dlfield.Tensor`.
     pub mod tensor_api {

@@ -26,7 +26,9 @@ __all__ = [
     "Preset",
     "Signature",
     "Tensor",
+    "_SharedBlock",
     "__version__",
+    "_allocate_shared",
     "_as_optional",
     "_block_state",
     "_can_access",
@@ -44,9 +46,11 @@ __all__ = [
     "_jax_takes",
     "_key",
     "_memory_report",
+    "_open_shared",
     "_rebuild",
     "_source",
     "_stencil_arguments",
+    "_wait",
     "_with_metadata",
     "as_numpy",
     "as_torch",
@@ -652,6 +656,14 @@ def _copy_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]]: ...
 def _memory_report() -> tuple[
     list[tuple[int, int, int | None, str, list[str] | None, int, bool]], tuple[int, int], tuple[int, int], int
 ]: ...
+
+@final
+class _SharedBlock:
+    def find(self) -> Tensor | None: ...
+
+def _allocate_shared(like: Tensor, file: int) -> tuple[_SharedBlock, Tensor, bytes, bytes, int]: ...
+def _open_shared(uuid: bytes, handle: bytes, nbytes: int, file: int) -> tuple[_SharedBlock, Tensor]: ...
+def _wait(tensor: Tensor) -> None: ...
 def _block_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]] | None: ...
 def _inspect(obj: Any) -> Descriptor: ...
 def _source(obj: Any, near: _DeviceLike) -> Tensor | None: ...

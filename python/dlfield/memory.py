@@ -23,7 +23,7 @@ class MemoryBlock(NamedTuple):
     dims: tuple[str, ...] | None
     #: How many tensors, views and exports to other libraries share it.
     owners: int
-    #: Whether another library had access to it by DLPack.
+    #: Whether another library had access to it by DLPack, or other processes by `Tensor.share`.
     exported: bool
 
 
@@ -37,7 +37,7 @@ class MemoryReport(NamedTuple):
     #: Their bytes.
     small_nbytes: int
     #: Bytes of all live blocks, by the counters of the allocator. More than is listed only while freed memory waits for
-    #: the work of a device.
+    #: the work of a device, or for other processes that have it open.
     nbytes: int
     #: Bytes of freed blocks that are kept for reuse.
     cached_nbytes: int
@@ -70,7 +70,8 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
 def memory_report() -> MemoryReport:
     """Return the memory that dlfield has allocated and not freed, in this process.
 
-    Memory of other libraries, shared memory included, is not dlfield's. Other threads may allocate meanwhile.
+    Memory of other libraries and processes is not dlfield's, nor is shared memory on the host; that on a device is a
+    block of the process that called `Tensor.share`. Other threads may allocate meanwhile.
 
     Example
     -------

@@ -5,20 +5,20 @@ process. An anonymous file goes with the last process that has it, whatever ends
 `/dev/shm`. Its name is where the process that made it has it open. It is sealed: nobody can shrink it under another's
 mapping.
 
-Each file holds a header, the tensor's state as JSON, and from a page on its block.
+Each file holds a header, and the tensor's state as JSON. A block on the host is in the file, from a page on. For a
+block on a CUDA device the JSON holds the UUID of the device and CUDA's handle of the memory (`cuIpcGetMemHandle`), and
+each process that has the memory open holds a lock on the file: the process that allocated it frees it after that.
 """
 
 import fcntl
-import json
 import mmap
 import os
-import re
 import secrets
-import struct
 import weakref
+from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,29 +28,42 @@ from dlfield._native import (
     ExchangeError,
     LayoutError,
     Tensor,
+    _allocate_shared,
     _block_state,
     _copy_state,
+    _open_shared,
     _rebuild,
+    _wait,
+)
+from dlfield._shared_files import (
+    State,
+    gone,
+    name_of,
+    not_a_tensor,
+    open_file,
+    parse_name,
+    read_header,
+    write_header,
 )
 
-_NAME = re.compile(r"dlfield-([0-9]{1,10})-([0-9]{1,10})-([0-9a-f]{32})")
-# Magic number, version, bytes of the JSON after it, first byte and number of bytes of the block.
-_HEADER = struct.Struct("<8sIIQQ")
-_MAGIC = b"dlfield\0"
-_VERSION = 1
+# Bytes that divide the address of each block, in every process: CUDA promises 256.
+_HOST_ALIGNMENT, _CUDA_ALIGNMENT = mmap.PAGESIZE, 256
+# What keeps a block: the mapping of its file, or its bytes on a device.
+_Memory: TypeAlias = mmap.mmap | Tensor
 
 
 class _Segment(NamedTuple):
-    """A mapping of this process, which lives as long as tensors and arrays on it."""
+    """A block that this process has, as long as tensors and arrays on it live."""
 
     name: str
-    mapping: weakref.ref[mmap.mmap]
+    memory: Callable[[], _Memory | None]
     # Where the block is in the file.
     start: int
     nbytes: int
+    state: State
 
 
-# The mappings of this process, by name and whether they are read-only, and by the address of the block.
+# The blocks of this process, by name and whether they are read-only, and by their address.
 _by_name: dict[tuple[str, bool], _Segment] = {}
 _by_address: dict[int, _Segment] = {}
 
@@ -59,43 +72,60 @@ def share(tensor: Tensor) -> Tensor:
     """Return a copy of a tensor in shared memory: see `Tensor.share`."""
     if _segment_of(tensor) is not None:
         return tensor
-    if tensor.device != "cpu":
-        raise DeviceError(f"device: {tensor.device}; allowed is cpu: copy it with to_device('cpu')")
+    device = tensor.device
+    if device != "cpu" and device.type != "cuda":
+        raise DeviceError(f"device: {device}; allowed are cpu and cuda:N: copy it with to_device('cpu')")
     if not hasattr(os, "memfd_create"):
         raise NotImplementedError("shared memory for tensors needs Linux")
-    if mmap.PAGESIZE % tensor.alignment_size:
+    alignment = _HOST_ALIGNMENT if device == "cpu" else _CUDA_ALIGNMENT
+    if alignment % tensor.alignment_size:
         found = f"alignment_size: {tensor.alignment_size}"
-        raise LayoutError(
-            f"{found}; allowed in shared memory is a divisor of {mmap.PAGESIZE}: copy it into another layout"
-        )
+        raise LayoutError(f"{found}; allowed in shared memory is a divisor of {alignment}: copy it into another layout")
     nbytes, state = _copy_state(tensor)
     token = secrets.token_hex(16)
     file = os.memfd_create(f"dlfield-{token}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        text = json.dumps(state).encode()
-        start = -(-(_HEADER.size + len(text)) // mmap.PAGESIZE) * mmap.PAGESIZE
-        os.ftruncate(file, start + nbytes)
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        mapping = mmap.mmap(file, start + nbytes)
-        header = _HEADER.pack(_MAGIC, _VERSION, len(text), start, nbytes) + text
-        mapping[: len(header)] = header
-        made = _rebuild(_register(f"dlfield-{os.getpid()}-{file}-{token}", mapping, start, nbytes, False, file), state)
-    except BaseException:
-        os.close(file)
-        raise
+    if device == "cpu":
+        made = _rebuild(_create_on_host(nbytes, state, file, token), state)
+    else:
+        made = _rebuild(_create_on_device(tensor, nbytes, state, file, token), state)
     made[...] = tensor
+    # Whoever is given the name reads at once.
+    _wait(made)
     return made
+
+
+def _create_on_host(nbytes: int, state: State, file: int, token: str) -> memoryview:
+    """Make room for a block in a new file, which is closed with the block; return the block."""
+    try:
+        start = write_header(file, nbytes, state)
+        mapping = mmap.mmap(file, start + nbytes)
+        segment = _register_mapping(name_of(file, token), mapping, start, nbytes, state, False, file)
+    except BaseException as error:
+        os.close(file)
+        if isinstance(error, OSError):
+            raise MemoryError(f"{nbytes} bytes of shared memory: {error}") from error
+        raise
+    return _block_on_host(mapping, segment)
+
+
+def _create_on_device(like: Tensor, nbytes: int, state: State, file: int, token: str) -> Tensor:
+    """Allocate a block on a device, with a duplicate of the file, which is closed with it; return its bytes."""
+    try:
+        shared, block, uuid, handle, duplicate = _allocate_shared(like, file)
+        write_header(file, nbytes, state, (uuid, handle))
+    finally:
+        os.close(file)
+    _register_block(name_of(duplicate, token), shared.find, block, state)
+    return block
 
 
 def attach(name: str, *, readonly: bool = False) -> Tensor:
     """Return the tensor in another process's shared memory: see `dlfield.attach`."""
-    mapping, segment = _mapped(name, readonly)
+    memory, segment = _found(name, readonly)
     try:
-        length = _HEADER.unpack_from(mapping)[2]
-        state = _state(json.loads(bytes(mapping[_HEADER.size : min(_HEADER.size + length, segment.start)])))
-        return _rebuild(_block(mapping, segment, readonly), state)
-    except (Error, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ExchangeError(f"name: {name!r} is of memory that holds no tensor of this version: {error}") from error
+        return _tensor(memory, segment, segment.state, readonly)
+    except (Error, ValueError, TypeError, OverflowError) as error:
+        raise not_a_tensor(name, error) from error
 
 
 def shared_name(tensor: Tensor) -> str:
@@ -104,6 +134,7 @@ def shared_name(tensor: Tensor) -> str:
     if segment is None:
         found = "its memory is not shared; allowed is what Tensor.share() returned, or a view of it"
         raise ExchangeError(f"tensor: {found}")
+    _wait(tensor)
     return segment.name
 
 
@@ -112,68 +143,53 @@ def _segment_of(tensor: Tensor) -> _Segment | None:
     found = _block_state(tensor)
     segment = None if found is None else _by_address.get(found[0])
     # While it lives, no other memory has its address. Another field may be laid into the first part of it.
-    if found is None or segment is None or segment.mapping() is None or found[1][0][0] != segment.nbytes:
+    if found is None or segment is None or segment.memory() is None or found[1][0][0] != segment.nbytes:
         return None
     return segment
 
 
-def _mapped(name: str, readonly: bool) -> tuple[mmap.mmap, _Segment]:
-    """Return the mapping of a segment. One process maps it once, so that overlap is found by address."""
+def _found(name: str, readonly: bool) -> tuple[_Memory, _Segment]:
+    """Return the memory of a name. One process has it once, so that overlap is found by address."""
+    parse_name(name)
     for key in ((name, False), (name, True)) if readonly else ((name, False),):
         segment = _by_name.get(key)
-        mapping = None if segment is None else segment.mapping()
-        if segment is not None and mapping is not None:
-            return mapping, segment
-    file = _open(name, readonly)
+        memory = None if segment is None else segment.memory()
+        if segment is not None and memory is not None:
+            return memory, segment
+    file = open_file(name, readonly)
     try:
-        size = os.fstat(file).st_size
-        if size < _HEADER.size:
-            raise ExchangeError(f"name: {name!r} is of {size} bytes; allowed are at least {_HEADER.size}")
-        mapping = mmap.mmap(file, size, access=mmap.ACCESS_READ if readonly else mmap.ACCESS_WRITE)
+        start, nbytes, state, device = read_header(name, file)
+        if device is not None:
+            return _open_on_device(name, file, nbytes, state, *device)
+        mapping = mmap.mmap(file, start + nbytes, access=mmap.ACCESS_READ if readonly else mmap.ACCESS_WRITE)
+    except PermissionError as error:
+        # Sealed against writing, which dlfield does not do.
+        raise not_a_tensor(name, error) from error
     finally:
         os.close(file)
-    magic, version, length, start, nbytes = _HEADER.unpack_from(mapping)
-    if (magic, version) != (_MAGIC, _VERSION):
-        raise ExchangeError(
-            f"name: {name!r} is of memory with header {magic!r}, version {version}; allowed is {_VERSION}"
-        )
-    if start % mmap.PAGESIZE or _HEADER.size + length > start or start + nbytes > size:
-        found = f"{length} bytes of text, and a block of {nbytes} bytes from byte {start} on"
-        raise ExchangeError(f"name: {name!r} is of memory that says it has {found}; it has {size} bytes")
-    _register(name, mapping, start, nbytes, readonly, None)
-    return mapping, _by_name[name, readonly]
+    return mapping, _register_mapping(name, mapping, start, nbytes, state, readonly, None)
 
 
-def _open(name: str, readonly: bool) -> int:
-    """Open the file of a name, which may be anything."""
-    parts = _NAME.fullmatch(name) if type(name) is str else None
-    if parts is None:
-        raise ExchangeError(f"name: {name!r}; allowed is what dlfield.shared_name returned")
-    path, link = f"/proc/{parts[1]}/fd/{parts[2]}", f"/memfd:dlfield-{parts[3]} (deleted)"
-    gone = f"name: no process has the memory {name!r}, or it is another user's; keep the tensor where it was shared"
+def _open_on_device(
+    name: str, file: int, nbytes: int, state: State, uuid: bytes, handle: bytes
+) -> tuple[Tensor, _Segment]:
+    """Open the block of another process on a device."""
+    pid, path, link = parse_name(name)
     try:
-        # Other files of the process are not opened: that alone has effects on some.
-        if str(Path(path).readlink()) != link:
-            raise ExchangeError(gone)
-        flags = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-        file = os.open(path, flags | (os.O_RDONLY if readonly else os.O_RDWR))
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # From here on it is not freed. Memory of this process that is not in the list is gone; CUDA would not open it.
+        if pid == os.getpid() or str(Path(path).readlink()) != link:
+            raise gone(name)
     except OSError as error:
-        raise ExchangeError(gone) from error
-    try:
-        # Fails for what is no anonymous file.
-        sealed = fcntl.fcntl(file, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
-        if str(Path(f"/proc/self/fd/{file}").readlink()) != link or not sealed:
-            raise ExchangeError(gone)
-    except BaseException as error:
-        os.close(file)
-        if isinstance(error, OSError):
-            raise ExchangeError(gone) from error
-        raise
-    return file
+        raise gone(name) from error
+    shared, block = _open_shared(uuid, handle, nbytes, file)
+    return block, _register_block(name, shared.find, block, state)
 
 
-def _register(name: str, mapping: mmap.mmap, start: int, nbytes: int, readonly: bool, file: int | None) -> memoryview:
-    """List a mapping as long as it lives; then close the file by which others find it. Return its block."""
+def _register_mapping(
+    name: str, mapping: mmap.mmap, start: int, nbytes: int, state: State, readonly: bool, file: int | None
+) -> _Segment:
+    """List a mapping as long as it lives; then close the file by which others find it."""
 
     def forget(_: object) -> None:
         if _by_name.get((name, readonly)) is segment:
@@ -183,34 +199,45 @@ def _register(name: str, mapping: mmap.mmap, start: int, nbytes: int, readonly: 
         if file is not None:
             os.close(file)
 
-    segment = _Segment(name, weakref.ref(mapping, forget), start, nbytes)
+    segment = _Segment(name, weakref.ref(mapping, forget), start, nbytes, state)
     address = int(np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]) + start
     _by_name[name, readonly] = segment
     _by_address[address] = segment
-    return _block(mapping, segment, readonly)
+    return segment
 
 
-def _block(mapping: mmap.mmap, segment: _Segment, readonly: bool) -> memoryview:
+def _register_block(name: str, find: Callable[[], Tensor | None], block: Tensor, state: State) -> _Segment:
+    """List a block on a device, and remove those from the list that are gone: they do not call back."""
+    for entry in [entry for entry, other in list(_by_name.items()) if other.memory() is None]:
+        _by_name.pop(entry, None)
+    for address in [address for address, other in list(_by_address.items()) if other.memory() is None]:
+        _by_address.pop(address, None)
+    # CUDA cannot open memory for reading only, so all tensors are on one block.
+    _by_name[name, False] = _by_address[block.ptr] = segment = _Segment(name, find, 0, block.nbytes, state)
+    return segment
+
+
+def _tensor(memory: _Memory, segment: _Segment, state: State, readonly: bool) -> Tensor:
+    """Return the tensor with this state in a block."""
+    if isinstance(memory, Tensor):
+        block = memory.as_readonly() if readonly else memory
+        # Another process may number the devices otherwise.
+        sizes, numbers, dtype, metadata, _, use = state
+        return _rebuild(block, (sizes, numbers, dtype, metadata, (str(memory.device), readonly), use))
+    mapped = _block_on_host(memory, segment)
+    return _rebuild(mapped.toreadonly() if readonly else mapped, state)
+
+
+def _block_on_host(mapping: mmap.mmap, segment: _Segment) -> memoryview:
     """Return the memory of a block."""
-    block = memoryview(mapping)[segment.start : segment.start + segment.nbytes]
-    return block.toreadonly() if readonly else block
+    return memoryview(mapping)[segment.start : segment.start + segment.nbytes]
 
 
-def _state(found: Any) -> tuple[Any, ...]:
-    """Return a state that was written as JSON, which has lists for tuples. `_rebuild` checks it."""
-    sizes, numbers, dtype, metadata, device, use = found
-    if device != ["cpu", False]:
-        raise ValueError(f"device: {device}; allowed is cpu")
-    labels, origin, halo, *rest = metadata
-    halo = None if halo is None else [tuple(widths) for widths in halo]
-    return tuple(sizes), tuple(numbers), dtype, (labels, origin, halo, *rest), tuple(device), tuple(use)
-
-
-def _attached(name: str, state: tuple[Any, ...]) -> Tensor:
+def _attached(name: str, state: State) -> Tensor:
     """Return the tensor that another process has pickled by the name of its memory."""
     readonly = bool(state[4][1])
-    mapping, segment = _mapped(name, readonly)
-    return _rebuild(_block(mapping, segment, readonly), state)
+    memory, segment = _found(name, readonly)
+    return _tensor(memory, segment, state, readonly)
 
 
 def _reduce(tensor: Tensor) -> tuple[Any, ...]:
@@ -219,6 +246,8 @@ def _reduce(tensor: Tensor) -> tuple[Any, ...]:
     found = _block_state(tensor)
     if segment is None or found is None:
         return tensor.__reduce_ex__(4)
+    # The other process reads at once.
+    _wait(tensor)
     return _attached, (segment.name, found[1])
 
 

@@ -7,14 +7,20 @@ def attach(name: str, *, readonly: bool = False) -> Tensor:
     """Return the tensor that another process has put into shared memory by `Tensor.share`, on the same memory.
 
     That process has to be alive, with a tensor or an array on the memory. Raises `ExchangeError` for a name that no
-    process has, and for memory that does not hold a tensor.
+    process has, and for memory that does not hold a tensor; for memory on a GPU `DeviceError` if this process has no
+    CUDA, does not see that GPU, or CUDA does not open the memory.
+
+    On a GPU that process also has to stay alive as long as others have the memory: CUDA frees it with its process. It
+    is closed here when the last tensor or array on it is gone, after the work on it in all recorded streams. What was
+    written before the name was given out is there; the order of later work of two processes is up to them: synchronize
+    (`dlfield.cuda.synchronize`) before you tell the other process.
 
     Parameters
     ----------
     name
         What `shared_name` returned in the other process.
     readonly
-        True maps the memory without write access.
+        True maps the memory without write access. CUDA has no such mappings: on a GPU only the tensor is read-only.
 
     Example
     -------
@@ -33,7 +39,8 @@ def attach(name: str, *, readonly: bool = False) -> Tensor:
 def shared_name(tensor: Tensor) -> str:
     """Return the name by which other processes of this machine attach the memory of a tensor in shared memory.
 
-    Raises `ExchangeError` for a tensor in other memory.
+    On a GPU it first waits for the work on the memory in all recorded streams. Raises `ExchangeError` for a tensor in
+    other memory.
 
     Example
     -------

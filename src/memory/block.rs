@@ -1,5 +1,7 @@
 //! Blocks of memory, of the host or of a device.
 
+#[cfg(all(feature = "python", feature = "signature"))]
+use super::cuda::ipc::Exported;
 use super::cuda::{CudaMemory, Stream, StreamUses};
 use super::host::HostMemory;
 use super::{LARGEST_SMALL, OutOfMemory, counters};
@@ -65,6 +67,40 @@ impl Block {
         let block = Block { memory, bytes, alignment };
         block.counter().add(bytes);
         Ok(block)
+    }
+
+    /// Allocates `bytes` of zeros on a CUDA device that other processes may open, which lock `file` meanwhile: see
+    /// [`Block::is_alone`].
+    ///
+    /// # Errors
+    /// As for [`Block::allocate`].
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(crate) fn allocate_exported(device: Device, bytes: usize, stream: Stream, file: i32) -> Result<Block> {
+        if !device.is_cuda() {
+            return Err(DeviceError::NotSupported { device }.into());
+        }
+        let memory = Memory::Cuda(CudaMemory::allocate_exported(device, bytes, stream, file)?);
+        let block = Block { memory, bytes, alignment: 1 };
+        block.counter().add(bytes);
+        Ok(block)
+    }
+
+    /// Returns what another process needs to open the memory; `None` for memory that was not allocated for that.
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(crate) fn exported(&self) -> Option<Result<Exported>> {
+        match &self.memory {
+            Memory::Host(_) => None,
+            Memory::Cuda(memory) => memory.exported(),
+        }
+    }
+
+    /// Returns whether the memory may be freed: no other process has it open, nor can open it any more.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        match &self.memory {
+            Memory::Host(_) => true,
+            Memory::Cuda(memory) => memory.is_alone(),
+        }
     }
 
     /// Returns whether this is host memory.

@@ -87,7 +87,7 @@ impl Tensor {
         self.is_whole
     }
 
-    /// Returns the field whose elements lie in a field of bytes on the host as `placement` says, which may come from anywhere:
+    /// Returns the field whose elements lie in a field of bytes as `placement` says, which may come from anywhere:
     /// each number is checked. It is read-only if the bytes are.
     ///
     /// # Errors
@@ -98,14 +98,14 @@ impl Tensor {
     #[doc(hidden)]
     pub unsafe fn on_bytes(bytes: &Tensor, placement: Placement<'_>) -> Result<Tensor> {
         let Placement { offset, dtype, shape, strides, is_whole } = placement;
-        let (start, len, readonly) =
-            (bytes.descriptor.ptr(), bytes.descriptor.nbytes(), bytes.descriptor.is_readonly());
+        let (start, len) = (bytes.descriptor.ptr(), bytes.descriptor.nbytes());
+        let (device, readonly) = (bytes.descriptor.device(), bytes.descriptor.is_readonly());
         // Of numbers that are wrong, this may be any address; the elements are compared with the bytes before it is used.
         let ptr = start.wrapping_offset(isize::try_from(offset).unwrap_or(isize::MAX));
-        let mut descriptor = Descriptor::new(ptr, Device::CPU, dtype, readonly, shape, strides)?;
+        let mut descriptor = Descriptor::new(ptr, device, dtype, readonly, shape, strides)?;
         let len = usize::try_from(len).unwrap_or(0);
         match descriptor.byte_span() {
-            None => descriptor = Descriptor::new(start, Device::CPU, dtype, readonly, shape, strides)?,
+            None => descriptor = Descriptor::new(start, device, dtype, readonly, shape, strides)?,
             Some((low, high)) => {
                 let (low, high) = (i128::from(offset) + low, i128::from(offset) + high);
                 if low < 0 || i128::try_from(len).unwrap_or(i128::MAX) < high {

@@ -29,6 +29,8 @@ mod place;
 #[cfg(feature = "ndarray")]
 mod read;
 mod reshape;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod shared;
 #[cfg(feature = "fields")]
 mod spec;
 mod view;
@@ -51,6 +53,8 @@ pub use owner::Owner;
 pub use owner::{BlockInfo, MemoryReport, report as memory_report};
 #[cfg(feature = "ndarray")]
 pub use read::ReadGuard;
+#[cfg(all(feature = "python", feature = "signature"))]
+pub use shared::SharedBlock;
 
 use crate::descriptor::Descriptor;
 use crate::dims::Dims;

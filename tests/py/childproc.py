@@ -33,17 +33,35 @@ def run_python(code: str, timeout: float = 600) -> str:
     The code can import the modules beside the tests, as the tests do. The timeout is for processes that hang; no test
     measures time with it.
     """
-    searched = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
-        env={**os.environ, "PYTHONPATH": searched},
+        env=environment(),
     )
     assert (done.returncode, done.stderr) == (0, ""), f"exit status {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """The variables of this process, with the folder of these tests on the path of modules."""
+    searched = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": searched}
+
+
+def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a new interpreter that runs `code`, with pipes for its input and outputs."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment())
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line that a process writes."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
 
 
 def run_cases(prelude: str, cases: Mapping[str, str], timeout: float = 300) -> None:

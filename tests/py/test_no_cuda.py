@@ -4,7 +4,9 @@ The tests of device memory are in `cuda/`, on a test double of the driver (`make
 """
 
 import copy
+import os
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,9 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+from childproc import run_python
 from fakes import FakeTensor, Producer, exchange_type
+from forged_memory import forged, header, state
 
 LOOKED_FOR = r"cannot be used: .*(libcuda\.so|driver finds no device|cuInit|driver supports CUDA|without the feature)"
 CUDA = (2, 0)
@@ -112,3 +116,17 @@ def test_host_fields_work_without_a_driver() -> None:
     assert float(pickle.loads(pickle.dumps(copy.deepcopy(field))).to_numpy().sum()) == 12.0
     assert not hasattr(field, "__cuda_array_interface__")
     assert np.from_dlpack(field).ctypes.data == field.ptr
+
+
+def test_memory_of_another_process() -> None:
+    """What another process says of memory on its GPU needs a driver here."""
+    name, file = forged(header([*state(device=["cuda:0", False]), "01" * 16, "01" * 64]))
+    output = run_python(f"""
+        import dlfield as dl
+        try:
+            dl.attach({name!r})
+        except dl.DeviceError as error:
+            print(error)
+    """)
+    os.close(file)
+    assert re.match(f"device: cuda:0 {LOOKED_FOR}", output)

@@ -6,9 +6,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -20,7 +17,7 @@ import pytest
 import dlfield as dl
 import oracle
 from catalog import CODES, CPU_PRESETS, dtype_named
-from childproc import run_python
+from childproc import line, run_python, started
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
@@ -231,17 +228,6 @@ ATTACHER = """
     sys.stdin.readline()
     print(float(field.to_numpy().sum()), flush=True)
 """
-
-
-def started(code: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
 
 
 def test_a_killed_creator_leaves_nothing_and_no_warning() -> None:

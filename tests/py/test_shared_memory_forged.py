@@ -1,14 +1,15 @@
 """Names and contents of shared memory that are not dlfield's, or lie."""
 
-import json
+import fcntl
 import os
-import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dlfield as dl
+from forged_memory import forged, header, state
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("shared memory for tensors needs Linux", allow_module_level=True)
@@ -26,6 +27,7 @@ FORGED_NAMES: list[Any] = [
     None,
     3,
     b"dlfield",
+    [],
 ]
 
 
@@ -49,36 +51,6 @@ def test_names_of_other_open_files_are_refused(tmp_path: Path) -> None:
     pid, _, token = dl.shared_name(shared).split("-")[1:]
     with pytest.raises(dl.ExchangeError, match="no process has the memory"):
         dl.attach(f"dlfield-{pid}-0-{token}")
-
-
-def forged(content: bytes, size: int = 8192) -> tuple[str, int]:
-    """Memory that says of itself what it likes."""
-    import fcntl
-
-    token = "2" * 32
-    file = os.memfd_create("dlfield-" + token, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(file, size)
-    os.pwrite(file, content[:size], 0)
-    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-    return f"dlfield-{os.getpid()}-{file}-{token}", file
-
-
-def header(state: Any, start: int = 4096, nbytes: int = 96, length: int | None = None, **other: Any) -> bytes:
-    text = state if isinstance(state, bytes) else json.dumps(state).encode()
-    magic, version = other.get("magic", b"dlfield\0"), other.get("version", 1)
-    return struct.pack("<8sIIQQ", magic, version, len(text) if length is None else length, start, nbytes) + text
-
-
-def state(**changes: Any) -> list[Any]:
-    parts: dict[str, Any] = {
-        "sizes": [96, 0],
-        "numbers": [[3, 4], [4, 1]],
-        "dtype": "float64",
-        "metadata": [None, None, None, False, None, "none", 1, None],
-        "device": ["cpu", False],
-        "use": [True, True],
-    }
-    return list({**parts, **changes}.values())
 
 
 @pytest.mark.parametrize(
@@ -126,3 +98,18 @@ def test_memory_that_is_too_short_is_refused() -> None:
         with pytest.raises(dl.ExchangeError, match=f"{size} bytes"):
             dl.attach(name)
         os.close(file)
+
+
+def test_memory_that_is_sealed_against_writing_is_refused() -> None:
+    name, file = forged(header(state()))
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    with pytest.raises(dl.ExchangeError, match="holds no tensor"):
+        dl.attach(name)
+    os.close(file)
+
+
+def test_a_field_that_is_too_large_for_shared_memory_is_a_memory_error() -> None:
+    """A field of so many points, which are one in memory."""
+    field = dl.from_dlpack(np.broadcast_to(np.ones(1), (2**55,)))
+    with pytest.raises(MemoryError, match="bytes of shared memory"):
+        field.share()

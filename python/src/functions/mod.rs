@@ -15,6 +15,7 @@ mod memory_report;
 mod metadata;
 mod preflight;
 mod presets;
+mod shared_memory;
 mod sources;
 mod specs;
 mod threads;
@@ -33,5 +34,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     preflight::register(module)?;
     cuda::register(module)?;
     memory_report::register(module)?;
+    shared_memory::register(module)?;
     threads::register(module)
 }

@@ -69,8 +69,8 @@ fn wrong(what: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"))
 }
 
-/// Rebuilds a pickled tensor, on the memory of the data if its address has the alignment of the field, else in a copy. Takes
-/// states of both forms, from anywhere: each number is checked against the data.
+/// Rebuilds a pickled tensor, on the memory of the data if its address has the alignment of the field, else in a copy; on bytes
+/// of a device, only on their memory. Takes states of both forms, from anywhere: each number is checked against the data.
 #[pyfunction]
 #[pyo3(name = "_rebuild")]
 fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
@@ -81,19 +81,22 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) ->
     let State((len, offset), (shape, strides), dtype, metadata, (device, readonly), (shared, is_whole)) = state;
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
     let device: Device = device.parse()?;
-    let bytes = import::held_bytes(data)?;
+    let bytes = match data.cast_exact::<PyTensor>() {
+        Ok(bytes) if bytes.get().0.descriptor().device() != Device::CPU => bytes.get().0.clone(),
+        _ => import::held_bytes(data)?,
+    };
     let found = bytes.descriptor().nbytes();
     if found != len {
         return Err(wrong(format!("{found} bytes of data for a field of {len}; allowed are as many")));
     }
     let placement = Placement { offset, dtype, shape: &shape, strides: &strides, is_whole };
-    let made = on_host(py, &bytes, placement, metadata, shared)?;
-    let made = if device == Device::CPU { made } else { sync::to(py, &made, device, None)? };
+    let made = on_bytes(py, &bytes, placement, metadata, shared)?;
+    let made = if device == made.descriptor().device() { made } else { sync::to(py, &made, device, None)? };
     Ok(PyTensor::new(if readonly { made.into_readonly() } else { made }))
 }
 
-/// Returns the field on the host: on the bytes themselves if it may be, and their address allows it.
-fn on_host(
+/// Returns the field on the bytes themselves if it may be, and their address allows it, else on a copy on the host.
+fn on_bytes(
     py: Python<'_>,
     bytes: &Tensor,
     placement: Placement<'_>,
@@ -107,6 +110,9 @@ fn on_host(
         if promised.adopt(&mut field)? {
             return Ok(field);
         }
+    }
+    if bytes.descriptor().device() != Device::CPU {
+        return Err(wrong("memory that is not aligned as it is said to be"));
     }
     // SAFETY: if others write to the bytes meanwhile, the copy has old or new ones.
     Ok(py.detach(|| unsafe { promised.copy(bytes, placement) })?)
@@ -123,19 +129,19 @@ fn upgraded(state: OldState) -> PyResult<State> {
     Ok(State((len, 0), (shape, place.strides), dtype, metadata, (device, readonly), (false, true)))
 }
 
-/// Returns the bytes of a block for a copy of this field on the host, and the state of the copy there.
+/// Returns the bytes of a block for a copy of this field on its device, and the state of the copy there.
 #[pyfunction]
 #[pyo3(name = "_copy_state")]
 fn copy_state(tensor: &Bound<'_, PyTensor>) -> PyResult<(usize, State)> {
     let tensor = &tensor.get().0;
-    let place = tensor.spec().with_device(Device::CPU).place()?;
+    let place = tensor.spec().place()?;
     let sized = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
     let state = State(
         (sized(place.block_bytes), sized(place.first_byte)),
         (place.shape, place.strides),
         place.dtype.name().to_owned(),
         MetadataState::with_layout(tensor),
-        (Device::CPU.to_string(), false),
+        (place.device.to_string(), false),
         (true, true),
     );
     Ok((place.block_bytes, state))

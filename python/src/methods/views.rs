@@ -143,8 +143,12 @@ impl PyTensor {
     ///
     /// `multiprocessing` passes it, and its views, to other processes without a copy; `dlfield.shared_name` and `dlfield.attach`
     /// do so for other processes of this machine. The memory is freed when no process has it any more; others can attach it as
-    /// long as this process has a tensor or an array on it. For memory on the host, on Linux. Raises `DeviceError` for other
-    /// devices, `LayoutError` for an alignment that does not divide a page.
+    /// long as this process has a tensor or an array on it. On Linux, for memory on the host and on CUDA devices ("cuda:N").
+    /// Raises `DeviceError` for other devices and during graph capture, `LayoutError` for an alignment that does not divide a
+    /// page, or 256 bytes on a device.
+    ///
+    /// On a device the memory is CUDA's, by `cuIpcGetMemHandle`, in multiples of 2 MiB. It is this process's: it has to stay
+    /// alive while others have the memory, which it frees after them. See `attach` for the order of their work.
     ///
     /// >>> import dlfield as dl
     /// >>> field = dl.ones((2, 3)).share()

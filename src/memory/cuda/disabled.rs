@@ -4,6 +4,8 @@ use crate::device::{Device, DeviceError};
 use crate::error::Result;
 
 use super::Stream;
+#[cfg(all(feature = "python", feature = "signature"))]
+use super::ipc::Exported;
 #[cfg(feature = "python")]
 use super::stream::StreamOwner;
 
@@ -96,7 +98,46 @@ impl CudaMemory {
         match *self {}
     }
 
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(in crate::memory) fn allocate_exported(device: Device, _: usize, _: Stream, _: i32) -> Result<CudaMemory> {
+        no_cuda(device)
+    }
+
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(in crate::memory) fn exported(&self) -> Option<Result<Exported>> {
+        match *self {}
+    }
+
+    pub(in crate::memory) fn is_alone(&self) -> bool {
+        match *self {}
+    }
+
     pub(in crate::memory) fn stream_uses(&self) -> Box<StreamUses> {
+        match *self {}
+    }
+}
+
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(super) fn device_of_uuid(_: [u8; 16]) -> Result<Option<Device>> {
+    no_cuda(Device::cuda(0))
+}
+
+/// No memory of another process: none can be opened.
+#[cfg(all(feature = "python", feature = "signature"))]
+#[derive(Debug)]
+pub enum OpenedMemory {}
+
+#[cfg(all(feature = "python", feature = "signature"))]
+impl OpenedMemory {
+    pub(crate) fn open(device: Device, _: [u8; 64], _: usize, _: i32) -> Result<OpenedMemory> {
+        no_cuda(device)
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        match *self {}
+    }
+
+    pub(crate) fn stream_uses(&self) -> Result<Box<StreamUses>> {
         match *self {}
     }
 }

@@ -24,11 +24,15 @@ mod twin;
 #[path = "enabled/mod.rs"]
 mod twin;
 
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(crate) mod ipc;
 pub(crate) mod stream;
 
 pub use self::stream::{Stream, current_stream, with_stream};
 #[cfg(feature = "fields")]
 pub(super) use self::twin::CudaMemory;
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(crate) use self::twin::OpenedMemory;
 #[cfg(feature = "python")]
 pub(crate) use self::twin::device_of_pointer;
 #[cfg(any(feature = "ndarray", feature = "fields"))]

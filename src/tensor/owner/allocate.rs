@@ -2,7 +2,11 @@
 
 use super::{Owner, OwnerInner, OwnerKind, deferred_drop, registry, small_blocks};
 use crate::device::Device;
+#[cfg(all(feature = "python", feature = "signature"))]
+use crate::device::DeviceError;
 use crate::error::{Error, Result};
+#[cfg(all(feature = "python", feature = "signature"))]
+use crate::memory::cuda::ipc::Exported;
 use crate::memory::cuda::{Stream, current_stream};
 use crate::memory::{Block, Contents};
 
@@ -29,9 +33,33 @@ impl Owner {
     #[inline(never)]
     fn allocate_anew(device: Device, bytes: usize, alignment: usize, contents: Contents) -> Result<(Owner, *mut u8)> {
         let stream = if device == Device::CPU { Stream::LEGACY } else { current_stream(device) };
-        let had = || Block::allocate(device, bytes, alignment, contents, stream);
+        Owner::of_block(device, || Block::allocate(device, bytes, alignment, contents, stream))
+    }
+
+    /// Allocates zeros on a CUDA device that other processes may open, which lock `file` meanwhile, and owns them; returns
+    /// their address and what such a process needs, too.
+    ///
+    /// # Errors
+    /// As for [`Block::allocate`].
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(in crate::tensor) fn allocate_exported(
+        device: Device,
+        bytes: usize,
+        file: i32,
+    ) -> Result<(Owner, *mut u8, Exported)> {
+        let stream = current_stream(device);
+        let (owner, start) = Owner::of_block(device, || Block::allocate_exported(device, bytes, stream, file))?;
+        let exported = match owner.0.as_deref().map(|inner| &*inner.kind) {
+            Some(OwnerKind::Block(block)) => block.exported(),
+            _ => None,
+        };
+        let exported = exported.ok_or(DeviceError::NotSupported { device })??;
+        Ok((owner, start, exported))
+    }
+
+    fn of_block(device: Device, had: impl Fn() -> Result<Block>) -> Result<(Owner, *mut u8)> {
         let block = match had() {
-            // Memory whose release waited for the end of a graph capture may be freed by now.
+            // Memory whose release waited for the end of a graph capture, or for other processes, may be freed by now.
             Err(Error::Memory(_)) if deferred_drop::retry(usize::MAX) => had()?,
             had => had?,
         };

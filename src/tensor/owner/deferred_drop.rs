@@ -117,7 +117,7 @@ pub(super) fn now(owner: OwnerKind) {
     }
 }
 
-/// Owners that could not be dropped yet, for example during graph capture. Later drops try again, the oldest first.
+/// Owners that could not be dropped yet: during graph capture, or while other processes have their memory open. Later drops try again, the oldest first.
 static LATER: Mutex<VecDeque<(Box<StreamUses>, OwnerKind)>> = Mutex::new(VecDeque::new());
 
 /// How many of them each drop tries again.
@@ -144,15 +144,26 @@ pub(in crate::tensor) fn retry(count: usize) -> bool {
     any
 }
 
-/// Drops an owner, or keeps it for later if the work on its memory cannot be waited for now. Returns whether it was dropped.
+/// Drops an owner, or keeps it for later if the work on its memory cannot be waited for now, or another process has it open. Returns whether it was dropped.
 fn try_after_work(uses: Box<StreamUses>, owner: OwnerKind) -> bool {
-    let done = uses.wait_before_free().is_ok();
+    let done = uses.wait_before_free().is_ok() && owner.is_alone();
     if done {
         now(owner);
     } else {
         later().push_back((uses, owner));
     }
     done
+}
+
+impl OwnerKind {
+    /// Returns whether no other process has the memory open, nor can open it any more.
+    fn is_alone(&self) -> bool {
+        match self {
+            #[cfg(feature = "fields")]
+            OwnerKind::Block(block) => block.is_alone(),
+            _ => true,
+        }
+    }
 }
 
 fn later() -> MutexGuard<'static, VecDeque<(Box<StreamUses>, OwnerKind)>> {

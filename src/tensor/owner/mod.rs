@@ -13,6 +13,8 @@ mod range;
 mod registry;
 #[cfg(feature = "fields")]
 mod small_blocks;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod weak;
 
 #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
 use std::any::Any;
@@ -32,6 +34,8 @@ pub(crate) use guard::Guard;
 use object::Object;
 #[cfg(feature = "signature")]
 pub use registry::{BlockInfo, MemoryReport, report};
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(super) use weak::WeakOwner;
 
 use crate::memory::cuda::StreamUses;
 #[cfg(any(feature = "ndarray", feature = "fields"))]

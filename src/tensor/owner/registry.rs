@@ -33,7 +33,7 @@ pub struct BlockInfo {
     pub dims: Option<Dims>,
     /// How many tensors, views and exports share it.
     pub owners: usize,
-    /// Whether another library has had access to it.
+    /// Whether another library, or another process, has had access to it.
     pub exported: bool,
 }
 
@@ -44,7 +44,8 @@ pub struct MemoryReport {
     pub blocks: Vec<BlockInfo>,
     /// Blocks up to 64 KiB on the host, which are not listed.
     pub small: Totals,
-    /// Large blocks according to the allocation counters. Blocks that wait for the work of a device to be freed are not listed.
+    /// Large blocks according to the allocation counters. Blocks that wait to be freed, for the work of a device or
+    /// for other processes, are not listed.
     pub large: Totals,
     /// Bytes of freed blocks that are kept for reuse.
     pub cached_bytes: usize,

@@ -34,6 +34,7 @@ codes! {
     101 INVALID_DEVICE "invalid device ordinal"
     200 INVALID_IMAGE "device kernel image is invalid"
     201 INVALID_CONTEXT "invalid device context"
+    205 MAP_FAILED "mapping of buffer object failed"
     400 INVALID_HANDLE "invalid resource handle"
     401 ILLEGAL_STATE "the operation cannot be performed in the present state"
     500 NOT_FOUND "named symbol not found"

@@ -178,6 +178,8 @@ impl Driver {
             None if found.kind == Kind::Device => self.devices[found.device].used -= found.size,
             None => {}
         }
+        self.exported.remove(&base);
+        self.opened.remove(&base);
         self.memory.release(base);
     }
 

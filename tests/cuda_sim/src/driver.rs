@@ -6,6 +6,7 @@ use crate::codes::{Failure, Outcome};
 use crate::context::Device;
 use crate::event::Event;
 use crate::graph::{Executable, Graph};
+use crate::ipc::{Exported, Opened};
 use crate::kernel::{Function, Module};
 use crate::memory::Memory;
 use crate::pool::Pool;
@@ -46,6 +47,10 @@ pub struct Driver {
     pub captures: BTreeMap<u64, Capture>,
     pub graphs: BTreeMap<Handle, Graph>,
     pub executables: BTreeMap<Handle, Executable>,
+    /// Memory that other processes may open, by its address.
+    pub exported: BTreeMap<u64, Exported>,
+    /// Memory of other processes, by its address here.
+    pub opened: BTreeMap<u64, Opened>,
     /// The operations that the host knows to be complete.
     pub host: Clock,
     pub host_accesses: u64,
@@ -81,6 +86,8 @@ impl Driver {
             captures: BTreeMap::new(),
             graphs: BTreeMap::new(),
             executables: BTreeMap::new(),
+            exported: BTreeMap::new(),
+            opened: BTreeMap::new(),
             host: Clock::default(),
             host_accesses: 0,
             now: 0,

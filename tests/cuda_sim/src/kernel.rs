@@ -251,7 +251,7 @@ impl Driver {
     /// Rejects addresses that the device cannot access at all.
     fn check_reach(&mut self, device: usize, name: &str, touches: &[Touch]) -> Outcome {
         for (low, _) in touches.iter().filter_map(|touch| touch.area.span()) {
-            let owner = self.memory.find(low).filter(|found| found.kind == Kind::Device);
+            let owner = self.memory.find(low).filter(|found| matches!(found.kind, Kind::Device | Kind::Opened));
             let owner = owner.map(|found| (found.device, found.pool));
             if let Some((owner, pool)) = owner
                 && owner != device

@@ -5,7 +5,7 @@
 //! driver    the state, and waiting               codes    what functions return
 //! memory    addresses and bytes                  clocks   what comes before what, and races
 //! stream    deferred queues                      work     what operations do
-//! context event pool capture graph copy kernel   one subject each
+//! context event pool capture graph copy kernel ipc   one subject each
 //! report    counters, and failures on demand
 //! ```
 
@@ -22,6 +22,7 @@ mod driver;
 pub mod entry;
 mod event;
 mod graph;
+pub mod ipc;
 mod kernel;
 mod memory;
 mod pool;

@@ -7,6 +7,9 @@ use crate::clocks::History;
 use crate::codes::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 /// Addresses that one device has for the life of the process; this reserves no memory.
 const RANGE: u64 = 1 << 37;
@@ -24,6 +27,8 @@ const FREED: u8 = 0xDD;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Device,
+    /// Memory of a device that another process has allocated.
+    Opened,
     Managed,
     Pinned,
     Registered,
@@ -168,22 +173,49 @@ impl Memory {
         let base = match kind {
             Kind::Device => {
                 let range = &mut self.ranges[device];
-                let start = range.taken + ALIGNMENT;
-                if size > RANGE - start {
+                // Memory outside pools may be shared with other processes, in whole pages.
+                let unit = if pool.is_some() { 2 * ALIGNMENT } else { PAGE };
+                let start = range.taken.next_multiple_of(unit) + ALIGNMENT;
+                if start > RANGE || size > RANGE - start {
                     return Err(Failure::OUT_OF_MEMORY);
                 }
                 // A gap follows each block, so an overrun never reaches a neighbour.
-                range.taken = (start + size).next_multiple_of(2 * ALIGNMENT) + 2 * ALIGNMENT;
+                range.taken = (start + size).next_multiple_of(unit) + 2 * ALIGNMENT;
                 range.base + start
             }
             Kind::Managed | Kind::Pinned => reserve(size.next_multiple_of(PAGE), libc::PROT_READ | libc::PROT_WRITE)
                 .ok_or(Failure::OUT_OF_MEMORY)?,
-            Kind::Registered => return Err(Failure::INVALID_VALUE),
+            Kind::Opened | Kind::Registered => return Err(Failure::INVALID_VALUE),
         };
         self.add(base, size, kind, device, pool, life);
         if life == Life::Live {
             self.fill(base, size, FRESH);
         }
+        Ok(base)
+    }
+
+    /// Moves the memory of an allocation into an empty file, from which other processes map it. Returns whether the system did.
+    pub fn move_to_file(&self, base: u64, size: u64, file: &File) -> bool {
+        let (first, bytes) = pages(base, size);
+        let Place::Known(start) = self.place(first) else { return false };
+        // SAFETY: whole pages of one allocation, which nobody else uses while the driver is locked.
+        let content = unsafe { std::slice::from_raw_parts(start, bytes as usize) };
+        file.write_all_at(content, 0).is_ok() && map(start, bytes, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// Gives the memory that another process has moved into a file a new address on a device.
+    pub fn open_file(&mut self, device: usize, offset: u64, size: u64, file: &File) -> Outcome<u64> {
+        let range = &mut self.ranges[device];
+        let (start, bytes) = (range.taken.next_multiple_of(PAGE), (offset + size).next_multiple_of(PAGE));
+        if start > RANGE || bytes > RANGE - start {
+            return Err(Failure::OUT_OF_MEMORY);
+        }
+        if !map((range.twin + start) as *mut u8, bytes, libc::MAP_SHARED, file.as_raw_fd()) {
+            return Err(Failure::MAP_FAILED);
+        }
+        range.taken = start + bytes + 2 * ALIGNMENT;
+        let base = range.base + start + offset;
+        self.add(base, size, Kind::Opened, device, None, Life::Live);
         Ok(base)
     }
 
@@ -233,6 +265,13 @@ impl Memory {
                 // SAFETY: these pages were mapped for this allocation alone.
                 unsafe { libc::mprotect(base as *mut c_void, bytes as usize, libc::PROT_NONE) };
             }
+            Kind::Opened => {
+                // The bytes stay those of the other process.
+                let (first, bytes) = pages(base, size);
+                if let Place::Known(start) = self.place(first) {
+                    map(start, bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1);
+                }
+            }
             Kind::Registered => {
                 self.allocations.remove(&base);
             }
@@ -252,6 +291,20 @@ fn reserve(bytes: u64, protection: i32) -> Option<u64> {
     // SAFETY: a new mapping at an address that the system chooses.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, -1, 0) };
     (start != libc::MAP_FAILED).then_some(start as u64)
+}
+
+/// Returns the first of the pages with an allocation, and their bytes.
+pub fn pages(base: u64, size: u64) -> (u64, u64) {
+    let first = base / PAGE * PAGE;
+    (first, (base + size).next_multiple_of(PAGE) - first)
+}
+
+/// Replaces pages of the double; returns whether the system did.
+fn map(start: *mut u8, bytes: u64, flags: i32, file: i32) -> bool {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: whole pages of the double's own memory, which only the locked driver uses.
+    let made = unsafe { libc::mmap(start.cast(), bytes as usize, protection, flags | libc::MAP_FIXED, file, 0) };
+    made != libc::MAP_FAILED
 }
 
 fn give_back(start: u64, bytes: u64) {

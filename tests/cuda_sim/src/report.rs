@@ -36,6 +36,10 @@ counters! {
     misaligned,
     races,
     bad_handles,
+    /// Handles of memory that this process allocated, opened here.
+    opened_at_home,
+    /// Closing memory that no handle was opened for.
+    bad_closes,
     /// Calls that failed because there was no context.
     no_context,
     /// Calls made while another device's context was current.
@@ -87,14 +91,15 @@ impl Driver {
     pub fn json(&self) -> String {
         let all = self.memory.allocations.values();
         let live = |kind| all.clone().filter(|found| found.kind == kind && found.life == Life::Live).count();
-        let kinds = [Kind::Device, Kind::Managed, Kind::Pinned, Kind::Registered].map(live);
+        let kinds = [Kind::Device, Kind::Managed, Kind::Pinned, Kind::Registered, Kind::Opened].map(live);
         let streams = self.streams.values().filter(|stream| !stream.implicit && !stream.destroyed).count();
         let state = [
-            ("leaks", kinds.iter().sum()),
+            ("leaks", kinds[..4].iter().sum()),
             ("live_device", kinds[0]),
             ("live_managed", kinds[1]),
             ("live_pinned", kinds[2]),
             ("live_registered", kinds[3]),
+            ("live_opened", kinds[4]),
             ("leaving", all.clone().filter(|found| found.life == Life::Leaving).count()),
             ("live_streams", streams),
             ("live_events", self.events.len()),

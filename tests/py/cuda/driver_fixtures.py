@@ -77,7 +77,16 @@ def check_driver_use(request: pytest.FixtureRequest, driver: Driver) -> Iterator
     after = driver.report()
     marker = request.node.get_closest_marker("misuse")
     expected = set() if marker is None else set(marker.args)
-    kept = ["leaks", "live_streams", "live_events", "live_pools", "live_graphs", "live_executables", "captures"]
+    kept = [
+        "leaks",
+        "live_opened",
+        "live_streams",
+        "live_events",
+        "live_pools",
+        "live_graphs",
+        "live_executables",
+        "captures",
+    ]
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}, "something was lost"
     wrong = {name for name in MISUSE if after[name]}
     assert wrong == expected, after["messages"]
@@ -90,6 +99,8 @@ MISUSE = [
     "out_of_bounds",
     "races",
     "bad_handles",
+    "opened_at_home",
+    "bad_closes",
     "no_context",
     "foreign_context",
     "no_peer_access",

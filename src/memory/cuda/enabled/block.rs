@@ -6,18 +6,30 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUresult};
 
-use super::context::{Entered, Relaxed, enter};
+use super::context::{Relaxed, enter};
 use super::driver::check;
+#[cfg(all(feature = "python", feature = "signature"))]
+use super::ipc;
 use super::queue::Queue;
 use super::stream_uses::StreamUses;
+#[cfg(all(feature = "python", feature = "signature"))]
+use super::streams::error_if_capturing;
 use super::streams::{is_capturing, raw};
+#[cfg(all(feature = "python", feature = "signature"))]
+use super::use_lock::UseLock;
 use crate::device::{Device, DeviceError};
 use crate::error::Result;
 use crate::memory::cuda::Stream;
+#[cfg(all(feature = "python", feature = "signature"))]
+use crate::memory::cuda::ipc::Exported;
 use crate::memory::{Contents, OutOfMemory};
 
 /// Alignment of the driver's allocations in bytes.
 const ALIGNMENT: usize = 256;
+
+/// Allocations of a multiple of this share no memory with others, as far as the driver maps it for other processes.
+#[cfg(all(feature = "python", feature = "signature"))]
+const PIECE: usize = 2 << 20;
 
 /// An owned block of memory.
 #[derive(Debug)]
@@ -28,6 +40,9 @@ pub(in crate::memory) struct CudaMemory {
     /// The stream that it was allocated on.
     queue: Queue,
     kind: BlockKind,
+    /// Of memory that other processes may open. Given back after the memory is freed.
+    #[cfg(all(feature = "python", feature = "signature"))]
+    lock: Option<UseLock>,
 }
 
 /// How the memory was allocated, and is freed.
@@ -63,18 +78,15 @@ impl CudaMemory {
         // Another stream may be captured, too.
         let _relaxed = Relaxed::new();
         let stream = if recorded { internal_stream(device)? } else { stream };
-        let (base, kind) = allocate_raw(device, &entered, wanted, stream).map_err(|error| match error {
-            DeviceError::Driver { code, .. } if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32 => {
-                out_of_memory().into()
-            }
-            error => crate::Error::from(error),
-        })?;
+        let (base, kind) = allocate_raw(device, entered.has_pools, wanted, stream, out_of_memory())?;
         let memory = CudaMemory {
             base,
             start: base.next_multiple_of(alignment),
             device,
             queue: Queue::of(device, stream),
             kind,
+            #[cfg(all(feature = "python", feature = "signature"))]
+            lock: None,
         };
         if contents == Contents::Zeros {
             memory.zero(wanted, stream)?;
@@ -83,6 +95,34 @@ impl CudaMemory {
             // SAFETY: a stream of this crate, which is never captured.
             check(device, "cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(raw(stream)) })?;
         }
+        Ok(memory)
+    }
+
+    /// Allocates `bytes` of zeros that other processes may open, which lock `file` meanwhile.
+    ///
+    /// CUDA has handles for memory of `cuMemAlloc` only, not for that of a pool. The driver may lay several of these allocations
+    /// into one piece of memory, and shares all of that piece, so CUDA's programming guide ("Interprocess Communication")
+    /// recommends sizes in multiples of 2 MiB, which have pieces of their own.
+    ///
+    /// # Errors
+    /// As for [`CudaMemory::allocate`]; [`DeviceError::Capturing`].
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(in crate::memory) fn allocate_exported(
+        device: Device,
+        bytes: usize,
+        stream: Stream,
+        file: i32,
+    ) -> Result<CudaMemory> {
+        let out_of_memory = || OutOfMemory { bytes, alignment: ALIGNMENT, device };
+        error_if_capturing(device, stream)?;
+        let lock = UseLock::of(file)?;
+        let _entered = enter(device)?;
+        let _relaxed = Relaxed::new();
+        let wanted = bytes.max(1).checked_next_multiple_of(PIECE).ok_or_else(out_of_memory)?;
+        let (base, kind) = allocate_raw(device, false, wanted, stream, out_of_memory())?;
+        let memory = CudaMemory { base, start: base, device, queue: Queue::of(device, stream), kind, lock: Some(lock) };
+        // Other processes see what the field leaves out, too.
+        memory.zero(wanted, stream)?;
         Ok(memory)
     }
 
@@ -107,8 +147,27 @@ impl CudaMemory {
         std::ptr::with_exposed_provenance_mut(self.start)
     }
 
-    /// Returns where the allocation starts, if it is device memory.
+    /// Returns what another process needs to open the memory; `None` for memory that was not allocated for that.
+    #[cfg(all(feature = "python", feature = "signature"))]
+    pub(in crate::memory) fn exported(&self) -> Option<Result<Exported>> {
+        self.lock.as_ref().map(|lock| ipc::export(self.device, self.base, lock))
+    }
+
+    /// Returns whether no other process has the memory open, nor can open it any more.
+    pub(in crate::memory) fn is_alone(&self) -> bool {
+        #[cfg(all(feature = "python", feature = "signature"))]
+        if let Some(lock) = &self.lock {
+            return lock.is_alone();
+        }
+        true
+    }
+
+    /// Returns where the allocation starts, if it is device memory that may be freed without asking other processes.
     pub(in crate::memory) fn base(&self) -> Option<usize> {
+        #[cfg(all(feature = "python", feature = "signature"))]
+        if self.lock.is_some() {
+            return None;
+        }
         matches!(self.kind, BlockKind::Pooled | BlockKind::Plain).then_some(self.base)
     }
 
@@ -118,13 +177,14 @@ impl CudaMemory {
     }
 }
 
-/// Allocates memory of the kind that the device stands for; returns its address.
+/// Allocates memory of the kind that the device stands for; returns its address. The caller has entered the device.
 fn allocate_raw(
     device: Device,
-    entered: &Entered,
+    from_pool: bool,
     bytes: usize,
     stream: Stream,
-) -> Result<(usize, BlockKind), DeviceError> {
+    out_of_memory: OutOfMemory,
+) -> Result<(usize, BlockKind)> {
     let (mut base, mut pinned) = (0u64, std::ptr::null_mut());
     // SAFETY: the driver writes the addresses to live variables.
     let (result, function, kind) = unsafe {
@@ -137,12 +197,15 @@ fn allocate_raw(
                 let everybody = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
                 (sys::cuMemAllocManaged(&raw mut base, bytes, everybody), "cuMemAllocManaged", BlockKind::Managed)
             }
-            _ if entered.has_pools => {
+            _ if from_pool => {
                 (sys::cuMemAllocAsync(&raw mut base, bytes, raw(stream)), "cuMemAllocAsync", BlockKind::Pooled)
             }
             _ => (sys::cuMemAlloc_v2(&raw mut base, bytes), "cuMemAlloc", BlockKind::Plain),
         }
     };
+    if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Err(out_of_memory.into());
+    }
     check(device, function, result)?;
     // Device addresses are as wide as host addresses.
     Ok((if pinned.is_null() { usize::try_from(base).unwrap_or(0) } else { pinned.expose_provenance() }, kind))

@@ -6,15 +6,23 @@
 mod block;
 mod context;
 mod driver;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod ipc;
 #[cfg(feature = "python")]
 mod pointer;
 mod queue;
 mod stream_uses;
 mod streams;
+#[cfg(all(feature = "python", feature = "signature"))]
+mod use_lock;
 
 pub(in crate::memory) use self::block::CudaMemory;
 pub(crate) use self::context::{Relaxed, enter, is_primary};
 pub(crate) use self::driver::check;
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(crate) use self::ipc::OpenedMemory;
+#[cfg(all(feature = "python", feature = "signature"))]
+pub(in crate::memory) use self::ipc::device_of_uuid;
 #[cfg(feature = "python")]
 pub(crate) use self::pointer::device_of_pointer;
 pub(crate) use self::queue::wait;

@@ -152,7 +152,7 @@ export! {
 
     fn cuMemHostGetDevicePointer_v2(device: Out<u64>, address: u64, _flags: c_uint) {
         let driver = driver::lock()?;
-        let known = driver.memory.known(address).filter(|found| found.kind != Kind::Device);
+        let known = driver.memory.known(address).filter(|found| !matches!(found.kind, Kind::Device | Kind::Opened));
         known.ok_or(Failure::INVALID_VALUE)?;
         device.put(address)
     }

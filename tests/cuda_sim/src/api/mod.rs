@@ -12,6 +12,7 @@ pub mod device;
 pub mod event;
 pub mod graph;
 pub mod init;
+pub mod ipc;
 pub mod lookup;
 pub mod memory;
 pub mod module;

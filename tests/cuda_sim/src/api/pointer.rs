@@ -22,7 +22,7 @@ fn attribute(driver: &Driver, out: Out<c_void>, number: c_uint, address: u64) ->
         1 => out.cast().put(if found.pool.is_some() { 0 } else { context }),
         MEMORY_TYPE => out.cast().put(if on_host { HOST } else { DEVICE }),
         3 => out.cast().put(address),
-        4 if found.kind == Kind::Device => Err(Failure::INVALID_VALUE),
+        4 if matches!(found.kind, Kind::Device | Kind::Opened) => Err(Failure::INVALID_VALUE),
         4 => out.cast().put(address),
         7 => out.cast().put(found.number),
         8 => out.cast().put(c_uint::from(found.kind == Kind::Managed)),

@@ -27,7 +27,8 @@ fn submit(stream: Handle, set: Set, complete: bool, what: &str) -> Outcome {
             return Err(Failure::INVALID_VALUE);
         }
         let area = Area::rows(set.destination, set.width * item, &[(set.height, set.pitch as i64)]);
-        let on_host = driver.memory.find(set.destination).is_some_and(|found| found.kind != Kind::Device);
+        let on_host =
+            driver.memory.find(set.destination).is_some_and(|found| !matches!(found.kind, Kind::Device | Kind::Opened));
         let point = driver.submit(stream, Operation::new(what, vec![Touch::write(area)], Work::Set(set)))?;
         driver.counters.sets += 1;
         // On device memory the call does not wait, even without a stream argument.

@@ -5,6 +5,7 @@ mod copies;
 mod crashes;
 mod graphs;
 mod harness;
+mod ipc;
 mod kernels;
 mod memory;
 mod misuse;
