@@ -14,7 +14,7 @@ const MEMORY: usize = 4096;
 /// Few enough elements for several loops of any length, whole tiles included.
 fn shape(bytes: &mut Unstructured<'_>) -> Result<Vec<i64>> {
     let ndim = bytes.int_in_range(0..=4)?;
-    let mut left = 4096i64;
+    let mut left = 800i64;
     list(ndim, || {
         let extent = bytes.int_in_range(0..=left.min(40))?;
         left /= extent.max(1);

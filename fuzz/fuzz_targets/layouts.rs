@@ -11,7 +11,7 @@ fn hostile(bytes: &mut Unstructured<'_>) -> Result<()> {
     let ndim = draw::ndim(bytes)?;
     let mut spec = Spec::new(&draw::numbers(bytes, ndim, 0)?, draw::dtype(bytes)?);
     if bytes.arbitrary()? {
-        spec = spec.preset(bytes.choose_iter(Preset::all().into_iter())?);
+        spec = spec.preset(bytes.choose_iter(Preset::all())?);
     }
     if bytes.arbitrary()? {
         spec = spec.alignment_size(edgy(bytes)?);

@@ -42,13 +42,11 @@ fn content(bytes: &mut Unstructured<'_>) -> Result<Fields> {
 }
 
 fn write(fields: &mut Fields, tensor: &mut DLTensor) {
-    // SAFETY: `make` points both at two numbers.
-    let numbers = |list: &Option<Vec<i64>>, start: *mut i64| match list {
-        Some(list) => unsafe {
-            start.copy_from_nonoverlapping(list.as_ptr(), 2);
-            start
-        },
-        None => null_mut(),
+    let numbers = |list: &Option<Vec<i64>>, start: *mut i64| {
+        let Some(list) = list else { return null_mut() };
+        // SAFETY: `make` points shape and strides at two numbers, and the list has two.
+        unsafe { start.copy_from_nonoverlapping(list.as_ptr(), 2) };
+        start
     };
     (tensor.shape, tensor.strides) = (numbers(&fields.shape, tensor.shape), numbers(&fields.strides, tensor.strides));
     if fields.data == 0 {

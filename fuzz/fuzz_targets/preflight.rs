@@ -49,7 +49,7 @@ impl Facts {
             Target::Torch => !field.is_readonly() && !self.is_backwards,
             // JAX.
             _ => {
-                let aligned = !by_host || field.ptr().addr() % 64 == 0;
+                let aligned = !by_host || field.ptr().addr().is_multiple_of(64);
                 self.is_compact && aligned && !(field.is_readonly() && (by_gpu || !field.is_c_contiguous()))
             }
         };

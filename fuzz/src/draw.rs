@@ -40,7 +40,7 @@ pub fn ndim(bytes: &mut Unstructured<'_>) -> Result<usize> {
 
 /// Returns any element type.
 pub fn dtype(bytes: &mut Unstructured<'_>) -> Result<DType> {
-    bytes.choose_iter(DType::all().collect::<Vec<_>>().into_iter())
+    bytes.choose_iter(DType::all().collect::<Vec<_>>())
 }
 
 /// Returns the first element type of a size of 1, 2, 4, 8 or 16 bytes.
@@ -107,7 +107,7 @@ pub fn spec(bytes: &mut Unstructured<'_>, dtype: DType) -> Result<Spec> {
         spec = spec.dims(dims(bytes, ndim)?);
     }
     if bytes.arbitrary()? {
-        spec = spec.preset(bytes.choose_iter(Preset::all().into_iter())?).with_device(Device::CPU);
+        spec = spec.preset(bytes.choose_iter(Preset::all())?).with_device(Device::CPU);
     }
     if bytes.arbitrary()? {
         spec = spec.layout(layout(bytes, ndim)?);
