@@ -2,7 +2,7 @@
 
 use dlfield::cuda::Stream;
 use dlfield::native::{Block, Contents};
-use dlfield::{Device, Error, Layout, MAX_NDIM, Padding, Spec, Tensor};
+use dlfield::{DType, Device, Error, Layout, LayoutError, MAX_NDIM, Padding, Spec, Tensor};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
