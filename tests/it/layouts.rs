@@ -5,11 +5,8 @@
 use std::ops::Range;
 
 use dlfield::{DType, Descriptor, Device, Owner, Tensor};
-use proptest::collection::vec;
-use proptest::prelude::*;
 
 use crate::naive::{indices, offset, wide};
-use crate::strategies::permutation;
 
 /// The byte around elements.
 pub const CANARY: u8 = 0xA5;
@@ -32,13 +29,6 @@ pub struct Side {
     pub gaps: Vec<i64>,
     pub backwards: Vec<bool>,
     pub offset: usize,
-}
-
-/// Any side.
-pub fn side(ndim: usize) -> impl Strategy<Value = Side> {
-    let gap = prop_oneof![4 => Just(0i64), 1 => 1i64..4];
-    (permutation(ndim), vec(gap, ndim), vec(prop::bool::weighted(0.2), ndim), 0usize..70)
-        .prop_map(|(order, gaps, backwards, offset)| Side { order, gaps, backwards, offset })
 }
 
 impl Side {
@@ -94,4 +84,19 @@ impl LaidOut {
         // SAFETY: the bytes outlive the tensor, which is dropped before they are read.
         unsafe { Tensor::from_parts(field, Owner::foreign(())) }
     }
+}
+
+/// Assigns, and checks every byte of the destination's memory.
+pub fn assign(mut to: LaidOut, mut from: LaidOut) {
+    from.number();
+    let wanted: Vec<Vec<u8>> =
+        from.places().map(|place| from.bytes[place..place + from.dtype.itemsize()].to_vec()).collect();
+    let mut expected = to.bytes.clone();
+    for (place, element) in to.places().zip(&wanted) {
+        expected[place..place + element.len()].copy_from_slice(element);
+    }
+    // SAFETY: nobody else has the memory of either.
+    unsafe { to.tensor().assign(&from.tensor()) }.unwrap();
+    let first = to.bytes.iter().zip(&expected).position(|(got, wanted)| got != wanted);
+    assert_eq!(first, None, "the first wrong byte, for {:?} of {:?} from {:?}", to.shape, to.strides, from.strides);
 }

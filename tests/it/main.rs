@@ -24,6 +24,7 @@ mod lending;
 mod lent_memory;
 mod managed;
 mod managed_tensors;
+mod model;
 mod naive;
 mod overflow;
 mod overlap;
@@ -38,6 +39,8 @@ mod seeds;
 #[cfg(feature = "serde")]
 mod serialized;
 mod signature;
+mod sound_dlpack;
+mod sound_interfaces;
 mod strategies;
 #[cfg(feature = "ndarray")]
 mod traverse;

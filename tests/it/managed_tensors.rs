@@ -6,9 +6,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use dlfield::dlpark::ffi::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
+use dlfield::dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use dlfield::{DType, Device};
-use dlpark::ffi::{DLManagedTensorVersioned, DLPackVersion, DLTensor};
-use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 
 /// Counts releases.
 #[derive(Clone, Default)]

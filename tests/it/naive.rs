@@ -1,5 +1,9 @@
 //! The oracle: enumerates indices and addresses one by one, in 128 bits.
 
+use std::collections::HashSet;
+
+use dlfield::Descriptor;
+
 /// Returns every index of a shape, last index fastest.
 pub fn indices(shape: &[i64]) -> Vec<Vec<i64>> {
     let mut all = vec![Vec::new()];
@@ -23,6 +27,16 @@ pub fn offsets(shape: &[i64], strides: &[i64], itemsize: usize) -> Vec<i128> {
     let mut all: Vec<i128> = indices(shape).iter().map(|index| offset(index, strides, itemsize)).collect();
     all.sort_unstable();
     all
+}
+
+/// Returns the address of every byte of every element.
+pub fn bytes(field: &Descriptor) -> HashSet<i128> {
+    let (start, itemsize) = (wide(field.ptr().addr()), field.itemsize());
+    let element = |index: &Vec<i64>| {
+        let first = start + offset(index, field.strides(), itemsize);
+        first..first + wide(itemsize)
+    };
+    indices(field.shape()).iter().flat_map(element).collect()
 }
 
 /// Returns the position of an index in the list of [`indices`].

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::naive::{Bytes, wide};
+use crate::runner::check_large;
 use crate::strategies::{config, dtype, edgy, permutation, preset};
 
 /// Bytes that no machine can map.
@@ -81,30 +81,7 @@ proptest! {
         padding in prop_oneof![Just(Padding::None), Just(Padding::Row)],
     ) {
         let layout = Layout::new(&ranks, shape.len()).unwrap();
-        let mut spec = Spec::new(&shape, dtype).layout(layout.clone()).alignment_size(alignment).padding(padding);
-        spec = index.iter().fold(spec, |spec, index| spec.aligned_index(index));
-        let zeros = vec![0; shape.len()];
-        let index = index.as_ref().unwrap_or(&zeros);
-        let padded = padding == Padding::Row;
-        let bytes = Bytes::of(&shape, &layout.axes().collect::<Vec<_>>(), dtype.itemsize(), alignment, index, padded).filter(Bytes::fits);
-        match (spec.place(), bytes) {
-            (Ok(place), Some(bytes)) => {
-                prop_assert!(place.strides.iter().map(|stride| i128::from(*stride)).eq(bytes.strides.iter().copied()));
-                prop_assert_eq!(wide(place.block_bytes - place.first_byte), bytes.held);
-                prop_assert_eq!((wide(place.first_byte) + bytes.aligned) % bytes.alignment, 0);
-                prop_assert!(wide(place.first_byte) < bytes.alignment);
-                prop_assert_eq!(wide(place.block_alignment), bytes.block_alignment);
-            }
-            (
-                Err(Error::Layout(
-                    LayoutError::Overflow { .. }
-                    | LayoutError::AlignmentOverflow { .. }
-                    | LayoutError::AlignedIndexOverflow { .. },
-                )),
-                None,
-            ) => {}
-            (found, bytes) => prop_assert!(false, "{:?}, yet 64 bits suffice: {}", found, bytes.is_some()),
-        }
+        check_large(&shape, &layout, dtype, alignment, padding, index.as_deref());
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::naive::{indices, offset, wide};
+use crate::naive::bytes;
 use crate::strategies::{config, edgy};
 
 /// An address far from both ends of the address space.
@@ -32,16 +32,6 @@ impl Field {
     fn bytes(&self) -> HashSet<i128> {
         bytes(&self.descriptor(Device::CPU))
     }
-}
-
-/// Returns the address of every byte of every element.
-fn bytes(field: &Descriptor) -> HashSet<i128> {
-    let (start, itemsize) = (wide(field.ptr().addr()), field.itemsize());
-    let element = |index: &Vec<i64>| {
-        let first = start + offset(index, field.strides(), itemsize);
-        first..first + wide(itemsize)
-    };
-    indices(field.shape()).iter().flat_map(element).collect()
 }
 
 fn itemsize() -> impl Strategy<Value = usize> {

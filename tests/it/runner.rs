@@ -3,9 +3,9 @@
 #![allow(unsafe_code, reason = "whole blocks, padding included, are read through their address")]
 
 use dlfield::native::is_contiguous;
-use dlfield::{AllocationLayout, Padding, Spec, Tensor};
+use dlfield::{AllocationLayout, DType, Error, Layout, LayoutError, Padding, Spec, Tensor};
 
-use crate::naive::{indices, offset, offsets, size, wide};
+use crate::naive::{Bytes, indices, offset, offsets, size, wide};
 
 /// Places a spec and checks every element's address against the promises of the allocation layout.
 pub fn check(spec: &Spec) -> AllocationLayout {
@@ -119,5 +119,39 @@ fn padding_is_what_it_says(place: &AllocationLayout) {
             let row = (row * itemsize..).find(fits).unwrap();
             assert_eq!(length, some * others.iter().product::<usize>() * row, "{place:?}");
         }
+    }
+}
+
+/// Places a field of any size, and compares that with 128-bit arithmetic: what 64 bits can count is placed, nothing else.
+pub fn check_large(
+    shape: &[i64],
+    layout: &Layout,
+    dtype: DType,
+    alignment: i64,
+    padding: Padding,
+    aligned_index: Option<&[i64]>,
+) {
+    let mut spec = Spec::new(shape, dtype).layout(layout.clone()).alignment_size(alignment).padding(padding);
+    spec = aligned_index.into_iter().fold(spec, Spec::aligned_index);
+    let zeros = vec![0; shape.len()];
+    let (index, axes) = (aligned_index.unwrap_or(&zeros), layout.axes().collect::<Vec<_>>());
+    let bytes = Bytes::of(shape, &axes, dtype.itemsize(), alignment, index, padding == Padding::Row);
+    match (spec.place(), bytes.filter(Bytes::fits)) {
+        (Ok(place), Some(bytes)) => {
+            assert!(place.strides.iter().map(|stride| i128::from(*stride)).eq(bytes.strides.iter().copied()));
+            assert_eq!(wide(place.block_bytes - place.first_byte), bytes.held);
+            assert_eq!((wide(place.first_byte) + bytes.aligned) % bytes.alignment, 0);
+            assert!(wide(place.first_byte) < bytes.alignment);
+            assert_eq!(wide(place.block_alignment), bytes.block_alignment);
+        }
+        (
+            Err(Error::Layout(
+                LayoutError::Overflow { .. }
+                | LayoutError::AlignmentOverflow { .. }
+                | LayoutError::AlignedIndexOverflow { .. },
+            )),
+            None,
+        ) => {}
+        (found, bytes) => panic!("{found:?}, yet 64 bits suffice: {}", bytes.is_some()),
     }
 }

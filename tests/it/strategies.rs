@@ -6,6 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index as Pick, select};
 
+use crate::layouts::Side;
 use crate::repeated;
 
 /// Draws `factor` times as many cases as proptest's default or `PROPTEST_CASES`: the same in every run.
@@ -89,4 +90,11 @@ pub fn edgy() -> impl Strategy<Value = i64> + Clone {
         2 => select(vec![i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1, i64::MAX / 8, i64::MAX / 16 + 1]),
         1 => any::<i64>(),
     ]
+}
+
+/// Any layout of one side of a copy.
+pub fn side(ndim: usize) -> impl Strategy<Value = Side> {
+    let gap = prop_oneof![4 => Just(0i64), 1 => 1i64..4];
+    (permutation(ndim), vec(gap, ndim), vec(prop::bool::weighted(0.2), ndim), 0usize..70)
+        .prop_map(|(order, gaps, backwards, offset)| Side { order, gaps, backwards, offset })
 }

@@ -1,0 +1,57 @@
+"""Check what wheels contain: the package, its compiled module and its licences, and nothing else.
+
+A wheel is unpacked into the user's Python: a test, a source file or a build result in it would be installed too.
+"""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# Files of the package besides Python files: types for its users.
+TYPES = ("dlfield/_native.pyi", "dlfield/py.typed")
+MODULE = re.compile(r"dlfield/_native\.(cpython|cp)[\w.-]*\.(so|pyd)")
+METADATA = ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/LICENSE-APACHE", "licenses/LICENSE-MIT")
+
+
+def expected() -> set[str]:
+    """Return the names of the files of the package that are in the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "dlfield"], cwd=ROOT / "python", check=True, stdout=subprocess.PIPE, text=True
+    )
+    return {name for name in listed.stdout.split() if name.endswith(".py") or name in TYPES} | set(TYPES)
+
+
+def faults(wheel: Path) -> list[str]:
+    """Return what is wrong with a wheel, one line each."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        licences = {name: archive.read(name) for name in names if "/licenses/" in name}
+    name, version, *_ = wheel.name.split("-")
+    folder = f"{name}-{version}.dist-info/"
+    modules = {found for found in names if MODULE.fullmatch(found)}
+    wanted = expected() | modules | {folder + part for part in METADATA}
+    # A list of the crates in the module, which maturin writes from version 1.10 on.
+    wanted |= {found for found in names if found.startswith(f"{folder}sboms/") and found.endswith(".cyclonedx.json")}
+    lines = [f"{len(modules)} compiled modules, wanted is one"] if len(modules) != 1 else []
+    lines += [f"not wanted: {found}" for found in sorted(names - wanted)]
+    lines += [f"missing: {found}" for found in sorted(wanted - names)]
+    for found, text in licences.items():
+        if text != (ROOT / Path(found).name).read_bytes():
+            lines.append(f"not the repository's licence: {found}")
+    return lines
+
+
+def main() -> int:
+    """Print what is wrong with the wheels named on the command line; return 0 if nothing is."""
+    wheels = [Path(name) for name in sys.argv[1:]]
+    found = [f"{wheel.name}: {line}" for wheel in wheels for line in faults(wheel)]
+    print("\n".join(found) or f"contents checked: {', '.join(wheel.name for wheel in wheels)}")
+    return 1 if found or not wheels else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
