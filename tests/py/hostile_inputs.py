@@ -224,6 +224,7 @@ def outcome(consumer: Consumer, hostile: HostileInput) -> str:
     """Return what happens in a fork of this process: "correct", "error", "wrong data", "writes", "panic", "crash".
 
     "writes" is a write to read-only memory. ", leaks" is added if the memory is not released exactly once.
+    Call it before PyTorch has computed anything: its threads are missing in a fork.
     """
     reading, writing = os.pipe()
     child = os.fork()
