@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 DOUBLE = {"DLFIELD_FAKE_CUDA": "1", "LD_LIBRARY_PATH": str(ROOT / "target/cuda_sim/lib")}
 RUST = ["cargo", "test", "--quiet", "--features", "cuda,ndarray", "--test"]
 PYTHON = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "hypothesis", "--hypothesis-profile=fuzz"]
+# Calls with hostile objects, in one round.
+ADVERSARY_CASES = 10_000
 
 
 def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
@@ -28,6 +30,7 @@ def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
         ({}, [*PYTHON, python]),
         ({**DOUBLE, **rust}, [*RUST, "cuda"]),
         (DOUBLE, [*PYTHON, python, "tests/py/cuda"]),
+        ({}, [sys.executable, "tests/py/adversary", f"--start={seed}", f"--count={ADVERSARY_CASES}"]),
     ]
 
 

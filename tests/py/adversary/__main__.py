@@ -16,7 +16,9 @@ from adversary import pool  # noqa: E402
 def main() -> int:
     """Run what was asked for; return 0 if nothing was found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, nargs="+", help="run these cases alone, in this process, and print their steps")
+    parser.add_argument(
+        "--seed", type=int, nargs="+", help="run these cases alone, in this process, and print their steps"
+    )
     parser.add_argument("--start", type=int, help="the first seed; a random one if it is left out")
     parser.add_argument("--count", type=int, default=1 << 40, help="how many cases")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long")

@@ -1,4 +1,4 @@
-"""What a hostile callback does: it moves memory, drops references, raises, calls again, collects, or runs in a thread."""
+"""What a hostile callback does: move memory, drop references, raise, call again, collect garbage."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _move(case: Case, found: Any) -> None:
     case.note(f"  {name}: {type(found).__name__}")
     try:
         do(found)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         # Refusing is the other right answer.
         case.note(f"    refused: {error!r:.100}")
 
@@ -228,7 +228,7 @@ def in_a_thread(case: Case) -> None:
     def run() -> None:
         try:
             other(case)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             case.judge(error)
 
     thread = threading.Thread(target=run)

@@ -51,7 +51,9 @@ def halo(case: Case) -> Any:
 
 
 def axis(case: Case) -> Any:
-    return case.rng.choice((lambda: integer(case, 0), lambda: text(case, "I"), lambda: (integer(case, 0),), lambda: None))()
+    return case.rng.choice(
+        (lambda: integer(case, 0), lambda: text(case, "I"), lambda: (integer(case, 0),), lambda: None)
+    )()
 
 
 def layout(case: Case) -> Any:
@@ -61,13 +63,19 @@ def layout(case: Case) -> Any:
 def field_spec(case: Case) -> Any:
     labels = labels_of(case) if case.rng.random() < 0.3 else "IJK"[: len(case.shape)]
     access = case.rng.choice(("r", "r", "w", "rw"))
-    element = dtype(case) if case.rng.random() < 0.2 else case.rng.choice(("float64", None, "float64 | float32 | int32 | bool"))
+    element = (
+        dtype(case)
+        if case.rng.random() < 0.2
+        else case.rng.choice(("float64", None, "float64 | float32 | int32 | bool"))
+    )
     return dl.FieldSpec(element, case.rng.choice((labels, labels, None)), access=access)
 
 
 def signature(case: Case) -> Any:
     mismatch = case.rng.choice(("raise", "copy"))
-    return dl.Signature(**{name: field_spec(case) for name in ("x", "y")}, on_mismatch=mismatch, allow_overlap=case.rng.random() < 0.3)
+    return dl.Signature(
+        **{name: field_spec(case) for name in ("x", "y")}, on_mismatch=mismatch, allow_overlap=case.rng.random() < 0.3
+    )
 
 
 def bound(case: Case) -> Any:
@@ -76,7 +84,9 @@ def bound(case: Case) -> Any:
     first = numpy_array(case) if case.rng.random() < 0.5 else labelled[0]
     spec = dl.FieldSpec(None, "IJK"[: len(case.shape)], access=case.rng.choice(("r", "w")))
     spec = spec if case.shape else dl.FieldSpec(None)
-    return dl.Signature(x=spec, y=dl.FieldSpec(None), on_mismatch=case.rng.choice(("raise", "copy"))).bind(x=first, y=second)
+    return dl.Signature(x=spec, y=dl.FieldSpec(None), on_mismatch=case.rng.choice(("raise", "copy"))).bind(
+        x=first, y=second
+    )
 
 
 def kernel_function(case: Case) -> Any:
@@ -85,7 +95,7 @@ def kernel_function(case: Case) -> Any:
 
     def body(x: Any, y: Any, factor: float) -> Any:
         case.act("body")
-        return (dl.as_numpy(x), factor)
+        return (dl.as_numpy(x), dl.as_numpy(y), factor)
 
     body.__annotations__ = {"x": Annotated[Any, spec], "y": dl.Field["float64", "I"], "factor": float}
     return body
@@ -168,7 +178,9 @@ def callback(case: Case) -> Any:
 
 
 def annotation(case: Case) -> Any:
-    return case.rng.choice((lambda: labels_of(case), lambda: field_spec(case), lambda: None, lambda: Stated(case, dims="I")))()
+    return case.rng.choice(
+        (lambda: labels_of(case), lambda: field_spec(case), lambda: None, lambda: Stated(case, dims="I"))
+    )()
 
 
 def many(kind: Kind, most: int) -> Kind:
@@ -244,7 +256,11 @@ KINDS: dict[str, Kind] = {
     "order": _order,
     "casting": one_of("unsafe", "same_kind", "no"),
     "force": _flag,
-    "keywords": lambda case: {name: kind(case) for name, kind in {"out": writable, "keepdims": _flag, "where": _array}.items() if case.rng.random() < 0.2},
+    "keywords": lambda case: {
+        name: kind(case)
+        for name, kind in {"out": writable, "keepdims": _flag, "where": _array}.items()
+        if case.rng.random() < 0.2
+    },
     "ndigits": one_of(None, 1),
     "format_spec": one_of("", ".3f"),
     "ufunc": lambda case: case.rng.choice((np.add, np.multiply, np.hypot, np.less, np.divmod, np.isfinite)),
@@ -254,7 +270,9 @@ KINDS: dict[str, Kind] = {
     "memo": lambda case: case.keep({}),
     "protocol": one_of(2, 4, 5),
     "flags": one_of(0, 0x11C, 0x1C),
-    "max_version": lambda case: case.rng.choice((lambda: None, lambda: (integer(case, 1), integer(case, 0)), lambda: (0, 8)))(),
+    "max_version": lambda case: case.rng.choice(
+        (lambda: None, lambda: (integer(case, 1), integer(case, 0)), lambda: (0, 8))
+    )(),
     "dl_device": lambda case: case.rng.choice((lambda: None, lambda: (integer(case, 1), integer(case, 0))))(),
     "exc_type": one_of(None),
     "exc_value": one_of(None),
@@ -354,5 +372,3 @@ def arguments(case: Case) -> tuple[list[Any], dict[str, Any]]:
         else:
             keywords[parameter.name] = kind(case)
     return positional, keywords
-
-

@@ -53,7 +53,9 @@ class Case:
         self.unending = False
         # All arrays of a case have one shape, so that calls get far.
         large = self.rng.random() < 0.6
-        self.shape = self.rng.choice(((6000,), (2, 3000), (5, 12, 100)) if large else ((3,), (2, 3), (2, 3, 4), (1,), ()))
+        self.shape = self.rng.choice(
+            ((6000,), (2, 3000), (5, 12, 100)) if large else ((3,), (2, 3), (2, 3, 4), (1,), ())
+        )
         self.dtype = self.rng.choice(("f8", "f8", "f8", "f8", "f4", "i4", "?"))
         self.call: Callable[[], Any] = lambda: None
 
@@ -80,14 +82,30 @@ class Case:
             return
         try:
             action(self)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             self.judge(error)
 
     def true(self, value: Any) -> Any:
         """What a callback returns: `value`, or a lie."""
         if self.rng.random() < self.honesty:
             return value
-        lies: list[Any] = [None, -1, 2**70, "x", b"x", [], (), {}, object(), 1.5, (1, 2), NotImplemented, np.ones(2), 0, True]
+        lies: list[Any] = [
+            None,
+            -1,
+            2**70,
+            "x",
+            b"x",
+            [],
+            (),
+            {},
+            object(),
+            1.5,
+            (1, 2),
+            NotImplemented,
+            np.ones(2),
+            0,
+            True,
+        ]
         return self.rng.choice(lies)
 
     def keep(self, *found: Any) -> Any:
@@ -105,7 +123,7 @@ class Case:
             else:
                 try:
                     yield
-                except BaseException as error:  # noqa: BLE001
+                except BaseException as error:
                     self.judge(error)
         finally:
             self.depth -= 1
@@ -174,7 +192,7 @@ class Case:
             warnings.simplefilter(self.rng.choice(("ignore", "ignore", "ignore", "error")))
             try:
                 self._run()
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 # Building the arguments, which may call dlfield, is part of the case.
                 self.judge(error)
         self.budget = 0
@@ -200,13 +218,13 @@ class Case:
         try:
             result = call()
             self.note(f"-> {type(result).__name__}")
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             self.judge(error)
         keywords = {}
         for use in (self._after, self._after):
             try:
                 use(result)
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 self.judge(error)
 
     def _after(self, result: Any) -> None:
@@ -221,7 +239,8 @@ class Case:
         """Drop everything: nothing may be left, and nothing released may have been written."""
         self.call = lambda: None
         self.holders.clear()
-        participants, self.participants = self.participants, []
+        counted = [each for each in self.participants if isinstance(each, np.ndarray | torch.Tensor | bytearray)]
+        self.participants.clear()
         gc.collect()
         for memory in self.memories:
             for text in memory.findings():
@@ -231,15 +250,14 @@ class Case:
                 self.found(f"{exporter.requested} buffers requested, {exporter.released} released")
         self.memories.clear()
         self.exporters.clear()
-        while participants:
-            last = participants.pop()
-            if isinstance(last, np.ndarray | torch.Tensor | bytearray) and all(last is not each for each in participants):
-                # `last` and the argument.
-                references = sys.getrefcount(last) - 2
-                if references:
-                    for each in gc.get_referrers(last):
-                        self.note(f"  referred to by {type(each).__name__}: {str(each)[:300]}")
-                    self.found(f"{references} references to a {type(last).__name__} are left")
+        while counted:
+            last = counted.pop()
+            # `last` and the argument.
+            references = 0 if any(last is each for each in counted) else sys.getrefcount(last) - 2
+            if references:
+                for each in gc.get_referrers(last):
+                    self.note(f"  referred to by {type(each).__name__}: {str(each)[:300]}")
+                self.found(f"{references} references to a {type(last).__name__} are left")
         last = None
         if not self.findings:
             fakes._kept.clear()
@@ -270,5 +288,3 @@ def invoke(entry: Entry, target: Any, positional: list[Any], keywords: dict[str,
 def _shown(values: Any) -> str:
     names = values.items() if isinstance(values, dict) else enumerate(values)
     return ", ".join(f"{name}: {type(value).__name__}" for name, value in names)
-
-

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import rust_extension
-
 import dlfield as dl
 import dlfield.gt4py
 import dlfield.storage
 import dlfield.xarray
+import rust_extension
 from adversary.arguments import ARRAYS, KINDS
 from dlfield import _native
 
@@ -49,7 +48,9 @@ class Entry(NamedTuple):
         for key in (f"{self.name}.{parameter.name}", parameter.name):
             if key in KINDS:
                 return KINDS[key]
-        raise LookupError(f"tests/py/adversary/arguments.py: KINDS has neither {self.name}.{parameter.name!r} nor its name")
+        raise LookupError(
+            f"tests/py/adversary/arguments.py: KINDS has neither {self.name}.{parameter.name!r} nor its name"
+        )
 
     def takes_arrays(self) -> bool:
         """Whether an argument is an array, or a sequence of them."""
@@ -115,7 +116,9 @@ def of_module(prefix: str, module: Any, names: list[str]) -> Iterator[Entry]:
 
 def _of_extension(prefix: str, module: Any) -> Iterator[Entry]:
     """The functions of a module in Rust and of the modules in it, except those for comparison."""
-    yield from of_module(f"{prefix}.", module, sorted(name for name, value in vars(module).items() if inspect.isbuiltin(value)))
+    yield from of_module(
+        f"{prefix}.", module, sorted(name for name, value in vars(module).items() if inspect.isbuiltin(value))
+    )
     for name, value in vars(module).items():
         if inspect.ismodule(value) and name not in ("peers", module.__name__):
             yield from _of_extension(f"{prefix}.{name}", value)

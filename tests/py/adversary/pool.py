@@ -82,6 +82,7 @@ class Process:
         self.next, self.stop, self.step = start, stop, step
         self.findings: list[Finding] = []
         self.cases = 0
+        self.command = [sys.executable, str(TESTS / "adversary")]
 
     def run(self, until: float) -> None:
         """Run until all seeds are through, or until that time."""
@@ -91,7 +92,7 @@ class Process:
     def _run_one(self, until: float) -> None:
         arguments = ["--worker", str(self.next), str(self.stop), str(self.step), "--until", str(until)]
         process = subprocess.Popen(
-            [sys.executable, str(TESTS / "adversary"), *arguments],
+            [*self.command, *arguments],
             env={**os.environ, **ENVIRONMENT},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -110,9 +110,8 @@ def build(case: Case, base: tuple[type, ...], protocol: dict[str, Any]) -> type[
     namespace = dict(protocol)
     for name, answer in METADATA.items():
         if rng.random() < 0.15:
-            get = (lambda answer: lambda self, *_: answer(self.case))(answer)
             form = rng.choice((acting, acting_method))
-            namespace[name] = form(name, get)
+            namespace[name] = form(name, lambda self, *_, answer=answer: answer(self.case))
     if rng.random() < 0.3:
         namespace["__del__"] = lambda self: hasattr(self, "case") and self.case.act("__del__", final=True)
     if rng.random() < 0.1:
@@ -332,7 +331,7 @@ def subclass_of_torch(case: Case) -> Any:
             return torch.Tensor.__torch_function__.__func__(cls, function, types, arguments, keywords or {})
 
         protocol["__torch_function__"] = classmethod(torch_function)
-    protocol["__del__"] = lambda self: case.act("__del__", final=True)
+    protocol["__del__"] = lambda _self: case.act("__del__", final=True)
     found = torch_tensor(case).detach()
     return case.keep(found.as_subclass(type("Late", (torch.Tensor,), protocol)))
 
@@ -405,7 +404,9 @@ def tensor_of(case: Case) -> Any:
 
 
 def description(case: Case) -> Any:
-    return dl.describe(case.rng.choice((numpy_array, torch_tensor, dlpack, own_tensor, array_interface, data_interface))(case))
+    return dl.describe(
+        case.rng.choice((numpy_array, torch_tensor, dlpack, own_tensor, array_interface, data_interface))(case)
+    )
 
 
 def nested(case: Case) -> Any:
@@ -420,7 +421,9 @@ def scalar(case: Case) -> Any:
 def junk(case: Case) -> Any:
     """Not an array, or one that is nothing but callbacks."""
     kind = build(case, (), {})
-    return case.rng.choice((lambda: None, lambda: "text", object, lambda: made(case, kind), lambda: type(made(case, kind))))()
+    return case.rng.choice(
+        (lambda: None, lambda: "text", object, lambda: made(case, kind), lambda: type(made(case, kind)))
+    )()
 
 
 PRODUCERS: dict[Callable[[Any], Any], int] = {
@@ -457,4 +460,6 @@ def producer(case: Case) -> Any:
 # Readers of their own: Rust functions write their argument, and NumPy's own objects have no metadata.
 def writable(case: Case) -> Any:
     """An array to write to."""
-    return case.rng.choice((numpy_array, numpy_array, own_tensor, torch_tensor, dlpack, array_interface, data_interface))(case)
+    return case.rng.choice(
+        (numpy_array, numpy_array, own_tensor, torch_tensor, dlpack, array_interface, data_interface)
+    )(case)

@@ -1,4 +1,4 @@
-"""Hostile values other than arrays: integers, texts, sequences, element types, devices, whatever converts by a callback."""
+"""Hostile values other than arrays: integers, texts, sequences, element types, devices."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class OnlyIterable(Entries):
     __len__ = None  # type: ignore[assignment]
 
 
-class EntriesOfTuple(tuple):  # type: ignore[type-arg]  # noqa: SLOT001
+class EntriesOfTuple(tuple):  # type: ignore[type-arg]
     """A tuple that iterates otherwise than it lies."""
 
     case: Case
@@ -163,7 +163,9 @@ def integer(case: Case, value: int) -> Any:
     """An integer, hostile by chance."""
     if case.rng.random() > case.hostility:
         return value
-    return case.rng.choice((lambda: Integer(case, value), lambda: _of(IntegerSubclass, case, value), lambda: np.int64(value)))()
+    return case.rng.choice(
+        (lambda: Integer(case, value), lambda: _of(IntegerSubclass, case, value), lambda: np.int64(value))
+    )()
 
 
 def number(case: Case) -> Any:
@@ -276,4 +278,6 @@ def device(case: Case) -> Any:
 def stream(case: Case) -> Any:
     if case.rng.random() < 0.6:
         return None
-    return case.rng.choice((lambda: integer(case, -1), lambda: Stated(case, __cuda_stream__=lambda: (0, 0)), lambda: 1))()
+    return case.rng.choice(
+        (lambda: integer(case, -1), lambda: Stated(case, __cuda_stream__=lambda: (0, 0)), lambda: 1)
+    )()
