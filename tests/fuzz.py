@@ -30,7 +30,7 @@ def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
         ({}, [*PYTHON, python]),
         ({**DOUBLE, **rust}, [*RUST, "cuda"]),
         (DOUBLE, [*PYTHON, python, "tests/py/cuda"]),
-        ({}, [sys.executable, "tests/py/adversary", f"--start={seed}", f"--count={ADVERSARY_CASES}"]),
+        ({}, [sys.executable, "tests/py/adversary", f"--start={seed}", f"--count={ADVERSARY_CASES}", "--first"]),
     ]
 
 

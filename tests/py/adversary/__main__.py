@@ -23,10 +23,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1 << 40, help="how many cases")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long")
     parser.add_argument("--worker", type=int, nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--until", type=float, default=float("inf"), help=argparse.SUPPRESS)
+    parser.add_argument("--first", action="store_true", help="stop at the first finding")
     given = parser.parse_args()
     if given.worker:
-        pool.worker(range(*given.worker), given.until)
+        pool.worker(range(*given.worker))
         return 0
     if given.seed:
         missing = {name: value for name, value in pool.ENVIRONMENT.items() if os.environ.get(name) != value}
@@ -36,9 +36,7 @@ def main() -> int:
         pool.worker(given.seed, verbose=True)
         return 0
     start = secrets.randbelow(1 << 40) if given.start is None else given.start
-    cases, findings = pool.hunt(start, given.count, given.seconds)
-    for seed, text in findings:
-        print(f"seed {seed}: {text}")
+    cases, findings = pool.hunt(start, given.count, given.seconds, first=given.first)
     print(f"{cases} cases from seed {start} on, {len(findings)} findings")
     return bool(findings)
 

@@ -123,7 +123,7 @@ MOVES: dict[type, dict[str, Move]] = {
     jax.Array: {"delete": lambda found: found.delete()},
     dl.Tensor: {"set the halo": lambda found: setattr(found, "halo", ((0, 0),) * found.ndim)},
     object: {
-        "delete the attributes": lambda found: vars(found).clear(),
+        "delete the attributes": lambda found: found.__dict__.clear(),
         "change the class": lambda found: setattr(found, "__class__", type("Other", (), {})),
     },
 }

@@ -239,7 +239,8 @@ class Case:
         """Drop everything: nothing may be left, and nothing released may have been written."""
         self.call = lambda: None
         self.holders.clear()
-        counted = [each for each in self.participants if isinstance(each, np.ndarray | torch.Tensor | bytearray)]
+        # Not of other classes: those may have references to participants.
+        counted = [each for each in self.participants if type(each) in (np.ndarray, torch.Tensor, bytearray)]
         self.participants.clear()
         gc.collect()
         for memory in self.memories:

@@ -40,7 +40,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def worker(seeds: Iterable[int], until: float = math.inf, *, verbose: bool = False) -> None:
+def worker(seeds: Iterable[int], *, verbose: bool = False) -> None:
     """Run cases in this process; print each seed before its case, and what was found after it."""
     # Imported here: the parent needs no framework.
     import gc
@@ -54,8 +54,6 @@ def worker(seeds: Iterable[int], until: float = math.inf, *, verbose: bool = Fal
     gc.collect()
     gc.freeze()
     for seed in seeds:
-        if time.monotonic() > until:
-            break
         print(f"seed {seed}", flush=True)
         faulthandler.dump_traceback_later(LIMIT, exit=True)
         findings = Case(seed, chosen(functions, seed), verbose=verbose).run()
@@ -82,15 +80,21 @@ class Process:
         self.next, self.stop, self.step = start, stop, step
         self.findings: list[Finding] = []
         self.cases = 0
+        self.until = math.inf
         self.command = [sys.executable, str(TESTS / "adversary")]
 
-    def run(self, until: float) -> None:
-        """Run until all seeds are through, or until that time."""
-        while self.next < self.stop and time.monotonic() < until:
-            self._run_one(until)
+    def run(self) -> None:
+        """Run until all seeds are through, or `until` is over."""
+        while self.next < self.stop and time.monotonic() < self.until:
+            self._run_one()
 
-    def _run_one(self, until: float) -> None:
-        arguments = ["--worker", str(self.next), str(self.stop), str(self.step), "--until", str(until)]
+    def enter(self, finding: Finding) -> None:
+        """Enter a finding, and print it: a search may take hours."""
+        self.findings.append(finding)
+        print(f"seed {finding.seed}: {finding.text}", flush=True)
+
+    def _run_one(self) -> None:
+        arguments = ["--worker", str(self.next), str(self.stop), str(self.step)]
         process = subprocess.Popen(
             [*self.command, *arguments],
             env={**os.environ, **ENVIRONMENT},
@@ -106,30 +110,40 @@ class Process:
         reader.start()
         seed, ended = self.next, False
         for line in process.stdout:
+            if time.monotonic() > self.until:
+                ended = True
+                process.kill()
+                break
             word, _, rest = line.partition(" ")
             if word == "seed":
                 seed = int(rest)
                 self.next = seed + self.step
                 self.cases += 1
             elif word == "found":
-                self.findings.append(Finding(seed, ast.literal_eval(rest)))
+                self.enter(Finding(seed, ast.literal_eval(rest)))
             ended = line == "end\n"
         status = process.wait()
         reader.join()
         if not ended:
             self.next = max(self.next, seed + self.step)
             how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-            self.findings.append(Finding(seed, f"the process ended, {how}:\n{''.join(said[:40])}"))
+            self.enter(Finding(seed, f"the process ended, {how}:\n{''.join(said[:40])}"))
 
 
-def hunt(start: int, count: int, seconds: float = math.inf, workers: int = 2) -> tuple[int, list[Finding]]:
-    """Run cases in some processes; return how many were run, and what was found."""
+def hunt(
+    start: int, count: int, seconds: float = math.inf, workers: int = 2, *, first: bool = False
+) -> tuple[int, list[Finding]]:
+    """Run cases in some processes; return how many were run, and what was found. With `first` it stops at that."""
     processes = [Process(start + first, start + count, workers) for first in range(workers)]
-    until = time.monotonic() + seconds
-    threads = [threading.Thread(target=process.run, args=(until,)) for process in processes]
+    for process in processes:
+        process.until = time.monotonic() + seconds
+    threads = [threading.Thread(target=process.run) for process in processes]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(0.1)
+        if first and any(process.findings for process in processes):
+            for process in processes:
+                process.until = 0
     findings = [finding for process in processes for finding in process.findings]
     return sum(process.cases for process in processes), sorted(findings)
