@@ -2,7 +2,7 @@
 # make test      runs the tests with the real frameworks; the same in every run; minutes once the frameworks are installed
 # make check     runs make test and slower checks: lints, types and documentation (make lint); every set of features, all
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
-# make fuzz      runs the property tests with different cases in each run, for SECONDS
+# make fuzz      runs the property tests and the adversary with different cases in each run, for SECONDS
 # make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
 # make semver    compares it with the newest release by the rules of semantic versioning; compiles a large tool first
 # make platforms checks the crates for other processors and systems, WebAssembly, free-threaded Python and other CUDA versions,
@@ -235,7 +235,7 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	  $(call double,$$pools,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda) || exit 1; \
 	done
 
-fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib
+fuzz: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
 
 # Sanitizers are unstable in Rust, but the stable toolchain has their runtime; RUSTC_BOOTSTRAP makes it accept the flag.

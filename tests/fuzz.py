@@ -1,4 +1,4 @@
-"""The properties, Rust's and Python's, with other cases in each run: `make fuzz`.
+"""The properties, Rust's and Python's, and the adversary, with other cases in each run: `make fuzz`.
 
 Goes round until the time is over or something is found, and then says how to see it again. What is found becomes a test
 with that very case written down: the tests draw the same cases in every run, so it would not be found again.

@@ -24,7 +24,8 @@ def fresh(case: Case) -> Any:
         shape = case.rng.choice(((), (0,), (4,), (2, 2), (1, 3000)))
     if case.rng.random() < 0.05:
         dtype = case.rng.choice(("f4", "i8", "c16", "?", "f2", "u1", ">f8"))
-    made: Any = np.empty(shape, np.dtype(dtype), order=case.rng.choice("CCCF"))
+    order: Any = case.rng.choice("CCCF")
+    made: Any = np.empty(shape, np.dtype(dtype), order=order)
     return fill(made)
 
 
