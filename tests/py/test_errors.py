@@ -185,3 +185,24 @@ def test_values_that_do_not_fit_are_named(value: Any, error: Any) -> None:
         dl.full((2, 2), value, "int8")
     with pytest.raises(error, match="value"):
         dl.zeros((2, 2), "int8")[...] = value
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
+@pytest.mark.parametrize(
+    "call",
+    [
+        dl.zeros,
+        lambda values: dl.zeros(3, layout=values),
+        lambda values: dl.zeros(3, halo=values),
+        lambda values: dl.zeros(3, halo=[values]),
+        lambda values: dl.zeros(3, dims=values),
+        lambda values: dl.FieldSpec("f8", shape=values),
+    ],
+)
+def test_what_a_sequence_raises_reaches_the_caller(call: Callable[[Any], Any], error: type[BaseException]) -> None:
+    class Entries:
+        def __iter__(self) -> Any:
+            raise error("in __iter__")
+
+    with pytest.raises(error, match="in __iter__"):
+        call(Entries())

@@ -73,11 +73,11 @@ def _grow(found: Any, factor: int) -> None:
     found.resize(factor * found.size + 1, refcheck=False)
 
 
+# Not `__setstate__`: NumPy then frees memory that has users, views of its own included.
 MOVES_OF_NUMPY: dict[str, Move] = {
     "grow": lambda found: _grow(found, 4),
     "grow further": lambda found: _grow(found, 64),
     "shrink": lambda found: found.resize(1, refcheck=False),
-    "set state": lambda found: found.__setstate__((1, (2,), found.dtype, False, bytes(2 * found.itemsize))),
     "reshape": _set("shape", lambda found: (1, found.size)),
     "swap the axes": _set("strides", lambda found: (0,) * found.ndim),
     "set the dtype": _set("dtype", lambda found: f"V{found.itemsize}"),
@@ -88,7 +88,12 @@ MOVES_OF_NUMPY: dict[str, Move] = {
 
 def _resized_storage(found: Any) -> None:
     found.resize_(4 * found.numel() + 1)
-    found.fill_(1)
+    _fill_storage(found)
+
+
+def _fill_storage(found: Any) -> None:
+    # PyTorch leaves new memory as it is, and other tensors may be on it.
+    torch.empty(0, dtype=torch.uint8).set_(found.untyped_storage()).fill_(1)
 
 
 MOVES_OF_TORCH: dict[str, Move] = {
@@ -96,7 +101,7 @@ MOVES_OF_TORCH: dict[str, Move] = {
     "set_": lambda found: found.set_(),
     "resize_": _resized_storage,
     "free the storage": lambda found: found.untyped_storage().resize_(0),
-    "grow the storage": lambda found: (found.untyped_storage().resize_(1 << 20), found.fill_(1)),
+    "grow the storage": lambda found: (found.untyped_storage().resize_(1 << 20), _fill_storage(found)),
     "transpose": lambda found: found.t_(),
     "require a gradient": lambda found: found.requires_grad_(),
     "swap": lambda found: torch.utils.swap_tensors(found, torch.zeros(2, dtype=found.dtype)),
@@ -172,9 +177,11 @@ def drop_all(case: Case) -> None:
 
 def throw(case: Case) -> None:
     """Raise."""
-    error = case.rng.choice(THROWN)
-    case.note(f"  raise {error.__name__}")
-    raise error("thrown by the adversary")
+    error = case.rng.choice(THROWN)("thrown by the adversary")
+    case.note(f"  raise {type(error).__name__}")
+    if not isinstance(error, Exception):
+        case.interrupts.append(error)
+    raise error
 
 
 def call_again(case: Case) -> None:
@@ -185,7 +192,7 @@ def call_again(case: Case) -> None:
 
 def call_without_end(case: Case) -> None:
     """Make the same call within each call, until Python's limit of recursion."""
-    case.unending = True
+    case.unending = case.reached_the_limit = True
     try:
         case.call()
     finally:
