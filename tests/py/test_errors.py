@@ -206,3 +206,18 @@ def test_what_a_sequence_raises_reaches_the_caller(call: Callable[[Any], Any], e
 
     with pytest.raises(error, match="in __iter__"):
         call(Entries())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
+@pytest.mark.parametrize(
+    "call", [dl.Device, lambda pair: dl.Device("cpu") == pair, lambda pair: dl.zeros(3, device=pair)]
+)
+def test_what_an_integer_of_a_device_raises_reaches_the_caller(
+    call: Callable[[Any], Any], error: type[BaseException]
+) -> None:
+    class Integer:
+        def __index__(self) -> int:
+            raise error("in __index__")
+
+    with pytest.raises(error, match="in __index__"):
+        call((Integer(), 0))

@@ -1,7 +1,7 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
 use numpy::npyffi::NpyTypes;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
 
@@ -32,6 +32,22 @@ pub fn iterator<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
     match value.try_iter() {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns what a value was converted to; `None` if it has another type, or does not fit. What else its methods raise
+/// reaches the caller.
+pub fn if_converted<T>(py: Python<'_>, converted: PyResult<T>) -> PyResult<Option<T>> {
+    match converted {
+        Ok(found) => Ok(Some(found)),
+        Err(error)
+            if error.is_instance_of::<PyTypeError>(py)
+                || error.is_instance_of::<PyValueError>(py)
+                || error.is_instance_of::<PyOverflowError>(py) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

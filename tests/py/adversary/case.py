@@ -261,6 +261,7 @@ class Case:
                 self.found(f"{exporter.requested} buffers requested, {exporter.released} released")
         self.memories.clear()
         self.exporters.clear()
+        self.promised.clear()
         while counted:
             last = counted.pop()
             # `last` and the argument.

@@ -137,6 +137,8 @@ def build(case: Case, base: tuple[type, ...], protocol: dict[str, Any]) -> type[
 def made(case: Case, kind: type[Any], **attributes: Any) -> Any:
     """An instance, a participant by chance."""
     found = kind()
+    # The producer keeps its memory, whoever deletes its attributes.
+    case.promised.extend(attributes.values())
     found.__dict__.update(attributes, case=case)
     return case.keep(found) if case.rng.random() < 0.3 else found
 
