@@ -2,7 +2,7 @@
 # make test      runs the tests with the real frameworks; the same in every run; minutes once the frameworks are installed
 # make check     runs make test and slower checks: lints, types and documentation (make lint); every set of features, all
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
-# make fuzz      runs the property tests and the fuzz targets of fuzz/ with different cases in each run, for SECONDS
+# make fuzz      runs the property tests, the fuzz targets of fuzz/ and the adversary with different cases in each run, for SECONDS
 # make fuzz-short  runs each fuzz target on its corpus and a fixed number of other inputs; part of make exhaustive
 # make deny      checks licences, origins and known holes of the crates; part of make lint
 # make soak      makes a million round trips through every way in and out; memory has to stay flat; about a minute
@@ -277,7 +277,7 @@ fuzz = RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" CARGO_TARGET_DIR="$(CURDIR)/t
 fuzz-short: .fuzz-targets $(BIN)/uv
 	"$(BIN)/python" tests/fuzz_targets.py 2000
 
-fuzz: $(VENV)/.test $(VENV)/.build $(SIM)/.lib .fuzz-targets
+fuzz: $(VENV)/.test $(VENV)/.example $(SIM)/.lib .fuzz-targets
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
 
 # Sanitizers are unstable in Rust, but the stable toolchain has their runtime; RUSTC_BOOTSTRAP makes it accept the flag.

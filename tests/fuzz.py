@@ -1,4 +1,4 @@
-"""The properties, Rust's and Python's, and the fuzz targets, with other cases in each run: `make fuzz`.
+"""The properties, Rust's and Python's, the fuzz targets and the adversary, with other cases in each run: `make fuzz`.
 
 Goes round until the time is over or something is found, and then says how to see it again. What is found becomes a test
 with that very case written down: the tests draw the same cases in every run, so it would not be found again.
@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[1]
 DOUBLE = {"DLFIELD_FAKE_CUDA": "1", "LD_LIBRARY_PATH": str(ROOT / "target/cuda_sim/lib")}
 RUST = ["cargo", "test", "--quiet", "--features", "cuda,ndarray", "--test"]
 PYTHON = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "hypothesis", "--hypothesis-profile=fuzz"]
+# Calls with hostile objects, in one round.
+ADVERSARY_CASES = 10_000
 
 
 def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
@@ -31,6 +33,7 @@ def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
         ({**DOUBLE, **rust}, [*RUST, "cuda"]),
         (DOUBLE, [*PYTHON, python, "tests/py/cuda"]),
         *(({}, fuzz_targets.search(target, seed, seconds=20)) for target in fuzz_targets.TARGETS),
+        ({}, [sys.executable, "tests/py/adversary", f"--start={seed}", f"--count={ADVERSARY_CASES}", "--first"]),
     ]
 
 

@@ -185,3 +185,39 @@ def test_values_that_do_not_fit_are_named(value: Any, error: Any) -> None:
         dl.full((2, 2), value, "int8")
     with pytest.raises(error, match="value"):
         dl.zeros((2, 2), "int8")[...] = value
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
+@pytest.mark.parametrize(
+    "call",
+    [
+        dl.zeros,
+        lambda values: dl.zeros(3, layout=values),
+        lambda values: dl.zeros(3, halo=values),
+        lambda values: dl.zeros(3, halo=[values]),
+        lambda values: dl.zeros(3, dims=values),
+        lambda values: dl.FieldSpec("f8", shape=values),
+    ],
+)
+def test_what_a_sequence_raises_reaches_the_caller(call: Callable[[Any], Any], error: type[BaseException]) -> None:
+    class Entries:
+        def __iter__(self) -> Any:
+            raise error("in __iter__")
+
+    with pytest.raises(error, match="in __iter__"):
+        call(Entries())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
+@pytest.mark.parametrize(
+    "call", [dl.Device, lambda pair: dl.Device("cpu") == pair, lambda pair: dl.zeros(3, device=pair)]
+)
+def test_what_an_integer_of_a_device_raises_reaches_the_caller(
+    call: Callable[[Any], Any], error: type[BaseException]
+) -> None:
+    class Integer:
+        def __index__(self) -> int:
+            raise error("in __index__")
+
+    with pytest.raises(error, match="in __index__"):
+        call((Integer(), 0))

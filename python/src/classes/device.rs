@@ -1,7 +1,7 @@
 //! `dlfield.Device`.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyString;
 
 use dlfield::Device;
 use dlfield::native::args;
@@ -53,15 +53,15 @@ impl PyDevice {
         PyString::new(py, &self.0.to_string()).hash()
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         if let Ok(device) = other.cast::<PyDevice>() {
-            return device.get().0 == self.0;
+            return Ok(device.get().0 == self.0);
         }
         if let Ok(text) = other.cast::<PyString>() {
-            return text.to_cow().is_ok_and(|text| text == self.0.to_string());
+            return Ok(text.to_cow().is_ok_and(|text| text == self.0.to_string()));
         }
         let DlpackPair(code, id) = DlpackPair::of(self.0);
-        other.cast::<PyTuple>().is_ok() && other.extract().is_ok_and(|pair: (i64, i64)| pair == (code, id))
+        Ok(args::if_converted(other.py(), other.extract())? == Some((code, id)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, PyDevice>) -> (Bound<'py, PyAny>, (String,)) {
@@ -77,7 +77,7 @@ pub(crate) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(text.to_string().parse()?);
     }
-    if let Ok(pair) = value.extract::<(i64, i64)>() {
+    if let Some(pair) = args::if_converted(value.py(), value.extract())? {
         return exact_device(pair);
     }
     of_framework(value)?.ok_or_else(|| {

@@ -236,7 +236,7 @@ fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
         return Err(wrong());
     }
     let mut sizes = Vec::new();
-    for item in shape.try_iter().map_err(|_| wrong())? {
+    for item in args::iterator(shape)?.ok_or_else(wrong)? {
         let item = item?;
         if sizes.len() == dlfield::MAX_NDIM {
             return Err(LayoutError::TooManyDims { got: sizes.len() + 1 }.into());

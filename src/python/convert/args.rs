@@ -1,9 +1,9 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
 use numpy::npyffi::NpyTypes;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFrozenSet, PyInt, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
 
 use crate::device::Device;
 use crate::dims::Dims;
@@ -27,6 +27,31 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
+/// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.
+pub fn iterator<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyIterator>>> {
+    match value.try_iter() {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns what a value was converted to; `None` if it has another type, or does not fit. What else its methods raise
+/// reaches the caller.
+pub fn if_converted<T>(py: Python<'_>, converted: PyResult<T>) -> PyResult<Option<T>> {
+    match converted {
+        Ok(found) => Ok(Some(found)),
+        Err(error)
+            if error.is_instance_of::<PyTypeError>(py)
+                || error.is_instance_of::<PyValueError>(py)
+                || error.is_instance_of::<PyOverflowError>(py) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Converts the entries of a sequence with one entry per dimension. Stops with an error after [`MAX_NDIM`] entries, as the
 /// sequence may be endless.
 fn entries<'py, T>(
@@ -36,7 +61,7 @@ fn entries<'py, T>(
     read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<Vec<T>> {
     let mut found = Vec::new();
-    for item in value.try_iter().map_err(|_| wrong(value))? {
+    for item in iterator(value)?.ok_or_else(|| wrong(value))? {
         if found.len() == MAX_NDIM {
             let message = format!("{argument}: more than {MAX_NDIM} entries; allowed is one for each dimension");
             return Err(if argument == "dims" {
@@ -92,7 +117,7 @@ pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     let width = |item: &Bound<'_, PyAny>| {
         let named = |error: PyErr| if error.is_instance_of::<PyTypeError>(item.py()) { wrong(item) } else { error };
         // Asking an integer for its iterator makes an error, which takes longer than all else.
-        if item.is_exact_instance_of::<PyInt>() || item.try_iter().is_err() {
+        if item.is_exact_instance_of::<PyInt>() || iterator(item)?.is_none() {
             let both = int("halo", item).map_err(named)?;
             return Ok((both, both));
         }

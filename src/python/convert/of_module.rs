@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::memory::cuda::stream::with_owned_stream;
-use crate::python::convert::args::{append_ints, check_stream, int, shown};
+use crate::python::convert::args::{append_ints, check_stream, int, iterator, shown};
 use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::convert::dtype::wrapped;
 use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
@@ -69,7 +69,7 @@ pub fn append_shape(value: &Bound<'_, PyAny>, found: &mut Extents) -> PyResult<(
         return Ok(());
     }
     // Arrays have `__index__` too, so a sequence is not tried as an integer.
-    if value.cast_exact::<PyTuple>().is_ok() || value.try_iter().is_ok() {
+    if value.cast_exact::<PyTuple>().is_ok() || iterator(value)?.is_some() {
         return append_ints("shape", value, found);
     }
     // The error of `try_iter` was discarded.

@@ -34,14 +34,14 @@ pub enum StreamArgument {
 /// The number of a stream: an integer, or the handle in an object's `__cuda_stream__`; `None` for any other value.
 pub fn number(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     let Some(found) = getattr::getattr_opt(value, intern!(value.py(), "__cuda_stream__"))? else {
-        return Ok(value.extract().ok());
+        return args::if_converted(value.py(), value.extract());
     };
     let pair = if found.is_callable() { found.call0()? } else { found };
-    match pair.extract::<(i64, i64)>() {
+    match args::if_converted(pair.py(), pair.extract::<(i64, i64)>())? {
         // In the driver's functions, handle 0 is the legacy default stream. The array API standard, in which 0 is no
         // stream, does not apply to the handles of objects.
-        Ok((0, 0)) => Ok(Some(1)),
-        Ok((0, handle)) => Ok(Some(handle)),
+        Some((0, 0)) => Ok(Some(1)),
+        Some((0, handle)) => Ok(Some(handle)),
         _ => {
             let got = args::shown(&pair);
             Err(ExchangeError::Argument { argument: "__cuda_stream__", got, allowed: OF_OBJECTS }.into())

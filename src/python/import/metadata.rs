@@ -149,7 +149,7 @@ fn strings(source: &str, value: &Bound<'_, PyAny>) -> PyResult<Dims> {
     let what = "is not a sequence of labels; allowed is one string for each dimension";
     let wrong = || ErrorKind::Dims.error(format!("{source}: {} {what}", args::shown(value)));
     // Stops after one label too many, as the iterable may be endless.
-    let items = value.try_iter().map_err(|_| wrong())?.take(MAX_NDIM + 1);
+    let items = args::iterator(value)?.ok_or_else(wrong)?.take(MAX_NDIM + 1);
     let labels: Vec<String> = items.map(|item| text_of_label(source, &item?)).collect::<PyResult<_>>()?;
     if labels.len() > MAX_NDIM {
         let message = format!("{source}: more than {MAX_NDIM} labels; allowed is one string for each dimension");

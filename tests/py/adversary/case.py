@@ -1,0 +1,302 @@
+"""One call with hostile arguments, and what is wrong with how it ended."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+import dlfield as dl
+import fakes
+from adversary import actions
+from adversary.arguments import SELVES, arguments
+from adversary.entries import Entry
+from adversary.memory import Memory, suspicious
+
+# Callbacks that act in one call, and calls within calls.
+MOST_DEPTH = 3
+# What no call may raise, whatever it was given.
+NEVER = (SystemError, ReferenceError, UnboundLocalError, NameError)
+
+
+class Case:
+    """A call of `entry`, made from a seed: everything that is drawn is drawn from `rng`."""
+
+    def __init__(self, seed: int, entry: Entry, *, verbose: bool = False) -> None:
+        self.seed = seed
+        self.entry = entry
+        self.verbose = verbose
+        self.rng = random.Random(seed)
+        self.findings: list[str] = []
+        # Objects whose memory or state the callbacks change.
+        self.participants: list[Any] = []
+        # Lists that may have the last reference to objects which take part.
+        self.holders: list[list[Any]] = []
+        # Memory that was exported: who used it after its release?
+        self.memories: list[Memory] = []
+        # Interrupts that callbacks have raised, and nobody has seen yet.
+        self.interrupts: list[BaseException] = []
+        # Memory of bare addresses, which stays.
+        self.promised: list[Any] = []
+        # Producers of buffers, which count what they handed out.
+        self.exporters: list[Any] = []
+        self.budget = self.rng.choice((0, 1, 2, 4, 12, 40))
+        self.honesty = self.rng.choice((0.85, 0.97, 1.0))
+        self.hostility = self.rng.choice((0.2, 0.5, 0.9))
+        self.depth = 0
+        self.unending = self.reached_the_limit = False
+        # All arrays of a case have one shape, so that calls get far.
+        large = self.rng.random() < 0.6
+        self.shape = self.rng.choice(
+            ((6000,), (2, 3000), (5, 12, 100)) if large else ((3,), (2, 3), (2, 3, 4), (1,), ())
+        )
+        self.dtype = self.rng.choice(("f8", "f8", "f8", "f8", "f4", "i4", "?"))
+        self.call: Callable[[], Any] = lambda: None
+
+    def note(self, text: str) -> None:
+        if self.verbose:
+            print(f"{'  ' * self.depth}{text}", flush=True)
+
+    def found(self, text: str) -> None:
+        self.findings.append(text)
+        self.note(f"FOUND: {text}")
+
+    def act(self, where: str, *, final: bool = False) -> None:
+        """What every callback calls. A `final` one cannot raise, as a destructor."""
+        if self.unending:
+            self.call()
+            return
+        if self.budget <= 0 or self.depth > MOST_DEPTH:
+            return
+        self.budget -= 1
+        action = self.rng.choices(list(actions.ACTIONS), list(actions.ACTIONS.values()))[0]
+        self.note(f"{where}: {action.__name__}")
+        if not final:
+            action(self)
+            return
+        try:
+            action(self)
+        except BaseException as error:
+            self.judge(error)
+
+    def true(self, value: Any) -> Any:
+        """What a callback returns: `value`, or a lie."""
+        if self.rng.random() < self.honesty:
+            return value
+        lies: list[Any] = [
+            None,
+            -1,
+            2**70,
+            "x",
+            b"x",
+            [],
+            (),
+            {},
+            object(),
+            1.5,
+            (1, 2),
+            NotImplemented,
+            np.ones(2),
+            0,
+            True,
+        ]
+        return self.rng.choice(lies)
+
+    def keep(self, *found: Any) -> Any:
+        """Enter objects that callbacks change or drop; returns the first."""
+        self.participants.extend(found)
+        return found[0]
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """A call within a call. What it raises reaches the callback's caller, or does not."""
+        self.depth += 1
+        try:
+            if self.rng.random() < 0.5:
+                yield
+            else:
+                try:
+                    yield
+                except BaseException as error:
+                    self.judge(error)
+        finally:
+            self.depth -= 1
+
+    def judge(self, error: BaseException) -> None:
+        """Enter an exception that nobody should have to read."""
+        kind = type(error).__name__
+        seen: BaseException | None = error
+        while seen is not None:
+            self.interrupts = [each for each in self.interrupts if each is not seen]
+            seen = seen.__cause__ or seen.__context__
+        self.note(f"-> {kind}: {str(error)[:200]}")
+        if isinstance(error, NEVER) or kind == "PanicException":
+            lines = traceback.format_exception(error)
+            self.found(f"{kind}: {error}\n{''.join(lines[-4:])}")
+        elif not isinstance(error, (Exception, *actions.THROWN)):
+            self.found(f"{kind} was not thrown by a callback: {error}")
+
+    def read(self, result: Any, depth: int = 0) -> None:
+        """Use a result: all elements of arrays, the fields of a bound call, parts of sequences."""
+        if isinstance(result, dl.Descriptor):
+            self.read(self.rng.choice((dl.as_numpy, dl.from_dlpack, dl.describe, dl.from_array))(result), depth)
+        elif isinstance(result, dl.Bound):
+            self._enter(result)
+        elif isinstance(result, dl.Tensor):
+            repr(result)
+            self._check(np.asarray(result))
+        elif isinstance(result, torch.Tensor):
+            self._check(result.detach().cpu().numpy())
+        elif isinstance(result, np.ndarray):
+            self.note(f"  an array of {result.dtype}, {result.shape}, base {type(result.base).__name__}")
+            self._check(result)
+        elif isinstance(result, memoryview):
+            self._check(np.asarray(result))
+        elif isinstance(result, (tuple, list)) and depth < 3:
+            for each in result[:4]:
+                self.read(each, depth + 1)
+        elif isinstance(result, dict) and depth < 3:
+            for each in list(result.values())[:4]:
+                self.read(each, depth + 1)
+        elif type(result).__name__ == "PyCapsule":
+            self.read(dl.from_dlpack(result), depth)
+        elif type(result).__module__.startswith("jax"):
+            self._check(np.asarray(result))
+
+    def _enter(self, bound: Any) -> None:
+        with bound as fields:
+            for name in list(fields)[:4]:
+                field = fields[name]
+                if isinstance(field, dl.Descriptor):
+                    writable = not field.readonly
+                    values = dl.as_numpy(field)
+                    self._check(values)
+                    if writable and values.flags.writeable and self.rng.random() < 0.5:
+                        values[...] = 1
+                    del values
+            if self.rng.random() < 0.3:
+                actions.move_all(self)
+
+    def _check(self, values: np.ndarray[Any, Any]) -> None:
+        if not values.dtype.hasobject and "empty" not in self.entry.name:
+            why = suspicious(values)
+            if why:
+                self.found(why)
+
+    def run(self) -> list[str]:
+        """Make the call; return what is wrong."""
+        before = _live()
+        with warnings.catch_warnings():
+            warnings.simplefilter(self.rng.choice(("ignore", "ignore", "ignore", "error")))
+            try:
+                self._run()
+            except BaseException as error:
+                # Building the arguments, which may call dlfield, is part of the case.
+                self.judge(error)
+        self.budget = 0
+        self._settle(before)
+        return self.findings
+
+    def _run(self) -> None:
+        quiet, self.budget = self.budget, 0
+        target = SELVES[self.entry.owner](self) if self.entry.owner else None
+        positional, keywords = arguments(self)
+        self.budget = quiet
+        held = [target]
+        self.holders.append(positional)
+        self.holders.append(held)
+        self.note(f"{self.entry.name} on {type(target).__name__}: {_shown(positional)} {_shown(keywords)}")
+
+        def call() -> Any:
+            return invoke(self.entry, held[0] if held else None, list(positional), dict(keywords))
+
+        self.call = call
+        del target
+        result = None
+        try:
+            result = call()
+            self.note(f"-> {type(result).__name__}")
+        except BaseException as error:
+            self.judge(error)
+        keywords = {}
+        for use in (self._after, self._after):
+            try:
+                use(result)
+            except BaseException as error:
+                self.judge(error)
+
+    def _after(self, result: Any) -> None:
+        """Read the result, before and after everything that can be moved was moved."""
+        if self.rng.random() < 0.7:
+            actions.move_all(self)
+        if self.rng.random() < 0.3:
+            actions.drop_all(self)
+        self.read(result)
+
+    def _settle(self, before: tuple[int, int]) -> None:
+        """Drop everything: nothing may be left, and nothing released may have been written."""
+        self.call = lambda: None
+        for lost in self.interrupts:
+            self.found(f"nobody has seen the {type(lost).__name__} that a callback raised")
+        self.interrupts.clear()
+        self.holders.clear()
+        # Not of other classes: those may have references to participants.
+        counted = [each for each in self.participants if type(each) in (np.ndarray, torch.Tensor, bytearray)]
+        self.participants.clear()
+        gc.collect()
+        for memory in self.memories:
+            for text in memory.findings():
+                self.found(text)
+        for exporter in self.exporters:
+            # A request fails at Python's limit of recursion after it was counted.
+            if exporter.requested != exporter.released and not self.reached_the_limit:
+                self.found(f"{exporter.requested} buffers requested, {exporter.released} released")
+        self.memories.clear()
+        self.exporters.clear()
+        self.promised.clear()
+        while counted:
+            last = counted.pop()
+            # `last` and the argument.
+            references = 0 if any(last is each for each in counted) else sys.getrefcount(last) - 2
+            if references:
+                for each in gc.get_referrers(last):
+                    self.note(f"  referred to by {type(each).__name__}: {str(each)[:300]}")
+                self.found(f"{references} references to a {type(last).__name__} are left")
+        last = None
+        if not self.findings:
+            fakes._kept.clear()
+        gc.collect()
+        after = _live()
+        if after != before:
+            self.found(f"dlfield's memory: {before} blocks and bytes before, {after} after")
+
+
+def _live() -> tuple[int, int]:
+    """The blocks and bytes that dlfield has allocated and not freed."""
+    report = dl.memory_report()
+    return len(report.blocks) + report.small_blocks, report.nbytes
+
+
+def invoke(entry: Entry, target: Any, positional: list[Any], keywords: dict[str, Any]) -> Any:
+    """Make the call."""
+    if entry.function is not None:
+        return entry.function(*positional, **keywords)
+    name = entry.name.rpartition(".")[2]
+    if not entry.is_property:
+        return getattr(target, name)(*positional, **keywords)
+    if entry.parameters:
+        return setattr(target, name, *positional)
+    return getattr(target, name)
+
+
+def _shown(values: Any) -> str:
+    names = values.items() if isinstance(values, dict) else enumerate(values)
+    return ", ".join(f"{name}: {type(value).__name__}" for name, value in names)

@@ -1,0 +1,149 @@
+"""Runs cases in processes of their own, so that a crash names its case and the others go on."""
+
+from __future__ import annotations
+
+import ast
+import faulthandler
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from adversary.entries import Entry
+
+TESTS = Path(__file__).parents[1]
+# A case that runs longer hangs. Loaded machines take seconds for what usually takes milliseconds.
+LIMIT = 120
+ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    # `memory.FREED`.
+    # Freed objects are overwritten, and use without the GIL is fatal.
+    "PYTHONMALLOC": "debug",
+    # So is freed memory; blocks of 32 KiB are unmapped at once, so that a later use crashes.
+    "MALLOC_PERTURB_": "165",
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 15),
+    "JAX_PLATFORMS": "cpu",
+    "OMP_NUM_THREADS": "1",
+}
+
+
+class Finding(NamedTuple):
+    seed: int
+    text: str
+
+
+def worker(seeds: Iterable[int], *, verbose: bool = False) -> None:
+    """Run cases in this process; print each seed before its case, and what was found after it."""
+    # Imported here: the parent needs no framework.
+    import gc
+
+    from adversary.case import Case
+    from adversary.entries import entries
+
+    faulthandler.enable()
+    sys.unraisablehook = lambda _unraisable: None
+    functions = entries()
+    gc.collect()
+    gc.freeze()
+    for seed in seeds:
+        print(f"seed {seed}", flush=True)
+        faulthandler.dump_traceback_later(LIMIT, exit=True)
+        findings = Case(seed, chosen(functions, seed), verbose=verbose).run()
+        faulthandler.cancel_dump_traceback_later()
+        for text in findings:
+            print(f"found {text!r}", flush=True)
+    print("end", flush=True)
+
+
+def chosen(functions: Sequence[Entry], seed: int) -> Entry:
+    """The function of a case: seeds in a row call all of them in turn, then again those that take arrays."""
+    arrays = [entry for entry in functions if entry.takes_arrays()]
+    turns = [*functions, *arrays, *arrays]
+    rounds, at = divmod(seed, len(turns))
+    if rounds:
+        random.Random(rounds).shuffle(turns)
+    return turns[at]
+
+
+class Process:
+    """A worker over every `step`-th seed, started again after a crash."""
+
+    def __init__(self, start: int, stop: int, step: int) -> None:
+        self.next, self.stop, self.step = start, stop, step
+        self.findings: list[Finding] = []
+        self.cases = 0
+        self.until = math.inf
+        self.command = [sys.executable, str(TESTS / "adversary")]
+
+    def run(self) -> None:
+        """Run until all seeds are through, or `until` is over."""
+        while self.next < self.stop and time.monotonic() < self.until:
+            self._run_one()
+
+    def enter(self, finding: Finding) -> None:
+        """Enter a finding, and print it: a search may take hours."""
+        self.findings.append(finding)
+        print(f"seed {finding.seed}: {finding.text}", flush=True)
+
+    def _run_one(self) -> None:
+        arguments = ["--worker", str(self.next), str(self.stop), str(self.step)]
+        process = subprocess.Popen(
+            [*self.command, *arguments],
+            env={**os.environ, **ENVIRONMENT},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said: list[str] = []
+        stderr = process.stderr
+        reader = threading.Thread(target=lambda: said.extend(stderr))
+        reader.start()
+        seed, ended = self.next, False
+        for line in process.stdout:
+            if time.monotonic() > self.until:
+                ended = True
+                process.kill()
+                break
+            word, _, rest = line.partition(" ")
+            if word == "seed":
+                seed = int(rest)
+                self.next = seed + self.step
+                self.cases += 1
+            elif word == "found":
+                self.enter(Finding(seed, ast.literal_eval(rest)))
+            ended = line == "end\n"
+        status = process.wait()
+        reader.join()
+        if not ended:
+            self.next = max(self.next, seed + self.step)
+            how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            self.enter(Finding(seed, f"the process ended, {how}:\n{''.join(said[:40])}"))
+
+
+def hunt(
+    start: int, count: int, seconds: float = math.inf, workers: int = 2, *, first: bool = False
+) -> tuple[int, list[Finding]]:
+    """Run cases in some processes; return how many were run, and what was found. With `first` it stops at that."""
+    processes = [Process(start + first, start + count, workers) for first in range(workers)]
+    for process in processes:
+        process.until = time.monotonic() + seconds
+    threads = [threading.Thread(target=process.run) for process in processes]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(0.1)
+        if first and any(process.findings for process in processes):
+            for process in processes:
+                process.until = 0
+    findings = [finding for process in processes for finding in process.findings]
+    return sum(process.cases for process in processes), sorted(findings)

@@ -1,0 +1,109 @@
+"""Calls of every public function with hostile objects: no crash, no wrong data, nothing left over, no unclear error."""
+
+import inspect
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from adversary import pool
+
+pytest.importorskip("rust_extension")
+pytest.importorskip("torch")
+pytest.importorskip("jax")
+
+from adversary.case import Case
+from adversary.entries import LEFT_OUT, Entry, entries, of_stub
+from adversary.memory import FREED, NEW, Memory
+
+# The fixed cases: enough for each function to be called once, and those that take arrays again.
+CASES = 500
+
+
+def test_nothing_is_found_in_the_fixed_cases() -> None:
+    cases, findings = pool.hunt(0, CASES)
+    said = [f"seed {seed}: {text}\n  again with: python tests/py/adversary --seed {seed}" for seed, text in findings]
+    assert not said, "\n".join(said)
+    assert cases == CASES
+
+
+def test_the_fixed_cases_call_every_function() -> None:
+    functions = entries()
+    called = {pool.chosen(functions, seed).name for seed in range(CASES)}
+    assert called == {entry.name for entry in functions}
+
+
+def test_every_parameter_has_hostile_values() -> None:
+    for entry in entries():
+        for parameter in entry.parameters:
+            assert callable(entry.kind(parameter))
+
+
+def test_a_function_with_an_unknown_parameter_is_reported() -> None:
+    stub = "class Tensor:\n    def turned(self, angle_in_degrees: float, *, dims: str = ...) -> Tensor: ...\n"
+    [entry] = of_stub(stub)
+    assert entry == Entry("Tensor.turned", entry.parameters, "Tensor")
+    with pytest.raises(LookupError, match=r"KINDS has neither Tensor.turned.'angle_in_degrees' nor its name"):
+        entry.kind(entry.parameters[0])
+    assert callable(entry.kind(entry.parameters[1]))
+
+
+def test_every_public_name_is_called_or_left_out_with_a_reason() -> None:
+    called = {entry.name for entry in entries()} | LEFT_OUT.keys()
+    for name in dl.__all__:
+        value = getattr(dl, name)
+        if inspect.isfunction(value) or inspect.isbuiltin(value):
+            assert name in called
+    assert all(reason for reason in LEFT_OUT.values())
+
+
+def _overwrite(case: Case) -> None:
+    memory = Memory(case, np.ones(3))
+    dl.from_dlpack(memory.export().capsule())
+    memory.data.fill(0)
+
+
+def _release_twice(case: Case) -> None:
+    tensor = Memory(case, np.ones(3)).export()
+    dl.from_dlpack(tensor.capsule())
+    tensor.deleted += 1
+
+
+def _raise_system_error(_case: Case) -> None:
+    raise SystemError("returned NULL without setting an exception")
+
+
+kept: list[object] = []
+
+HARM: dict[str, Callable[[Case], object]] = {
+    "SystemError: returned NULL": _raise_system_error,
+    "released memory was written": _overwrite,
+    "taken 1 times and released 2 times": _release_twice,
+    "1 references to a ndarray are left": lambda case: kept.append(case.keep(np.ones(3))),
+    "dlfield's memory: ": lambda _case: kept.append(dl.zeros(3)),
+    "freed memory was read": lambda case: case.read(np.frombuffer(bytes([FREED] * 64))),
+    "uninitialized memory was read": lambda case: case.read(np.frombuffer(bytes([NEW] * 64))),
+    "neither 0 nor 1": lambda case: case.read(np.full(3, 2, "u1").view("?")),
+}
+
+
+@pytest.mark.parametrize("said", HARM)
+def test_harm_is_noticed(said: str) -> None:
+    case = Case(0, Entry("harm", (), function=lambda: HARM[said](case)))
+    [found] = case.run()
+    kept.clear()
+    assert said in found
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("os.abort()", "SIGABRT"), ("os._exit(0)", "exit status 0"), ("os.kill(os.getpid(), 11)", "SIGSEGV")],
+)
+def test_a_process_that_ends_is_a_finding_and_others_go_on(code: str, said: str) -> None:
+    process = pool.Process(7, 10, 2)
+    process.command = [sys.executable, "-c", f"import os, sys; print('seed', sys.argv[2], flush=True); {code}"]
+    process.run()
+    assert [finding.seed for finding in process.findings] == [7, 9]
+    assert all(said in finding.text for finding in process.findings)
