@@ -91,6 +91,11 @@ def _resized_storage(found: Any) -> None:
     _fill_storage(found)
 
 
+def _grown_storage(found: Any) -> None:
+    found.untyped_storage().resize_(1 << 20)
+    _fill_storage(found)
+
+
 def _fill_storage(found: Any) -> None:
     # PyTorch leaves new memory as it is, and other tensors may be on it.
     torch.empty(0, dtype=torch.uint8).set_(found.untyped_storage()).fill_(1)
@@ -101,7 +106,7 @@ MOVES_OF_TORCH: dict[str, Move] = {
     "set_": lambda found: found.set_(),
     "resize_": _resized_storage,
     "free the storage": lambda found: found.untyped_storage().resize_(0),
-    "grow the storage": lambda found: (found.untyped_storage().resize_(1 << 20), _fill_storage(found)),
+    "grow the storage": _grown_storage,
     "transpose": lambda found: found.t_(),
     "require a gradient": lambda found: found.requires_grad_(),
     "swap": lambda found: torch.utils.swap_tensors(found, torch.zeros(2, dtype=found.dtype)),
