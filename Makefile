@@ -247,19 +247,27 @@ deny: $(VENV)/.check
 	fi
 
 # Tests that `make test` leaves out: pure Rust alone, documentation and misuses of the feature `python`, most cases of the
-# properties, the fuzz targets, the module without private API, and the test double without memory pools.
+# properties, the module without private API, the fuzz targets, and the test double without memory pools. Rust's are compiled
+# while Python's run.
 exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
+	@+$(MAKE) --jobs=2 --output-sync=target --no-print-directory .exhaustive-python .exhaustive-rust
+
+.PHONY: .exhaustive-rust .exhaustive-python
+.exhaustive-rust:
 	cargo test --quiet --features ndarray --lib --tests
 	cargo run --quiet --features ndarray --example no_python
 	cargo test --quiet --features python,cuda,serde --doc
 	cargo test --quiet --features python --test misuse
-	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
-	@$(MAKE) --no-print-directory fuzz-short
-	@$(MAKE) --no-print-directory test-portable
 	@for pools in 1 0; do \
-	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) && \
-	  $(call double,$$pools,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda) || exit 1; \
+	  $(call double,$$pools,cargo test --quiet --features cuda$(comma)ndarray --test cuda) || exit 1; \
 	done
+	@$(MAKE) --no-print-directory fuzz-short
+
+.exhaustive-python:
+	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
+	@$(MAKE) --no-print-directory test-portable
+	$(call double,1,$(PYTEST) -q -m hypothesis --hypothesis-profile=check tests/py/cuda)
+	$(call double,0,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda)
 
 soak: $(VENV)/.test $(VENV)/.build
 	"$(BIN)/python" tests/soak.py

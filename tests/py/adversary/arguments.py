@@ -139,6 +139,11 @@ KINDS: dict[str, Kind] = {
     "mode": one_of("r", "r+", "c"),
     "shared_name.tensor": own_tensor,
     "attach.name": one_of("none such", "1:2"),
+    "like": own_tensor,
+    "file": one_of(-1, 1 << 20),
+    "uuid": one_of(bytes(16), b""),
+    "handle": one_of(bytes(64), b""),
+    "nbytes": one_of(0, 96, -1),
     # `dlfield.storage`, `dlfield.xarray`, `dlfield.gt4py`.
     "device_data": producer,
     "sync_state": lambda case: case.rng.choice((None, dl.storage.SyncState())),

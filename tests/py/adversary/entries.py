@@ -21,6 +21,7 @@ LEFT_OUT = {
     "rust_extension.mixed.forget": "leaves its argument borrowed until the thread ends, on purpose",
     "rust_extension.mixed.forget_readwrite": "leaves its argument borrowed until the thread ends, on purpose",
     "rust_extension.mixed.by_dlpark": "what dlpark does alone, for comparison",
+    "_SharedBlock.find": "needs memory of a CUDA device",
     "Signature.from_stencil": "takes a compiled stencil of GT4Py, whose attributes are read once",
     "gt4py.wrap": "takes a compiled stencil of GT4Py, whose attributes are read once",
 }
