@@ -1,5 +1,6 @@
 """Fields as arguments of Fortran routines that f2py has wrapped: used in place, refused, or copied, by their layout."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +38,9 @@ OTHERS: list[dict[str, Any]] = [
     {"backend": "F", "alignment_size": 64},
     {"backend": "gt:cpu_ifirst", "alignment_size": 64, "halo": (2, 1)},
 ]
+
+# What an `inplace` argument makes of a copy.
+WRITES_BACK = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
 
 IN_PLACE = ["taken", "changed", "changed_aligned", "returned", "replaced"]
 
@@ -79,7 +83,7 @@ def test_other_layouts_are_refused_by_inout_and_else_copied(probe: Any, keywords
         returned, address = result(getattr(probe, routine)(array))
         assert address not in inside
         # The routine has written to the copy, which the caller gets from two of them, in different ways.
-        assert (np.asarray(field) == 1.0).all()
+        assert (np.asarray(field) == (2.0 if routine == "replaced" and WRITES_BACK else 1.0)).all()
         assert returned is None or (returned == 2.0).all()
         assert (array == (2.0 if routine == "replaced" else 1.0)).all()
 
@@ -126,7 +130,8 @@ def test_read_only_fields_are_never_written(probe: Any) -> None:
     # The message of f2py is the same as for another layout.
     with pytest.raises(ValueError, match="not fortran contiguous"):
         probe.changed(np.asarray(field))
-    probe.replaced(np.asarray(field))
+    with pytest.raises(ValueError, match="read-only") if WRITES_BACK else nullcontext():
+        probe.replaced(np.asarray(field))
     assert (np.asarray(field) == 1.0).all()
     # Reading takes place in the array, but in a copy of the tensor, for which f2py demands that it can be written.
     assert probe.taken(field) != field.ptr

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
-use crate::protocol::{ExchangeError, buffer, pep3118};
+use crate::protocol::{ExchangeError, buffer};
 use crate::python::convert::errors;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::owners;
@@ -93,7 +93,7 @@ impl Held {
     pub(super) fn is_pointer(&self) -> bool {
         let format = self.0.format;
         // SAFETY: not NULL, so by the protocol a C string, of a buffer that is still held.
-        let is_address = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(pep3118::is_address);
+        let is_address = || unsafe { CStr::from_ptr(format) }.to_str().is_ok_and(crate::protocol::pep3118::is_address);
         self.0.ndim == 0 && !format.is_null() && is_address()
     }
 
