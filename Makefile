@@ -5,7 +5,7 @@
 # make fuzz      runs the property tests, the fuzz targets of fuzz/ and the adversary with different cases in each run, for SECONDS
 # make fuzz-short  runs each fuzz target on its corpus and a fixed number of other inputs; part of make exhaustive
 # make deny      checks licences, origins and known holes of the crates; part of make lint
-# make soak      makes a million round trips through every way in and out; memory has to stay flat; about a minute
+# make soak      makes a million round trips through every way in and out; memory has to stay flat
 # make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
 # make semver    compares it with the newest release by the rules of semantic versioning; compiles a large tool first
 # make platforms checks the crates for other processors and systems, WebAssembly, free-threaded Python and other CUDA versions,
