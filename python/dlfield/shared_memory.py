@@ -17,7 +17,6 @@ import secrets
 import weakref
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,6 +37,7 @@ from dlfield._native import (
 from dlfield._shared_files import (
     State,
     gone,
+    linked,
     name_of,
     not_a_tensor,
     open_file,
@@ -178,7 +178,7 @@ def _open_on_device(
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         # From here on it is not freed. Memory of this process that is not in the list is gone; CUDA would not open it.
-        if pid == os.getpid() or str(Path(path).readlink()) != link:
+        if pid == os.getpid() or linked(path) != link:
             raise gone(name)
     except OSError as error:
         raise gone(name) from error
