@@ -25,6 +25,9 @@ const STREAM_MIN_BYTES: usize = 12 << 20;
 /// From this many bytes on, rows that are not next to each other are prefetched: they are seldom in the second-level cache.
 const PREFETCH_MIN_BYTES: usize = 1 << 20;
 
+/// Rows that are scattered over this many bytes, such as the halo of a large field, are seldom in that cache either.
+const PREFETCH_MIN_REACH: usize = 8 << 20;
+
 /// Rows of fewer bytes are not worth them if their last line is never whole.
 const SHORT_BYTES: usize = 256;
 
@@ -94,7 +97,8 @@ unsafe fn copy<const SIZE: usize>(plan: &Plan, to: *mut u8, from: *const u8, who
                 transpose::copy::<SIZE>(&square, to, from, &mut scratch, streamed);
             });
         } else {
-            rows::<SIZE>(inner, outer, to, from, whole >= PREFETCH_MIN_BYTES);
+            let large = whole >= PREFETCH_MIN_BYTES || reach(&plan.steps) >= PREFETCH_MIN_REACH;
+            rows::<SIZE>(inner, outer, to, from, large);
         }
     }
     if streamed {
@@ -158,15 +162,16 @@ impl Ahead {
     /// The hardware goes on with what follows a row. Over a gap of this many bytes, that is not the next row.
     const GAP: usize = 512;
 
-    /// Over longer gaps most prefetches would have to look up another page, which takes longer than they save.
+    /// Over longer gaps most prefetches would have to look up another page, which takes longer than they save in rows shorter
+    /// than `LONG`.
     const FAR: usize = 8 << 10;
+    const LONG: usize = 1 << 10;
 
     fn of(outer: &[Step], inner: &Step) -> Ahead {
         let bytes = inner.count.saturating_mul(inner.from.unsigned_abs());
+        let most = if bytes < Ahead::LONG { Ahead::FAR } else { usize::MAX };
         match outer.last() {
-            Some(next)
-                if inner.from > 0 && bytes >= Ahead::GAP && (Ahead::GAP..=Ahead::FAR).contains(&gap(next, bytes)) =>
-            {
+            Some(next) if inner.from > 0 && bytes >= Ahead::GAP && (Ahead::GAP..=most).contains(&gap(next, bytes)) => {
                 Ahead { apart: next.from, bytes }
             }
             _ => Ahead::NOTHING,
@@ -176,6 +181,13 @@ impl Ahead {
     fn ask(&self, from: *const u8) {
         stream::ask::<false>(from.wrapping_offset(self.apart), self.bytes);
     }
+}
+
+/// Returns the bytes from the first to the last element in the source.
+fn reach(steps: &[Step]) -> usize {
+    steps.iter().fold(0, |bytes, step| {
+        bytes.saturating_add(step.from.unsigned_abs().saturating_mul(step.count.saturating_sub(1)))
+    })
 }
 
 /// Returns the bytes between a row of `bytes` bytes and the next one in the source; 0 if these overlap.
