@@ -1,11 +1,13 @@
 """Check what wheels contain: the package, its compiled module and its licences, and nothing else.
 
 A wheel is unpacked into the user's Python: a test, a source file or a build result in it would be installed too.
+A source package contains the repository.
 """
 
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -17,12 +19,26 @@ MODULE = re.compile(r"dlfield/_native\.(cpython|cp)[\w.-]*\.(so|pyd)")
 METADATA = ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/LICENSE-APACHE", "licenses/LICENSE-MIT")
 
 
+def in_repository(folder: Path) -> set[str]:
+    """Return the names of the files in a folder of the repository, seen from there."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    return set(listed.stdout.split("\0")) - {""}
+
+
 def expected() -> set[str]:
     """Return the names of the files of the package that are in the repository."""
-    listed = subprocess.run(
-        ["git", "ls-files", "dlfield"], cwd=ROOT / "python", check=True, stdout=subprocess.PIPE, text=True
-    )
-    return {name for name in listed.stdout.split() if name.endswith(".py") or name in TYPES} | set(TYPES)
+    listed = (name for name in in_repository(ROOT / "python") if name.startswith("dlfield/"))
+    return {name for name in listed if name.endswith(".py") or name in TYPES} | set(TYPES)
+
+
+def source_faults(package: Path) -> list[str]:
+    """Return what is wrong with a source package, one line each."""
+    with tarfile.open(package) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    wanted = in_repository(ROOT) | {"PKG-INFO"}
+    return [f"not wanted: {found}" for found in sorted(names - wanted)] + [
+        f"missing: {found}" for found in sorted(wanted - names)
+    ]
 
 
 def faults(wheel: Path) -> list[str]:
@@ -46,11 +62,15 @@ def faults(wheel: Path) -> list[str]:
 
 
 def main() -> int:
-    """Print what is wrong with the wheels named on the command line; return 0 if nothing is."""
-    wheels = [Path(name) for name in sys.argv[1:]]
-    found = [f"{wheel.name}: {line}" for wheel in wheels for line in faults(wheel)]
-    print("\n".join(found) or f"contents checked: {', '.join(wheel.name for wheel in wheels)}")
-    return 1 if found or not wheels else 0
+    """Print what is wrong with the packages named on the command line; return 0 if nothing is."""
+    packages = [Path(name) for name in sys.argv[1:]]
+    found = [
+        f"{package.name}: {line}"
+        for package in packages
+        for line in (faults(package) if package.suffix == ".whl" else source_faults(package))
+    ]
+    print("\n".join(found) or f"contents checked: {', '.join(package.name for package in packages)}")
+    return 1 if found or not packages else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,43 @@
+"""What a release publishes, as far as it can be checked before: workflows, metadata, the program that tries wheels."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TARGETS = set(re.findall(r"^([a-z-]+(?: [a-z-]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_runs_targets_that_exist_and_actions_that_cannot_change(workflow: Path) -> None:
+    text = workflow.read_text()
+    for command in re.findall(r"\bmake ([a-z ]+)", text):
+        for target in command.split():
+            assert any(target in names.split() for names in TARGETS), target
+    for script in re.findall(r"\.ci/\w+", text):
+        assert (ROOT / script).is_file(), script
+    actions = re.findall(r"uses: (\S+)", text)
+    assert actions
+    for action in actions:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+
+
+def test_wheels_are_built_for_the_pythons_that_the_metadata_names() -> None:
+    named = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
+    built = re.search(r"^PYTHONS \?= (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    tested = re.search(r"python: \[(.*)\]", (ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert built
+    assert tested
+    assert built[1].split() == named == re.findall(r"3\.\d+", tested[1])
+
+
+def test_the_program_that_tries_each_wheel_passes(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests" / "installed.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("dlfield ")
