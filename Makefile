@@ -4,6 +4,8 @@
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
 # make fuzz      runs the property tests, the fuzz targets of fuzz/ and the adversary with different cases in each run, for SECONDS
 # make fuzz-short  runs each fuzz target on its corpus and a fixed number of other inputs; part of make exhaustive
+# make docs      builds the pages of docs/ and the reference of Python into target/site; fails on a link that leads nowhere; part of
+#                make lint
 # make deny      checks licences, origins and known holes of the crates; part of make lint
 # make soak      makes a million round trips through every way in and out; memory has to stay flat
 # make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
@@ -19,6 +21,8 @@
 #                Python gets; part of make exhaustive
 # make test-cuda runs the CUDA tests on the machine's GPU, with CuPy, PyTorch and JAX on GPU memory, and measures for docs/cuda.md
 # make kernels   compiles kernels.cu to src/copy/cuda/kernels.ptx, with NVIDIA's compiler from PyPI
+# make wheels    builds the wheels of a release into target/wheels, for each of PYTHONS on each of PROCESSORS; needs none of them
+# make sdist crate  packs the sources for PyPI and for crates.io, and checks what is in them; nothing is published
 # make bench     measures dlfield, NumPy, GT4Py and others, lists where dlfield loses, and writes the tables of README.md and docs/
 #
 # Each target sets up .venv by itself. Requirements: Python 3.11 or newer with pip and its headers (PYTHON=...), a Rust
@@ -55,7 +59,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features platforms build-time
-.PHONY: api semver deny fuzz fuzz-short soak asan miri versions bench
+.PHONY: api semver deny docs fuzz fuzz-short soak asan miri versions wheels sdist crate bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -108,7 +112,7 @@ kernels: $(BIN)/uv
 
 check: lint test exhaustive
 
-lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny
+lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny docs
 	cargo fmt --all --check
 	cd $(EXAMPLE) && cargo fmt --check
 	cd $(EXTENSION) && cargo fmt --check
@@ -246,6 +250,11 @@ deny: $(VENV)/.check
 	  echo "NOT CHECKED for known holes: no connection to https://github.com/RustSec/advisory-db"; \
 	fi
 
+# The site needs no module: mkdocstrings reads the Python sources and the stub. The variable silences an advertisement of the theme;
+# `--quiet` would hide the warnings from `--strict` too.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict
+
 # Tests that `make test` leaves out: pure Rust alone, documentation and misuses of the feature `python`, most cases of the
 # properties, the module without private API, the fuzz targets, and the test double without memory pools. Rust's are compiled
 # while Python's run.
@@ -307,6 +316,27 @@ miri:
 versions: $(BIN)/maturin
 	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" .ci/versions $(RUNS)
 
+# Zig links against the glibc of 2018, for both processors, and maturin knows how each Python was built.
+PACKAGES := $(CURDIR)/target/wheels
+PYTHONS ?= 3.11 3.12 3.13 3.14
+PROCESSORS ?= x86_64 aarch64
+wheels: $(BIN)/maturin
+	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" "ziglang>=0.15"
+	@rustup --quiet target add $(PROCESSORS:%=%-unknown-linux-gnu)
+	@for processor in $(PROCESSORS); do \
+	  echo "maturin build --target $$processor-unknown-linux-gnu --interpreter $(PYTHONS)"; \
+	  env -u PYO3_PYTHON PATH="$(BIN):$$PATH" "$(BIN)/maturin" build --quiet --locked --release --zig --compatibility manylinux_2_28 \
+	    --target "$$processor-unknown-linux-gnu" --interpreter $(PYTHONS) --out "$(PACKAGES)" || exit 1; \
+	done
+	"$(BIN)/python" tests/wheel.py "$(PACKAGES)"/*.whl
+
+sdist: $(BIN)/maturin
+	"$(BIN)/maturin" sdist --out "$(PACKAGES)"
+	"$(BIN)/python" tests/wheel.py "$(PACKAGES)"/*.tar.gz
+
+crate:
+	cargo publish --quiet --package dlfield --locked --dry-run
+
 bench: $(VENV)/.bench $(VENV)/.example-release
 	"$(BIN)/python" benches/py --write
 
@@ -347,6 +377,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/uv
 
 $(VENV)/.check: pyproject.toml | $(VENV)/.test
 	@$(call extras,dev)
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/uv
+	@$(call extras,docs)
 	@touch $@
 
 # The next two install the module of the profile "release".

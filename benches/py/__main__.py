@@ -87,7 +87,7 @@ def main() -> None:
     _show(document, ROOT / "docs/measured.md" if complete else None)
     if complete:
         by_name = {(line.what, line.peer): line for line in lines}
-        write(ROOT / "README.md", f"{heading(versions())}\n{table(by_name[row] for row in README)}")
+        write(ROOT / "README.md", f"{heading(versions())}\n{table((by_name[row] for row in README), goals=False)}")
 
 
 def _show(document: str, page: Path | None) -> None:

@@ -66,10 +66,11 @@ def _text(nanoseconds: float) -> str:
     return f"{nanoseconds:.3g} ns"
 
 
-def table(lines: Iterable[Line]) -> str:
-    """Return the lines as a Markdown table."""
+def table(lines: Iterable[Line], *, goals: bool = True) -> str:
+    """Return the lines as a Markdown table; without `goals`, which are the project's own, it has no last column."""
     header = ["measured", "time", "beside", "time", "ratio", "spread", "to reach"]
-    return grid(header, [line.cells() for line in lines])
+    columns = len(header) - (not goals)
+    return grid(header[:columns], [line.cells()[:columns] for line in lines])
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

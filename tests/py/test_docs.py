@@ -1,6 +1,7 @@
-"""The code in the documentation pages is compiled and run as printed; the README's tables are checked."""
+"""The code in the documentation pages is compiled and run as printed; their tables and links are checked."""
 
 import doctest
+import itertools
 import os
 import re
 import shlex
@@ -14,7 +15,21 @@ import clusters
 import dlfield as dl
 
 ROOT = Path(__file__).parents[2]
-README, WRAPPER = ROOT / "README.md", ROOT / "docs" / "wrapper.md"
+DOCS, README = ROOT / "docs", ROOT / "README.md"
+WRAPPER = DOCS / "wrapper.md"
+PAGES = sorted(DOCS.rglob("*.md"))
+# Pages whose code needs a compiler, a cluster, several processes or a device, and the tests that run it.
+ELSEWHERE = {
+    "clusters.md": "test_docs.py",
+    "fortran.md": "test_docs_fortran.py",
+    "mpi.md": "test_mpi.py",
+    "storages.md": "cuda/test_gpu_storage_examples.py",
+    "wrapper.md": "test_docs.py",
+}
+# Code in other languages than Python's, or for a device: tests/py/cuda/test_gpu_docs.py, the documentation tests of the
+# crate, and the test of Rust's lines below.
+OTHERS = {("docs/howto/gpu.md", "py"), ("docs/rust.md", "rust"), ("docs/howto/rust.md", "rust")}
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -44,17 +59,16 @@ def test_the_wrapper_has_30_lines_at_most() -> None:
 def test_the_wrapper_does_what_the_page_says(wrapper: dict[str, Any]) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("xarray")
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     examples = "\n".join(blocks(WRAPPER, "python")[1:])
     assert examples.count(">>>") > 30
     page = doctest.DocTestParser().get_doctest(examples, wrapper, "wrapper.md", str(WRAPPER), 0)
-    assert doctest.DocTestRunner(optionflags=flags).run(page).failed == 0
+    assert doctest.DocTestRunner(optionflags=FLAGS).run(page).failed == 0
 
 
 def test_dask_and_ray_do_what_their_page_says() -> None:
     """In a process of its own: it starts clusters."""
     pytest.importorskip("ray")
-    page = str(WRAPPER.parent / "clusters.md")
+    page = str(DOCS / "clusters.md")
     output = clusters.run_on(
         "",
         f"""
@@ -67,14 +81,76 @@ def test_dask_and_ray_do_what_their_page_says() -> None:
     assert "Failed example" not in output, output
 
 
-def test_readme_links_the_pages() -> None:
-    for page in WRAPPER.parent.glob("*.md"):
-        assert f"(docs/{page.name})" in README.read_text()
+def title(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-def table(head: str) -> list[list[str]]:
-    """The rows of the README's table whose first column has this heading."""
-    rows = README.read_text().split(f"| {head} |")[1].split("\n\n")[0].splitlines()[2:]
+SESSIONS = [page for page in PAGES if page.name not in ELSEWHERE and ">>> " in page.read_text(encoding="utf8")]
+
+
+@pytest.mark.parametrize("page", SESSIONS, ids=title)
+def test_the_sessions_of_the_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text(encoding="utf8")
+    if ".share()" in text and not hasattr(os, "memfd_create"):
+        pytest.skip("shared memory for tensors needs Linux")
+    monkeypatch.chdir(tmp_path)
+    # The page's own classes are in its namespace, as in a session.
+    parsed = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, page.name, str(page), 0)
+    assert doctest.DocTestRunner(optionflags=FLAGS).run(parsed).failed == 0
+
+
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_the_page_is_run_elsewhere(page: str) -> None:
+    assert f'"{page}"' in (ROOT / "tests" / "py" / ELSEWHERE[page]).read_text()
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=title)
+def test_all_code_of_the_page_is_of_a_kind_that_runs(page: Path) -> None:
+    """Console lines and settings are for the reader; all else is run by a test above, or by one that is named there."""
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf8"), re.MULTILINE | re.DOTALL)
+    assert page.read_text(encoding="utf8").count("\n```") == 2 * len(fences)
+    for language, code in fences:
+        if language not in ("console", "toml", "text") and page.name not in ELSEWHERE:
+            sessions = language in ("python", "pycon") and code.startswith(">>> ")
+            assert sessions or (title(page), language) in OTHERS, (language, code)
+
+
+def links(page: Path) -> list[str]:
+    """The links of a page, outside of its code, that lead to files or headings."""
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf8"), flags=re.MULTILINE | re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith("http")]
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=title)
+def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
+    assert [link for link in links(page) if not (page.parent / link.split("#")[0]).exists()] == []
+
+
+def test_the_index_has_all_pages() -> None:
+    index = DOCS / "index.md"
+    found = {(DOCS / link).resolve() for link in links(index)}
+    assert [title(page) for page in PAGES if page != index and page not in found] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= 120
+    assert len(table(README, "measured")) == 10
+
+
+def test_the_measured_rows_of_the_readme_are_those_of_their_page() -> None:
+    rows = {tuple(row[:-1]) for row in table(DOCS / "measured.md", "measured", last=True)}
+    assert [row for row in table(README, "measured") if tuple(row) not in rows] == []
+
+
+def test_the_reference_has_all_names() -> None:
+    text = (DOCS / "reference" / "python.md").read_text()
+    assert [name for name in dl.__all__ if not re.search(rf"(::: |`)(dlfield\.)?{name}\b", text)] == []
+
+
+def table(page: Path, head: str, *, last: bool = False) -> list[list[str]]:
+    """The rows of the first, or last, table of a page whose first column has this heading."""
+    rows = page.read_text().split(f"| {head} |")[-1 if last else 1].splitlines()[2:]
+    rows = list(itertools.takewhile(lambda row: row.startswith("|"), rows))
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
@@ -84,7 +160,7 @@ def names(cell: str) -> list[str]:
 
 def test_the_table_of_presets_is_right() -> None:
     found = {}
-    for cell, device, alignment, layout in table("preset"):
+    for cell, device, alignment, layout in table(DOCS / "reference" / "presets.md", "preset"):
         ranks: Any = tuple(int(rank) for rank in layout.split(", ")) if layout[0].isdigit() else "F"
         for name in names(cell):
             # The preset C orders by index too, but the table gives its ranks.
@@ -103,7 +179,7 @@ def test_the_table_of_presets_is_right() -> None:
 
 
 def test_the_table_of_errors_is_right() -> None:
-    rows = {names(name)[0]: names(builtins) for name, builtins, _ in table("error")}
+    rows = {names(name)[0]: names(builtins) for name, builtins, _ in table(DOCS / "reference" / "errors.md", "error")}
     errors = {name for name, error in vars(dl).items() if isinstance(error, type) and issubclass(error, dl.Error)}
     assert set(rows) == errors - {"Error"}
     for name, bases in rows.items():
@@ -112,17 +188,18 @@ def test_the_table_of_errors_is_right() -> None:
 
 def test_the_table_of_protocols_has_all_of_them() -> None:
     documented = (dl.describe.__doc__ or "").split("Parameters")[0]
-    assert {name for row in table("what is taken") for name in names(row[1])} == {
+    assert {name for row in table(DOCS / "reference" / "protocols.md", "what is taken") for name in names(row[1])} == {
         name for group in re.findall(r"\(([a-z, -]+)\)", documented) for name in group.split(", ")
     }
 
 
-def test_the_rust_of_the_readme_is_tested() -> None:
+def test_the_rust_of_the_introduction_is_tested() -> None:
     """Each line of it is part of code that the tests compile and run."""
     sources = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "tests" / "it").glob("*.rs")]
     tested = {
         line.strip().removeprefix("///").strip() for source in sources for line in source.read_text().splitlines()
     }
-    lines = [line.strip() for block in blocks(README, "rust") for line in block.splitlines() if line.strip()]
+    shown = blocks(DOCS / "howto" / "rust.md", "rust")
+    lines = [line.strip() for block in shown for line in block.splitlines() if line.strip()]
     assert len(lines) > 8
     assert [line for line in lines if line not in tested] == []

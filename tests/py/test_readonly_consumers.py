@@ -1,4 +1,4 @@
-"""What the installed libraries do with dlfield's read-only memory, as README.md and docs state it."""
+"""What the installed libraries do with dlfield's read-only memory, as docs/reference/protocols.md states it."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The README's GPU example runs as printed."""
+"""The GPU example of the how-to runs as printed."""
 
 import re
 from pathlib import Path
@@ -9,11 +9,11 @@ import numpy as np
 import dlfield as dl
 from driver import Driver
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "gpu.md"
 
 
-def test_the_readmes_lines(torch: Any, cupy: Any, driver: Driver) -> None:  # noqa: ARG001 (as_cupy needs CuPy)
-    blocks = re.findall(r"^```py\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+def test_the_lines_of_the_page(torch: Any, cupy: Any, driver: Driver) -> None:  # noqa: ARG001 (as_cupy needs CuPy)
+    blocks = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (block,) = (block for block in blocks if "cuda" in block)
     values = np.random.default_rng(1).random((64, 64, 80))
     theirs = dl.as_cupy(dl.from_array(values, device="cuda:0"))
