@@ -131,7 +131,7 @@ def test_counts_out_of_range_are_refused(threads: int) -> None:
     assert dl.num_threads() == before
 
 
-@pytest.mark.parametrize("threads", [1.0, "2", None])
+@pytest.mark.parametrize("threads", [1.0, "2", None, True, np.True_])
 def test_counts_of_wrong_types_are_refused(threads: Any) -> None:
     with pytest.raises(TypeError, match="threads: "):
         dl.set_num_threads(threads)

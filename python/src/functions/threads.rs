@@ -18,12 +18,15 @@ use dlfield::native::{args, max_num_threads};
 /// >>> dl.set_num_threads(0)
 #[pyfunction]
 fn set_num_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    if args::is_bool(threads) {
+        return Err(args::not_an_integer("threads", threads));
+    }
     let most = max_num_threads();
     let count: Option<usize> = match threads.extract::<i64>() {
         Ok(found) => usize::try_from(found).ok(),
         Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            return Err(PyTypeError::new_err(format!("threads: {} is not an integer", args::shown(threads))));
+            return Err(args::not_an_integer("threads", threads));
         }
         Err(error) => return Err(error),
     };
