@@ -8,8 +8,8 @@ use dlfield::native::{args, max_num_threads};
 /// Sets the number of threads among which large copies and fills are divided, for the whole process.
 ///
 /// `threads` is a count; 0 restores the default: one thread per core, or the environment variable `RAYON_NUM_THREADS`.
-/// Small copies, and copies in the child of a fork, run on the calling thread alone; there the call does nothing. Raises `ValueError` for a count below
-/// 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
+/// Small copies, and copies in the child of a fork, run on the calling thread alone; in such a child the call does nothing.
+/// Raises `ValueError` for a count below 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.set_num_threads(2)
