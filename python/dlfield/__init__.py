@@ -135,7 +135,9 @@ _OF_FILES = frozenset({"open_field", "save_field"})
 def __getattr__(name: str) -> Any:
     """Return a function of `dlfield.files`."""
     if name not in _OF_FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from dlfield._names import instead_of
+
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
     from dlfield import files
 
     return globals().setdefault(name, getattr(files, name))
