@@ -139,7 +139,9 @@ _LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "dr
 def __getattr__(name: str) -> Any:
     """Import what is imported with its first use."""
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from dlfield._names import instead_of
+
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
     return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
 
 
