@@ -34,7 +34,8 @@ def repr_html(tensor: Tensor) -> str:
         f'<td style="text-align:left"><code>{escape(value)}</code></td></tr>'
         for name, value in _rows(tensor)
     )
-    values = f"<pre>{escape(values_text(tensor))}</pre>"
+    # Some notebooks give `pre` the font of their text, in which columns are not one below the other.
+    values = f'<pre style="font-family:monospace">{escape(values_text(tensor))}</pre>'
     drawing = _drawing(tensor) if tensor.size else "<p>no elements</p>"
     return f'<div class="dlfield-tensor"><b>dlfield.Tensor</b><table>{table}</table>{values}{drawing}</div>'
 

@@ -113,7 +113,9 @@ class _MemoryPicture:
         strides = ", ".join(map(str, tensor.strides))
         picture.text(8, 20, _fitted(f"{dtype_text(tensor)}  {dims or 'no dimensions'}", width - 16, 13), "strong")
         device = "" if str(tensor.device) == "cpu" else f", on {tensor.device}"
-        facts = f"{size_text(tensor.nbytes)}, strides ({strides}) bytes, alignment {tensor.alignment_size}{device}"
+        facts = (
+            f"{size_text(tensor.nbytes)}, strides ({strides}) bytes, alignment {tensor.alignment_size} bytes{device}"
+        )
         picture.text(8, 38, _fitted(facts, width - 16), "small faint")
         y = float(_TOP)
         if self.lines:

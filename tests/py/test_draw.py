@@ -1,5 +1,6 @@
 """`dl.draw`: which elements it shows, where, and what it says about them."""
 
+import doctest
 import re
 from collections.abc import Callable
 from itertools import pairwise, product
@@ -217,3 +218,18 @@ def test_in_a_page_it_has_the_colours_of_the_page() -> None:
     assert "class=" not in inline
     assert ' fill="currentColor"' in inline
     assert not re.search("<text[^>]* fill=", inline)
+
+
+def test_the_page_shows_what_its_session_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the tooltips, whose last digits are those of this machine's sine."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("xarray")
+    page = Path(__file__).parents[2] / "docs" / "howto" / "notebooks.md"
+    monkeypatch.chdir(tmp_path)
+    session = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf8"), {}, page.name, str(page), 0)
+    assert doctest.DocTestRunner().run(session).failed == 0
+    saved, shown = (
+        re.sub("<title>.*?</title>", "", file.read_text(encoding="utf8"))
+        for file in (tmp_path / "memory.svg", page.with_name("draw.svg"))
+    )
+    assert saved == shown
