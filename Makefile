@@ -129,6 +129,7 @@ lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny docs
 	"$(BIN)/python" tests/import_order.py
 	"$(BIN)/python" tests/unsafe_count.py
 	"$(BIN)/mypy"
+	"$(BIN)/pyright" --pythonpath "$(BIN)/python"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features

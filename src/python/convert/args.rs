@@ -3,28 +3,41 @@
 use numpy::npyffi::NpyTypes;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
 
 use crate::device::Device;
 use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
-/// Converts anything with `__index__` to an integer.
+/// Converts anything with `__index__` to an integer, except bools: as a size or a position they are a mistake, and NumPy
+/// refuses them too.
 pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if !value.is_exact_instance_of::<PyInt>() && is_bool(value) {
+        return Err(not_an_integer(argument, value));
+    }
     value.extract().map_err(|error: PyErr| {
         let py = value.py();
         if error.is_instance_of::<PyOverflowError>(py) {
             return ErrorKind::Layout.error(format!("{argument}: {} does not fit in 64 bits", shown(value)));
         }
         if error.is_instance_of::<PyTypeError>(py) {
-            return PyTypeError::new_err(format!("{argument}: {} is not an integer", shown(value)));
+            return not_an_integer(argument, value);
         }
         error
     })
+}
+
+/// The error for an argument that is not an integer.
+#[cold]
+pub fn not_an_integer(argument: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let whole = value.cast::<PyFloat>().ok().map(|float| float.value()).filter(|float| float.fract() == 0.0);
+    let fix = whole.map_or_else(String::new, |whole| format!("; write {whole:.0}"));
+    new_error::<PyTypeError>(format!("{argument}: {} is not an integer{fix}", shown(value)))
 }
 
 /// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.
@@ -98,18 +111,34 @@ pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, foun
         }
         _ => {
             let wrong = |value: &Bound<'_, PyAny>| {
-                PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value)))
+                let allowed = match argument {
+                    "shape" => "; allowed are the sizes of the dimensions, as in (6, 5)",
+                    "origin" | "aligned_index" | "layout" => "; allowed is one integer for each dimension",
+                    _ => "",
+                };
+                new_error::<PyTypeError>(format!("{argument}: {} is not a sequence of integers{allowed}", shown(value)))
             };
+            if is_no_sequence(value) {
+                return Err(wrong(value));
+            }
             found.extend_from_slice(&entries(argument, value, wrong, |item| int(argument, item))?);
         }
     }
     Ok(())
 }
 
+/// Whether an object has entries, but not one for each dimension in their order: text, a dictionary, a set.
+fn is_no_sequence(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyDict>()
+        || value.is_instance_of::<PySet>()
+        || value.is_instance_of::<PyFrozenSet>()
+}
+
 /// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
 pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     let wrong = |what: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!(
+        new_error::<PyTypeError>(format!(
             "halo: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
             shown(what)
         ))
@@ -126,6 +155,9 @@ pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
             _ => Err(wrong(item)),
         }
     };
+    if is_no_sequence(value) {
+        return Err(one_for_all(value, ndim));
+    }
     Ok(Halo::from_vec(entries("halo", value, |value| one_for_all(value, ndim), width)?))
 }
 
@@ -139,7 +171,7 @@ fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
         (Ok(width), Some(ndim)) => format!(": halo=({})", vec![width.to_string(); ndim].join(", ")),
         _ => String::new(),
     };
-    PyTypeError::new_err(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
+    new_error::<PyTypeError>(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
 }
 
 /// Converts labels: a string of one-letter labels, or a sequence of labels.
@@ -179,6 +211,10 @@ fn is_separator(letter: char) -> bool {
 /// The hint for labels of more than one letter.
 #[cold]
 pub fn longer_labels(text: &str) -> String {
+    // Capital letters are meant as labels of one letter: dims="IJK" has one too many or too few.
+    if !text.contains(|letter: char| is_separator(letter) || letter.is_lowercase()) {
+        return String::new();
+    }
     let labels: Vec<String> = text.split(is_separator).filter(|label| !label.is_empty()).map(shown_label).collect();
     let fix = match &labels[..] {
         [] => return String::new(),

@@ -1,0 +1,126 @@
+"""Mistakes of newcomers and the messages that they get: what the files of `gallery/` hold, and how a mistake is run.
+
+A file has paragraphs: the mistake in words, the code after `>>>`, and the error or warning as Python prints it. In a
+message, `…` stands for the text of another library; all else is compared, apart from where lines end.
+
+    .venv/bin/python tests/py/mistakes.py
+
+writes today's messages into the files. Read each one as a newcomer before you commit it: does it name the argument,
+what was found, what is allowed, and what to do?
+"""
+
+import ast
+import importlib
+import os
+import re
+import tempfile
+import textwrap
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dlfield as dl
+
+FILES = sorted((Path(__file__).parent / "gallery").glob("*.txt"))
+ANY_TEXT = "…"
+# What the code may use without an import, and the module of each name.
+MODULES = {
+    "dl": "dlfield",
+    "np": "numpy",
+    "torch": "torch",
+    "jax": "jax",
+    "jnp": "jax.numpy",
+    "pd": "pandas",
+    "xr": "xarray",
+    "sparse": "scipy.sparse",
+}
+
+
+class Mistake(NamedTuple):
+    """A paragraph of a file."""
+
+    subject: str
+    words: str
+    # The lines as printed.
+    session: str
+    message: str
+
+    @property
+    def code(self) -> str:
+        """The session's code without its prompts."""
+        return "\n".join(line[4:] for line in self.session.splitlines())
+
+    def modules(self) -> list[str]:
+        """Return the modules that the code uses."""
+        names = [node.id for node in ast.walk(ast.parse(self.code)) if isinstance(node, ast.Name)]
+        return [module for name, module in MODULES.items() if name in names]
+
+
+def mistakes(file: Path) -> list[Mistake]:
+    """Return the mistakes of a file; its first paragraph says what it is about."""
+    paragraphs = file.read_text(encoding="utf8").strip().split("\n\n")[1:]
+    return [parsed(file.stem, paragraph) for paragraph in paragraphs]
+
+
+def parsed(subject: str, paragraph: str) -> Mistake:
+    """Return the mistake that a paragraph describes."""
+    lines = paragraph.splitlines()
+    code = [line for line in lines if line.startswith((">>> ", "... "))]
+    start = lines.index(code[0])
+    words, message = lines[:start], lines[start + len(code) :]
+    assert lines[start : start + len(code)] == code, paragraph
+    return Mistake(subject, " ".join(words), "\n".join(code), " ".join(" ".join(message).split()))
+
+
+def happened(mistake: Mistake, names: dict[str, Any]) -> str:
+    """Run the code; return its error, after dlfield's warnings, as Python prints them, on one line."""
+    messages = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            exec(compile(mistake.code, mistake.subject, "exec"), {"__name__": "__main__", **names})
+        except Exception as error:
+            messages.append(shown(error))
+    ours = [shown(found.message) for found in caught if issubclass(found.category, dl.LayoutWarning)]
+    return " ".join(" ".join(ours + messages).split())
+
+
+def shown(error: str | Warning | Exception) -> str:
+    """Return an error or warning as Python prints it after a traceback, with its notes."""
+    module, name = type(error).__module__, type(error).__qualname__
+    notes = getattr(error, "__notes__", [])
+    return " ".join([f"{name if module == 'builtins' else f'{module}.{name}'}: {error}", *notes])
+
+
+def is_same(found: str, expected: str) -> bool:
+    """Return whether the message is the expected one, whose `…` stands for any text."""
+    pattern = ".*".join(re.escape(part) for part in expected.split(ANY_TEXT))
+    return re.fullmatch(pattern, found) is not None
+
+
+def imported(mistake: Mistake) -> dict[str, Any]:
+    """Return the modules under the names that the code uses."""
+    return {name: importlib.import_module(module) for name, module in MODULES.items() if module in mistake.modules()}
+
+
+def renewed(mistake: Mistake, found: str) -> str:
+    """Return the paragraph with today's message, unless the one in the file still describes it."""
+    message = mistake.message if mistake.message and is_same(found, mistake.message) else found
+    lines = textwrap.wrap(message, 120, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join([mistake.words, mistake.session, *lines])
+
+
+def main() -> None:
+    """Write today's messages into the files."""
+    for file in FILES:
+        head = file.read_text(encoding="utf8").split("\n\n")[0].strip()
+        paragraphs = [head]
+        for mistake in mistakes(file):
+            with tempfile.TemporaryDirectory() as folder:
+                os.chdir(folder)
+                paragraphs.append(renewed(mistake, happened(mistake, imported(mistake))))
+        file.write_text("\n\n".join(paragraphs) + "\n", encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The gallery of mistakes: each one gets the message that its file shows."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+import dlfield as dl
+from mistakes import ANY_TEXT, FILES, Mistake, happened, imported, is_same, mistakes
+
+GALLERY = [mistake for file in FILES for mistake in mistakes(file)]
+
+
+def title(mistake: Mistake) -> str:
+    return f"{mistake.subject}: {mistake.words}"
+
+
+@pytest.mark.parametrize("mistake", GALLERY, ids=title)
+def test_the_mistake_gets_its_message(mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in mistake.modules():
+        pytest.importorskip(module)
+    if "cannot be used: " in mistake.message and dl.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    if "needs cupy" in mistake.message and importlib.util.find_spec("cupy"):
+        pytest.skip("CuPy is installed")
+    if ".share()" in mistake.code and not hasattr(os, "memfd_create"):
+        pytest.skip("shared memory for tensors needs Linux")
+    monkeypatch.chdir(tmp_path)
+    found = happened(mistake, imported(mistake))
+    assert is_same(found, mistake.message), found
+
+
+def test_each_mistake_is_there_once_and_has_a_message() -> None:
+    assert len({title(mistake) for mistake in GALLERY}) == len({mistake.code for mistake in GALLERY}) == len(GALLERY)
+    assert [title(mistake) for mistake in GALLERY if not mistake.message.strip(ANY_TEXT)] == []
+
+
+def test_the_gallery_has_every_error() -> None:
+    errors = [
+        name for name in dl.__all__ if isinstance(error := getattr(dl, name), type) and issubclass(error, dl.Error)
+    ]
+    raised = {mistake.message.split(":")[0] for mistake in GALLERY}
+    assert {f"dlfield.{name}" for name in errors} - {"dlfield.Error"} <= raised
+    assert len(GALLERY) >= 200
