@@ -5,73 +5,23 @@ Places of elements are those of real fields: strides, halos and addresses are as
 
 from itertools import product
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import dlfield as dl
+from dlfield import _picture
 
-STYLE = """
-text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2328; }
-.small { font-size: 11px; }
-.strong { font-weight: 600; }
-.faint { fill: #59636e; }
-.point { fill: #cfe3ff; stroke: #2f6fd0; }
-.halo { fill: #ffe2b8; stroke: #b86e00; }
-.padding { fill: none; stroke: #818b98; stroke-dasharray: 3 3; }
-.box { fill: #eef1f4; stroke: #59636e; }
-.line { fill: none; stroke: #59636e; stroke-width: 1.5; }
-.mark { fill: none; stroke: #c0262d; stroke-width: 2; }
-.tip { fill: #59636e; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3; }
-  .faint { fill: #9da7b3; }
-  .point { fill: #173763; stroke: #6ea8ff; }
-  .halo { fill: #57390a; stroke: #f0a63c; }
-  .padding { stroke: #7d8590; }
-  .box { fill: #22272e; stroke: #9da7b3; }
-  .line { stroke: #9da7b3; }
-  .mark { stroke: #ff7b72; }
-  .tip { fill: #9da7b3; }
-}
-"""
+FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
-class Picture:
-    """Shapes of an SVG file, each with a class of `STYLE`."""
+class Picture(_picture.Picture):
+    """A picture of known size."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
-        size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        self.parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">',
-            f"<title>{escape(title)}</title>",
-            f"<style>{STYLE}</style>",
-        ]
-
-    def cell(self, x: float, y: float, kind: str, text: str = "", width: float = 36, height: float = 28) -> None:
-        """Draw a rectangle with a text in its middle."""
-        self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" class="{kind}"/>')
-        if text:
-            self.text(x + width / 2, y + height / 2 + 4, text, "small", "middle")
-
-    def text(self, x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> None:
-        """Write a text at its baseline."""
-        self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>')
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line") -> None:
-        """Draw a straight line."""
-        self.parts.append(f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}" class="{kind}"/>')
-
-    def arrow(self, x1: float, y1: float, x2: float, y2: float) -> None:
-        """Draw a straight arrow to the second point."""
-        length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
-        dx, dy = (x2 - x1) / length, (y2 - y1) / length
-        back_x, back_y = x2 - 8 * dx, y2 - 8 * dy
-        self.line(x1, y1, back_x, back_y)
-        tip = f"M{x2:g} {y2:g}L{back_x - 4 * dy:g} {back_y + 4 * dx:g}L{back_x + 4 * dy:g} {back_y - 4 * dx:g}z"
-        self.parts.append(f'<path d="{tip}" class="tip"/>')
+        super().__init__(title, FONT)
+        self.size = width, height
 
     def write(self) -> str:
         """Return the file."""
-        return "\n".join([*self.parts, "</svg>", ""])
+        return self.svg(*self.size)
 
 
 def offset(field: dl.Tensor, *index: int) -> int:
@@ -132,15 +82,8 @@ def alignment() -> str:
 
 def legend(picture: Picture, y: float, inner: str, halo: str, padding: str, mark: str = "") -> None:
     """Draw the kinds of cells with their names, those that have one."""
-    x = 20.0
-    for kind, text in (("point", inner), ("halo", halo), ("padding", padding)):
-        if text:
-            picture.cell(x, y - 11, kind, "", 16, 14)
-            picture.text(x + 22, y, text, "small")
-            x += 50 + 6.4 * len(text)
-    if mark:
-        picture.line(x + 8, y - 13, x + 8, y + 4, "mark")
-        picture.text(x + 18, y, mark, "small")
+    entries = (("point", inner), ("halo", halo), ("padding", padding), ("mark", mark))
+    picture.legend(20, y, [entry for entry in entries if entry[1]])
 
 
 def padding() -> str:

@@ -5,7 +5,7 @@
 use arbitrary::{Result, Unstructured};
 use dlfield::{DType, Descriptor, Device, Owner, Tensor};
 use dlfield_fuzz::draw::{self, list};
-use dlfield_fuzz::layouts::{Side, assign};
+use dlfield_fuzz::layouts::assign;
 use dlfield_fuzz::naive::{indices, offset};
 
 /// The bytes in which two fields may overlap.
@@ -20,13 +20,6 @@ fn shape(bytes: &mut Unstructured<'_>) -> Result<Vec<i64>> {
         left /= extent.max(1);
         Ok(extent)
     })
-}
-
-fn side(bytes: &mut Unstructured<'_>, ndim: usize) -> Result<Side> {
-    let order = draw::permutation(bytes, ndim)?.into_iter().map(|axis| axis as i64).collect();
-    let gaps = list(ndim, || if bytes.ratio(1, 4)? { bytes.int_in_range(1..=3) } else { Ok(0) })?;
-    let backwards = list(ndim, || bytes.ratio(1, 4))?;
-    Ok(Side { order, gaps, backwards, offset: bytes.int_in_range(0..=70)? })
 }
 
 /// A field of any strides inside the memory: the place of element 0 and the strides, or none if there is no room.
@@ -88,8 +81,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             return within_one_memory(bytes, dtype);
         }
         let shape = shape(bytes)?;
-        let mut from = side(bytes, shape.len())?.lay(&shape, dtype);
-        let to = side(bytes, shape.len())?.lay(&shape, dtype);
+        let mut from = draw::side(bytes, shape.len())?.lay(&shape, dtype);
+        let to = draw::side(bytes, shape.len())?.lay(&shape, dtype);
         for axis in 0..shape.len() {
             // A source that repeats its elements.
             if bytes.ratio(1, 8)? && from.strides[axis] > 0 {

@@ -3,6 +3,8 @@
 use arbitrary::{Result, Unstructured};
 use dlfield::{DType, Descriptor, Device, Dims, Layout, Padding, Preset, Spec};
 
+use crate::layouts::Side;
+
 /// An address far from both ends of the address space.
 pub const MIDDLE: usize = 1 << 40;
 
@@ -67,6 +69,14 @@ pub fn permutation(bytes: &mut Unstructured<'_>, ndim: usize) -> Result<Vec<usiz
         order.push(left.remove(bytes.choose_index(left.len())?));
     }
     Ok(order)
+}
+
+/// Returns a place in memory for a field of so many dimensions, at any alignment.
+pub fn side(bytes: &mut Unstructured<'_>, ndim: usize) -> Result<Side> {
+    let order = permutation(bytes, ndim)?.into_iter().map(|axis| axis as i64).collect();
+    let gaps = list(ndim, || if bytes.ratio(1, 4)? { bytes.int_in_range(1..=3) } else { Ok(0) })?;
+    let backwards = list(ndim, || bytes.ratio(1, 4))?;
+    Ok(Side { order, gaps, backwards, offset: bytes.int_in_range(0..=70)? })
 }
 
 /// Returns any layout of so many dimensions.

@@ -5,6 +5,8 @@
 pub mod draw;
 pub mod fits;
 
+#[path = "../../tests/it/casts.rs"]
+pub mod casts;
 #[path = "../../tests/it/elements.rs"]
 pub mod elements;
 #[path = "../../tests/it/layouts.rs"]

@@ -1,4 +1,7 @@
-"""Types of the compiled module: everything in `dlfield` that is not written in Python."""
+"""Types of the compiled module: everything in `dlfield` that is not written in Python.
+
+The docstrings are those of the module; `tests/stub_docs.py --write` copies them.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -101,123 +104,528 @@ _DeviceLike: TypeAlias = Device | str | tuple[int, int] | _TorchDevice | _JaxDev
 # A stream's number as in the array API standard, or an object with `__cuda_stream__`.
 _StreamLike: TypeAlias = int | Any
 
-class Error(Exception): ...
-class LayoutWarning(UserWarning): ...
-class LayoutError(Error, ValueError): ...
-class DTypeError(Error, TypeError): ...
-class DimsError(Error, ValueError): ...
-class DeviceError(Error, RuntimeError): ...
-class ExchangeError(Error, BufferError, ValueError): ...
-class NoSuchBufferError(Error, LookupError): ...
-class NotAnArrayError(Error, TypeError): ...
+class Error(Exception):
+    """The base class of all errors of dlfield."""
+
+class LayoutWarning(UserWarning):
+    """A field in a slow layout, for a stencil or by a preset that lacks its labels; or a field that is copied."""
+
+class LayoutError(Error, ValueError):
+    """An invalid shape, layout, padding, alignment or preset."""
+
+class DTypeError(Error, TypeError):
+    """An element type that cannot be shared, or does not fit."""
+
+class DimsError(Error, ValueError):
+    """Labels that are invalid, or contradict each other."""
+
+class DeviceError(Error, RuntimeError):
+    """A device that does not exist, or is not the one wanted."""
+
+class ExchangeError(Error, BufferError, ValueError):
+    """Memory or a request of another library that the protocol does not allow."""
+
+class NoSuchBufferError(Error, LookupError):
+    """A host or device buffer that the object does not have."""
+
+class NotAnArrayError(Error, TypeError):
+    """An object without an array protocol."""
 
 @final
 class Device:
+    """A place of memory: a kind of device and its number.
+
+    Equal to its name ("cpu", "cuda:0", "cuda_host", ...) and to DLPack's pair of integers; hashes like the name. Made from
+    either, or from a device of PyTorch, JAX or CuPy; PyTorch's "cuda" without a number is its current device.
+
+    >>> import dlfield as dl
+    >>> dl.Device("gpu")
+    Device('cuda:0')
+    >>> dl.Device("cpu") == "cpu" == dl.Device((1, 0))
+    True
+    """
+
     def __new__(cls, device: _DeviceLike) -> Device: ...
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        """The kind: "cpu", "cuda", "cuda_host", "cuda_managed", "rocm", ..."""
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The number among devices of its kind; 0 if there is only one."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Preset:
+    """A named set of alignment, layout rule and device, chosen with `backend=`.
+
+    >>> import dlfield as dl
+    >>> dl.presets()["gtmc"]
+    Preset('gtmc', alignment=8, layout=(0, 2, 1), device='cpu')
+    """
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name, as `backend=` takes it."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device on which memory is allocated."""
     @property
-    def alignment(self) -> int: ...
+    def alignment(self) -> int:
+        """Alignment in elements of the aligned index and of every row at that index; 1 is no alignment. Presets of array
+        frameworks, which align the start of the memory and keep rows compact, have 1.
+        """
     @property
-    def layout(self) -> str | tuple[int, int, int]: ...
+    def layout(self) -> str | tuple[int, int, int]:
+        """ "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride)."""
 
 @final
 class Tensor:
+    """A field: memory with the layout a stencil needs, shared without a copy with every array library.
+
+    Strides are in bytes. Views, copies and pickles keep dims, origin and halo. Made by `empty`, `zeros`, `ones`, `full`,
+    their `_like` forms, `from_array` and `from_dlpack`.
+
+    >>> import dlfield as dl, numpy as np
+    >>> field = dl.zeros((6, 6, 4), backend="gt:cpu_ifirst", halo=(1, 1, 0))
+    >>> field.domain_view[...] = 1.0
+    >>> float(np.asarray(field).sum())
+    64.0
+    """
+
     __dlpack_c_exchange_api__: CapsuleType
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in index order."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, in index order."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of dimensions."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of elements."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of one element."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements, without padding."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, as `numpy.dtype`."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device of the memory."""
     @property
-    def dims(self) -> tuple[str, ...]: ...
+    def dims(self) -> tuple[str, ...]:
+        """Labels of the dimensions, in index order."""
     @property
-    def origin(self) -> tuple[int, ...]: ...
+    def origin(self) -> tuple[int, ...]:
+        """Index of the first compute point."""
     @property
-    def halo(self) -> tuple[tuple[int, int], ...]: ...
+    def halo(self) -> tuple[tuple[int, int], ...]:
+        """(lower, upper) halo widths per dimension.
+
+        Can be set, each entry to a pair or to one number for both; raises `LayoutError` if they do not fit the shape.
+        Setting the halo sets the origin to the lower widths. Dims, memory, aligned index and existing views do not change.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((6, 6))
+        >>> field.halo = (1, (2, 0))
+        >>> field.origin, field.domain_view.shape
+        ((1, 2), (4, 4))
+        """
     @halo.setter
     def halo(self, halo: _Halo) -> None: ...
     @property
-    def layout(self) -> tuple[int, ...]: ...
+    def layout(self) -> tuple[int, ...]:
+        """Rank of each dimension's stride; 0 is the largest."""
     @property
-    def alignment_size(self) -> int: ...
+    def alignment_size(self) -> int:
+        """Alignment in bytes of the element at `aligned_index`."""
     @property
-    def aligned_index(self) -> tuple[int, ...]: ...
+    def aligned_index(self) -> tuple[int, ...]:
+        """The index of the aligned element."""
     @property
-    def ptr(self) -> int: ...
+    def ptr(self) -> int:
+        """Address of the element at index 0."""
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """Whether the memory is read-only through this tensor."""
     @property
-    def data(self) -> memoryview | None: ...
+    def data(self) -> memoryview | None:
+        """The memory as a `memoryview`, None if the host cannot read it.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3)).data.shape
+        (2, 3)
+        """
     @property
-    def device_data(self) -> Any: ...
+    def device_data(self) -> Any:
+        """The memory as a `cupy.cuda.MemoryPointer`, None if no GPU can read it.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3)).device_data is None
+        True
+        """
     @property
-    def T(self) -> Tensor: ...
+    def T(self) -> Tensor:
+        """The field with its dimensions, and their labels, in reverse order, on the same memory.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3)).T.dims
+        ('J', 'I')
+        """
     @property
-    def domain_view(self) -> Tensor: ...
+    def domain_view(self) -> Tensor:
+        """The field without its halo, on the same memory.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((6, 6), halo=(1, (2, 0))).domain_view.shape
+        (4, 4)
+        """
     @property
-    def block(self) -> Tensor: ...
+    def block(self) -> Tensor:
+        """The whole memory block, padding included, as a contiguous field of one dimension on the same memory: for MPI, checksums
+        and object stores. It has the same element type, and is read-only if the field is.
+
+        All views of memory that dlfield allocated have the same block. Of other memory it is what lies between the first and the
+        last element, which must fill it, in any order of dimensions; else `ExchangeError`.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((3, 5), alignment_size=64)
+        >>> field.block.shape, field[1, 2:].block.ptr == field.block.ptr
+        ((24,), True)
+        """
     # `dlfield._flags.Flags`: what `numpy.ndarray.flags` has, read-only.
     @property
-    def flags(self) -> Any: ...
-    def alignment(self) -> int: ...
-    def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool: ...
-    def item(self, *args: SupportsIndex | tuple[SupportsIndex, ...]) -> Any: ...
-    def tolist(self) -> Any: ...
-    def tobytes(self, order: Literal["C", "F", "A"] = "C") -> bytes: ...
-    def fill(self, value: Any) -> None: ...
-    def flatten(self, order: Literal["C", "F", "A", "K"] = "C") -> Any: ...
-    def ravel(self, order: Literal["C", "F", "A", "K"] = "C") -> Any: ...
-    def reshape(self, *shape: SupportsIndex | Sequence[SupportsIndex], dims: _Dims | None = None) -> Tensor: ...
-    def squeeze(self, axis: _Axes | None = None) -> Tensor: ...
-    def swapaxes(self, axis1: SupportsIndex | str, axis2: SupportsIndex | str) -> Tensor: ...
-    def astype(self, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Tensor: ...
+    def flags(self) -> Any:
+        """Memory order and access, with the names of `numpy.ndarray.flags`, also as items: `flags["C_CONTIGUOUS"]`. Read-only.
+
+        `owndata` is False: a tensor shares its memory with its views, and cannot resize it.
+
+        >>> import dlfield as dl
+        >>> flags = dl.zeros((2, 3), backend="F").flags
+        >>> flags.f_contiguous, flags["C_CONTIGUOUS"], flags.writeable
+        (True, False, True)
+        """
+    def alignment(self) -> int:
+        """Returns the largest power of two that divides the address of the element at index 0, in bytes: its actual alignment.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).alignment() >= 64
+        True
+        """
+    def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool:
+        """Returns whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either. Raises
+        `ValueError` for another order.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((2, 3), backend="F")
+        >>> field.is_contiguous(), field.is_contiguous("F")
+        (False, True)
+        """
+    def item(self, *args: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+        """Returns one element as a Python number: the only one; or the one at an index, which may also be a position in C order.
+
+        From a device, only this element is copied. Raises `ValueError` without an index unless there is one element, and
+        `IndexError` for an index outside.
+
+        >>> import dlfield as dl
+        >>> field = dl.from_array([[1, 2], [3, 4]])
+        >>> field.item(1, 0), field.item(-1), field[0, 1:].item()
+        (3, 4, 2)
+        """
+    def tolist(self) -> Any:
+        """Returns the elements as nested lists of Python numbers, copied from whatever device; one number without dimensions.
+
+        >>> import dlfield as dl
+        >>> dl.ones((2, 2), "int32").tolist()
+        [[1, 1], [1, 1]]
+        """
+    def tobytes(self, order: Literal["C", "F", "A"] = "C") -> bytes:
+        r"""Returns a copy of the elements as `bytes`, without padding, from whatever device. `order` is "C", "F" or "A", as for
+        `numpy.ndarray.tobytes`.
+
+        >>> import dlfield as dl
+        >>> dl.from_array([[1, 2], [3, 4]], "int8").tobytes("F")
+        b'\x01\x03\x02\x04'
+        """
+    def fill(self, value: Any) -> None:
+        """Sets all elements to a number, as `field[...] = value`.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros(2)
+        >>> field.fill(3)
+        >>> field.tolist()
+        [3.0, 3.0]
+        """
+    def flatten(self, order: Literal["C", "F", "A", "K"] = "C") -> Any:
+        """Returns a copy of the elements as a 1-D array without labels: of NumPy, or of CuPy on a device. `order` is that of the
+        elements: "C", "F", "A", "K".
+
+        >>> import dlfield as dl
+        >>> dl.from_array([[1, 2], [3, 4]]).flatten("F")
+        array([1, 3, 2, 4])
+        """
+    def ravel(self, order: Literal["C", "F", "A", "K"] = "C") -> Any:
+        """Returns the elements as a 1-D array without labels: of NumPy, or of CuPy on a device. It has the field's memory if the
+        elements are there in this order without gaps, else a copy. `order` as for `flatten`.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((2, 3))
+        >>> field.ravel()[4] = 1
+        >>> field[1, 1].item()
+        1.0
+        """
+    def reshape(self, *shape: SupportsIndex | Sequence[SupportsIndex], dims: _Dims | None = None) -> Tensor:
+        """Returns a view of another shape: the same elements in C order, on the same memory. One extent may be -1.
+
+        `dims` are the new labels; without them they are the standard ones, as for `zeros`, unless the shape stays the same.
+        Raises `LayoutError` for another number of elements, or if that would need a copy; `DimsError` for wrong labels.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((4, 6))
+        >>> field.reshape(2, 2, -1, dims=("tile", "I", "J")).shape
+        (2, 2, 6)
+        """
+    def squeeze(self, axis: _Axes | None = None) -> Tensor:
+        """Returns a view without the dimensions of one point, or without those in `axis`: a number, a label, or a tuple of these.
+
+        Raises `LayoutError` for an axis of more or fewer points, `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((1, 3, 1)).squeeze("K").dims
+        ('I', 'J')
+        """
+    def swapaxes(self, axis1: SupportsIndex | str, axis2: SupportsIndex | str) -> Tensor:
+        """Returns a view with two dimensions exchanged, by number or label. Raises `DimsError` for one that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3, 4)).swapaxes("I", -1).dims
+        ('K', 'J', 'I')
+        """
+    def astype(self, dtype: Any, *, casting: str = "unsafe", copy: bool = True) -> Tensor:
+        """Returns a copy with another element type, and the same layout, padding, alignment and labels.
+
+        `casting` is NumPy's rule for conversions that are allowed. `copy=False` returns the field itself if it has the element
+        type. On a device, the host converts. Raises `TypeError` for a conversion that the rule does not allow.
+
+        >>> import dlfield as dl
+        >>> dl.full(2, 1.9).astype("int32").tolist()
+        [1, 1]
+        """
     # The keywords are those of NumPy's methods.
-    def sum(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def prod(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def min(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def max(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def any(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def all(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def mean(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def var(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def std(self, axis: _Axes | None = None, **keywords: Any) -> Any: ...
-    def copy(self) -> Tensor: ...
-    def transpose(self, *axes: Any) -> Tensor: ...
-    def as_readonly(self) -> Tensor: ...
-    def to_device(self, device: _DeviceLike, *, stream: _StreamLike | None = None) -> Tensor: ...
-    def to_numpy(self) -> npt.NDArray[Any]: ...
-    def to_cupy(self) -> Any: ...
-    def to_ndarray(self) -> Any: ...
-    def share(self) -> Tensor: ...
-    def host_to_device(self, *, force: bool = False) -> None: ...
-    def device_to_host(self, *, force: bool = False) -> None: ...
-    def set_host_modified(self) -> None: ...
-    def set_device_modified(self) -> None: ...
-    def set_synchronized(self) -> None: ...
-    def synchronize(self) -> None: ...
+    def sum(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the sum, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
+        `numpy.ndarray.sum`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> field = dl.ones((2, 3))
+        >>> field.sum("J").dims, f"{field.sum():.1f}"
+        (('I',), '6.0')
+        """
+    def prod(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the product, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
+        `numpy.ndarray.prod`: `dtype`, `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.full((2, 3), 2.0).prod("J").tolist()
+        [8.0, 8.0]
+        """
+    def min(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the smallest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
+        `numpy.ndarray.min`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.from_array([[1, 2], [3, 0]]).min("I").tolist()
+        [1, 0]
+        """
+    def max(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the largest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
+        `numpy.ndarray.max`: `out`, `keepdims`, `initial`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.from_array([[1, 2], [3, 0]]).max().item()
+        3
+        """
+    def any(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns whether any element is true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
+        `numpy.ndarray.any`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> bool((dl.ones((2, 3)) > 1).any())
+        False
+        """
+    def all(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns whether all elements are true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
+        `numpy.ndarray.all`: `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> bool((dl.ones((2, 3)) > 0).all())
+        True
+        """
+    def mean(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the mean, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
+        `numpy.ndarray.mean`: `dtype`, `out`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.from_array([[1, 2], [3, 4]]).mean("I").tolist()
+        [2.0, 3.0]
+        """
+    def var(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the variance, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
+        `numpy.ndarray.var`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.from_array([1.0, 3.0]).var().item()
+        1.0
+        """
+    def std(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+        """Returns the standard deviation, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
+
+        The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
+        `numpy.ndarray.std`: `dtype`, `out`, `ddof`, `keepdims`, `where`. Raises `DimsError` for an axis that the field lacks.
+
+        >>> import dlfield as dl
+        >>> dl.from_array([1.0, 5.0]).std().item()
+        2.0
+        """
+    def copy(self) -> Tensor:
+        """Returns a writable copy with the same layout, padding, alignment and labels. Raises `MemoryError` if the allocation
+        fails.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((2, 3), dims="KI").as_readonly()
+        >>> field.copy().readonly, field.copy().dims
+        (False, ('K', 'I'))
+        """
+    def transpose(self, *axes: Any) -> Tensor:
+        """Returns the field with its dimensions in another order, by number or label, on the same memory; reversed without
+        arguments.
+
+        Raises `DimsError` unless each dimension is named once.
+
+        >>> import dlfield as dl
+        >>> dl.zeros((2, 3, 4)).transpose("K", "I", "J").shape
+        (4, 2, 3)
+        """
+    def as_readonly(self) -> Tensor:
+        """Returns the field on the same memory, read-only for the new tensor and everything made from it.
+
+        >>> import dlfield as dl, numpy as np
+        >>> np.from_dlpack(dl.zeros(3).as_readonly()).flags.writeable
+        False
+        """
+    def to_device(self, device: _DeviceLike, *, stream: _StreamLike | None = None) -> Tensor:
+        """Returns the field on another device, with the same layout and labels; itself if it is there already.
+
+        Pinned and managed memory becomes memory of the host or of a CUDA device without a copy. Other memory is copied, in
+        the given stream or else the current one of this thread; a copy on the host is complete when this returns. Raises
+        `DeviceError` if the device is not available, `MemoryError` if the allocation fails.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros(3)
+        >>> field.to_device("cpu") is field
+        True
+        """
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """Returns a NumPy array on the same memory. Raises `NoSuchBufferError` if the host cannot read it.
+
+        >>> import dlfield as dl
+        >>> field = dl.zeros((2, 3), backend="F")
+        >>> field.to_numpy().strides == field.strides
+        True
+        """
+    def to_cupy(self) -> Any:
+        """Returns a CuPy array on the same memory. Raises `NoSuchBufferError` if no GPU can read it.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).to_cupy()
+        Traceback (most recent call last):
+            ...
+        dlfield.NoSuchBufferError: device: cpu has no GPU buffer; allowed is memory on cuda or cuda_managed: copy it with to_device('cuda:0')
+        """
+    def to_ndarray(self) -> Any:
+        """Returns the array of the device's library, on the same memory: NumPy on the host, CuPy on a GPU.
+
+        >>> import dlfield as dl
+        >>> dl.ones(2).to_ndarray()
+        array([1., 1.])
+        """
+    def share(self) -> Tensor:
+        """Returns a copy in shared memory with the same layout, padding, alignment and labels; the tensor itself if it is in shared
+        memory already.
+
+        `multiprocessing` passes it, and its views, to other processes without a copy; `dlfield.shared_name` and `dlfield.attach`
+        do so for other processes of this machine. The memory is freed when no process has it any more; others can attach it as
+        long as this process has a tensor or an array on it. On Linux, for memory on the host and on CUDA devices ("cuda:N").
+        Raises `DeviceError` for other devices and during graph capture, `LayoutError` for an alignment that does not divide a
+        page, or 256 bytes on a device.
+
+        On a device the memory is CUDA's, by `cuIpcGetMemHandle`, in multiples of 2 MiB. It is this process's: it has to stay
+        alive while others have the memory, which it frees after them. See `attach` for the order of their work.
+
+        >>> import dlfield as dl
+        >>> field = dl.ones((2, 3)).share()
+        >>> dl.attach(dl.shared_name(field))[1].tolist()
+        [1.0, 1.0, 1.0]
+        """
+    def host_to_device(self, *, force: bool = False) -> None:
+        """Copies modifications of the host to the device: does nothing, as there is one buffer. For code that takes any storage,
+        such as `dlfield.storage.SoftwareManagedGPUStorage`.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).host_to_device()
+        """
+    def device_to_host(self, *, force: bool = False) -> None:
+        """Copies modifications of the device to the host: does nothing, as there is one buffer.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).device_to_host()
+        """
+    def set_host_modified(self) -> None:
+        """Marks the host buffer as modified: does nothing, as there is one buffer.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).set_host_modified()
+        """
+    def set_device_modified(self) -> None:
+        """Marks the device buffer as modified: does nothing, as there is one buffer.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).set_device_modified()
+        """
+    def set_synchronized(self) -> None:
+        """Marks the buffers as equal: does nothing, as there is one buffer.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).set_synchronized()
+        """
+    def synchronize(self) -> None:
+        """Makes the buffers equal: does nothing, as there is one buffer.
+
+        >>> import dlfield as dl
+        >>> dl.zeros(3).synchronize()
+        """
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __contains__(self, value: Any, /) -> bool: ...
@@ -316,53 +724,146 @@ class Tensor:
 
 @final
 class Descriptor:
+    """The validated description of an array of any library: what `describe` returns.
+
+    Strides are in bytes. `dims`, `origin` and `halo` are None if unknown. Keeps the array alive.
+
+    >>> import dlfield as dl, numpy as np
+    >>> seen = dl.describe(np.ones((2, 3), "int16"), dims="JI")
+    >>> seen.strides, seen.dims, seen.readonly, str(seen.device)
+    ((6, 2), ('J', 'I'), False, 'cpu')
+    """
+
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in index order."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, in index order."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of dimensions."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of elements."""
     @property
-    def itemsize(self) -> int: ...
+    def itemsize(self) -> int:
+        """Bytes of one element."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Bytes of all elements, without padding."""
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype[Any]:
+        """Element type, as `numpy.dtype`."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device of the memory."""
     @property
-    def dims(self) -> tuple[str, ...] | None: ...
+    def dims(self) -> tuple[str, ...] | None:
+        """Labels of the dimensions; None if unknown."""
     @property
-    def origin(self) -> tuple[int, ...] | None: ...
+    def origin(self) -> tuple[int, ...] | None:
+        """Index of the first compute point; None if unknown."""
     @property
-    def halo(self) -> tuple[tuple[int, int], ...] | None: ...
+    def halo(self) -> tuple[tuple[int, int], ...] | None:
+        """(lower, upper) halo widths per dimension; None if unknown."""
     @property
-    def layout(self) -> tuple[int, ...]: ...
+    def layout(self) -> tuple[int, ...]:
+        """Rank of each dimension's stride; 0 is the largest."""
     @property
-    def ptr(self) -> int: ...
+    def ptr(self) -> int:
+        """Address of the element at index 0."""
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """Whether the memory is read-only."""
     @property
-    def owner(self) -> Any: ...
+    def owner(self) -> Any:
+        """The object that was described."""
     @property
-    def protocol(self) -> str: ...
-    def alignment(self) -> int: ...
-    def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool: ...
+    def protocol(self) -> str:
+        """The protocol that it was imported by."""
+    def alignment(self) -> int:
+        """Returns the largest power of two that divides the address."""
+    def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool:
+        """Returns whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either."""
 
 @final
 class Preflight:
+    """The result of `preflight`: whether memory can be shared, why not, and what to do about it.
+
+    True if nothing is copied; its str begins with the verdict.
+
+    >>> import dlfield as dl
+    >>> bool(dl.preflight(dl.zeros((3, 4)), "torch"))
+    True
+    >>> print(dl.preflight(dl.zeros((3, 4))[::-1], "torch"))
+    copy: PyTorch has no negative strides, found (-32, 8) bytes; pass copy=None for a copy
+    """
+
     @property
-    def verdict(self) -> Literal["zero-copy", "copy", "impossible"]: ...
+    def verdict(self) -> Literal["zero-copy", "copy", "impossible"]:
+        """ "zero-copy", "copy" or "impossible"."""
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """What was found and what is allowed; empty if there is no obstacle."""
     @property
-    def fix(self) -> str: ...
+    def fix(self) -> str:
+        """What to do about it; empty if there is nothing to do."""
     def __bool__(self) -> bool: ...
 
 @final
 class FieldSpec:
+    """The specification of one field of a stencil.
+
+    Parameters
+    ----------
+    dtype
+        The element type: anything that `np.dtype()` takes, and dtypes of ml_dtypes, torch and jax. Several: a string such as
+        "float32 | float64", or a tuple or list; a temporary copy of a field of another type has the first. None: any.
+    dims
+        Labels in the order in which the kernel indexes the field: a string of one-letter labels or a sequence. A field may
+        have fewer dimensions than others, as "IJ"; data dimensions are digits, as in "IJK0". None: any number of dimensions,
+        indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
+    access
+        "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
+        their values.
+    layout
+        The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
+        the largest. None: any. Without `dims`, a layout or shape fixes the number of dimensions.
+    alignment_size
+        Alignment in bytes of the first compute point, the element at the origin.
+    shape
+        The extents, in the order of `dims`: an integer for a fixed one, None for any, or the name of a size with an optional
+        offset, as "I" or "I+1". All fields of a call agree on the sizes of these names, whatever the labels. None: any extents.
+    optional
+        Whether the field may be left out, or be None.
+    backend
+        A preset, whose layout and alignment apply unless `layout` or `alignment_size` says otherwise; the device is that of the
+        `Signature`. Alignments in elements are converted to bytes; the presets "jax", "torch" and "cupy" align the element at
+        index 0. Without `dims`, the layout goes by the argument's own labels, or I, J, K, "0", ... if it has none.
+
+    Raises
+    ------
+    DTypeError, DimsError, LayoutError
+        An unknown element type; invalid labels; a layout or shape that does not fit `dims`; an alignment below 1; an unknown
+        preset.
+    ValueError
+        Another value of `access`.
+
+    Warns
+    -----
+    LayoutWarning
+        The preset orders strides by I, J and K, and `dims` has several labels but none of these.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> dl.FieldSpec("float32", "IJK", access="w", layout=(2, 1, 0)).dims
+    ('I', 'J', 'K')
+    >>> dl.FieldSpec("float32", "IJK", backend="gtmc").alignment_size
+    32
+    """
+
     def __new__(
         cls,
         dtype: Any,
@@ -376,26 +877,78 @@ class FieldSpec:
         backend: str | None = None,
     ) -> FieldSpec: ...
     @property
-    def dtype(self) -> np.dtype[Any] | None: ...
+    def dtype(self) -> np.dtype[Any] | None:
+        """Element type, as `numpy.dtype`, if exactly one is allowed; else None."""
     @property
-    def dtypes(self) -> tuple[np.dtype[Any], ...]: ...
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The element types allowed, as a tuple of `numpy.dtype`; empty if any is."""
     @property
-    def dims(self) -> tuple[str, ...] | None: ...
+    def dims(self) -> tuple[str, ...] | None:
+        """Labels, in the order in which the kernel indexes the field; None for any."""
     @property
-    def access(self) -> Literal["r", "w", "rw"]: ...
+    def access(self) -> Literal["r", "w", "rw"]:
+        """ "r", "w" or "rw"."""
     @property
-    def layout(self) -> tuple[int, ...] | None: ...
+    def layout(self) -> tuple[int, ...] | None:
+        """Ranks of the fast strides, in the order of `dims`, also if a preset says them; None for any, or if they depend on the
+        argument.
+        """
     @property
-    def alignment_size(self) -> int | None: ...
+    def alignment_size(self) -> int | None:
+        """Alignment in bytes of the first compute point, also if a preset says it; of the element at index 0 for the presets that
+        align that. None if it depends on the element type of the argument.
+        """
     @property
-    def shape(self) -> tuple[int | str | None, ...] | None: ...
+    def shape(self) -> tuple[int | str | None, ...] | None:
+        """The extents: integers, None for any, names of sizes with an offset; None if all are free."""
     @property
-    def optional(self) -> bool: ...
+    def optional(self) -> bool:
+        """Whether the field may be left out."""
     @property
-    def backend(self) -> str | None: ...
+    def backend(self) -> str | None:
+        """The preset; None if there is none."""
 
 @final
 class Signature:
+    """The fields that a stencil takes, checked at every call by `bind`.
+
+    Parameters
+    ----------
+    device
+        The device that uses the fields: a `Device`, its name, DLPack's pair, or a device of PyTorch, JAX or CuPy. Pinned and
+        managed memory fits the host, which waits for the work on it, and CUDA devices.
+    on_mismatch
+        What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
+        layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
+        back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written. The
+        host casts, so another dtype remains an error if the host can reach neither the field nor the copy.
+    allow_overlap
+        Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
+        responsible for the order of its reads and writes. Fields with the same elements share one temporary copy; a
+        temporary copy of only one of two fields that overlap is an error.
+    fields
+        A `FieldSpec` for each field, by its name.
+
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError, DeviceError
+        A `FieldSpec` whose parts do not fit together, or an invalid device.
+    TypeError
+        A field that is not a `FieldSpec`.
+    ValueError
+        Another value of `on_mismatch`.
+
+    Example
+    -------
+    >>> import dlfield as dl, numpy as np
+    >>> sig = dl.Signature(inp=dl.FieldSpec("float64", "IJ"), out=dl.FieldSpec("float64", "IJ", access="w"))
+    >>> with sig.bind(inp=np.ones((4, 5)), out=dl.zeros((5, 4), dims="JI")) as fields:
+    ...     fields.out.shape, fields.out.strides, fields.domain
+    ((4, 5), (8, 32), (4, 5))
+    >>> print(sig)
+    (inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w])
+    """
+
     def __new__(
         cls,
         *,
@@ -412,7 +965,33 @@ class Signature:
         device: _DeviceLike = "cpu",
         on_mismatch: Literal["raise", "copy"] = "raise",
         allow_overlap: bool = False,
-    ) -> Signature: ...
+    ) -> Signature:
+        """Return the signature of the fields that a function, a class or a mapping annotates.
+
+        Parameters
+        ----------
+        annotated
+            A function or a class with annotations, whose bases count too, or a mapping of names to annotations. Those of fields
+            are `dl.Field[...]`, `Annotated[Any, dl.FieldSpec(...)]`, `gtscript.Field[...]`, which is read and written, and
+            entries of a stencil's `field_info`; each may be `... | None` for a field that may be left out, as one with the
+            default None. Others, such as those of scalars, are left out.
+        device, on_mismatch, allow_overlap
+            As for `Signature`.
+
+        Raises
+        ------
+        TypeError
+            No field is annotated, `annotated` is none of these, or an annotation in a mapping is text.
+        Exception
+            What the evaluation of annotations that are text raises, with a note that names the parameter.
+
+        Example
+        -------
+        >>> import dlfield as dl
+        >>> def step(inp: dl.Field["float64", "IJ"], out: dl.Field["float64", "IJ", "w"], dt: float): ...
+        >>> dl.Signature.from_annotations(step)
+        Signature(inp=FieldSpec('float64', ('I', 'J')), out=FieldSpec('float64', ('I', 'J'), access='w'), device='cpu')
+        """
     @classmethod
     def from_stencil(
         cls,
@@ -421,21 +1000,118 @@ class Signature:
         device: _DeviceLike | None = None,
         on_mismatch: Literal["raise", "copy"] = "raise",
         allow_overlap: bool = False,
-    ) -> Signature: ...
+    ) -> Signature:
+        """Return the signature of a compiled GT4Py stencil, from its `field_info`.
+
+        Each field has the layout in which the stencil's backend is fast. One that the stencil does not use may be left out.
+        Scalars are not part of a signature.
+
+        Parameters
+        ----------
+        stencil
+            A stencil of `gtscript.stencil` or `gtscript.lazy_stencil`, which is compiled now, a frozen one, or a wrapped one.
+        device
+            The device of all fields, by default that of the backend.
+        on_mismatch, allow_overlap
+            As for `Signature`.
+
+        Raises
+        ------
+        TypeError
+            `stencil` is none.
+
+        Example
+        -------
+        >>> import dlfield as dl
+        >>> from gt4py.cartesian import gtscript
+        >>> @gtscript.stencil(backend="numpy")
+        ... def double(inp: gtscript.Field[float], out: gtscript.Field[gtscript.IJK, float]):
+        ...     with computation(PARALLEL), interval(...):
+        ...         out = 2.0 * inp
+        >>> dl.Signature.from_stencil(double).fields["out"]
+        FieldSpec('float64', ('I', 'J', 'K'), access='w', layout=(0, 1, 2), shape=(None, None, None))
+        """
     @property
-    def fields(self) -> dict[str, FieldSpec]: ...
+    def fields(self) -> dict[str, FieldSpec]:
+        """The `FieldSpec` of each field, by name."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device that uses the fields."""
     @property
-    def on_mismatch(self) -> Literal["raise", "copy"]: ...
+    def on_mismatch(self) -> Literal["raise", "copy"]:
+        """ "raise", or "copy" for temporary copies."""
     @property
-    def allow_overlap(self) -> bool: ...
-    def bind(self, /, **fields: Any) -> Bound: ...
+    def allow_overlap(self) -> bool:
+        """Whether written fields may share memory with other fields."""
+    def bind(self, /, **fields: Any) -> Bound:
+        """Check the arguments of a call, and permute their dimensions into the order that the stencil was written for.
+
+        Each is described as by `describe`. Its labels are trusted; one without labels is taken to be in the order of its
+        `FieldSpec`. Without an origin, the compute points of a field start after its lower halo, or at index 0.
+
+        Parameters
+        ----------
+        fields
+            The arrays, by the signature's names: anything that `describe` takes. None for optional fields that are absent.
+
+        Returns
+        -------
+        Bound
+            Keeps the arrays alive. Use it in a `with` statement if an object has hooks (`acquire`, `touch`, `release`), or if
+            fields may be copied.
+
+        Raises
+        ------
+        TypeError
+            A field is missing or unknown.
+        NotAnArrayError, DTypeError, DimsError, DeviceError, LayoutError, ExchangeError
+            A field does not fit, or two disagree on a named size; the message names them. Written fields must be writable, and
+            share no memory with another field, unless the signature allows it, or within themselves; strides for which this is too
+            hard to decide are taken to share memory. Errors about all fields (one is missing or unknown, sizes differ) have the
+            signature's text as a note.
+        Exception
+            Exceptions of a producer pass through, with a note that names the field.
+
+        Warns
+        -----
+        LayoutWarning
+            A field has another layout than the fast one, or is copied.
+
+        Example
+        -------
+        >>> import dlfield as dl, numpy as np
+        >>> sig = dl.Signature(inp=dl.FieldSpec("float64", "IJK"))
+        >>> sig.bind(inp=np.zeros((3, 4, 5), "float32"))
+        Traceback (most recent call last):
+            ...
+        dlfield.DTypeError: field "inp": dtype: float32; wanted is float64
+        """
 
 @final
 class Bound:
+    """The fields of one call, checked and in the order of dimensions of their `FieldSpec`: the result of `Signature.bind`.
+
+    Each is a `Descriptor`, as an attribute or an item (for names that are attributes of the object itself); None if an
+    optional field was not given. `origin` is never None, and `dims` only if neither the `FieldSpec` nor the argument has any.
+
+    As a context manager it calls the hooks of objects with a data interface: every `acquire` on entry; on exit `touch` of
+    the written fields, then every `release`, also if the body has failed. The hooks of an object that is passed for two
+    fields are called for both. Without a `with` statement, no hooks are called. Temporary copies of fields
+    (`on_mismatch="copy"`) are filled on entry, and written back on exit if the body has not failed; these fields are
+    available only in between.
+
+    >>> import dlfield as dl, numpy as np
+    >>> bound = dl.Signature(x=dl.FieldSpec("float64", "IJ")).bind(x=np.ones((4, 5)))
+    >>> bound.x.shape, bound["x"].origin, bound.domain
+    ((4, 5), (0, 0), (4, 5))
+    """
+
     @property
-    def domain(self) -> tuple[int, ...]: ...
+    def domain(self) -> tuple[int, ...]:
+        """Extents of the largest domain that all fields have points for, from the origin of each to its upper halo: I, J and K
+        first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
+        out.
+        """
     def __getattr__(self, name: str, /) -> Any: ...
     def __getitem__(self, name: str, /) -> Any: ...
     def __contains__(self, name: str, /) -> bool: ...
@@ -464,7 +1140,27 @@ def empty(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field of the given shape (elements per dimension) with undefined values.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
+    (8, 80, 800)
+    """
+
 def zeros(
     shape: _Shape,
     dtype: Any = "float64",
@@ -480,7 +1176,27 @@ def zeros(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field of zeros of the given shape (elements per dimension).
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> dl.zeros((4, 3), halo=(1, 0)).origin
+    (1, 0)
+    """
+
 def ones(
     shape: _Shape,
     dtype: Any = "float64",
@@ -496,7 +1212,27 @@ def ones(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field of ones of the given shape (elements per dimension).
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> float(dl.ones((2, 2), "float32")[1, 1])
+    1.0
+    """
+
 def full(
     shape: _Shape,
     fill_value: Any,
@@ -513,7 +1249,27 @@ def full(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> float(dl.full((2, 2), -0.0)[0, 0])
+    -0.0
+    """
+
 def empty_like(
     data: Any,
     dtype: Any = None,
@@ -529,7 +1285,31 @@ def empty_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field like `data` with undefined values.
+
+    Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
+    (1, 0)
+    """
+
 def zeros_like(
     data: Any,
     dtype: Any = None,
@@ -545,7 +1325,31 @@ def zeros_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field of zeros like `data`.
+
+    Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl, numpy as np
+    >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
+    (1, 0)
+    """
+
 def ones_like(
     data: Any,
     dtype: Any = None,
@@ -561,7 +1365,31 @@ def ones_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field of ones like `data`.
+
+    Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
+    ('K', 'I')
+    """
+
 def full_like(
     data: Any,
     fill_value: Any,
@@ -578,7 +1406,31 @@ def full_like(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field like `data` with every element `fill_value`.
+
+    Element type, dims, layout, alignment, padding, halo, origin and device come from `data` unless given. `data` may be
+    any array; what an array of another library lacks is derived from its strides. A preset given as `backend` replaces
+    layout, alignment, padding and device. Keywords and errors as for `empty`; the shape cannot be overridden.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
+    7
+    """
+
 def from_array(
     data: Any,
     dtype: Any = None,
@@ -594,7 +1446,31 @@ def from_array(
     device: _DeviceLike | None = None,
     stream: _StreamLike | None = None,
     buffer: Buffer | Any = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Allocates a field and copies `data` into it, in the layout that `backend` or the keywords ask for.
+
+    `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
+    elements are cast by NumPy's "same_kind" rule. The other byte order is converted. Dims, halo and origin come from
+    `data` unless given. Keywords and errors as for `empty`.
+
+    Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
+    which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
+    `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);
+    `padding` is "none" or "row"; `halo` has one width or pair of widths per dimension; `origin` defaults to the
+    lower halo; `device` is "cpu", "cuda:N", "cuda_host" (pinned), "cuda_managed", or a device object of PyTorch,
+    JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the current stream of this thread;
+    `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
+    for: an object with the buffer protocol, or an array on `device`. The field keeps it.
+
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
+    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
+    by I, J and K, and `dims` has several other labels and none of these.
+
+    >>> import dlfield as dl
+    >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
+    (8, 16)
+    """
+
 def from_pointer(
     address: SupportsIndex,
     shape: _Shape,
@@ -607,7 +1483,58 @@ def from_pointer(
     origin: _Ints | None = None,
     owner: object = None,
     readonly: bool = False,
-) -> Tensor: ...
+) -> Tensor:
+    """Make a tensor of memory that other code has made, by its address.
+
+    Nothing can check what is at the address: the caller promises that all elements can be read, and written unless
+    `readonly`, as long as the tensor, a view of it or an export lives. `owner` is the way to keep that promise.
+
+    Parameters
+    ----------
+    address
+        The address of the element at index 0, an integer, also with negative strides. It need not be aligned. 0 only for a
+        field without elements.
+    shape
+        Elements per dimension.
+    dtype
+        The element type, as for `empty`.
+    strides
+        In bytes, as in `ndarray.strides`, each a multiple of the element size. None for C order.
+    device
+        Where the memory is: "cpu", "cuda:N", "cuda_host" (pinned) or "cuda_managed". CUDA memory needs the driver, which
+        checks it. Work on it that is not yet done must be in the current stream of this thread.
+    dims, halo, origin
+        As for `empty`.
+    owner
+        Any object. It is kept, and released once, by whichever thread drops the last of the tensor, its views and its
+        exports; so an owner whose `__del__` frees the memory frees it at the right time. An owner that refers to the tensor
+        is never released. None if the memory outlives all of them anyway.
+    readonly
+        Whether the memory must not be written.
+
+    Returns
+    -------
+    Tensor
+        On this memory. No alignment is promised (`alignment_size` is 1); `alignment()` is that of the address.
+
+    Raises
+    ------
+    LayoutError, DimsError, DTypeError
+        An argument that does not fit the others, or that is no such thing.
+    ExchangeError
+        Strides that are not whole elements, elements that leave the address space, address 0 with elements.
+    DeviceError
+        Memory of another kind of device, no CUDA driver, or memory that is not on `device` according to the driver.
+
+    Example
+    -------
+    >>> import ctypes, dlfield as dl
+    >>> memory = (ctypes.c_double * 6)(1, 2, 3, 4, 5, 6)
+    >>> field = dl.from_pointer(ctypes.addressof(memory), (3, 2), "float64", strides=(8, 24), dims="IJ", owner=memory)
+    >>> field.to_numpy().tolist()
+    [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+    """
+
 def frombuffer(
     buf: Buffer | Any,
     shape: _Shape,
@@ -618,7 +1545,53 @@ def frombuffer(
     dims: _Dims | None = None,
     halo: _Halo | None = None,
     origin: _Ints | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Make a tensor of the memory of any object with the buffer protocol, without a copy.
+
+    Of the object only its memory counts, not its element type and shape. It is held: a `bytearray` cannot be resized, and a
+    `memoryview` or `mmap` not be closed, as long as the tensor, a view of it or an export lives. Read-only memory makes a
+    read-only tensor.
+
+    Parameters
+    ----------
+    buf
+        Contiguous memory: `bytes`, `bytearray`, `memoryview`, `array.array`, `mmap.mmap`, `SharedMemory.buf`, a ctypes
+        array, or an array of any library.
+    shape
+        Elements per dimension.
+    dtype
+        The element type, as for `empty`.
+    strides
+        In bytes, as in `ndarray.strides`, each a multiple of the element size. None for C order.
+    offset
+        Bytes from the start of the buffer to the element at index 0.
+    dims, halo, origin
+        As for `empty`.
+
+    Returns
+    -------
+    Tensor
+        On this memory. No alignment is promised (`alignment_size` is 1); `alignment()` is that of the address.
+
+    Raises
+    ------
+    NotAnArrayError
+        `buf` has no memory to share, or is a pointer of ctypes, whose buffer is the pointer itself.
+    LayoutError, DimsError, DTypeError
+        An argument that does not fit the others, or that is no such thing; memory with gaps.
+    ExchangeError
+        Elements outside the buffer; strides that are not whole elements.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> header_and_data = bytearray(16 + 24)
+    >>> field = dl.frombuffer(header_and_data, (2, 3), "int32", strides=(4, 8), offset=16, dims="JI")
+    >>> field[1, 2] = 7
+    >>> header_and_data[36]
+    7
+    """
+
 def from_dlpack(
     obj: Any,
     *,
@@ -627,7 +1600,65 @@ def from_dlpack(
     dims: _Dims | None = None,
     origin: _Ints | None = None,
     stream: _StreamLike | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """Import any array as a `Tensor` that shares its memory and owns it.
+
+    Read-only memory stays read-only; memory of a legacy DLPack capsule, which has no read-only flag, counts as read-only. The
+    tensor gets the dims, origin and halo of the object. The memory stays in place as long as the tensor lives: NumPy
+    and PyTorch refuse to resize it meanwhile, and if a `torch.Tensor` is given other memory, this one stays with the tensor.
+
+    Parameters
+    ----------
+    obj
+        Any array with one of the protocols that `describe` lists.
+    device
+        The device that the memory must be on; None accepts any. A DLPack producer gets it as `dl_device`, other memory is
+        copied there. Pinned and managed memory serves as memory of the host or of a CUDA device without a copy. The
+        driver checks that CUDA memory is on the device.
+    copy
+        None copies only if the producer has no memory to share; True always copies, False never.
+    dims
+        Labels of the dimensions, instead of those of `obj`.
+    origin
+        Index of the first compute point, instead of that of `obj`.
+    stream
+        The CUDA stream that will use the memory: its later work waits for the producer's work. A number as in DLPack, or an
+        object with `__cuda_stream__`; -1 for no synchronization. None for the current stream of this thread; the host has
+        no streams.
+
+    Returns
+    -------
+    Tensor
+        On the same memory with the same strides, unless the memory had to be copied.
+
+    Raises
+    ------
+    NotAnArrayError
+        No protocol describes `obj`.
+    ExchangeError
+        A field of the protocol is wrong; `copy=False` and the producer has copied; a stream for host memory; a PyTorch tensor
+        that requires grad; a `Descriptor` of memory that was moved since.
+    DTypeError
+        Elements that no other library supports: of the other byte order, structured, objects, dates, text.
+    DeviceError
+        The memory is on a device that is absent, or whose memory dlfield cannot own; no such stream.
+    MemoryError
+        There is no memory for a copy.
+    DimsError, LayoutError
+        Metadata that does not fit the shape, or that differs between two sources.
+    Exception
+        The producer's own exceptions reach the caller.
+
+    Example
+    -------
+    >>> import dlfield as dl, numpy as np
+    >>> array = np.ones((2, 3))
+    >>> field = dl.from_dlpack(array, dims="JI")
+    >>> field[0, 0] = 5.0
+    >>> float(array[0, 0]), field.dims
+    (5.0, ('J', 'I'))
+    """
+
 def describe(
     obj: Any,
     *,
@@ -635,22 +1666,289 @@ def describe(
     device: _DeviceLike | None = None,
     writable: bool = False,
     stream: _StreamLike | None = None,
-) -> Descriptor: ...
-def get_dims(obj: Any, annotation: Any = None) -> tuple[str, ...] | None: ...
-def get_origin(obj: Any, default: _Ints | None = None) -> tuple[int, ...] | None: ...
-def as_numpy(obj: Any, *, copy: bool | None = None) -> npt.NDArray[Any]: ...
-def as_torch(obj: Any, *, copy: bool | None = None) -> Any: ...
-def preflight(obj: Any, target: Literal["numpy", "torch", "jax", "cupy"], *, write: bool = False) -> Preflight: ...
-def presets() -> dict[str, Preset]: ...
+) -> Descriptor:
+    """Describe any array in place: address, shape, strides, element type, device, metadata. Never copies.
+
+    Protocols are tried in this order; the first one that an object has is used, and its errors are final. The value of
+    `Descriptor.protocol` is in parentheses:
+
+    - our own types (dlfield), NumPy's arrays (numpy), DLPack's C exchange API (dlpack-c), JAX arrays on the host (jax),
+      bytes, bytearray and memoryview (buffer);
+    - xarray.DataArray and Variable and gt4py.next fields: the array inside, by its own protocol;
+    - `__dlpack__` and raw capsules of both names (dlpack);
+    - `__gt_data_interface__` and `__gt_interface__` (gt);
+    - `__cuda_array_interface__` (cuda-array-interface), `__hip_array_interface__` (hip-array-interface),
+      `__array_interface__` (array-interface), `__array_struct__` (array-struct);
+    - the buffer protocol (buffer), and last `__array__` (array).
+
+    Describing memory of a GPU needs neither a driver nor a GPU; the memory is not accessed.
+
+    Parameters
+    ----------
+    obj
+        The array. A raw capsule can be described only once: that consumes it.
+    dims
+        Labels of the dimensions, instead of those of `obj`.
+    device
+        The device that must be able to access the memory; None accepts any. Pinned and managed memory fits the host, which
+        waits for the work on it, and CUDA devices. The CUDA and ROCm interfaces do not name the GPU: this
+        argument does, else the driver if there is one, else it is number 0. The driver checks that CUDA memory is on the
+        device.
+    writable
+        Whether the memory must be writable. A legacy DLPack capsule has no read-only flag: its memory counts as read-only
+        unless True promises that it is writable. `from_dlpack`, `as_numpy`, `as_torch`, `as_cupy` and `Signature.bind` take the
+        description as an array, with that promise. Memory of JAX is always read-only.
+    stream
+        The stream that will use the memory, a number as in DLPack or an object with `__cuda_stream__`: its later work waits
+        for the producer's work. -1 for no synchronization. None for the current stream of this thread; the host has no
+        streams.
+
+    Returns
+    -------
+    Descriptor
+        Keeps `obj`, and what the producer exported. If `obj` moves its memory afterwards (`resize` of NumPy, `resize_`, `set_`,
+        `.data =` of PyTorch), `ptr` is invalid; if dlfield uses the description again, that is an error.
+
+    Raises
+    ------
+    NotAnArrayError
+        No protocol describes `obj`.
+    ExchangeError
+        A field of the protocol is wrong; the memory is read-only and `writable=True`; the producer offers only a copy; a
+        stream that the device does not have or that the protocol of `obj` does not take; a PyTorch tensor that requires grad and
+        `writable=True`.
+    DTypeError
+        Elements that no other library supports: of the other byte order, structured, objects, dates, text.
+    DeviceError
+        `device` cannot access the memory.
+    DimsError, LayoutError
+        Metadata that does not fit the shape, or that differs between two sources.
+    Exception
+        The producer's own exceptions reach the caller.
+
+    Example
+    -------
+    >>> import dlfield as dl, numpy as np
+    >>> seen = dl.describe(np.zeros((2, 3), "float32"))
+    >>> seen.shape, seen.strides, seen.protocol
+    ((2, 3), (12, 4), 'numpy')
+    """
+
+def get_dims(obj: Any, annotation: Any = None) -> tuple[str, ...] | None:
+    """Return the dims of an object: the labels of its dimensions, in index order.
+
+    The sources are `__gt_dims__` (attribute or method), the data interface's "dims", and `dims` if that is a sequence of
+    strings. If a wrapper has none, those of the array inside are returned.
+
+    Parameters
+    ----------
+    obj
+        Any object; it need not be an array.
+    annotation
+        What to return if the object has none: labels, as a string of one-letter labels or a sequence, or an annotation that
+        has labels. That is a `FieldSpec`, `dl.Field[...]`, `Annotated[..., FieldSpec(...)]`, `gtscript.Field[...]` of
+        gt4py.cartesian, or an entry of a stencil's `field_info`.
+
+    Returns
+    -------
+    tuple of str, or None
+        None if neither the object nor the annotation has labels.
+
+    Raises
+    ------
+    DimsError
+        Two sources disagree, or a label is repeated or invalid.
+
+    Example
+    -------
+    >>> import dlfield as dl, numpy as np
+    >>> dl.get_dims(dl.zeros((2, 3), dims="JK")), dl.get_dims(np.zeros(2), "K")
+    (('J', 'K'), ('K',))
+    """
+
+def get_origin(obj: Any, default: _Ints | None = None) -> tuple[int, ...] | None:
+    """Return the origin of an object: the index of its first compute point, in index order.
+
+    The sources are `__gt_origin__` and `default_origin` (attributes or methods, in GT4Py's order of dimensions), then the
+    data interface's lower halo. If a wrapper has none, those of the array inside are returned.
+
+    Parameters
+    ----------
+    obj
+        Any object; it need not be an array.
+    default
+        The origin to return if the object has none: a sequence of integers.
+
+    Returns
+    -------
+    tuple of int, or None
+        None if the object has none and there is no default.
+
+    Raises
+    ------
+    LayoutError
+        `__gt_origin__` and `default_origin` disagree, or are not integers.
+    DimsError
+        As for `get_dims`: the labels determine the order.
+
+    Example
+    -------
+    >>> import dlfield as dl, numpy as np
+    >>> dl.get_origin(dl.zeros((5, 5), halo=(1, 2))), dl.get_origin(np.zeros(2))
+    ((1, 2), None)
+    """
+
+def as_numpy(obj: Any, *, copy: bool | None = None) -> npt.NDArray[Any]:
+    """Return the `numpy.ndarray` on the memory of any array that the host can read.
+
+    Parameters
+    ----------
+    obj
+        Any array that `from_dlpack` accepts. An exact `numpy.ndarray` of any dtype is returned as it is.
+    copy
+        None copies only if the producer has no memory to share; True always copies, also from a device; False never.
+
+    Returns
+    -------
+    numpy.ndarray
+        Same shape, strides and dtype as `obj`; read-only if the memory is.
+
+    Raises
+    ------
+    NoSuchBufferError
+        The host cannot read the memory, and `copy` is not True.
+    Error
+        As for `from_dlpack`.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> field = dl.zeros((2, 3), backend="gt:cpu_ifirst")
+    >>> dl.as_numpy(field).ctypes.data == field.ptr
+    True
+    """
+
+def as_torch(obj: Any, *, copy: bool | None = None) -> Any:
+    """Return the `torch.Tensor` on the memory of `obj`.
+
+    PyTorch has no read-only tensors, so read-only memory is copied, or rejected with `copy=False`.
+
+    Parameters
+    ----------
+    obj
+        A `Tensor` or anything `from_dlpack` takes. A `torch.Tensor` is returned as it is (`copy=True`: cloned).
+    copy
+        None copies only if PyTorch can't use the memory; True always; False never.
+
+    Returns
+    -------
+    torch.Tensor
+        Same shape and dtype as `obj`; without a copy also the same strides.
+
+    Raises
+    ------
+    ExchangeError
+        `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
+    ImportError
+        PyTorch is not installed.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> field = dl.zeros((4, 3))
+    >>> dl.as_torch(field).data_ptr() == field.ptr
+    True
+    """
+
+def preflight(obj: Any, target: Literal["numpy", "torch", "jax", "cupy"], *, write: bool = False) -> Preflight:
+    """Checks whether a framework can use the memory of an array without a copy; reads no elements.
+
+    Parameters
+    ----------
+    obj
+        Any array that `describe` takes. A raw DLPack capsule can be consumed only once: describe it, and pass that.
+    target
+        "numpy", "torch", "jax" or "cupy".
+    write
+        Whether the framework's array must be writable.
+
+    Returns
+    -------
+    Preflight
+        "zero-copy": `as_numpy`, `as_torch`, `as_jax` or `as_cupy` share the memory. "copy": they copy, or raise with
+        `copy=False`. "impossible": they raise. True if and only if zero-copy.
+
+    Raises
+    ------
+    NotAnArrayError
+        `obj` has no array protocol. Exceptions of its protocol pass through.
+    ValueError
+        `target` has another value.
+    ImportError
+        PyTorch or JAX, whose dtypes are tried, is not installed. Without CuPy, only the layout counts.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> dl.preflight(dl.zeros((3, 4), "float32", backend="jax"), "jax")
+    Preflight(verdict='zero-copy')
+    >>> padded = dl.zeros((3, 4), "float32", alignment_size=64)
+    >>> found = dl.preflight(padded, "jax")
+    >>> found.verdict, found.reason
+    ('copy', 'JAX takes compact strides only, found (64, 4) bytes for shape (3, 4)')
+    >>> dl.preflight(padded, "jax", write=True).fix
+    'write through NumPy or PyTorch: as_numpy, as_torch'
+    """
+
+def presets() -> dict[str, Preset]:
+    """All presets by name: the built-in ones, then the registered ones.
+
+    >>> import dlfield as dl
+    >>> dl.presets()["gt:cpu_ifirst"].layout
+    (2, 1, 0)
+    """
+
 def register_preset(
     name: str,
     *,
     alignment: SupportsIndex = 1,
     layout: Literal["C", "F"] | Sequence[SupportsIndex] = (0, 1, 2),
     device: _DeviceLike = "cpu",
-) -> Preset: ...
-def set_num_threads(threads: SupportsIndex) -> None: ...
-def num_threads() -> int: ...
+) -> Preset:
+    """Adds a preset for the rest of the process and returns it.
+
+    `alignment` is in elements. `layout` is the ranks of I, J and K (0 is the largest stride), by label; or "C" or "F", by
+    index. Raises `LayoutError` for a name in use, an alignment below 1, or ranks that are not a permutation.
+
+    >>> import dlfield as dl
+    >>> dl.register_preset("mine", alignment=8, layout=(0, 2, 1)).alignment
+    8
+    >>> dl.zeros((4, 4, 4), backend="mine").layout
+    (0, 2, 1)
+    """
+
+def set_num_threads(threads: SupportsIndex) -> None:
+    """Sets the number of threads among which large copies and fills are divided, for the whole process.
+
+    `threads` is a count; 0 restores the default: one thread per core, or the environment variable `RAYON_NUM_THREADS`.
+    Small copies, and copies in the child of a fork, run on the calling thread alone. Raises `ValueError` for a count below
+    0 or above the maximum, `RuntimeError` if the system cannot start the threads.
+
+    >>> import dlfield as dl
+    >>> dl.set_num_threads(2)
+    >>> dl.num_threads()
+    2
+    >>> dl.set_num_threads(0)
+    """
+
+def num_threads() -> int:
+    """Returns the number of threads among which large copies and fills are divided; 1 in the child of a fork.
+
+    >>> import dlfield as dl
+    >>> dl.num_threads() >= 1
+    True
+    """
+
 def _rebuild(data: Any, state: tuple[Any, ...]) -> Tensor: ...
 def _copy_state(tensor: Tensor) -> tuple[int, tuple[Any, ...]]: ...
 def _memory_report() -> tuple[

@@ -15,6 +15,7 @@ use super::host;
 use super::plan::Plan;
 use super::recent::{self, Recent};
 use super::team;
+use crate::memory::first_process::FirstProcess;
 
 /// From this many bytes on either side, copies are divided if the other threads are awake, or if it pays to wake them.
 const DIVIDE_MIN_BYTES: usize = 3 << 17;
@@ -31,8 +32,9 @@ static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
 /// What the copies that could be divided did last.
 static RECENT: Recent = Recent::new();
 
-/// The process of the pool's threads; a fork's child has none of them.
-static HOME: OnceLock<u32> = OnceLock::new();
+/// The process of the pools' threads: the first that asked for threads or for their number. A fork's child has none of them, and
+/// there a lock of the pools may stay locked for ever.
+static HOME: FirstProcess = FirstProcess::new();
 
 /// The default pool, with `RAYON_NUM_THREADS` threads, or one per core; `None` if the system cannot start them.
 static DEFAULT: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
@@ -51,21 +53,11 @@ pub fn num_threads() -> usize {
 
 /// Returns the pool that the calling thread may wait for.
 fn pool() -> Option<Arc<ThreadPool>> {
-    if home() != process() || rayon::current_thread_index().is_some() {
+    if !HOME.is_this() || rayon::current_thread_index().is_some() {
         return None;
     }
     let configured = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
     configured.or_else(|| DEFAULT.get_or_init(|| ThreadPoolBuilder::new().build().ok().map(Arc::new)).clone())
-}
-
-/// Returns the process that may use the pools: the first that asked for threads or for their number.
-fn home() -> u32 {
-    *HOME.get_or_init(process)
-}
-
-/// Returns the number of this process; WebAssembly has none, and panics if asked.
-fn process() -> u32 {
-    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
 }
 
 /// Threads that the system cannot start.
@@ -80,7 +72,8 @@ fn process() -> u32 {
 #[error(transparent)]
 pub struct ThreadError(ThreadPoolBuildError);
 
-/// Sets the number of threads for large copies and fills; 0 restores the default of [`num_threads`].
+/// Sets the number of threads for large copies and fills; 0 restores the default of [`num_threads`]. It does nothing in the child
+/// of a fork, which copies alone, if the parent has asked for threads or for their number.
 ///
 /// # Errors
 /// [`ThreadError`] if the system cannot start that many threads.
@@ -91,7 +84,9 @@ pub struct ThreadError(ThreadPoolBuildError);
 /// assert_eq!(dlfield::num_threads(), 2);
 /// ```
 pub fn set_num_threads(threads: usize) -> Result<(), ThreadError> {
-    home();
+    if !HOME.is_this() {
+        return Ok(());
+    }
     let pool = match threads {
         0 => None,
         _ => Some(Arc::new(ThreadPoolBuilder::new().num_threads(threads).build().map_err(ThreadError)?)),

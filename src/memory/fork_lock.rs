@@ -1,18 +1,16 @@
 //! A lock that a child of `fork` does not wait for in vain.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use super::first_process::FirstProcess;
+
 /// The process that first used a lock. Compared only while waiting: to ask for it takes as long as an allocation.
-static PROCESS: OnceLock<u32> = OnceLock::new();
+static PROCESS: FirstProcess = FirstProcess::new();
 
 /// How long a child of `fork` waits for a value that may be lost; a thread uses it for microseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-fn process() -> u32 {
-    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
-}
 
 /// A value that one thread at a time uses. A child of `fork` whose parent was using it gives it up, as that thread is not there
 /// to finish.
@@ -29,10 +27,10 @@ impl<T> ForkLock<T> {
     /// Runs `work` on the value; `None` once it is given up.
     #[inline]
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        let first = *PROCESS.get_or_init(process);
+        PROCESS.note();
         let mut value = match self.attempt() {
             Some(value) => value,
-            None => self.wait(first)?,
+            None => self.wait(&PROCESS)?,
         };
         // Given up while its user was only slow.
         if self.is_lost.load(Ordering::Relaxed) { None } else { Some(work(&mut value)) }
@@ -47,15 +45,16 @@ impl<T> ForkLock<T> {
     }
 
     /// As [`ForkLock::with`]; `None` also while another thread uses the value.
+    #[cfg(feature = "fields")]
     #[inline]
     pub(crate) fn try_with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        PROCESS.get_or_init(process);
+        PROCESS.note();
         self.attempt().map(|mut value| work(&mut value))
     }
 
     #[cold]
-    fn wait(&self, first: u32) -> Option<MutexGuard<'_, T>> {
-        if !self.is_lost.load(Ordering::Relaxed) && process() == first {
+    fn wait(&self, first: &FirstProcess) -> Option<MutexGuard<'_, T>> {
+        if !self.is_lost.load(Ordering::Relaxed) && first.is_this() {
             return Some(self.value.lock().unwrap_or_else(PoisonError::into_inner));
         }
         let since = Instant::now();
@@ -115,7 +114,7 @@ mod tests {
         assert_eq!(lock.with(|value| *value), Some(0));
         // As if another process had used it first.
         while_used(&lock, |end| {
-            assert!(lock.wait(process() + 1).is_none());
+            assert!(lock.wait(&FirstProcess::another()).is_none());
             drop(end);
         });
         assert_eq!(lock.with(|value| *value), None);
@@ -126,7 +125,7 @@ mod tests {
         let lock = ForkLock::new(0);
         let seen = while_used(&lock, |end| {
             drop(end);
-            lock.wait(process() + 1).map(|value| *value)
+            lock.wait(&FirstProcess::another()).map(|value| *value)
         });
         assert_eq!((seen, lock.with(|value| *value)), (Some(1), Some(1)));
     }

@@ -10,7 +10,7 @@ mod block_cache;
 pub(crate) mod counters;
 pub mod cuda;
 mod error;
-#[cfg(feature = "fields")]
+pub(crate) mod first_process;
 pub(crate) mod fork_lock;
 #[cfg(feature = "fields")]
 mod host;

@@ -89,6 +89,8 @@ impl Tensor {
     /// # Safety
     /// - Every element of `descriptor` stays readable for as long as `owner` lives, and writable unless the
     ///   descriptor is read-only.
+    /// - Its bytes have been written before a function reads them, or came from the system or another language: those of a
+    ///   fresh `MaybeUninit` are not readable as elements.
     /// - No other code writes while a safe function, such as [`Tensor::copy`], reads the elements. Callers that cannot ensure
     ///   this use [`Tensor::copy_of_shared`] instead.
     ///

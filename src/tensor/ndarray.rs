@@ -255,7 +255,6 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
         return Err(LayoutError::Unaligned { address, wanted: align_of::<T>() }.into());
     }
     if T::DTYPE == DType::BOOL {
-        freeze(field.ptr());
         // SAFETY: readable by the caller's contract; a byte may hold any value.
         let bytes = unsafe { view::<u8, ndarray::IxDyn>(field) };
         // Any other byte in a bool is undefined behaviour.
@@ -273,7 +272,6 @@ pub(crate) unsafe fn check_memory<T: Element>(field: &Descriptor) -> Result<()> 
 /// - While the view lives, the elements are readable and no code writes to them.
 pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayView<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
-    freeze(geometry.lowest);
     // SAFETY: a descriptor is validated, so every element lies where shape and strides say, counted from the lowest one; the
     // rest is passed on from the caller.
     let view = unsafe { ArrayView::from_shape_ptr(geometry.shape, geometry.lowest) };
@@ -286,7 +284,6 @@ pub(crate) unsafe fn view<'a, T: Element, D: Dimension>(field: &Descriptor) -> A
 /// - As for [`view`]; also [`Descriptor::check_writable`] accepts the field, and no other code reads the elements.
 pub(crate) unsafe fn view_mut<'a, T: Element, D: Dimension>(field: &Descriptor) -> ArrayViewMut<'a, T, D> {
     let geometry = Geometry::<T, D>::of(field);
-    freeze(geometry.lowest);
     // SAFETY: as above.
     let view = unsafe { ArrayViewMut::from_shape_ptr(geometry.shape, geometry.lowest) };
     if geometry.is_inverted { inverted(view, field) } else { view }
@@ -323,7 +320,6 @@ fn run<T>(field: &Descriptor) -> (*mut T, usize) {
     let len = usize::try_from(field.size()).unwrap_or(0);
     // The address of a field without elements may be NULL.
     let start = if len == 0 { NonNull::dangling().as_ptr() } else { field.ptr().cast() };
-    freeze(start);
     (start, len)
 }
 
@@ -371,20 +367,4 @@ fn inverted<S: ndarray::RawData, D: Dimension>(
         }
     }
     array
-}
-
-/// Makes any memory a valid value. Reading memory that nothing has written, as after `Tensor::empty`, is undefined behaviour,
-/// though any bytes are good numbers. The compiler must assume that this assembly has written them: Rust's planned `freeze`
-/// will replace it.
-#[inline]
-fn freeze<T>(start: *mut T) {
-    #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
-    // SAFETY: the assembly does nothing.
-    unsafe {
-        std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags));
-    }
-    // Miri has no assembly, and on other processors it may be unstable. `black_box` hides the pointer in the same way in
-    // every compiler so far, which its documentation does not promise.
-    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    std::hint::black_box(start);
 }

@@ -218,6 +218,29 @@ fn no_elements_and_no_dimensions() {
     assert!(Tensor::from_array(ArrayD::<u8>::zeros(vec![1; 65])).is_err());
 }
 
+/// Miri fails here if any of these reads memory that nothing has written.
+#[test]
+fn elements_that_nobody_has_written_are_numbers_too() {
+    for size in [1, 8, 40] {
+        let spec = Spec::new(&[size, 20], DType::F32).alignment_size(64);
+        let field = Tensor::empty(&spec).unwrap();
+        let bits = |field: &Tensor| field.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        let turned = Tensor::copy_of(&spec.clone().preset(Preset::find("F").unwrap()), &field).unwrap();
+        assert_eq!(bits(&turned), bits(&field));
+        let every_other = field.view(&[Index::All, Index::Range { start: 0, len: 10, step: 2 }]).unwrap();
+        assert_eq!(bits(&every_other.copy().unwrap()).len(), bits(&field).len() / 2);
+        for dtype in [DType::F16, DType::F64, DType::BF16, DType::C128] {
+            assert_eq!(Tensor::copy_of(&spec.clone().with_dtype(dtype), &field).unwrap().descriptor().dtype(), dtype);
+        }
+    }
+    let flags = Tensor::empty(&Spec::new(&[3, 50], DType::BOOL)).unwrap();
+    let ones = Tensor::copy_of(&flags.spec().with_dtype(DType::U8), &flags).unwrap();
+    assert!(ones.to_vec::<u8>().unwrap().into_iter().all(|one| one < 2));
+    if let Ok(read) = flags.to_vec::<bool>() {
+        assert_eq!(read.iter().map(|flag| u8::from(*flag)).collect::<Vec<_>>(), ones.to_vec::<u8>().unwrap());
+    }
+}
+
 #[test]
 #[rustfmt::skip]
 fn the_lines_of_the_readme_fill_a_field() -> dlfield::Result<()> {

@@ -115,15 +115,34 @@ def test_all_code_of_the_page_is_of_a_kind_that_runs(page: Path) -> None:
             assert sessions or (title(page), language) in OTHERS, (language, code)
 
 
+# The README is also the page of the packages, where relative links lead nowhere.
+REPOSITORY = (
+    "https://github.com/dlfield/dlfield/blob/main/",
+    "https://raw.githubusercontent.com/dlfield/dlfield/main/",
+)
+
+
+def all_links(page: Path) -> list[str]:
+    """The links of a page, outside of its code."""
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
 def links(page: Path) -> list[str]:
     """The links of a page, outside of its code, that lead to files or headings."""
-    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf8"), flags=re.MULTILINE | re.DOTALL)
-    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not link.startswith("http")]
+    return [link for link in all_links(page) if not link.startswith("http")]
 
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=title)
 def test_the_links_of_the_page_lead_somewhere(page: Path) -> None:
     assert [link for link in links(page) if not (page.parent / link.split("#")[0]).exists()] == []
+
+
+def test_the_links_of_the_readme_hold_on_the_page_of_a_package() -> None:
+    assert links(README) == []
+    found = [link.removeprefix(start) for link in all_links(README) for start in REPOSITORY if link.startswith(start)]
+    assert len(found) > 20
+    assert [path for path in found if not (ROOT / path.split("#")[0]).exists()] == []
 
 
 def test_the_index_has_all_pages() -> None:

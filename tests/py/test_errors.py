@@ -171,6 +171,15 @@ def test_sequences_without_end_are_refused(keyword: str) -> None:
         dl.zeros(**arguments)
 
 
+@pytest.mark.parametrize("wrong", [True, False, np.True_])
+@pytest.mark.parametrize("keyword", ["shape", "halo", "origin", "layout", "alignment_size", "aligned_index"])
+def test_bools_are_no_integers(keyword: str, wrong: Any) -> None:
+    """As in NumPy, where `zeros((a == b,))` is a TypeError too."""
+    value = wrong if keyword == "alignment_size" else (wrong,)
+    with pytest.raises(TypeError, match=rf"{keyword}: .*{wrong}"):
+        dl.zeros(**{"shape": (3,), keyword: value})
+
+
 def test_labels_without_end_are_refused() -> None:
     for dims in (map(str, endless()), "I" * 100_000):
         with pytest.raises(dl.DimsError, match="dims"):

@@ -156,6 +156,7 @@ WRONG: list[tuple[type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
     (dl.LayoutError, "address: -8; allowed is 0 to 18446744073709551615", (-8, (2,), "f8"), {}),
     (dl.LayoutError, "address: ", (2**64, (2,), "f8"), {}),
     (TypeError, "address: 'x' is not an integer", ("x", (2,), "f8"), {}),
+    (TypeError, "address: True is not an integer", (True, (2,), "f8"), {}),
     (TypeError, "address: .*c_void_p", (ctypes.c_void_p(64), (2,), "f8"), {}),
     (dl.DTypeError, "object", (64, (2,), "O"), {}),
     (dl.DimsError, "dims: 1 labels for 2 dimensions", (64, (2, 3), "f8"), {"dims": "I"}),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
+import svg_boxes
 from childproc import run_python
 
 
@@ -124,14 +125,72 @@ def test_html_has_the_values() -> None:
     assert "&lt;values" not in dl.ones((2, 2))._repr_html_()
 
 
+def svg_of(field: dl.Tensor) -> str:
+    found = re.search("<svg.*</svg>", field._repr_html_(), re.DOTALL)
+    assert found
+    return found[0]
+
+
 def test_html_draws_halo_domain_padding() -> None:
     text = dl.zeros((3, 5), halo=((1, 0), (1, 1)), alignment_size=64)._repr_html_()
-    assert Checked(text).tags["rect"] == 3 * 8
+    legend = 3
+    assert Checked(text).tags["rect"] == 3 * 8 + legend
     assert text.count("<title>padding</title>") == 3 * 3
-    assert text.count(", halo") == 5 + 2 * 2
+    assert text.count(", halo</title>") + text.count(", halo, aligned</title>") == 5 + 2 * 2
+    assert re.findall(r"<text[^>]*>([^<=]*)</text>", text) == ["domain", "halo", "padding", "multiple of 64 bytes"]
+
+
+def test_html_does_not_mention_what_a_field_lacks() -> None:
+    text = dl.zeros((3, 5))._repr_html_()
+    assert "domain</text>" in text
+    for word in ("halo", "origin", "padding", "alignment", "aligned", "multiple", "read-only"):
+        assert word not in text
+
+
+def test_html_of_a_domain_has_no_halo() -> None:
+    """Its memory has one, but the view does not."""
+    text = dl.zeros((6, 5), halo=(1, 1)).domain_view._repr_html_()
+    assert "halo" not in text
+
+
+def test_html_has_the_size() -> None:
+    assert "<code>96 bytes</code>" in dl.zeros((3, 4))._repr_html_()
+    assert "<code>4,294,967,296 bytes (4.0 GiB)</code>" in FIELDS["large"]()._repr_html_()
+
+
+def test_html_elides_values_as_numpy_does() -> None:
+    field = dl.from_array(np.arange(5000.0))
+    assert f"<pre>{np.array2string(field.to_numpy(), separator=', ')}</pre>" in field._repr_html_()
+    assert "..." in field._repr_html_()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_html_has_the_colours_of_its_page(name: str) -> None:
+    """Text has no colour of its own, and no cell hides the background, so both show on light and dark pages."""
+    text = FIELDS[name]()._repr_html_()
+    assert "<style" not in text
+    assert "color:" not in text
+    assert not re.search(r"background|<text[^>]* fill=", text)
+    if "<svg" in text:
+        assert ' fill="currentColor"' in text
+        filled = re.findall(r'<rect[^>]* fill="#[^>]*>', text)
+        assert filled
+        assert all("fill-opacity" in cell for cell in filled)
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if name != "empty"])
+def test_the_shapes_of_the_html_are_inside_and_apart(name: str) -> None:
+    assert svg_boxes.check(svg_of(FIELDS[name]()))
+
+
+@pytest.mark.parametrize("label", ["latitude", "\N{CJK UNIFIED IDEOGRAPH-9AD8}" * 6, "W" * 40])
+def test_long_labels_stay_inside(label: str) -> None:
+    svg_boxes.check(svg_of(dl.zeros((12_000_000, 2), "int8", dims=(label, "I"))))
 
 
 def test_html_of_labels_is_escaped() -> None:
-    text = dl.zeros((2, 3), dims=("<script>", 'a"b&'))._repr_html_()
+    text = dl.zeros((2, 3, 4), dims=("<b>", "<script>", 'a"b&'))._repr_html_()
+    Checked(text)
     assert "<script>" not in text
+    assert "<b>=" not in text
     assert "&lt;script&gt;" in text

@@ -98,6 +98,27 @@ def test_the_child_of_a_fork_copies_alone(before: str) -> None:
     assert run_python(FORK.format(before=before, threads=1)) == "0\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
+def test_the_child_of_a_fork_starts_no_threads() -> None:
+    """It would have to end the pool of its parent, which may be locked, or half changed, for ever."""
+    output = run_python("""
+        import os, warnings
+        from pathlib import Path
+        import dlfield as dl
+
+        warnings.simplefilter("ignore")
+        dl.set_num_threads(3)
+        child = os.fork()
+        if not child:
+            dl.set_num_threads(5)
+            dl.set_num_threads(0)
+            dl.set_num_threads(4)
+            os._exit(len(list(Path("/proc/self/task").iterdir())))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), dl.num_threads())
+    """)
+    assert output == "1 3\n"
+
+
 def test_a_child_whose_parent_had_no_threads_may_have_some() -> None:
     assert run_python(FORK.format(before="", threads=dl.num_threads())) == "0\n"
 
@@ -110,7 +131,7 @@ def test_counts_out_of_range_are_refused(threads: int) -> None:
     assert dl.num_threads() == before
 
 
-@pytest.mark.parametrize("threads", [1.0, "2", None])
+@pytest.mark.parametrize("threads", [1.0, "2", None, True, np.True_])
 def test_counts_of_wrong_types_are_refused(threads: Any) -> None:
     with pytest.raises(TypeError, match="threads: "):
         dl.set_num_threads(threads)

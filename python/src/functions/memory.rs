@@ -78,6 +78,9 @@ impl Elements {
 
 /// Converts an address.
 fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    if args::is_bool(value) {
+        return Err(args::not_an_integer("address", value));
+    }
     value.extract().map_err(|error: PyErr| {
         let (py, shown) = (value.py(), args::shown(value));
         if error.is_instance_of::<PyOverflowError>(py) {

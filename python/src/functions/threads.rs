@@ -8,8 +8,8 @@ use dlfield::native::{args, max_num_threads};
 /// Sets the number of threads among which large copies and fills are divided, for the whole process.
 ///
 /// `threads` is a count; 0 restores the default: one thread per core, or the environment variable `RAYON_NUM_THREADS`.
-/// Small copies, and copies in the child of a fork, run on the calling thread alone. Raises `ValueError` for a count below
-/// 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
+/// Small copies, and copies in the child of a fork, run on the calling thread alone; in such a child the call does nothing.
+/// Raises `ValueError` for a count below 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
 ///
 /// >>> import dlfield as dl
 /// >>> dl.set_num_threads(2)
@@ -18,12 +18,15 @@ use dlfield::native::{args, max_num_threads};
 /// >>> dl.set_num_threads(0)
 #[pyfunction]
 fn set_num_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    if args::is_bool(threads) {
+        return Err(args::not_an_integer("threads", threads));
+    }
     let most = max_num_threads();
     let count: Option<usize> = match threads.extract::<i64>() {
         Ok(found) => usize::try_from(found).ok(),
         Err(error) if error.is_instance_of::<PyOverflowError>(py) => None,
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            return Err(PyTypeError::new_err(format!("threads: {} is not an integer", args::shown(threads))));
+            return Err(args::not_an_integer("threads", threads));
         }
         Err(error) => return Err(error),
     };

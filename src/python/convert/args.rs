@@ -13,20 +13,30 @@ use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
-/// Converts anything with `__index__` to an integer.
+/// Converts anything with `__index__` to an integer, except bools: as a size or a position they are a mistake, and NumPy
+/// refuses them too.
 pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if !value.is_exact_instance_of::<PyInt>() && is_bool(value) {
+        return Err(not_an_integer(argument, value));
+    }
     value.extract().map_err(|error: PyErr| {
         let py = value.py();
         if error.is_instance_of::<PyOverflowError>(py) {
             return ErrorKind::Layout.error(format!("{argument}: {} does not fit in 64 bits", shown(value)));
         }
         if error.is_instance_of::<PyTypeError>(py) {
-            let whole = value.cast::<PyFloat>().ok().map(|float| float.value()).filter(|float| float.fract() == 0.0);
-            let fix = whole.map_or_else(String::new, |whole| format!("; write {whole:.0}"));
-            return PyTypeError::new_err(format!("{argument}: {} is not an integer{fix}", shown(value)));
+            return not_an_integer(argument, value);
         }
         error
     })
+}
+
+/// The error for an argument that is not an integer.
+#[cold]
+pub fn not_an_integer(argument: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    let whole = value.cast::<PyFloat>().ok().map(|float| float.value()).filter(|float| float.fract() == 0.0);
+    let fix = whole.map_or_else(String::new, |whole| format!("; write {whole:.0}"));
+    PyTypeError::new_err(format!("{argument}: {} is not an integer{fix}", shown(value)))
 }
 
 /// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.

@@ -3,13 +3,13 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, forget};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::OwnerKind;
 use crate::memory::cuda::StreamUses;
+use crate::memory::fork_lock::ForkLock;
 
 /// How many drops of owners may nest. In a chain of arrays, each of which owns the one before, the drop of one drops the next;
 /// without a limit a long chain would overflow the stack.
@@ -118,7 +118,7 @@ pub(super) fn now(owner: OwnerKind) {
 }
 
 /// Owners that could not be dropped yet: during graph capture, or while other processes have their memory open. Later drops try again, the oldest first.
-static LATER: Mutex<VecDeque<(Box<StreamUses>, OwnerKind)>> = Mutex::new(VecDeque::new());
+static LATER: ForkLock<VecDeque<(Box<StreamUses>, OwnerKind)>> = ForkLock::new(VecDeque::new());
 
 /// How many of them each drop tries again.
 const TRIED: usize = 4;
@@ -133,11 +133,10 @@ pub(super) fn after_work(uses: Box<StreamUses>, owner: OwnerKind) {
 /// Tries again to drop some of the owners that could not be dropped yet. Returns whether any was dropped.
 pub(in crate::tensor) fn retry(count: usize) -> bool {
     let mut any = false;
-    // A statement of its own, so that the lock is not held during the loop.
-    let waiting = later().len();
+    let waiting = LATER.with(|later| later.len()).unwrap_or(0);
     for _ in 0..count.min(waiting) {
-        // A statement of its own: no foreign code runs under the lock.
-        let oldest = later().pop_front();
+        let oldest = LATER.with(VecDeque::pop_front).flatten();
+        // Foreign code runs here, not under the lock.
         let Some((uses, owner)) = oldest else { break };
         any |= try_after_work(uses, owner);
     }
@@ -150,7 +149,11 @@ fn try_after_work(uses: Box<StreamUses>, owner: OwnerKind) -> bool {
     if done {
         now(owner);
     } else {
-        later().push_back((uses, owner));
+        let mut waiting = Some((uses, owner));
+        if LATER.with(|later| later.extend(waiting.take())).is_none() {
+            // Never, then: in a child of `fork` that has lost the list, the work cannot be waited for either.
+            forget(waiting);
+        }
     }
     done
 }
@@ -164,8 +167,4 @@ impl OwnerKind {
             _ => true,
         }
     }
-}
-
-fn later() -> MutexGuard<'static, VecDeque<(Box<StreamUses>, OwnerKind)>> {
-    LATER.lock().unwrap_or_else(PoisonError::into_inner)
 }
