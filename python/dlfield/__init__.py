@@ -71,6 +71,9 @@ from dlfield.memory import MemoryBlock, MemoryReport, memory_report
 from dlfield.sharing import attach, shared_name
 
 if TYPE_CHECKING:
+    from dlfield import gt4py as gt4py
+    from dlfield import storage as storage
+    from dlfield import xarray as xarray
     from dlfield.files import open_field, save_field
 
 __all__ = [
@@ -128,12 +131,16 @@ __all__ = [
     "zeros_like",
 ]
 
-# Imported when they are first used: programs that map no file need neither `mmap` nor the reader of headers.
+# Imported when they are first used: programs that map no file need neither `mmap` nor the reader of headers, and those
+# modules are for users of GT4Py and xarray.
 _OF_FILES = frozenset({"open_field", "save_field"})
+_MODULES = frozenset({"gt4py", "storage", "xarray"})
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of `dlfield.files`."""
+    """Return a module that is imported on first use, or a function of `dlfield.files`."""
+    if name in _MODULES:
+        return importlib.import_module(f"dlfield.{name}")
     if name not in _OF_FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from dlfield import files
@@ -142,8 +149,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the functions of `dlfield.files` too."""
-    return sorted(globals().keys() | _OF_FILES)
+    """List what is imported on first use too."""
+    return sorted(globals().keys() | _OF_FILES | _MODULES)
 
 
 def _register_with_dask() -> None:
