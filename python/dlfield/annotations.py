@@ -70,7 +70,7 @@ class _FieldAnnotation:
         access: Any = parts[2] if len(parts) > 2 else "r"
         return Annotated[Any, FieldSpec(parts[0], dims, access=access, shape=shape)]
 
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:  # noqa: ARG002 (any call is wrong)
         raise TypeError("Field is an annotation, not a function; write Field[dtype, dims], or FieldSpec(dtype, dims)")
 
     def __repr__(self) -> str:
