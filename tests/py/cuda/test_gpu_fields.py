@@ -227,6 +227,11 @@ def test_shown() -> None:
         field = field_on(device)
         assert f"device='{device}'" in repr(field)
         assert device in field._repr_html_()
+        picture = dl.draw(field).svg
+        assert device in picture
+        assert ">0,1</text>" in picture
+        # The host cannot read a GPU's memory; pinned and managed memory it can.
+        assert (": 1.0</title>" in picture) == (not device.startswith("cuda:"))
 
 
 def test_overlapping_assignment() -> None:
