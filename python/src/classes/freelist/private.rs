@@ -2,6 +2,10 @@
 //!
 //! `describe` of a NumPy array takes 95 ns with them and 148 ns without, `from_dlpack` 167 and 247 ns, `bind` of four arrays 570
 //! and 875 ns, an addition of 64 elements 1.65 and 1.77 µs (one interleaved run, 2026-11-22).
+//!
+//! Of `Tensor` alone: `from_dlpack` of a NumPy array takes 161 ns with its list and 234 ns without, the view `t[1:]` 301 and
+//! 355 ns, `zeros((3, 4, 5))` 180 and 274 ns. Medians of nine interleaved pairs of processes, of which the extremes are at most
+//! 10 ns apart with it and 40 ns without (2026-11-24, two loaded cores).
 
 #![allow(unsafe_code, reason = "objects are made and freed by hand")]
 
