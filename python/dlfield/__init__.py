@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from dlfield import gt4py as gt4py
     from dlfield import storage as storage
     from dlfield import xarray as xarray
+    from dlfield.drawing import Drawing, draw
     from dlfield.files import open_field, save_field
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "Device",
     "DeviceError",
     "DimsError",
+    "Drawing",
     "Error",
     "ExchangeError",
     "Field",
@@ -105,6 +107,7 @@ __all__ = [
     "attach",
     "cuda",
     "describe",
+    "draw",
     "empty",
     "empty_like",
     "from_array",
@@ -131,26 +134,24 @@ __all__ = [
     "zeros_like",
 ]
 
-# Imported when they are first used: programs that map no file need neither `mmap` nor the reader of headers, and those
-# modules are for users of GT4Py and xarray.
-_OF_FILES = frozenset({"open_field", "save_field"})
+# Imported with the first use of these names: programs that map no file need neither `mmap` nor the reader of headers,
+# most draw nothing, and the last modules are for users of GT4Py and xarray.
+_LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "draw": "drawing"}
 _MODULES = frozenset({"gt4py", "storage", "xarray"})
 
 
 def __getattr__(name: str) -> Any:
-    """Return a module that is imported on first use, or a function of `dlfield.files`."""
+    """Import what is imported with its first use."""
     if name in _MODULES:
         return importlib.import_module(f"dlfield.{name}")
-    if name not in _OF_FILES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from dlfield import files
-
-    return globals().setdefault(name, getattr(files, name))
+    return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
 
 
 def __dir__() -> list[str]:
-    """List what is imported on first use too."""
-    return sorted(globals().keys() | _OF_FILES | _MODULES)
+    """List what is not imported yet, too."""
+    return sorted(globals().keys() | _LAZY.keys() | _MODULES)
 
 
 def _register_with_dask() -> None:

@@ -6,6 +6,7 @@ use pyo3::types::PyString;
 use dlfield::Device;
 use dlfield::native::args;
 use dlfield::native::device::{DlpackPair, exact_device, of_framework};
+use dlfield::native::new_error;
 use pyo3::exceptions::PyTypeError;
 
 /// A place of memory: a kind of device and its number.
@@ -83,6 +84,6 @@ pub(crate) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     of_framework(value)?.ok_or_else(|| {
         let what = args::shown(value);
         let allowed = "a Device, a name such as 'cpu', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
-        PyTypeError::new_err(format!("device: {what} is not {allowed}"))
+        new_error::<PyTypeError>(format!("device: {what} is not {allowed}"))
     })
 }

@@ -10,6 +10,7 @@ use dlfield::native::Extents;
 use dlfield::native::did_you_mean;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
+use dlfield::native::new_error;
 use dlfield::native::{args, check_len, stream};
 use dlfield::{Device, Dims, DimsError, Layout, Spec};
 
@@ -198,7 +199,7 @@ pub(super) fn surplus_error(
             Some((_, hint)) => format!("; {hint}"),
             None => did_you_mean(py, name, names.iter().chain(&NAMES)),
         };
-        return PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
+        return new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
     }
     let (most, count) = (names.len(), names.len() + surplus.positional.len());
     let hint = match (names, given) {
@@ -206,7 +207,9 @@ pub(super) fn surplus_error(
         _ => None,
     };
     let hint = hint.unwrap_or_else(|| format!("; they are {}", names.join(", ")));
-    PyTypeError::new_err(format!("{function}() takes at most {most} positional arguments but {count} were given{hint}"))
+    new_error::<PyTypeError>(format!(
+        "{function}() takes at most {most} positional arguments but {count} were given{hint}"
+    ))
 }
 
 /// The correct call if sizes were given as separate arguments; `None` if they are not sizes.

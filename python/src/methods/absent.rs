@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::classes::tensor::PyTensor;
+use dlfield::native::new_error;
 
 /// An attribute that is absent: looking it up raises `AttributeError`, as for any other name.
 #[pyclass(name = "_Absent", module = "dlfield", frozen)]
@@ -26,7 +27,7 @@ impl Absent {
         };
         let (name, call) = (self.name.bind(instance.py()), if self.is_method { "(...)" } else { "" });
         let message = format!("'Tensor' object has no attribute '{name}': use {array}.{name}{call}");
-        Err(PyAttributeError::new_err(message))
+        Err(new_error::<PyAttributeError>(message))
     }
 }
 

@@ -11,12 +11,13 @@ use pyo3::{ffi, intern};
 use crate::classes::tensor::PyTensor;
 use crate::methods::{index, pickle};
 use crate::ufunc;
+use dlfield::native::new_error;
 
 #[pymethods]
 impl PyTensor {
     fn __len__(&self) -> PyResult<usize> {
         let extent = self.descriptor().shape().first();
-        let extent = extent.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dimensions"))?;
+        let extent = extent.ok_or_else(|| new_error::<PyTypeError>("len() of a tensor without dimensions"))?;
         Ok(usize::try_from(*extent).unwrap_or(usize::MAX))
     }
 

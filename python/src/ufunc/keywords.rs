@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::ufunc::Method;
 use dlfield::native::args;
+use dlfield::native::new_error;
 
 /// The keywords of a call or reduction.
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl<'py> Keywords<'py> {
                 (other, _) => {
                     let function = function()?;
                     let message = format!("{function}() of tensors got an unexpected keyword argument '{other}'");
-                    return Err(PyTypeError::new_err(message));
+                    return Err(new_error::<PyTypeError>(message));
                 }
             }
         }
@@ -88,5 +89,5 @@ fn check_order(value: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     let what = args::shown(value);
     let fix = "a result has the first tensor's layout; for another one pass a tensor as out=";
-    Err(PyValueError::new_err(format!("order: {what}; allowed is 'K': {fix}")))
+    Err(new_error::<PyValueError>(format!("order: {what}; allowed is 'K': {fix}")))
 }

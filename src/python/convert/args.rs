@@ -10,6 +10,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
@@ -34,7 +35,7 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// The error for an argument that is not an integer.
 #[cold]
 pub fn not_an_integer(argument: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!("{argument}: {} is not an integer", shown(value)))
+    new_error::<PyTypeError>(format!("{argument}: {} is not an integer", shown(value)))
 }
 
 /// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.
@@ -108,7 +109,7 @@ pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, foun
         }
         _ => {
             let wrong = |value: &Bound<'_, PyAny>| {
-                PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers", shown(value)))
+                new_error::<PyTypeError>(format!("{argument}: {} is not a sequence of integers", shown(value)))
             };
             found.extend_from_slice(&entries(argument, value, wrong, |item| int(argument, item))?);
         }
@@ -119,7 +120,7 @@ pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, foun
 /// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
 pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     let wrong = |what: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!(
+        new_error::<PyTypeError>(format!(
             "halo: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
             shown(what)
         ))
@@ -149,7 +150,7 @@ fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
         (Ok(width), Some(ndim)) => format!(": halo=({})", vec![width.to_string(); ndim].join(", ")),
         _ => String::new(),
     };
-    PyTypeError::new_err(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
+    new_error::<PyTypeError>(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
 }
 
 /// Converts labels: a string of one-letter labels, or a sequence of labels.
