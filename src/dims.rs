@@ -72,7 +72,7 @@ pub enum DimsError {
         allowed: String,
     },
     /// Axes that are not a permutation of the dimensions.
-    #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0..{ndim} once, or each label once")]
+    #[error("axes: {got:?} for {ndim} dimensions; allowed is each of 0 to {} once, or each label once", ndim.saturating_sub(1))]
     Axes {
         /// The axes given.
         got: Vec<usize>,

@@ -135,7 +135,7 @@ __all__ = [
 ]
 
 # Imported with the first use of these names: programs that map no file need neither `mmap` nor the reader of headers,
-# most draw nothing, and the last modules are for users of GT4Py and xarray.
+# most draw nothing, and the last three are for users of GT4Py and xarray.
 _LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "draw": "drawing"}
 _MODULES = frozenset({"gt4py", "storage", "xarray"})
 
@@ -145,7 +145,9 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"dlfield.{name}")
     if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from dlfield._names import instead_of
+
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
     return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
 
 

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType, NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Union, cast, get_args, get_origin
 
 from dlfield._native import DimsError, FieldSpec, Signature, _as_optional
 from dlfield.scalars import is_type_alias
@@ -69,6 +69,9 @@ class _FieldAnnotation:
         dims, shape = _labels_and_sizes(parts[1]) if len(parts) > 1 else (None, None)
         access: Any = parts[2] if len(parts) > 2 else "r"
         return Annotated[Any, FieldSpec(parts[0], dims, access=access, shape=shape)]
+
+    def __call__(self, *args: Any, **keywords: Any) -> NoReturn:  # noqa: ARG002 (any call is wrong)
+        raise TypeError("Field is an annotation, not a function; write Field[dtype, dims], or FieldSpec(dtype, dims)")
 
     def __repr__(self) -> str:
         return "dlfield.Field"

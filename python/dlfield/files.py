@@ -65,6 +65,7 @@ def save_field(path: str | os.PathLike[str], field: Any) -> None:
     >>> again.strides == field.strides, again.halo, float(again.sum())
     (True, ((1, 1), (1, 1), (0, 0)), 120.0)
     """
+    _check_path(path)
     target = Path(os.path.realpath(path))
     if target.suffix not in {".npy", ".dlf"}:
         raise LayoutError(f"path: {os.fspath(path)!r}; allowed is a name that ends in '.npy' or '.dlf'")
@@ -77,6 +78,8 @@ def save_field(path: str | os.PathLike[str], field: Any) -> None:
         header = _file_header.made(tensor, state, strides)
         start, offset = _file_header.encoded(header), header.offset
 
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "path: there is no such folder; make it first", str(target.parent))
     # In the same folder, as no file can be renamed to another file system.
     beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
@@ -140,6 +143,7 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
     if mode not in tuple(_MODES):
         raise ValueError(f"mode: {mode!r}; allowed is 'r', 'r+' or 'c'")
     opened, access = _MODES[mode]
+    _check_path(path)
     path = os.fspath(path)
     with open(path, opened, opener=_open_regular) as file:
         is_npy = file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
@@ -156,6 +160,12 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
         except Exception as error:
             error.add_note(f"in the file {path!r}")
             raise
+
+
+def _check_path(path: Any) -> None:
+    if not isinstance(path, str | bytes | os.PathLike):
+        fix = "; the path comes first, then the field" if isinstance(path, Tensor) else ""
+        raise TypeError(f"path: found {type(path).__name__}; allowed is a string or another path{fix}")
 
 
 def _open_regular(path: str, flags: int) -> int:

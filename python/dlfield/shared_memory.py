@@ -130,6 +130,8 @@ def attach(name: str, *, readonly: bool = False) -> Tensor:
 
 def shared_name(tensor: Tensor) -> str:
     """Return the name of a tensor's shared memory: see `dlfield.shared_name`."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"tensor: found {type(tensor).__name__}; allowed is a Tensor that Tensor.share() returned")
     segment = _segment_of(tensor)
     if segment is None:
         found = "its memory is not shared; allowed is what Tensor.share() returned, or a view of it"

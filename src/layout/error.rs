@@ -65,7 +65,10 @@ pub enum LayoutError {
         to: Vec<i64>,
     },
     /// A layout that is not a permutation.
-    #[error("layout: {got:?} for {ndim} dimensions; allowed is a permutation of 0..{ndim}, 0 for the largest stride")]
+    #[error(
+        "layout: {got:?} for {ndim} dimensions; allowed is each of 0 to {} once, 0 for the largest stride",
+        ndim.saturating_sub(1)
+    )]
     NotPermutation {
         /// The layout given.
         got: Vec<i64>,

@@ -16,6 +16,18 @@ pub fn did_you_mean<S: AsRef<str>>(py: Python<'_>, got: &str, known: impl IntoIt
     nearest(py, got, known).ok().flatten().map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
+/// Returns what to write in place of an unknown keyword: `hints` has the words of other libraries; else the nearest of the
+/// known names, or all of them.
+#[cfg(feature = "signature")]
+#[cold]
+pub fn keyword_hint(py: Python<'_>, got: &str, hints: &[(&str, &str)], known: &[&str]) -> String {
+    if let Some((_, hint)) = hints.iter().find(|(word, _)| *word == got) {
+        return format!("; {hint}");
+    }
+    let nearest = did_you_mean(py, got, known);
+    if nearest.is_empty() { format!("; allowed are {}", known.join(", ")) } else { nearest }
+}
+
 /// The nearest name by `difflib`, ignoring case.
 fn nearest<S: AsRef<str>>(py: Python<'_>, got: &str, known: impl IntoIterator<Item = S>) -> PyResult<Option<String>> {
     let known: Vec<String> = known.into_iter().map(|name| name.as_ref().to_owned()).collect();

@@ -40,7 +40,7 @@ pub enum IndexError {
         ndim: usize,
     },
     /// A position outside the field.
-    #[error("index: {got} at axis {axis} of extent {extent}; allowed is -{extent} to {extent} - 1")]
+    #[error("index: {got} at axis {axis} of extent {extent}; allowed is -{extent} to {}", extent - 1)]
     OutOfBounds {
         /// The dimension.
         axis: usize,

@@ -86,9 +86,10 @@ def happened(mistake: Mistake, names: dict[str, Any]) -> str:
 
 
 def shown(error: str | Warning | Exception) -> str:
-    """Return an error or warning as Python prints it after a traceback."""
+    """Return an error or warning as Python prints it after a traceback, with its notes."""
     module, name = type(error).__module__, type(error).__qualname__
-    return f"{name if module == 'builtins' else f'{module}.{name}'}: {error}"
+    notes = getattr(error, "__notes__", [])
+    return " ".join([f"{name if module == 'builtins' else f'{module}.{name}'}: {error}", *notes])
 
 
 def is_same(found: str, expected: str) -> bool:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import dlfield as dl
 from mistakes import ANY_TEXT, FILES, Mistake, happened, imported, is_same, mistakes
 
+DOCS = Path(__file__).parents[2] / "docs"
+QUESTIONS = "".join((DOCS / page).read_text(encoding="utf8") for page in ("faq.md", "faq-use.md"))
 GALLERY = [mistake for file in FILES for mistake in mistakes(file)]
 
 
@@ -43,3 +46,10 @@ def test_the_gallery_has_every_error() -> None:
     raised = {mistake.message.split(":")[0] for mistake in GALLERY}
     assert {f"dlfield.{name}" for name in errors} - {"dlfield.Error"} <= raised
     assert len(GALLERY) >= 200
+
+
+@pytest.mark.parametrize("heading", re.findall(r"^### (.*)$", QUESTIONS, re.MULTILINE))
+def test_the_headings_of_the_questions_are_messages(heading: str) -> None:
+    words = re.fullmatch("`(.+)`", heading)
+    assert words is not None
+    assert any(words[1] in mistake.message for mistake in GALLERY)

@@ -67,7 +67,8 @@ def buffer_devices(parameters: Parameters, data: Any = None, device_data: Any = 
     """
     unknown = set(parameters) - Parameters.__annotations__.keys()
     if unknown:
-        raise TypeError(f"found the keywords {sorted(unknown)}, allowed are {sorted(Parameters.__annotations__)}")
+        fix = "; write defaults for the name of a preset" if "backend" in unknown else ""
+        raise TypeError(f"found the keywords {sorted(unknown)}, allowed are {sorted(Parameters.__annotations__)}{fix}")
     device = _device(parameters, data, device_data)
     managed = parameters.get("managed", Unset.UNSET)
     if isinstance(managed, Unset):

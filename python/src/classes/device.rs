@@ -3,10 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use dlfield::Device;
-use dlfield::native::args;
 use dlfield::native::device::{DlpackPair, exact_device, of_framework};
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
+use dlfield::native::{args, did_you_mean};
+use dlfield::{Device, DeviceError};
 use pyo3::exceptions::PyTypeError;
 
 /// A place of memory: a kind of device and its number.
@@ -70,20 +71,35 @@ impl PyDevice {
     }
 }
 
+/// The error for a name that is no device's, with the nearest one. Short ones all resemble each other.
+#[cold]
+fn unknown_name(py: Python<'_>, text: &str, error: &DeviceError) -> PyErr {
+    let lower = text.to_lowercase();
+    let hint = match &*lower {
+        "host" => "; did you mean 'cpu'?".to_owned(),
+        _ if lower.parse::<Device>().is_ok() => format!("; did you mean '{lower}'?"),
+        _ if lower.starts_with("cuda:") => "; did you mean 'cuda:0'?".to_owned(),
+        _ if text.len() < 4 => String::new(),
+        _ => did_you_mean(py, text, ["cpu", "gpu", "cuda:0", "cuda_host", "cuda_managed"]),
+    };
+    ErrorKind::Device.error(format!("{error}{hint}"))
+}
+
 /// Converts a device: a `Device`, its name, DLPack's pair, or a framework's device object.
 pub(crate) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = value.cast::<PyDevice>() {
         return Ok(device.get().0);
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_string().parse()?);
+        let text = text.to_string();
+        return text.parse().map_err(|error| unknown_name(value.py(), &text, &error));
     }
     if let Some(pair) = args::if_converted(value.py(), value.extract())? {
         return exact_device(pair);
     }
     of_framework(value)?.ok_or_else(|| {
         let what = args::shown(value);
-        let allowed = "a Device, a name such as 'cpu', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
+        let allowed = "a Device, a name such as 'cpu' or 'cuda:0', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
         new_error::<PyTypeError>(format!("device: {what} is not {allowed}"))
     })
 }

@@ -1,11 +1,13 @@
 //! `dlfield.Preset`.
 
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::classes::device::PyDevice;
 use dlfield::native::PresetRules;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::new_error;
 use dlfield::native::{args, did_you_mean, errors};
 use dlfield::{Alignment, LayoutRule, Preset};
 
@@ -68,11 +70,29 @@ impl PyPreset {
 /// The preset that `backend` names.
 pub(crate) fn parse_preset(name: &Bound<'_, PyAny>) -> PyResult<Preset> {
     let text = args::string("backend", name)?.to_cow()?;
-    Preset::find(&text).map_err(|error| {
-        let known = Preset::all();
-        let hint = did_you_mean(name.py(), &text, known.iter().map(Preset::name));
-        ErrorKind::Layout.error(format!("{error}{hint}"))
-    })
+    Preset::find(&text).map_err(|_| ErrorKind::Layout.error(unknown(name.py(), &text)))
+}
+
+/// The message for a name that no preset has.
+#[cold]
+fn unknown(py: Python<'_>, name: &str) -> String {
+    let known = Preset::all();
+    let hint = did_you_mean(py, name, known.iter().map(Preset::name));
+    let error = Preset::find(name).map_or_else(|error| error.to_string(), |_| String::new());
+    format!("{error}{hint}")
+}
+
+/// What `presets` returns: a dictionary whose `KeyError` has the names, and the nearest one.
+#[pyclass(name = "_Presets", module = "dlfield", extends = PyDict)]
+pub(crate) struct PyPresets;
+
+#[pymethods]
+impl PyPresets {
+    fn __missing__(&self, name: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(text) = name.cast::<PyString>() else { return Err(PyKeyError::new_err(name.clone().unbind())) };
+        let message = unknown(name.py(), &text.to_string_lossy());
+        Err(new_error::<PyKeyError>(message.trim_start_matches("backend: ")))
+    }
 }
 
 /// The rules of the preset that `backend` names; a built-in one is found without a copy.

@@ -54,7 +54,10 @@ True
     as_torch,
 );
 
-static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 1);
+static PARAMETERS: Parameters<2> = Parameters::new("as_torch", ["obj", "copy"], 1).with_hints(&[
+    ("device", "it shares memory where it is; pass field.to_device(...)"),
+    ("dtype", "it shares elements as they are; pass field.astype(...)"),
+]);
 
 unsafe extern "C" fn as_torch(
     module: *mut ffi::PyObject,

@@ -1,6 +1,7 @@
 //! The Python function `as_numpy`.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
 use crate::export;
@@ -8,6 +9,9 @@ use dlfield::Device;
 use dlfield::native::import::{self, not_an_array};
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::{args, sync};
+
+/// Keywords that others use, and what to write here.
+const HINTS: [(&str, &str); 1] = [("dtype", "it shares elements as they are; pass field.astype(...)")];
 
 /// Return the `numpy.ndarray` on the memory of any array that the host can read.
 ///
@@ -37,12 +41,14 @@ use dlfield::native::{args, sync};
 /// >>> dl.as_numpy(field).ctypes.data == field.ptr
 /// True
 #[pyfunction]
-#[pyo3(signature = (obj, *, copy=None))]
+#[pyo3(signature = (obj, *, copy=None, **others), text_signature = "(obj, *, copy=None)")]
 fn as_numpy<'py>(
     py: Python<'py>,
     obj: &Bound<'py, PyAny>,
     copy: Option<&Bound<'py, PyAny>>,
+    others: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    args::no_keywords("as_numpy", others, &HINTS, &["obj", "copy"])?;
     let copy = copy.map_or(Ok(None), args::copy)?;
     if is_exact(obj) {
         let keep = pyo3::intern!(py, "K");

@@ -82,7 +82,13 @@ Example
 );
 
 static FROM_DLPACK_PARAMETERS: Parameters<6> =
-    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1);
+    Parameters::new("from_dlpack", ["obj", "device", "copy", "dims", "origin", "stream"], 1).with_hints(&[
+        ("dtype", "it shares memory as it is; from_array(obj, dtype) copies"),
+        ("layout", "it shares memory as it is; from_array(obj, layout=...) copies"),
+        ("backend", "it shares memory as it is; from_array(obj, backend=...) copies"),
+        ("alignment_size", "it shares memory as it is; from_array(obj, alignment_size=...) copies"),
+        ("halo", "set it afterwards: field.halo = ..."),
+    ]);
 
 unsafe extern "C" fn from_dlpack(
     module: *mut ffi::PyObject,

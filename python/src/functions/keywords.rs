@@ -7,12 +7,12 @@ use pyo3::types::PyString;
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::native::Extents;
-use dlfield::native::did_you_mean;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
+use dlfield::native::keyword_hint;
 use dlfield::native::new_error;
 use dlfield::native::{args, check_len, stream};
-use dlfield::{Device, Dims, DimsError, Layout, Spec};
+use dlfield::{Device, Dims, DimsError, Layout, LayoutError, Spec};
 
 /// One keyword as given; absent and None are the same.
 pub(crate) type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -128,10 +128,14 @@ impl Keywords<'_, '_> {
             spec = spec.aligned_index(&extended(args::ints("aligned_index", index)?, data, ndim));
         }
         if let Some(padding) = self.padding {
-            spec = spec.padding(args::string("padding", padding)?.to_cow()?.parse()?);
+            let word = args::string("padding", padding).map_err(|_| no_padding(padding))?;
+            spec = spec.padding(word.to_cow()?.parse()?);
         }
         if let Some(halo) = self.halo {
             let mut halo = args::halo(halo, Some(ndim - data))?;
+            if let (1, [(lower, _), (upper, _)]) = (ndim - data, &halo[..]) {
+                return Err(no_pair(*lower, *upper));
+            }
             if halo.len() + data == ndim {
                 halo.resize(ndim, (0, 0));
             }
@@ -162,6 +166,20 @@ impl Keywords<'_, '_> {
     }
 }
 
+/// The error for a padding that is no text.
+#[cold]
+fn no_padding(given: &Bound<'_, PyAny>) -> PyErr {
+    let what = args::shown(given);
+    new_error::<PyTypeError>(format!("padding: {what} is not a string; allowed is 'none' or 'row'"))
+}
+
+/// The error for two widths of a field with one dimension.
+#[cold]
+fn no_pair(lower: i64, upper: i64) -> PyErr {
+    let message = LayoutError::Length { argument: "halo", got: 2, ndim: 1 }.to_string();
+    ErrorKind::Layout.error(format!("{message}; a pair is one entry: halo=(({lower}, {upper}),)"))
+}
+
 /// The error for another number of labels than dimensions.
 #[cold]
 fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
@@ -173,7 +191,7 @@ fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
 }
 
 /// Keywords of other libraries, and what to write here.
-const FOREIGN_KEYWORDS: [(&str, &str); 8] = [
+const FOREIGN_KEYWORDS: [(&str, &str); 14] = [
     ("alignment", "write alignment_size, in bytes"),
     ("align", "write alignment_size, in bytes"),
     ("order", "write backend='C' or backend='F', or rank the strides with layout"),
@@ -181,6 +199,12 @@ const FOREIGN_KEYWORDS: [(&str, &str); 8] = [
     ("dimensions", "write dims"),
     ("defaults", "write backend"),
     ("preset", "write backend"),
+    ("strides", "write layout, alignment_size and padding, from which they follow; frombuffer takes any strides"),
+    ("like", "write zeros_like(data) or another function ending in _like"),
+    ("fill_value", "write full(shape, fill_value)"),
+    ("pin_memory", "write device='cuda_host'"),
+    ("requires_grad", "PyTorch has it: dl.as_torch(field).requires_grad_()"),
+    ("copy", "write from_array(data), which always copies, or from_dlpack(obj), which shares the memory"),
     ("shape", "the shape is that of the data; use zeros(shape, ...) for another one"),
 ];
 
@@ -195,10 +219,8 @@ pub(super) fn surplus_error(
     surplus: &Surplus<'_>,
 ) -> PyErr {
     if let Some(name) = &surplus.keyword {
-        let hint = match FOREIGN_KEYWORDS.iter().find(|(known, _)| known == name) {
-            Some((_, hint)) => format!("; {hint}"),
-            None => did_you_mean(py, name, names.iter().chain(&NAMES)),
-        };
+        let known: Vec<&str> = names.iter().chain(&NAMES).copied().collect();
+        let hint = keyword_hint(py, name, &FOREIGN_KEYWORDS, &known);
         return new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
     }
     let (most, count) = (names.len(), names.len() + surplus.positional.len());
@@ -206,7 +228,11 @@ pub(super) fn surplus_error(
         (["shape", "dtype"], [Some(shape), Some(dtype), ..]) => sizes(function, [shape, dtype], &surplus.positional),
         _ => None,
     };
-    let hint = hint.unwrap_or_else(|| format!("; they are {}", names.join(", ")));
+    let hint = hint.unwrap_or_else(|| {
+        let example = surplus.positional.first().filter(|value| value.is_instance_of::<PyString>()).map(args::shown);
+        let example = example.unwrap_or_else(|| "'C'".to_owned());
+        format!("; they are {}; give the others by name, as in backend={example}", names.join(", "))
+    });
     new_error::<PyTypeError>(format!(
         "{function}() takes at most {most} positional arguments but {count} were given{hint}"
     ))

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
@@ -11,6 +11,9 @@ use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
 use dlfield::native::{args, import};
 use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
+
+/// Keywords that others use, and what to write here.
+const HINTS: [(&str, &str); 1] = [("copy", "it never copies; the verdict says whether a copy would be needed")];
 
 /// The result of `preflight`: whether memory can be shared, why not, and what to do about it.
 ///
@@ -101,13 +104,19 @@ impl PyPreflight {
 /// >>> dl.preflight(padded, "jax", write=True).fix
 /// 'write through NumPy or PyTorch: as_numpy, as_torch'
 #[pyfunction]
-#[pyo3(name = "preflight", signature = (obj, target, *, write=None), text_signature = "(obj, target, *, write=False)")]
+#[pyo3(
+    name = "preflight",
+    signature = (obj, target, *, write=None, **others),
+    text_signature = "(obj, target, *, write=False)"
+)]
 fn of_object(
     obj: &Bound<'_, PyAny>,
     target: &Bound<'_, PyAny>,
     write: Option<&Bound<'_, PyAny>>,
+    others: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPreflight> {
     let py = obj.py();
+    args::no_keywords("preflight", others, &HINTS, &["obj", "target", "write"])?;
     let write = write.map_or(Ok(false), |write| args::flag("write", write))?;
     let named = target.cast::<PyString>().ok().map(|name| name.to_string_lossy());
     let wanted = named.and_then(|name| Target::from_name(&name)).ok_or_else(|| {

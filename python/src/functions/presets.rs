@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::classes::device::parse_device;
-use crate::classes::preset::PyPreset;
+use crate::classes::preset::{PyPreset, PyPresets};
 
 /// All presets by name: the built-in ones, then the registered ones.
 ///
@@ -16,7 +16,7 @@ use crate::classes::preset::PyPreset;
 /// (2, 1, 0)
 #[pyfunction]
 fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
+    let all = Bound::new(py, PyPresets)?.into_super();
     for preset in Preset::all() {
         let name = preset.name().to_owned();
         all.set_item(name, Py::new(py, PyPreset(preset))?)?;

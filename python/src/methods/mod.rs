@@ -2,6 +2,7 @@
 
 mod absent;
 mod attributes;
+mod constructors;
 mod descriptor;
 pub(crate) mod index;
 pub(crate) mod key;

@@ -23,7 +23,9 @@ impl PyTensor {
 
     /// Iterates over the views along the first dimension.
     fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
-        slf.get().__len__()?;
+        if slf.get().descriptor().ndim() == 0 {
+            return Err(new_error::<PyTypeError>("iteration over a tensor without dimensions"));
+        }
         // SAFETY: the call takes any object with `__getitem__` and returns a new iterator or sets an error.
         let iterator = unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr()))? };
         Ok(iterator.cast_into::<PyIterator>()?)

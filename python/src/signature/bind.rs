@@ -122,7 +122,10 @@ unsafe extern "C" fn bind(
 
 #[cold]
 fn given_by_position(py: Python<'_>, signature: &PySignature, given: ffi::Py_ssize_t) -> PyErr {
-    let message = format!("bind() takes keyword arguments only, but {given} positional arguments were given");
+    let fields = signature.example();
+    let message = format!(
+        "bind() takes keyword arguments only, but {given} positional arguments were given; write bind({fields})"
+    );
     errors::noted(py, &signature.expected(), new_error::<PyTypeError>(message))
 }
 

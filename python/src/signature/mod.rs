@@ -13,12 +13,14 @@ mod stencil;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use bound::PyBound;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use spec::PyFieldSpec;
 
 use crate::classes::device::{PyDevice, parse_device};
 use crate::classes::freelist;
+use dlfield::native::new_error;
 use dlfield::native::{args, errors};
 use dlfield::{Device, FieldSpec, Signature, SignatureError};
 
@@ -75,16 +77,20 @@ pub(crate) struct PySignature {
 impl PySignature {
     #[new]
     #[pyo3(
-        signature = (*, device=None, on_mismatch=None, allow_overlap=None, **fields),
+        signature = (*surplus, device=None, on_mismatch=None, allow_overlap=None, **fields),
         text_signature = "(*, device='cpu', on_mismatch='raise', allow_overlap=False, **fields)"
     )]
     fn new(
         py: Python<'_>,
+        surplus: &Bound<'_, PyTuple>,
         device: Option<&Bound<'_, PyAny>>,
         on_mismatch: Option<&Bound<'_, PyAny>>,
         allow_overlap: Option<&Bound<'_, PyAny>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PySignature> {
+        if let Some(first) = surplus.iter().next() {
+            return Err(given_by_position(&first));
+        }
         let copies = on_mismatch.map_or(Ok(0), |given| args::choice("on_mismatch", given, &["raise", "copy"]))? == 1;
         let device = device.map_or(Ok(Device::CPU), parse_device)?;
         let allow_overlap = allow_overlap.map_or(Ok(false), |flag| args::flag("allow_overlap", flag))?;
@@ -187,6 +193,15 @@ impl PySignature {
         kernel::signature_from(stencil.py(), "signature_from_stencil", arguments)
     }
 
+    /// Raises TypeError with what to call instead.
+    #[pyo3(signature = (*_args, **_keywords))]
+    fn __call__(&self, _args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let fields = self.example();
+        Err(new_error::<PyTypeError>(format!(
+            "a Signature is not a function; bind({fields}) checks the arguments of a call and returns them for the kernel"
+        )))
+    }
+
     /// The `FieldSpec` of each field, by name.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -243,6 +258,12 @@ impl PySignature {
         errors::noted(py, &self.expected(), dlfield::Error::from(error).into())
     }
 
+    /// The fields as a call of `bind` gives them, the first three.
+    fn example(&self) -> String {
+        let names: Vec<String> = self.signature.fields().iter().map(|(name, _)| format!("{name}=...")).collect();
+        if names.len() > 3 { format!("{}, ...", names[..3].join(", ")) } else { names.join(", ") }
+    }
+
     /// The note that says which fields are expected.
     fn expected(&self) -> String {
         format!("expected: {}", self.signature)
@@ -288,6 +309,16 @@ impl PySignature {
         }
         warn().inspect_err(|_| warned.store(false, Ordering::Relaxed))
     }
+}
+
+/// The error for fields by position.
+#[cold]
+fn given_by_position(first: &Bound<'_, PyAny>) -> PyErr {
+    let call = if first.is_instance_of::<PyDict>() { "Signature(**fields)" } else { "Signature(u=FieldSpec(...))" };
+    let found = args::shown(first);
+    new_error::<PyTypeError>(format!(
+        "Signature() takes each field by its name, found {found} without one; write {call}"
+    ))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

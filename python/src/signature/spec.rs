@@ -3,7 +3,7 @@
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::classes::attribute_values;
 use crate::classes::preset::{parse_preset, warn_of_labels};
@@ -11,6 +11,28 @@ use crate::signature::dtypes;
 use dlfield::native::new_error;
 use dlfield::native::{args, dtype};
 use dlfield::{Access, DType, FieldSpec, Layout, LayoutError, Preset, Size};
+
+/// The parameters of `FieldSpec`.
+const NAMES: [&str; 8] = ["dtype", "dims", "access", "layout", "alignment_size", "shape", "optional", "backend"];
+
+/// Keywords of allocation, and what to write here.
+const HINTS: [(&str, &str); 3] = [
+    ("halo", "a spec has none; a field brings its own"),
+    ("origin", "a spec has none; a field brings its own"),
+    ("device", "it is an argument of Signature, for all fields"),
+];
+
+/// The error for more than two arguments by position.
+#[cold]
+fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
+    let is_text = first.is_instance_of::<PyString>();
+    let example = if is_text { args::shown(first) } else { "'w'".to_owned() };
+    let given = surplus + 2;
+    new_error::<PyTypeError>(format!(
+        "FieldSpec() takes at most 2 positional arguments but {given} were given; they are dtype, dims; give the others by \
+         name, as in access={example}"
+    ))
+}
 
 /// The specification of one field of a stencil.
 ///
@@ -68,20 +90,26 @@ pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 impl PyFieldSpec {
     #[new]
     #[pyo3(
-        signature = (dtype, dims=None, *, access=None, layout=None, alignment_size=None, shape=None, optional=None, backend=None),
+        signature = (dtype, dims=None, *surplus, access=None, layout=None, alignment_size=None, shape=None, optional=None, backend=None, **others),
         text_signature = "(dtype, dims=None, *, access='r', layout=None, alignment_size=None, shape=None, optional=False, backend=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "the parameters of the class")]
     fn new(
         dtype: &Bound<'_, PyAny>,
         dims: Option<&Bound<'_, PyAny>>,
+        surplus: &Bound<'_, PyTuple>,
         access: Option<&Bound<'_, PyAny>>,
         layout: Option<&Bound<'_, PyAny>>,
         alignment_size: Option<&Bound<'_, PyAny>>,
         shape: Option<&Bound<'_, PyAny>>,
         optional: Option<&Bound<'_, PyAny>>,
         backend: Option<&Bound<'_, PyAny>>,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyFieldSpec> {
+        if let Some(first) = surplus.iter().next() {
+            return Err(given_by_position(surplus.len(), &first));
+        }
+        args::no_keywords("FieldSpec", others, &HINTS, &NAMES)?;
         let dtypes = dtypes::parse(dtype)?;
         let dims = dims.map(args::dims).transpose()?;
         let ndim = dims.as_ref().map(dlfield::Dims::len);

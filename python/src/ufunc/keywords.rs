@@ -6,8 +6,21 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::ufunc::Method;
-use dlfield::native::args;
 use dlfield::native::new_error;
+use dlfield::native::{args, keyword_hint};
+
+/// The keywords of a call.
+const CALL: [&str; 7] = ["out", "where", "dtype", "casting", "order", "subok", "signature"];
+
+/// The keywords of a reduction.
+const REDUCE: [&str; 6] = ["axis", "dtype", "out", "keepdims", "initial", "where"];
+
+/// Keywords of other libraries, and what to write here.
+const HINTS: [(&str, &str); 3] = [
+    ("dim", "write axis: a number, a label, or a tuple of these"),
+    ("axes", "write axis: a number, a label, or a tuple of these"),
+    ("skipna", "NaN is not skipped; use numpy.nansum or a similar function"),
+];
 
 /// The keywords of a call or reduction.
 #[derive(Default)]
@@ -46,7 +59,9 @@ impl<'py> Keywords<'py> {
                 ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
                 (other, _) => {
                     let function = function()?;
-                    let message = format!("{function}() of tensors got an unexpected keyword argument '{other}'");
+                    let known = if method == Method::Call { &CALL[..] } else { &REDUCE[..] };
+                    let hint = keyword_hint(keyword.py(), other, &HINTS, known);
+                    let message = format!("{function}() of tensors got an unexpected keyword argument '{other}'{hint}");
                     return Err(new_error::<PyTypeError>(message));
                 }
             }

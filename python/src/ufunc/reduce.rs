@@ -130,7 +130,8 @@ pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize>
     let ndim = tensor.descriptor().ndim();
     let wrong = || {
         let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());
-        ErrorKind::Dims.error(format!("{what}; allowed is -{ndim} to {ndim} - 1, a label, or a tuple of these"))
+        let last = ndim.saturating_sub(1);
+        ErrorKind::Dims.error(format!("{what}; allowed is -{ndim} to {last}, a label, or a tuple of these"))
     };
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);

@@ -3,7 +3,7 @@
 use numpy::npyffi::NpyTypes;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
 
 use crate::device::Device;
 use crate::dims::Dims;
@@ -35,7 +35,9 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// The error for an argument that is not an integer.
 #[cold]
 pub fn not_an_integer(argument: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    new_error::<PyTypeError>(format!("{argument}: {} is not an integer", shown(value)))
+    let whole = value.cast::<PyFloat>().ok().map(|float| float.value()).filter(|float| float.fract() == 0.0);
+    let fix = whole.map_or_else(String::new, |whole| format!("; write {whole:.0}"));
+    new_error::<PyTypeError>(format!("{argument}: {} is not an integer{fix}", shown(value)))
 }
 
 /// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.
@@ -109,12 +111,28 @@ pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, foun
         }
         _ => {
             let wrong = |value: &Bound<'_, PyAny>| {
-                new_error::<PyTypeError>(format!("{argument}: {} is not a sequence of integers", shown(value)))
+                let allowed = match argument {
+                    "shape" => "; allowed are the sizes of the dimensions, as in (6, 5)",
+                    "origin" | "aligned_index" | "layout" => "; allowed is one integer for each dimension",
+                    _ => "",
+                };
+                new_error::<PyTypeError>(format!("{argument}: {} is not a sequence of integers{allowed}", shown(value)))
             };
+            if is_no_sequence(value) {
+                return Err(wrong(value));
+            }
             found.extend_from_slice(&entries(argument, value, wrong, |item| int(argument, item))?);
         }
     }
     Ok(())
+}
+
+/// Whether an object has entries, but not one for each dimension in their order: text, a dictionary, a set.
+fn is_no_sequence(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyDict>()
+        || value.is_instance_of::<PySet>()
+        || value.is_instance_of::<PyFrozenSet>()
 }
 
 /// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
@@ -137,6 +155,9 @@ pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
             _ => Err(wrong(item)),
         }
     };
+    if is_no_sequence(value) {
+        return Err(one_for_all(value, ndim));
+    }
     Ok(Halo::from_vec(entries("halo", value, |value| one_for_all(value, ndim), width)?))
 }
 
@@ -190,6 +211,10 @@ fn is_separator(letter: char) -> bool {
 /// The hint for labels of more than one letter.
 #[cold]
 pub fn longer_labels(text: &str) -> String {
+    // Capital letters are meant as labels of one letter: dims="IJK" has one too many or too few.
+    if !text.contains(|letter: char| is_separator(letter) || letter.is_lowercase()) {
+        return String::new();
+    }
     let labels: Vec<String> = text.split(is_separator).filter(|label| !label.is_empty()).map(shown_label).collect();
     let fix = match &labels[..] {
         [] => return String::new(),

@@ -53,13 +53,12 @@ pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
 #[cold]
 fn unknown(value: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
     let py = value.py();
-    let hint = value.cast::<PyString>().map_or_else(
-        |_| String::new(),
-        |text| {
-            let names = DType::all().map(DType::name).chain(["float", "int", "complex"]);
-            did_you_mean(py, &text.to_string_lossy(), names)
-        },
-    );
+    let nearest = value.cast::<PyString>().ok().map(|text| {
+        let names = DType::all().map(DType::name).chain(["float", "int", "complex"]);
+        did_you_mean(py, &text.to_string_lossy(), names)
+    });
+    let allowed = "; allowed is a name such as 'float64', or a dtype of NumPy, ml_dtypes, PyTorch or JAX";
+    let hint = nearest.filter(|hint| !hint.is_empty()).unwrap_or_else(|| allowed.to_owned());
     wrapped(py, cause, &format!("dtype: {} is not an element type{hint}", shown(value)))
 }
 

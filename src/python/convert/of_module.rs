@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
 
 use crate::cuda::Stream;
 use crate::device::Device;
@@ -19,6 +19,7 @@ use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
 use crate::python::convert::stream::{handle, number, owner};
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::ffi::{deferred, getattr, numpy_api};
+use crate::python::nearest::keyword_hint;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
                        __cuda_stream__";
@@ -37,6 +38,19 @@ pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Converts a string.
 pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
     value.cast().map_err(|_| new_error::<PyTypeError>(format!("{argument}: {} is not a string", shown(value))))
+}
+
+/// Rejects keywords that a function does not have: `hints` says what to write in place of those of other libraries.
+pub fn no_keywords(
+    function: &str,
+    others: Option<&Bound<'_, PyDict>>,
+    hints: &[(&str, &str)],
+    known: &[&str],
+) -> PyResult<()> {
+    let Some((name, _)) = others.and_then(|others| others.iter().next()) else { return Ok(()) };
+    let text = name.cast::<PyString>()?.to_string_lossy();
+    let hint = keyword_hint(name.py(), &text, hints, known);
+    Err(new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{text}'{hint}")))
 }
 
 /// Returns the position of a string among the allowed words.

@@ -15,7 +15,7 @@ use pyo3::types::{PyString, PyTuple};
 pub use super::deferred::drop_deferred_references;
 use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::panics;
-use crate::python::nearest::did_you_mean;
+use crate::python::nearest::keyword_hint;
 
 /// The definition of a function or method that the interpreter calls from C.
 pub struct Definition(ffi::PyMethodDef);
@@ -126,13 +126,21 @@ pub struct Parameters<const N: usize> {
     function: &'static str,
     positional: usize,
     names: [&'static str; N],
+    /// Keywords that others use, and what to write here.
+    hints: &'static [(&'static str, &'static str)],
     interned: PyOnceLock<[Py<PyString>; N]>,
 }
 
 impl<const N: usize> Parameters<N> {
     /// The first `positional` of `names` can be given by position.
     pub const fn new(function: &'static str, names: [&'static str; N], positional: usize) -> Parameters<N> {
-        Parameters { function, positional, names, interned: PyOnceLock::new() }
+        Parameters { function, positional, names, hints: &[], interned: PyOnceLock::new() }
+    }
+
+    /// Adds keywords that others use, and what to write here.
+    pub const fn with_hints(mut self, hints: &'static [(&'static str, &'static str)]) -> Parameters<N> {
+        self.hints = hints;
+        self
     }
 
     /// Puts the arguments of a call into `sorted`, in the order of the names.
@@ -197,7 +205,7 @@ impl<const N: usize> Parameters<N> {
                 // SAFETY: as in `sort`, which found an unknown one among them.
                 let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
                 let text = keywords.get_borrowed_item(position).map(|name| text(&name)).unwrap_or_default();
-                let hint = did_you_mean(py, &text, self.names);
+                let hint = keyword_hint(py, &text, self.hints, &self.names);
                 self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
             }
         }
@@ -258,10 +266,11 @@ impl<const N: usize> Parameters<N> {
 
     #[cold]
     fn too_many(&self, given: usize) -> PyErr {
+        let by_name = self.names[self.positional..].join(", ");
         self.error(&match self.positional {
             0 => format!("takes keyword arguments only, {given} were given"),
-            1 => format!("takes 1 positional argument but {given} were given"),
-            most => format!("takes {most} positional arguments but {given} were given"),
+            1 => format!("takes 1 positional argument but {given} were given; give by name: {by_name}"),
+            most => format!("takes {most} positional arguments but {given} were given; give by name: {by_name}"),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The input of an import: device, access, ownership, copy and stream; and the errors of requests that cannot be met.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyList, PyTuple, PyType};
+use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
 
 use crate::device::Device;
 use crate::layout::Metadata;
@@ -143,7 +143,19 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
         || object.is_instance_of::<PyComplex>()
         || object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>();
-    let fix = if is_copied { "; dl.from_array(...) copies it into a field" } else { "" };
+    let module = object.get_type().module().ok();
+    let is_sparse = module.is_some_and(|module| module.to_string_lossy().starts_with("scipy.sparse"));
+    let fix = if is_copied {
+        "; dl.from_array(...) copies it into a field"
+    } else if is_sparse {
+        "; .toarray() makes an array of it"
+    } else if object.is_instance_of::<PyType>() {
+        "; pass an instance of the class"
+    } else if object.is_instance_of::<PyDict>() {
+        "; pass one of its values"
+    } else {
+        ""
+    };
     ErrorKind::NotAnArray.error(format!(
         "obj: {} has no protocol of an array{fix}; allowed are objects with __dlpack__, __dlpack_c_exchange_api__, \
          __gt_data_interface__, __cuda_array_interface__, __hip_array_interface__, __array_interface__, \
