@@ -715,6 +715,8 @@ class Tensor:
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
+    # A `pyarrow.Array`.
+    def __arrow_array__(self, type: Any = None) -> Any: ...  # noqa: A002
     @property
     def __array_priority__(self) -> float: ...
     @property
@@ -1949,8 +1951,8 @@ def set_num_threads(threads: SupportsIndex) -> None:
     """Sets the number of threads among which large copies and fills are divided, for the whole process.
 
     `threads` is a count; 0 restores the default: one thread per core, or the environment variable `RAYON_NUM_THREADS`.
-    Small copies, and copies in the child of a fork, run on the calling thread alone. Raises `ValueError` for a count below
-    0 or above the maximum, `RuntimeError` if the system cannot start the threads.
+    Small copies, and copies in the child of a fork, run on the calling thread alone; in such a child the call does nothing.
+    Raises `ValueError` for a count below 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
 
     >>> import dlfield as dl
     >>> dl.set_num_threads(2)

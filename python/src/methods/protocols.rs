@@ -5,6 +5,7 @@
 use std::ffi::c_int;
 
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
@@ -48,6 +49,18 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         export::numpy::array(slf, dtype, copy)
+    }
+
+    /// Returns the elements as an array of PyArrow, which calls this in `pa.array(field)`: without a copy if PyArrow makes none
+    /// of the NumPy array. PyArrow rejects fields with several dimensions.
+    #[pyo3(signature = (r#type=None))]
+    fn __arrow_array__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        r#type: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let array = export::numpy::view_of(slf)?;
+        py.import(intern!(py, "pyarrow"))?.call_method1(intern!(py, "array"), (array, r#type))
     }
 
     /// The priority among operands of several types: host/device pairs, and managed memory, come first.

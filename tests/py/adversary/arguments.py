@@ -114,6 +114,7 @@ KINDS: dict[str, Kind] = {
     "method": one_of("__call__", "__call__", "reduce", "accumulate", "at", "outer", "reduceat"),
     "inputs": inputs,
     "kwargs": ufunc_keywords,
+    "type": one_of(None, "float32"),
     "memo": lambda case: case.keep({}),
     "protocol": one_of(2, 4, 5),
     "flags": one_of(0, 0x11C, 0x1C),
