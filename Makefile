@@ -4,6 +4,7 @@
 #                cases of the properties, the test double of the CUDA driver with and without memory pools (make exhaustive)
 # make fuzz      runs the property tests, the fuzz targets of fuzz/ and the adversary with different cases in each run, for SECONDS
 # make fuzz-short  runs each fuzz target on its corpus and a fixed number of other inputs; part of make exhaustive
+# make mutants   takes the fixes of old crashes out of a copy of the sources, one by one, and has the adversary find each
 # make docs      builds the pages of docs/ and the reference of Python into target/site; fails on a link that leads nowhere; part of
 #                make lint
 # make deny      checks licences, origins and known holes of the crates; part of make lint
@@ -59,7 +60,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features platforms build-time
-.PHONY: api semver deny docs fuzz fuzz-short soak asan miri versions wheels sdist crate bench
+.PHONY: api semver deny docs fuzz fuzz-short mutants soak asan miri versions wheels sdist crate bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -128,6 +129,7 @@ lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny docs
 	"$(BIN)/python" tests/import_order.py
 	"$(BIN)/python" tests/unsafe_count.py
 	"$(BIN)/mypy"
+	"$(BIN)/pyright" --pythonpath "$(BIN)/python"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
@@ -296,6 +298,9 @@ fuzz-short: .fuzz-targets $(BIN)/uv
 
 fuzz: $(VENV)/.test $(VENV)/.example $(SIM)/.lib .fuzz-targets
 	"$(BIN)/python" tests/fuzz.py $(SECONDS)
+
+mutants: $(VENV)/.test $(VENV)/.example
+	"$(BIN)/python" tests/mutants.py
 
 # Sanitizers are unstable in Rust, but the stable toolchain has their runtime; RUSTC_BOOTSTRAP makes it accept the flag.
 # Some tests need failed allocations, so the allocator may return null.

@@ -71,6 +71,7 @@ from dlfield.memory import MemoryBlock, MemoryReport, memory_report
 from dlfield.sharing import attach, shared_name
 
 if TYPE_CHECKING:
+    from dlfield.drawing import Drawing, draw
     from dlfield.files import open_field, save_field
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "Device",
     "DeviceError",
     "DimsError",
+    "Drawing",
     "Error",
     "ExchangeError",
     "Field",
@@ -102,6 +104,7 @@ __all__ = [
     "attach",
     "cuda",
     "describe",
+    "draw",
     "empty",
     "empty_like",
     "from_array",
@@ -128,24 +131,23 @@ __all__ = [
     "zeros_like",
 ]
 
-# Imported when they are first used: programs that map no file need neither `mmap` nor the reader of headers.
-_OF_FILES = frozenset({"open_field", "save_field"})
+# Modules imported with the first use of these names: programs that map no file need neither `mmap` nor the reader of
+# headers, and most draw nothing.
+_LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "draw": "drawing"}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of `dlfield.files`."""
-    if name not in _OF_FILES:
+    """Import what is imported with its first use."""
+    if name not in _LAZY:
         from dlfield._names import instead_of
 
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
-    from dlfield import files
-
-    return globals().setdefault(name, getattr(files, name))
+    return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
 
 
 def __dir__() -> list[str]:
-    """List the functions of `dlfield.files` too."""
-    return sorted(globals().keys() | _OF_FILES)
+    """List what is not imported yet, too."""
+    return sorted(globals().keys() | _LAZY.keys())
 
 
 def _register_with_dask() -> None:

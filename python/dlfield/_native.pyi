@@ -4,11 +4,12 @@ The docstrings are those of the module; `tests/stub_docs.py --write` copies them
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final
+from types import EllipsisType, TracebackType
+from typing import Any, Literal, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
@@ -84,9 +85,14 @@ __version__: str
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Dims: TypeAlias = str | Sequence[str | SupportsIndex]
 _Ints: TypeAlias = Sequence[SupportsIndex]
-_Halo: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]]
+_Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 _Axes: TypeAlias = SupportsIndex | str | tuple[SupportsIndex | str, ...]
 _Padding: TypeAlias = Literal["none", "row"]
+
+# Indices of views. NumPy's arrays have `__index__` too, but their keys copy, so that these are not `SupportsIndex`.
+_Int: TypeAlias = int | np.integer[Any]
+_Range: TypeAlias = slice | EllipsisType
+_Basic: TypeAlias = _Int | _Range
 
 class _TorchDevice(Protocol):
     @property
@@ -417,8 +423,8 @@ class Tensor:
         >>> dl.full(2, 1.9).astype("int32").tolist()
         [1, 1]
         """
-    # The keywords are those of NumPy's methods.
-    def sum(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    # The keywords are those of NumPy's methods; with `out` the result is that array, else a tensor.
+    def sum(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the sum, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
@@ -429,7 +435,7 @@ class Tensor:
         >>> field.sum("J").dims, f"{field.sum():.1f}"
         (('I',), '6.0')
         """
-    def prod(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def prod(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the product, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
@@ -439,7 +445,7 @@ class Tensor:
         >>> dl.full((2, 3), 2.0).prod("J").tolist()
         [8.0, 8.0]
         """
-    def min(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def min(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the smallest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
@@ -449,7 +455,7 @@ class Tensor:
         >>> dl.from_array([[1, 2], [3, 0]]).min("I").tolist()
         [1, 0]
         """
-    def max(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def max(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the largest element, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
@@ -459,7 +465,7 @@ class Tensor:
         >>> dl.from_array([[1, 2], [3, 0]]).max().item()
         3
         """
-    def any(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def any(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns whether any element is true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
@@ -469,7 +475,7 @@ class Tensor:
         >>> bool((dl.ones((2, 3)) > 1).any())
         False
         """
-    def all(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def all(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns whether all elements are true, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is a tensor with the other dimensions; without any, it converts to a number wherever it is. Keywords as for
@@ -479,7 +485,7 @@ class Tensor:
         >>> bool((dl.ones((2, 3)) > 0).all())
         True
         """
-    def mean(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def mean(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the mean, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
@@ -489,7 +495,7 @@ class Tensor:
         >>> dl.from_array([[1, 2], [3, 4]]).mean("I").tolist()
         [2.0, 3.0]
         """
-    def var(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def var(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the variance, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
@@ -499,7 +505,7 @@ class Tensor:
         >>> dl.from_array([1.0, 3.0]).var().item()
         1.0
         """
-    def std(self, axis: _Axes | None = None, **keywords: Any) -> Any:
+    def std(self, axis: _Axes | None = None, **keywords: Any) -> Tensor | Any:
         """Returns the standard deviation, along the dimensions in `axis`: a number, a label, a tuple of these, or None for all.
 
         The result is as for `sum`. Integers give float64; float16 and bfloat16 are computed in float32. Keywords as for
@@ -629,6 +635,16 @@ class Tensor:
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __contains__(self, value: Any, /) -> bool: ...
+    # Keys with a range at the start, at the end or second; with numbers alone the result is a view or an element.
+    @overload
+    def __getitem__(self, key: _Range, /) -> Tensor: ...
+    @overload
+    def __getitem__(self, key: tuple[_Range, *tuple[_Basic, ...]], /) -> Tensor: ...
+    @overload
+    def __getitem__(self, key: tuple[*tuple[_Basic, ...], _Range], /) -> Tensor: ...
+    @overload
+    def __getitem__(self, key: tuple[_Int, _Range, *tuple[_Basic, ...]], /) -> Tensor: ...
+    @overload
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __bool__(self) -> bool: ...
@@ -761,8 +777,9 @@ class Descriptor:
     @property
     def dims(self) -> tuple[str, ...] | None:
         """Labels of the dimensions; None if unknown."""
+    # `Any` stands for None, which it never is in a `Bound`.
     @property
-    def origin(self) -> tuple[int, ...] | None:
+    def origin(self) -> tuple[int, ...] | Any:
         """Index of the first compute point; None if unknown."""
     @property
     def halo(self) -> tuple[tuple[int, int], ...] | None:
@@ -1112,8 +1129,9 @@ class Bound:
         first, then user labels in the order of the signature. Dimensions that no field has, and data dimensions, are left
         out.
         """
-    def __getattr__(self, name: str, /) -> Any: ...
-    def __getitem__(self, name: str, /) -> Any: ...
+    # None for an optional field that was not given, which a checker cannot know: hence `Any` beside it.
+    def __getattr__(self, name: str, /) -> Descriptor | Any: ...
+    def __getitem__(self, name: str, /) -> Descriptor | Any: ...
     def __contains__(self, name: str, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
@@ -1828,7 +1846,7 @@ def as_numpy(obj: Any, *, copy: bool | None = None) -> npt.NDArray[Any]:
     True
     """
 
-def as_torch(obj: Any, *, copy: bool | None = None) -> Any:
+def as_torch(obj: Any, *, copy: bool | None = None) -> torch.Tensor:
     """Return the `torch.Tensor` on the memory of `obj`.
 
     PyTorch has no read-only tensors, so read-only memory is copied, or rejected with `copy=False`.
@@ -1931,8 +1949,8 @@ def set_num_threads(threads: SupportsIndex) -> None:
     """Sets the number of threads among which large copies and fills are divided, for the whole process.
 
     `threads` is a count; 0 restores the default: one thread per core, or the environment variable `RAYON_NUM_THREADS`.
-    Small copies, and copies in the child of a fork, run on the calling thread alone. Raises `ValueError` for a count below
-    0 or above the maximum, `RuntimeError` if the system cannot start the threads.
+    Small copies, and copies in the child of a fork, run on the calling thread alone; in such a child the call does nothing.
+    Raises `ValueError` for a count below 0 or above the maximum, `RuntimeError` if the system cannot start the threads.
 
     >>> import dlfield as dl
     >>> dl.set_num_threads(2)

@@ -1,6 +1,7 @@
 """Text of tensors: the values as NumPy prints them, then the attributes that NumPy arrays lack."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +45,22 @@ def values_text(tensor: Tensor, prefix: str = "", suffix: str = "") -> str:
     except (Error, ImportError) as error:
         # Values cannot be read during graph capture; some dtypes need another package.
         return f"<values on {tensor.device}, not read: {str(error).splitlines()[0]}>"
+
+
+def dtype_text(tensor: Tensor) -> str:
+    """Return the name of the dtype, also of one that needs a package that is missing.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> dtype_text(dl.zeros((), "float32"))
+    'float32'
+    """
+    try:
+        return str(tensor.dtype)
+    except Error:
+        found = re.search(r"\bdtype=(\w+)", repr(tensor))
+        return found[1] if found else "?"
 
 
 def str_text(tensor: Tensor) -> str:

@@ -6,7 +6,7 @@ from html import escape
 from dlfield._native import Tensor
 from dlfield._picture import Picture, text_width
 from dlfield._plane import Plane, padding_bytes
-from dlfield._repr import values_text
+from dlfield._repr import dtype_text, values_text
 
 # Limits of the drawing, which leaves out the middle of longer tensors, so that its size is bounded.
 _MAX_ROWS = 10
@@ -41,7 +41,7 @@ def repr_html(tensor: Tensor) -> str:
 
 def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
     yield "shape", str(tensor.shape)
-    yield "dtype", str(tensor.dtype)
+    yield "dtype", dtype_text(tensor)
     yield "size", size_text(tensor.nbytes)
     yield "dims", ", ".join(tensor.dims)
     yield "layout", str(tensor.layout)

@@ -19,6 +19,7 @@ use crate::memory::cuda::Stream;
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors;
 use crate::python::ffi::dlpack_c;
+use crate::python::ffi::new_error::new_error;
 use crate::python::sync;
 use crate::python::tensor_api;
 use crate::tensor::{Owner, Tensor};
@@ -104,7 +105,7 @@ impl Module {
             let wanted =
                 "labels and alignment of a tensor need a module with the C API that the extension was built for";
             let built = env!("CARGO_PKG_VERSION");
-            return Err(PyImportError::new_err(format!(
+            return Err(new_error::<PyImportError>(format!(
                 "dlfield: the module is version {found}; {wanted}, such as version {built}"
             )));
         }

@@ -55,7 +55,8 @@ def test_tensors_become_writable_arrays_in_the_stencils_order(passed: Any) -> No
         assert (array.shape, array.strides, array.ctypes.data) == (SHAPE, strides, tensor.ptr)
         # GT4Py's C++ takes writable arrays only, also for fields that it only reads.
         assert array.flags.writeable
-        assert array.base is tensor
+        base: Any = array.base
+        assert base is tensor
 
 
 def test_readonly_arrays_become_writable_ones(passed: Any) -> None:

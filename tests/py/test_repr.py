@@ -104,6 +104,8 @@ def test_values_that_need_a_missing_package_are_not_shown() -> None:
     field = dl.empty((2, 3), "bfloat16")
     print(field)
     print(dl.empty((), "bfloat16"))
+    html = field._repr_html_()
+    assert "<code>bfloat16</code>" in html and "not read: dtype" in html
     """
     lines = run_python(code).splitlines()
     assert len(lines) == 2

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 use smallvec::SmallVec;
 
+use dlfield::native::new_error;
 use dlfield::{Descriptor, Dim, Dims, Layout};
 
 /// Labels as a tuple of strings.
@@ -56,6 +57,6 @@ pub(crate) fn contiguous(descriptor: &Descriptor, order: &str) -> PyResult<bool>
         "C" => Ok(descriptor.is_c_contiguous()),
         "F" => Ok(descriptor.is_f_contiguous()),
         "A" => Ok(descriptor.is_c_contiguous() || descriptor.is_f_contiguous()),
-        _ => Err(PyValueError::new_err(format!("order: {order:?}; allowed is 'C', 'F' or 'A' for either"))),
+        _ => Err(new_error::<PyValueError>(format!("order: {order:?}; allowed is 'C', 'F' or 'A' for either"))),
     }
 }

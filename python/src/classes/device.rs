@@ -5,6 +5,7 @@ use pyo3::types::PyString;
 
 use dlfield::native::device::{DlpackPair, exact_device, of_framework};
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::new_error;
 use dlfield::native::{args, did_you_mean};
 use dlfield::{Device, DeviceError};
 use pyo3::exceptions::PyTypeError;
@@ -99,6 +100,6 @@ pub(crate) fn parse_device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
     of_framework(value)?.ok_or_else(|| {
         let what = args::shown(value);
         let allowed = "a Device, a name such as 'cpu' or 'cuda:0', DLPack's pair of integers, or a device of PyTorch, JAX or CuPy";
-        PyTypeError::new_err(format!("device: {what} is not {allowed}"))
+        new_error::<PyTypeError>(format!("device: {what} is not {allowed}"))
     })
 }

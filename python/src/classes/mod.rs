@@ -5,6 +5,7 @@ pub(crate) mod buffer_parts;
 pub(crate) mod descriptor;
 pub(crate) mod device;
 pub(crate) mod freelist;
+mod panic;
 pub(crate) mod preset;
 pub(crate) mod tensor;
 
@@ -32,5 +33,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         },
     };
     register_own_classes(classes, &py.get_type::<PyTensor>(), &py.get_type::<PyDescriptor>());
-    Ok(())
+    panic::register(py)
 }

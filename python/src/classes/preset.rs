@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::classes::device::PyDevice;
 use dlfield::native::PresetRules;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::new_error;
 use dlfield::native::{args, did_you_mean, errors};
 use dlfield::{Alignment, LayoutRule, Preset};
 
@@ -90,7 +91,7 @@ impl PyPresets {
     fn __missing__(&self, name: &Bound<'_, PyAny>) -> PyResult<()> {
         let Ok(text) = name.cast::<PyString>() else { return Err(PyKeyError::new_err(name.clone().unbind())) };
         let message = unknown(name.py(), &text.to_string_lossy());
-        Err(PyKeyError::new_err(message.trim_start_matches("backend: ").to_owned()))
+        Err(new_error::<PyKeyError>(message.trim_start_matches("backend: ")))
     }
 }
 

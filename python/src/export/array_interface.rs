@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::classes::attribute_values;
+use dlfield::native::new_error;
 use dlfield::native::protocol::typestr;
 use dlfield::native::sync;
 use dlfield::{Descriptor, Tensor};
@@ -24,7 +25,7 @@ pub(crate) fn interface<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound
 
 /// The error that makes an attribute absent.
 pub(crate) fn absent(name: &str, why: &str) -> PyErr {
-    PyAttributeError::new_err(format!("{name}: {why}"))
+    new_error::<PyAttributeError>(format!("{name}: {why}"))
 }
 
 /// The entries that the interfaces of host and CUDA have in common.

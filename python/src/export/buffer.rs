@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use crate::classes::buffer_parts::Parts;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::Extents;
+use dlfield::native::new_error;
 use dlfield::native::sync;
 use dlfield::{DType, Descriptor, ExchangeError};
 
@@ -30,7 +31,7 @@ const BYTES: &CStr = c"B";
 #[inline]
 pub(crate) unsafe fn fill(slf: &Bound<'_, PyTensor>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
     if view.is_null() {
-        return Err(PyBufferError::new_err("view: NULL; allowed is a Py_buffer to fill"));
+        return Err(new_error::<PyBufferError>("view: NULL; allowed is a Py_buffer to fill"));
     }
     // SAFETY: not NULL, so the interpreter's struct, whose `obj` must be NULL on failure.
     unsafe { (*view).obj = null_mut() };
@@ -89,7 +90,7 @@ fn check(descriptor: &Descriptor, parts: &Parts, flags: c_int) -> PyResult<Optio
     if !descriptor.device().is_host_readable() {
         let error = dlfield::DeviceError::NotHostReadable { found: descriptor.device() };
         // Consumers of this protocol expect a `BufferError`.
-        return Err(PyBufferError::new_err(error.to_string()));
+        return Err(new_error::<PyBufferError>(error.to_string()));
     }
     let format = format(descriptor.dtype(), parts, flags)?;
     if requests(flags, ffi::PyBUF_WRITABLE) && descriptor.is_readonly() {

@@ -15,6 +15,7 @@ use dlfield::cuda::{Stream, current_stream};
 use dlfield::native::device::{DlpackPair, exact_device};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Definition, Parameters};
+use dlfield::native::new_error;
 use dlfield::native::stream::StreamArgument;
 use dlfield::native::{args, fastcall, stream, sync};
 use dlfield::{Error, ExchangeError, Tensor};
@@ -85,7 +86,7 @@ fn exported<'py>(slf: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 4]) ->
 
 fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
     value.extract().map_err(|_| {
-        PyTypeError::new_err(format!("{argument}: {}; allowed is None or a pair of integers", args::shown(value)))
+        new_error::<PyTypeError>(format!("{argument}: {}; allowed is None or a pair of integers", args::shown(value)))
     })
 }
 

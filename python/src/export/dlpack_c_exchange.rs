@@ -10,7 +10,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 
 use dlpark::Managed;
 use dlpark::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLTensor};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -18,6 +18,7 @@ use crate::classes::tensor::PyTensor;
 use dlfield::cuda::{Stream, current_stream};
 use dlfield::native::protocol::dlpack;
 use dlfield::native::sync;
+use dlfield::native::{new_error, panics};
 use dlfield::{Device, Error, ExchangeError, Result, Spec, Tensor};
 
 type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
@@ -58,10 +59,9 @@ pub(super) fn guarded(body: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
             }
         })
     }));
-    outcome.unwrap_or_else(|_| {
+    outcome.unwrap_or_else(|panic| {
         // Attaching may be what panicked, so this only tries it.
-        let internal = "dlfield: internal error in a C function of dlfield.Tensor";
-        Python::try_attach(|py| PyRuntimeError::new_err(internal).restore(py));
+        Python::try_attach(|py| panics::to_error(&*panic).restore(py));
         -1
     })
 }
@@ -78,7 +78,7 @@ unsafe fn tensor_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound
     }
     // SAFETY: not NULL, so a live object by this function's contract.
     let object = unsafe { Bound::from_borrowed_ptr(py, object.cast()) };
-    object.cast_into().map_err(|error| PyTypeError::new_err(format!("py_object: {error}")))
+    object.cast_into().map_err(|error| new_error::<PyTypeError>(format!("py_object: {error}")))
 }
 
 /// Returns the tensor. If its device is the host, waits for device work, as the memory may be pinned or managed. On CUDA

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::export::dlpack_c_exchange::guarded;
+use dlfield::native::new_error;
 use dlfield::native::tensor_api::{
     CAPSULE_NAME, ELSEWHERE, Field, FieldMetadata, Labels, NewTensor, SharedTensor, TensorApi, VERSION, release, retain,
 };
@@ -43,7 +44,7 @@ unsafe fn with(object: *mut c_void, body: impl FnOnce(&Tensor) -> c_int) -> c_in
         Ok(tensor) => body(&tensor.get().0),
         Err(_) => guarded(|_| {
             let found = args::shown(object.get_type().as_any());
-            Err(PyTypeError::new_err(format!(
+            Err(new_error::<PyTypeError>(format!(
                 "dlfield.Tensor._c_api: got an object of {found}; allowed is a dlfield.Tensor"
             )))
         }),

@@ -6,6 +6,7 @@ use pyo3::types::PyInt;
 
 use crate::classes::device::parse_device;
 use dlfield::cuda::Stream;
+use dlfield::native::new_error;
 use dlfield::native::{self, args, stream};
 use dlfield::{Device, DeviceError, Error, cuda};
 
@@ -21,7 +22,9 @@ fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
         return Ok(device);
     }
     let what = args::shown(value);
-    Err(PyTypeError::new_err(format!("device: {what}; allowed is the number of a CUDA device, or its name 'cuda:N'")))
+    Err(new_error::<PyTypeError>(format!(
+        "device: {what}; allowed is the number of a CUDA device, or its name 'cuda:N'"
+    )))
 }
 
 #[pyfunction]

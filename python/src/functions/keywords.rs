@@ -10,6 +10,7 @@ use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
 use dlfield::native::keyword_hint;
+use dlfield::native::new_error;
 use dlfield::native::{args, check_len, stream};
 use dlfield::{Device, Dims, DimsError, Layout, LayoutError, Spec};
 
@@ -169,7 +170,7 @@ impl Keywords<'_, '_> {
 #[cold]
 fn no_padding(given: &Bound<'_, PyAny>) -> PyErr {
     let what = args::shown(given);
-    PyTypeError::new_err(format!("padding: {what} is not a string; allowed is 'none' or 'row'"))
+    new_error::<PyTypeError>(format!("padding: {what} is not a string; allowed is 'none' or 'row'"))
 }
 
 /// The error for two widths of a field with one dimension.
@@ -220,7 +221,7 @@ pub(super) fn surplus_error(
     if let Some(name) = &surplus.keyword {
         let known: Vec<&str> = names.iter().chain(&NAMES).copied().collect();
         let hint = keyword_hint(py, name, &FOREIGN_KEYWORDS, &known);
-        return PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
+        return new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
     }
     let (most, count) = (names.len(), names.len() + surplus.positional.len());
     let hint = match (names, given) {
@@ -232,7 +233,9 @@ pub(super) fn surplus_error(
         let example = example.unwrap_or_else(|| "'C'".to_owned());
         format!("; they are {}; give the others by name, as in backend={example}", names.join(", "))
     });
-    PyTypeError::new_err(format!("{function}() takes at most {most} positional arguments but {count} were given{hint}"))
+    new_error::<PyTypeError>(format!(
+        "{function}() takes at most {most} positional arguments but {count} were given{hint}"
+    ))
 }
 
 /// The correct call if sizes were given as separate arguments; `None` if they are not sizes.

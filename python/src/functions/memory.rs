@@ -12,6 +12,7 @@ use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{check_place, memory_of, owner_of_pointer};
+use dlfield::native::new_error;
 use dlfield::native::{Extents, MetadataState, args, dtype};
 use dlfield::{Descriptor, Device, ExchangeError, Owner, Spec, Tensor};
 
@@ -87,13 +88,13 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
             return ErrorKind::Layout.error(format!("address: {shown}; allowed is 0 to {}", usize::MAX));
         }
         if value.is_none() {
-            return PyTypeError::new_err(
+            return new_error::<PyTypeError>(
                 "address: None, which is what ctypes makes of a null pointer; allowed is the address of memory",
             );
         }
         if error.is_instance_of::<PyTypeError>(py) {
             let fix = "of a ctypes pointer it is ctypes.cast(pointer, ctypes.c_void_p).value";
-            return PyTypeError::new_err(format!("address: {shown} is not an integer; {fix}"));
+            return new_error::<PyTypeError>(format!("address: {shown} is not an integer; {fix}"));
         }
         error
     })

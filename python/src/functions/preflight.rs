@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::new_error;
 use dlfield::native::{args, import};
 use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
 
@@ -120,7 +121,7 @@ fn of_object(
     let named = target.cast::<PyString>().ok().map(|name| name.to_string_lossy());
     let wanted = named.and_then(|name| Target::from_name(&name)).ok_or_else(|| {
         let allowed = Target::ALL.map(Target::name).join("', '");
-        PyValueError::new_err(format!("target: {}; allowed are '{allowed}'", args::shown(target)))
+        new_error::<PyValueError>(format!("target: {}; allowed are '{allowed}'", args::shown(target)))
     })?;
     if let Ok(tensor) = obj.cast::<PyTensor>() {
         return Ok(PyPreflight(judge(py, tensor.get().0.descriptor(), wanted, write)?));

@@ -6,6 +6,7 @@ use crate::functions::call::Call;
 use crate::functions::data_argument;
 use crate::functions::keywords::sizes;
 use dlfield::native::Extents;
+use dlfield::native::new_error_of;
 use dlfield::native::{args, dtype};
 use dlfield::{DType, Descriptor, LayoutError, Spec, Tensor};
 
@@ -26,7 +27,7 @@ pub(super) fn fresh(call: &Call<'_, '_>, spec: &mut Spec) -> PyResult<()> {
 fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>, error: PyErr) -> PyErr {
     let py = shape.py();
     let Some(hint) = sizes(function, [shape, dtype], &[]) else { return error };
-    let hinted = PyErr::from_type(error.get_type(py), format!("{}{hint}", error.value(py)));
+    let hinted = new_error_of(&error.get_type(py), format!("{}{hint}", error.value(py)));
     hinted.set_cause(py, error.cause(py));
     hinted
 }

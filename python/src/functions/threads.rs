@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use dlfield::native::new_error;
 use dlfield::native::{args, max_num_threads};
 
 /// Sets the number of threads among which large copies and fills are divided, for the whole process.
@@ -32,10 +33,10 @@ fn set_num_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     let Some(count) = count.filter(|count| *count <= most) else {
         let found = args::shown(threads);
-        return Err(PyValueError::new_err(format!("threads: {found}; allowed is 0 to {most}, 0 for the default")));
+        return Err(new_error::<PyValueError>(format!("threads: {found}; allowed is 0 to {most}, 0 for the default")));
     };
     py.detach(|| dlfield::set_num_threads(count))
-        .map_err(|error| PyRuntimeError::new_err(format!("threads: {count} could not be started: {error}")))
+        .map_err(|error| new_error::<PyRuntimeError>(format!("threads: {count} could not be started: {error}")))
 }
 
 /// Returns the number of threads among which large copies and fills are divided; 1 in the child of a fork.

@@ -9,6 +9,7 @@ use pyo3::types::{PyString, PyType};
 
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::tensor::PyTensor;
+use dlfield::native::new_error;
 
 /// An attribute that is absent: looking it up raises `AttributeError`, as for any other name.
 #[pyclass(name = "_Absent", module = "dlfield", frozen)]
@@ -89,7 +90,7 @@ impl Absent {
             Instead::OfArray { is_method: false } => format!("{array}.{name}"),
             Instead::Of(other) => other.to_owned(),
         };
-        Err(PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}': use {instead}")))
+        Err(new_error::<PyAttributeError>(format!("'{class}' object has no attribute '{name}': use {instead}")))
     }
 }
 

@@ -6,13 +6,14 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::tensor::PyTensor;
+use dlfield::native::new_error;
 
 #[pymethods]
 impl PyTensor {
     #[new]
     #[pyo3(signature = (*_args, **_keywords))]
     fn new_by_class(_args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
-        Err(PyTypeError::new_err(
+        Err(new_error::<PyTypeError>(
             "Tensor() makes no field; allocate one with dl.zeros(shape), dl.empty or dl.full, copy an array with \
              dl.from_array(data), or share its memory with dl.from_dlpack(obj)",
         ))
@@ -24,6 +25,6 @@ impl PyDescriptor {
     #[new]
     #[pyo3(signature = (*_args, **_keywords))]
     fn new_by_class(_args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyDescriptor> {
-        Err(PyTypeError::new_err("Descriptor() describes nothing; write dl.describe(obj)"))
+        Err(new_error::<PyTypeError>("Descriptor() describes nothing; write dl.describe(obj)"))
     }
 }

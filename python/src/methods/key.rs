@@ -12,6 +12,7 @@ use crate::export;
 use crate::export::cupy;
 use crate::ufunc::is_number;
 use dlfield::native::import::Value;
+use dlfield::native::new_error;
 use dlfield::native::{args, import, sync};
 use dlfield::{DType, Descriptor, Device, Index, IndexError, Tensor};
 
@@ -60,7 +61,7 @@ fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> 
     for key in keys {
         if key.is_instance_of::<PyEllipsis>() {
             if ellipsis {
-                return Err(PyIndexError::new_err("index: more than one Ellipsis; allowed is one"));
+                return Err(new_error::<PyIndexError>("index: more than one Ellipsis; allowed is one"));
             }
             ellipsis = true;
             index.extend(std::iter::repeat_n(Index::All, ndim.saturating_sub(given)));
@@ -103,7 +104,7 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         Ok(position) => Ok(Some(position)),
         Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Ok(None),
         Err(error) if error.is_instance_of::<PyOverflowError>(key.py()) => {
-            Err(PyIndexError::new_err("index: the position does not fit in 64 bits"))
+            Err(new_error::<PyIndexError>("index: the position does not fit in 64 bits"))
         }
         Err(error) => Err(error),
     }

@@ -8,6 +8,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use dlfield::Device;
+use dlfield::native::new_error;
 use dlfield::native::{args, sync};
 
 #[pymethods]
@@ -36,7 +37,8 @@ impl PyTensor {
     #[pyo3(signature = (ndigits=None))]
     fn __round__<'py>(slf: &Bound<'py, PyTensor>, ndigits: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let fix = "allowed is a tensor without dimensions; numpy.rint(field) rounds each element";
-        let number = number(slf)?.ok_or_else(|| PyTypeError::new_err(format!("round: {}; {fix}", args::shown(slf))))?;
+        let number =
+            number(slf)?.ok_or_else(|| new_error::<PyTypeError>(format!("round: {}; {fix}", args::shown(slf))))?;
         PyModule::import(slf.py(), intern!(slf.py(), "builtins"))?
             .call_method1(intern!(slf.py(), "round"), (number, ndigits))
     }
@@ -51,7 +53,7 @@ impl PyTensor {
         }
         let fix = "allowed is a tensor without dimensions, or no format";
         let what = format!("format: {} for {}; {fix}", args::shown(format_spec), args::shown(slf));
-        Err(PyTypeError::new_err(what))
+        Err(new_error::<PyTypeError>(what))
     }
 
     /// Returns one element as a Python number: the only one; or the one at an index, which may also be a position in C order.

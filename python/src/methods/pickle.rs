@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::classes::tensor::PyTensor;
+use dlfield::native::new_error;
 use dlfield::native::{MetadataState, Placement, import, sync};
 use dlfield::{DType, Device, Tensor};
 
@@ -66,7 +67,7 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor, protocol: i64) -> Py
 }
 
 fn wrong(what: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(format!("pickle of a dlfield.Tensor: {what}"))
+    new_error::<PyValueError>(format!("pickle of a dlfield.Tensor: {what}"))
 }
 
 /// Rebuilds a pickled tensor, on the memory of the data if its address has the alignment of the field, else in a copy; on bytes
@@ -75,8 +76,8 @@ fn wrong(what: impl std::fmt::Display) -> PyErr {
 #[pyo3(name = "_rebuild")]
 fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     let state = match state.len()? {
-        5 => upgraded(state.extract()?)?,
-        _ => state.extract::<State>()?,
+        5 => upgraded(state.extract().map_err(|error| first_cause(py, error))?)?,
+        _ => state.extract::<State>().map_err(|error| first_cause(py, error))?,
     };
     let State((len, offset), (shape, strides), dtype, metadata, (device, readonly), (shared, is_whole)) = state;
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
@@ -93,6 +94,12 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) ->
     let made = on_bytes(py, &bytes, placement, metadata, shared)?;
     let made = if device == made.descriptor().device() { made } else { sync::to(py, &made, device, None)? };
     Ok(PyTensor::new(if readonly { made.into_readonly() } else { made }))
+}
+
+/// PyO3 makes a `TypeError` of whatever the conversion of a part raised: this is what that was.
+#[cold]
+fn first_cause(py: Python<'_>, error: PyErr) -> PyErr {
+    std::iter::successors(Some(error), |error| error.cause(py)).last().unwrap_or_else(|| wrong("no state"))
 }
 
 /// Returns the field on the bytes themselves if it may be, and their address allows it, else on a copy on the host.

@@ -11,19 +11,20 @@ use pyo3::{ffi, intern};
 use crate::classes::tensor::PyTensor;
 use crate::methods::{index, pickle};
 use crate::ufunc;
+use dlfield::native::new_error;
 
 #[pymethods]
 impl PyTensor {
     fn __len__(&self) -> PyResult<usize> {
         let extent = self.descriptor().shape().first();
-        let extent = extent.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dimensions"))?;
+        let extent = extent.ok_or_else(|| new_error::<PyTypeError>("len() of a tensor without dimensions"))?;
         Ok(usize::try_from(*extent).unwrap_or(usize::MAX))
     }
 
     /// Iterates over the views along the first dimension.
     fn __iter__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyIterator>> {
         if slf.get().descriptor().ndim() == 0 {
-            return Err(PyTypeError::new_err("iteration over a tensor without dimensions"));
+            return Err(new_error::<PyTypeError>("iteration over a tensor without dimensions"));
         }
         // SAFETY: the call takes any object with `__getitem__` and returns a new iterator or sets an error.
         let iterator = unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr()))? };

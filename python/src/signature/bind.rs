@@ -11,6 +11,7 @@ use crate::classes::freelist;
 use crate::signature::field::Field;
 use crate::signature::{PyBound, PySignature};
 use dlfield::native::fastcall::Definition;
+use dlfield::native::new_error;
 use dlfield::native::{errors, fastcall};
 use dlfield::{Error, SignatureError};
 
@@ -125,7 +126,7 @@ fn given_by_position(py: Python<'_>, signature: &PySignature, given: ffi::Py_ssi
     let message = format!(
         "bind() takes keyword arguments only, but {given} positional arguments were given; write bind({fields})"
     );
-    errors::noted(py, &signature.expected(), PyTypeError::new_err(message))
+    errors::noted(py, &signature.expected(), new_error::<PyTypeError>(message))
 }
 
 /// Rejects a call that lacks a field that is not optional.

@@ -16,6 +16,7 @@ use crate::classes::freelist::{Freelist, HasFreelist};
 use crate::signature::PySignature;
 use crate::signature::field::Field;
 use crate::signature::hooks::Errors;
+use dlfield::native::new_error;
 use dlfield::native::{args, check_overlap, check_sizes, common_domain, errors, shared_copies};
 use dlfield::{Descriptor, SignatureError};
 
@@ -96,7 +97,7 @@ impl PyBound {
     }
 
     fn signature(&self) -> PyResult<&PySignature> {
-        let absent = || PyRuntimeError::new_err("dlfield: internal error, a Bound without a Signature");
+        let absent = || new_error::<PyRuntimeError>("dlfield: internal error, a Bound without a Signature");
         Ok(self.signature.as_ref().ok_or_else(absent)?.get())
     }
 
@@ -109,7 +110,7 @@ impl PyBound {
         let Some(field) = &self.fields[place] else { return Ok(None) };
         if field.is_copied() && self.stage.load(Ordering::Relaxed) != ENTERED {
             let (name, _) = self.signature()?.spec(place);
-            return Err(PyRuntimeError::new_err(format!(
+            return Err(new_error::<PyRuntimeError>(format!(
                 "field {name:?}: the kernel gets a temporary copy, which is filled on entry and copied back on exit; use \
                  it inside `with signature.bind(...) as fields`"
             )));
@@ -189,7 +190,7 @@ impl PyBound {
         let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
         let Some(place) = place else {
             let message = format!("no field {}; the fields are {}", args::shown(name), self.names()?);
-            return Err(PyAttributeError::new_err(message));
+            return Err(new_error::<PyAttributeError>(message));
         };
         self.find(name.py(), place)
     }
@@ -198,7 +199,7 @@ impl PyBound {
         let place = name.extract::<String>().ok().map(|name| self.place(&name)).transpose()?.flatten();
         let Some(place) = place else {
             let message = format!("no field {}; the fields are {}", args::shown(name), self.names()?);
-            return Err(PyKeyError::new_err(message));
+            return Err(new_error::<PyKeyError>(message));
         };
         self.find(name.py(), place)
     }
@@ -216,7 +217,7 @@ impl PyBound {
         let (py, bound) = (slf.py(), slf.get());
         let entered = bound.stage.compare_exchange(BOUND, ENTERING, Ordering::Relaxed, Ordering::Relaxed);
         if entered.is_err() {
-            return Err(PyRuntimeError::new_err("Bound: entered twice; call bind() again for another call"));
+            return Err(new_error::<PyRuntimeError>("Bound: entered twice; call bind() again for another call"));
         }
         let mut errors = Errors::default();
         let mut acquired = 0;
@@ -260,7 +261,7 @@ impl PyBound {
         let _ = (exc_value, traceback);
         let left = self.stage.compare_exchange(ENTERED, LEFT, Ordering::Relaxed, Ordering::Relaxed);
         if left.is_err() {
-            return Err(PyRuntimeError::new_err("Bound: __exit__ without __enter__"));
+            return Err(new_error::<PyRuntimeError>("Bound: __exit__ without __enter__"));
         }
         let signature = self.signature()?;
         let written = |place: usize| signature.spec(place).1.declared_access().writes();

@@ -20,6 +20,7 @@ use spec::PyFieldSpec;
 
 use crate::classes::device::{PyDevice, parse_device};
 use crate::classes::freelist;
+use dlfield::native::new_error;
 use dlfield::native::{args, errors};
 use dlfield::{Device, FieldSpec, Signature, SignatureError};
 
@@ -196,7 +197,7 @@ impl PySignature {
     #[pyo3(signature = (*_args, **_keywords))]
     fn __call__(&self, _args: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let fields = self.example();
-        Err(PyTypeError::new_err(format!(
+        Err(new_error::<PyTypeError>(format!(
             "a Signature is not a function; bind({fields}) checks the arguments of a call and returns them for the kernel"
         )))
     }
@@ -315,7 +316,9 @@ impl PySignature {
 fn given_by_position(first: &Bound<'_, PyAny>) -> PyErr {
     let call = if first.is_instance_of::<PyDict>() { "Signature(**fields)" } else { "Signature(u=FieldSpec(...))" };
     let found = args::shown(first);
-    PyTypeError::new_err(format!("Signature() takes each field by its name, found {found} without one; write {call}"))
+    new_error::<PyTypeError>(format!(
+        "Signature() takes each field by its name, found {found} without one; write {call}"
+    ))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use crate::classes::attribute_values;
 use crate::classes::preset::{parse_preset, warn_of_labels};
 use crate::signature::dtypes;
+use dlfield::native::new_error;
 use dlfield::native::{args, dtype};
 use dlfield::{Access, DType, FieldSpec, Layout, LayoutError, Preset, Size};
 
@@ -27,7 +28,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
     let is_text = first.is_instance_of::<PyString>();
     let example = if is_text { args::shown(first) } else { "'w'".to_owned() };
     let given = surplus + 2;
-    PyTypeError::new_err(format!(
+    new_error::<PyTypeError>(format!(
         "FieldSpec() takes at most 2 positional arguments but {given} were given; they are dtype, dims; give the others by \
          name, as in access={example}"
     ))
@@ -219,7 +220,7 @@ impl PyFieldSpec {
     pub(crate) fn given(name: &Bound<'_, PyString>, spec: &Bound<'_, PyAny>) -> PyResult<FieldSpec> {
         let wrong = || {
             let allowed = "allowed is a FieldSpec for each keyword other than device, on_mismatch and allow_overlap";
-            PyTypeError::new_err(format!("{name}: {}; {allowed}", args::shown(spec)))
+            new_error::<PyTypeError>(format!("{name}: {}; {allowed}", args::shown(spec)))
         };
         Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())
     }
@@ -258,7 +259,7 @@ impl PyFieldSpec {
 fn sizes(shape: &Bound<'_, PyAny>) -> PyResult<Vec<Size>> {
     let wrong = || {
         let got = args::shown(shape);
-        PyTypeError::new_err(format!("shape: {got} is not a sequence of integers, names of sizes or None"))
+        new_error::<PyTypeError>(format!("shape: {got} is not a sequence of integers, names of sizes or None"))
     };
     if shape.is_instance_of::<PyString>() {
         return Err(wrong());

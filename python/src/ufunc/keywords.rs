@@ -6,6 +6,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::ufunc::Method;
+use dlfield::native::new_error;
 use dlfield::native::{args, keyword_hint};
 
 /// The keywords of a call.
@@ -61,7 +62,7 @@ impl<'py> Keywords<'py> {
                     let known = if method == Method::Call { &CALL[..] } else { &REDUCE[..] };
                     let hint = keyword_hint(keyword.py(), other, &HINTS, known);
                     let message = format!("{function}() of tensors got an unexpected keyword argument '{other}'{hint}");
-                    return Err(PyTypeError::new_err(message));
+                    return Err(new_error::<PyTypeError>(message));
                 }
             }
         }
@@ -103,5 +104,5 @@ fn check_order(value: &Bound<'_, PyAny>) -> PyResult<()> {
     }
     let what = args::shown(value);
     let fix = "a result has the first tensor's layout; for another one pass a tensor as out=";
-    Err(PyValueError::new_err(format!("order: {what}; allowed is 'K': {fix}")))
+    Err(new_error::<PyValueError>(format!("order: {what}; allowed is 'K': {fix}")))
 }

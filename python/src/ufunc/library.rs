@@ -16,6 +16,7 @@ use crate::ufunc::outputs::Outputs;
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::getattr::Keyword;
+use dlfield::native::new_error;
 use dlfield::native::{getattr, sync};
 use dlfield::{Device, Spec, Tensor};
 
@@ -209,7 +210,7 @@ impl<'py> ArrayLibrary<'py> {
             if keywords.contains(keyword)? {
                 let what =
                     format!("{keyword}: CuPy's reductions lack this keyword; copy the tensor with to_device('cpu')");
-                return Err(PyTypeError::new_err(what));
+                return Err(new_error::<PyTypeError>(what));
             }
         }
         let name = name(ufunc)?;
@@ -217,7 +218,7 @@ impl<'py> ArrayLibrary<'py> {
             Some((_, reduction)) => module.getattr(*reduction)?,
             None => {
                 let what = format!("{name}.reduce: CuPy has no such reduction; copy the tensor with to_device('cpu')");
-                return Err(PyTypeError::new_err(what));
+                return Err(new_error::<PyTypeError>(what));
             }
         };
         if reduction_takes_no_dtype(&name) && keywords.contains("dtype")? {
@@ -247,6 +248,6 @@ fn different_devices(one: Device, other: Device) -> PyErr {
 /// CuPy's function of this name.
 fn function<'py>(module: &Bound<'py, PyModule>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     module.getattr_opt(name)?.ok_or_else(|| {
-        PyTypeError::new_err(format!("{name}: CuPy has no such ufunc; copy the tensors with to_device('cpu')"))
+        new_error::<PyTypeError>(format!("{name}: CuPy has no such ufunc; copy the tensors with to_device('cpu')"))
     })
 }

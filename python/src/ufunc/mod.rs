@@ -21,6 +21,7 @@ pub(super) use self::operators::install;
 pub(super) use self::reduce::{axes, axis};
 use crate::classes::tensor::PyTensor;
 use dlfield::native::args;
+use dlfield::native::new_error;
 
 /// The method of a ufunc that is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(super) fn array_ufunc<'py>(
             let fix = "call it on arrays instead: to_numpy(), to_cupy()";
             let what =
                 format!("{}.{other}: not supported for tensors; allowed are calls and reduce: {fix}", name(ufunc)?);
-            return Err(PyTypeError::new_err(what));
+            return Err(new_error::<PyTypeError>(what));
         }
     };
     if !ufunc.getattr(intern!(py, "signature"))?.is_none() {
@@ -79,7 +80,7 @@ pub(super) fn reduced<'py>(
 /// The error for a generalized ufunc, which works on more than single elements.
 fn generalized(name: &str) -> PyErr {
     let what = "a generalized ufunc, whose dimensions are not matched by label; allowed are element-wise ufuncs";
-    PyTypeError::new_err(format!("{name}: {what}: call it on arrays instead: to_numpy(), to_cupy()"))
+    new_error::<PyTypeError>(format!("{name}: {what}: call it on arrays instead: to_numpy(), to_cupy()"))
 }
 
 /// A ufunc's name.

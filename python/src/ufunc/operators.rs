@@ -15,6 +15,7 @@ use crate::ufunc::keywords::Keywords;
 use crate::ufunc::operands::{Operands, has_own_ufunc_method};
 use crate::ufunc::{call, generalized};
 use dlfield::native::fastcall::Definition;
+use dlfield::native::new_error;
 use dlfield::native::{fastcall, getattr};
 
 /// The position of the tensor in an operator.
@@ -168,7 +169,7 @@ fn unsupported_in_place(ufunc: &str, operand: &Bound<'_, PyAny>) -> PyErr {
         "allowed are tensors, arrays and numbers"
     };
     let name = ty.name().map_or_else(|_| ty.to_string(), |name| name.to_string());
-    PyTypeError::new_err(format!("unsupported operand type(s) for {ufunc} in place: 'Tensor' and '{name}'; {why}"))
+    new_error::<PyTypeError>(format!("unsupported operand type(s) for {ufunc} in place: 'Tensor' and '{name}'; {why}"))
 }
 
 /// Calls `__array_ufunc__` of the second or first operand, which defines its own. In-place operators go through NumPy's

@@ -10,6 +10,7 @@ use crate::classes::tensor::PyTensor;
 use crate::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::new_error;
 use dlfield::native::{args, check_named_halos};
 use dlfield::{DType, Device, Dim, Dims, ExchangeError, Spec, Tensor};
 
@@ -102,7 +103,7 @@ fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     };
     found.filter(|array| array.labels == LabelSource::Unknown).ok_or_else(|| {
         let what = args::shown(object);
-        PyTypeError::new_err(format!("out: {what}; allowed are tensors, and arrays of NumPy and CuPy"))
+        new_error::<PyTypeError>(format!("out: {what}; allowed are tensors, and arrays of NumPy and CuPy"))
     })
 }
 

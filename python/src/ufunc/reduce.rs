@@ -15,6 +15,7 @@ use crate::ufunc::{Method, dtypes, outputs};
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::args;
 use dlfield::native::errors::ErrorKind;
+use dlfield::native::new_error;
 use dlfield::{Device, Index, Tensor};
 
 pub(crate) type Axes = SmallVec<[usize; 6]>;
@@ -27,7 +28,7 @@ pub(super) fn reduce<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = ufunc.py();
     let [input] = inputs else {
-        return Err(PyTypeError::new_err(format!("reduce: {} arrays; allowed is one", inputs.len())));
+        return Err(new_error::<PyTypeError>(format!("reduce: {} arrays; allowed is one", inputs.len())));
     };
     let Some(mut operands) = Operands::read(std::slice::from_ref(input), keywords.mask.as_ref())? else {
         return Ok(None);

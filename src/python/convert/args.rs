@@ -10,6 +10,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
 
@@ -36,7 +37,7 @@ pub fn int(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<i64> {
 pub fn not_an_integer(argument: &str, value: &Bound<'_, PyAny>) -> PyErr {
     let whole = value.cast::<PyFloat>().ok().map(|float| float.value()).filter(|float| float.fract() == 0.0);
     let fix = whole.map_or_else(String::new, |whole| format!("; write {whole:.0}"));
-    PyTypeError::new_err(format!("{argument}: {} is not an integer{fix}", shown(value)))
+    new_error::<PyTypeError>(format!("{argument}: {} is not an integer{fix}", shown(value)))
 }
 
 /// Returns the iterator of an object; `None` if it has none. What else its `__iter__` raises reaches the caller, as Ctrl+C.
@@ -115,7 +116,7 @@ pub(super) fn append_ints(argument: &'static str, value: &Bound<'_, PyAny>, foun
                     "origin" | "aligned_index" | "layout" => "; allowed is one integer for each dimension",
                     _ => "",
                 };
-                PyTypeError::new_err(format!("{argument}: {} is not a sequence of integers{allowed}", shown(value)))
+                new_error::<PyTypeError>(format!("{argument}: {} is not a sequence of integers{allowed}", shown(value)))
             };
             if is_no_sequence(value) {
                 return Err(wrong(value));
@@ -137,7 +138,7 @@ fn is_no_sequence(value: &Bound<'_, PyAny>) -> bool {
 /// Converts a halo: per dimension one width for both sides, or a pair `(lower, upper)`. `ndim` is for the error message.
 pub fn halo(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyResult<Halo> {
     let wrong = |what: &Bound<'_, PyAny>| {
-        PyTypeError::new_err(format!(
+        new_error::<PyTypeError>(format!(
             "halo: {} is neither an integer nor a pair (lower, upper); allowed is one of these for each dimension",
             shown(what)
         ))
@@ -170,7 +171,7 @@ fn one_for_all(value: &Bound<'_, PyAny>, ndim: Option<usize>) -> PyErr {
         (Ok(width), Some(ndim)) => format!(": halo=({})", vec![width.to_string(); ndim].join(", ")),
         _ => String::new(),
     };
-    PyTypeError::new_err(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
+    new_error::<PyTypeError>(format!("halo: {} is not a sequence; {allowed}{fix}", shown(value)))
 }
 
 /// Converts labels: a string of one-letter labels, or a sequence of labels.

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::error::{Error, SignatureError};
 use crate::protocol::ExchangeError;
+use crate::python::ffi::new_error::{new_error, new_error_of};
 
 /// The subclasses of `dlfield.Error`; each is also a subclass of the builtin exception that a user would catch.
 #[derive(Clone, Copy)]
@@ -117,7 +118,7 @@ impl ErrorKind {
     pub fn error(self, message: impl Into<String>) -> PyErr {
         let message = message.into();
         Python::attach(|py| match types(py) {
-            Ok((_, all)) => PyErr::from_type(all[self as usize].bind(py).clone(), message),
+            Ok((_, all)) => new_error_of(all[self as usize].bind(py), message),
             Err(error) => noted(py, &format!("while raising dlfield.{}: {message}", self.definition(py).0), error),
         })
     }
@@ -150,7 +151,7 @@ fn raised(error: Error, message: String) -> PyErr {
         Error::Signature(
             SignatureError::Overlap { .. } | SignatureError::CopiedOverlap { .. } | SignatureError::Sizes { .. },
         ) => ErrorKind::Layout.error(message),
-        Error::Signature(_) => PyTypeError::new_err(message),
+        Error::Signature(_) => new_error::<PyTypeError>(message),
         Error::Layout(_) => ErrorKind::Layout.error(message),
         #[cfg(feature = "fields")]
         Error::Preset(_) => ErrorKind::Layout.error(message),
@@ -158,8 +159,8 @@ fn raised(error: Error, message: String) -> PyErr {
         Error::Dims(_) => ErrorKind::Dims.error(message),
         Error::Device(_) => ErrorKind::Device.error(message),
         Error::Exchange(_) => ErrorKind::Exchange.error(message),
-        Error::Index(_) => PyIndexError::new_err(message),
-        Error::Memory(_) => PyMemoryError::new_err(message),
+        Error::Index(_) => new_error::<PyIndexError>(message),
+        Error::Memory(_) => new_error::<PyMemoryError>(message),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::convert::dtype::wrapped;
 use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
 use crate::python::convert::stream::{handle, number, owner};
+use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::ffi::{deferred, getattr, numpy_api};
 use crate::python::nearest::keyword_hint;
 
@@ -30,13 +31,13 @@ static WARNING: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// Converts True or False.
 pub fn flag(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let wrong = || PyTypeError::new_err(format!("{argument}: {}; allowed is True or False", shown(value)));
+    let wrong = || new_error::<PyTypeError>(format!("{argument}: {}; allowed is True or False", shown(value)));
     value.extract().map_err(|_| wrong())
 }
 
 /// Converts a string.
 pub fn string<'a, 'py>(argument: &str, value: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
-    value.cast().map_err(|_| PyTypeError::new_err(format!("{argument}: {} is not a string", shown(value))))
+    value.cast().map_err(|_| new_error::<PyTypeError>(format!("{argument}: {} is not a string", shown(value))))
 }
 
 /// Rejects keywords that a function does not have: `hints` says what to write in place of those of other libraries.
@@ -49,7 +50,7 @@ pub fn no_keywords(
     let Some((name, _)) = others.and_then(|others| others.iter().next()) else { return Ok(()) };
     let text = name.cast::<PyString>()?.to_string_lossy();
     let hint = keyword_hint(name.py(), &text, hints, known);
-    Err(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{text}'{hint}")))
+    Err(new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{text}'{hint}")))
 }
 
 /// Returns the position of a string among the allowed words.
@@ -59,13 +60,13 @@ pub fn choice(argument: &str, value: &Bound<'_, PyAny>, words: &[&str]) -> PyRes
     found.ok_or_else(|| {
         let mut allowed: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let last = allowed.pop().unwrap_or_default();
-        PyValueError::new_err(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
+        new_error::<PyValueError>(format!("{argument}: {}; allowed is {} or {last}", shown(value), allowed.join(", ")))
     })
 }
 
 /// Converts the argument `copy`: True copies always, False never, None if needed.
 pub fn copy(value: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
-    let wrong = || PyTypeError::new_err(format!("copy: {}; allowed is None, True or False", shown(value)));
+    let wrong = || new_error::<PyTypeError>(format!("copy: {}; allowed is None, True or False", shown(value)));
     value.extract().map_err(|_| wrong())
 }
 
@@ -181,7 +182,7 @@ pub fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDesc
 
 /// Adds the argument's name to another library's error, which keeps its type.
 pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
-    let error = PyErr::from_type(cause.get_type(py), format!("{argument}: {}", cause.value(py)));
+    let error = new_error_of(&cause.get_type(py), format!("{argument}: {}", cause.value(py)));
     error.set_cause(py, Some(cause));
     error
 }
@@ -189,7 +190,7 @@ pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
 /// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
 pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
     if ErrorKind::is_any(py, &error) {
-        let named = PyErr::from_type(error.get_type(py), format!("field {field:?}: {}", error.value(py)));
+        let named = new_error_of(&error.get_type(py), format!("field {field:?}: {}", error.value(py)));
         named.set_cause(py, error.cause(py));
         named.set_traceback(py, error.traceback(py));
         return named;

@@ -6,13 +6,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
 pub use super::deferred::drop_deferred_references;
+use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::panics;
 use crate::python::nearest::keyword_hint;
 
 /// The definition of a function or method that the interpreter calls from C.
@@ -284,7 +286,7 @@ impl<const N: usize> Parameters<N> {
     }
 
     fn error(&self, what: &str) -> PyErr {
-        PyTypeError::new_err(format!("{}() {what}", self.function))
+        new_error::<PyTypeError>(format!("{}() {what}", self.function))
     }
 }
 
@@ -370,7 +372,7 @@ pub fn run<'py>(py: Python<'py>, body: impl FnOnce() -> PyResult<Bound<'py, PyAn
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value.into_ptr(),
         Ok(Err(error)) => error,
-        Err(_) => PyRuntimeError::new_err("dlfield: internal error"),
+        Err(panic) => panics::to_error(&*panic),
     };
     let mut error = Some(error);
     Python::try_attach(|py| error.take().map(|error| error.restore(py)));

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::getattr;
+use crate::python::ffi::new_error::new_error;
 use crate::python::from_py::borrows::{BorrowAccess, CheckValues, Loan};
 use crate::python::from_py::kinds::{Elements, Place};
 use crate::python::import;
@@ -111,14 +112,14 @@ pub(super) fn refusal(error: Error) -> PyErr {
     match error {
         // Another array would fail too.
         Error::Memory(_) => error.into(),
-        error => PyTypeError::new_err(error.to_string()),
+        error => new_error::<PyTypeError>(error.to_string()),
     }
 }
 
 /// As [`refusal`], for an array that could not be described: a `TypeError` too, unless the error is the producer's own.
 #[cold]
 pub(super) fn as_refusal<R>(py: Python<'_>, error: PyErr) -> PyResult<R> {
-    Err(if ErrorKind::is_any(py, &error) { PyTypeError::new_err(error.value(py).to_string()) } else { error })
+    Err(if ErrorKind::is_any(py, &error) { new_error::<PyTypeError>(error.value(py).to_string()) } else { error })
 }
 
 /// Describes any object; for a `dlfield.Descriptor`, the object that it describes. That class belongs to the module, and

@@ -19,6 +19,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::protocol::ExchangeError;
 use crate::python::ffi::dlpack_c::{BORROW, Borrow, read_lent};
+use crate::python::ffi::new_error::new_error;
 use crate::python::import::exchange_errors::failed;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::{Ownership, Request};
@@ -57,7 +58,7 @@ impl Api {
             let requires_grad = tensor.getattr(intern!(py, "requires_grad"))?;
             // SAFETY: the class of a live object.
             let get = unsafe { (*requires_grad.get_type_ptr()).tp_descr_get };
-            let no_descriptor = || PyTypeError::new_err("torch.Tensor.requires_grad: not a Python descriptor");
+            let no_descriptor = || new_error::<PyTypeError>("torch.Tensor.requires_grad: not a Python descriptor");
             let internals = torch.getattr(intern!(py, "_C"))?;
             Ok(Api {
                 disable_subclasses: internals.getattr(intern!(py, "DisableTorchFunctionSubclass"))?.unbind(),

@@ -18,6 +18,7 @@ import dlfield as dl
 import fakes
 from adversary import actions
 from adversary.arguments import SELVES, arguments
+from adversary.consumers import consume
 from adversary.entries import Entry
 from adversary.memory import Memory, suspicious
 
@@ -25,6 +26,8 @@ from adversary.memory import Memory, suspicious
 MOST_DEPTH = 3
 # What no call may raise, whatever it was given.
 NEVER = (SystemError, ReferenceError, UnboundLocalError, NameError)
+# Element types that every NumPy has.
+PLAIN = ("bool", "int32", "int64", "uint8", "float32", "float64")
 
 
 class Case:
@@ -52,6 +55,8 @@ class Case:
         self.honesty = self.rng.choice((0.85, 0.97, 1.0))
         self.hostility = self.rng.choice((0.2, 0.5, 0.9))
         self.depth = 0
+        # Calls of destructors, which run after a function has checked its result.
+        self.final = 0
         self.unending = self.reached_the_limit = False
         # All arrays of a case have one shape, so that calls get far.
         large = self.rng.random() < 0.6
@@ -71,6 +76,7 @@ class Case:
 
     def act(self, where: str, *, final: bool = False) -> None:
         """What every callback calls. A `final` one cannot raise, as a destructor."""
+        self.final += final
         if self.unending:
             self.call()
             return
@@ -152,13 +158,16 @@ class Case:
             self._enter(result)
         elif isinstance(result, dl.Tensor):
             repr(result)
-            self._check(np.asarray(result))
+            if result.dtype in PLAIN:
+                self._check(np.asarray(result))
+            if self.rng.random() < 0.5:
+                consume(self, result)
         elif isinstance(result, torch.Tensor):
             self._check(result.detach().cpu().numpy())
         elif isinstance(result, np.ndarray):
             self.note(f"  an array of {result.dtype}, {result.shape}, base {type(result.base).__name__}")
             self._check(result)
-        elif isinstance(result, memoryview):
+        elif isinstance(result, (np.generic, memoryview)):
             self._check(np.asarray(result))
         elif isinstance(result, (tuple, list)) and depth < 3:
             for each in result[:4]:
@@ -170,6 +179,22 @@ class Case:
             self.read(dl.from_dlpack(result), depth)
         elif type(result).__module__.startswith("jax"):
             self._check(np.asarray(result))
+
+    def _in_place(self, result: Any) -> None:
+        """Check what a function has just returned: nobody can have moved that memory since."""
+        if isinstance(result, dl.Bound) and self.rng.random() < 0.5:
+            final = self.final
+            with result as fields:
+                if self.final == final:
+                    self._in_place(fields[self.rng.choice(list(fields))])
+        elif isinstance(result, dl.Descriptor):
+            quiet, self.budget = self.budget, 0
+            try:
+                dl.describe(result)
+            except dl.ExchangeError as error:
+                if "moved: " in str(error):
+                    self.found(f"a description was returned of memory that was moved before: {error}")
+            self.budget = quiet
 
     def _enter(self, bound: Any) -> None:
         with bound as fields:
@@ -222,8 +247,11 @@ class Case:
         del target
         result = None
         try:
+            final = self.final
             result = call()
             self.note(f"-> {type(result).__name__}")
+            if self.final == final:
+                self._in_place(result)
         except BaseException as error:
             self.judge(error)
         keywords = {}

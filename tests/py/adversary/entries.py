@@ -89,6 +89,7 @@ def of_stub(text: str) -> Iterator[Entry]:
 
 
 def _of_class(node: ast.ClassDef) -> Iterator[Entry]:
+    overloaded = set[str]()
     for member in node.body:
         if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
             yield Entry(f"{node.name}.{member.target.id}", (), node.name, True)
@@ -96,6 +97,11 @@ def _of_class(node: ast.ClassDef) -> Iterator[Entry]:
             continue
         decorators = {ast.unparse(decorator) for decorator in member.decorator_list}
         name = f"{node.name}.{member.name}"
+        if "overload" in decorators:
+            # The types of its parameters do not matter here.
+            if name in overloaded:
+                continue
+            overloaded.add(name)
         parameters = _parameters(member.args, 1)
         if member.name == "__new__":
             yield Entry(node.name, parameters, function=getattr(_native, node.name))

@@ -49,15 +49,18 @@ def worker(seeds: Iterable[int], *, verbose: bool = False) -> None:
     from adversary.entries import entries
 
     faulthandler.enable()
+    # A case that hangs prints where, and ends the process.
+    faulthandler.register(signal.SIGALRM, chain=True)
     sys.unraisablehook = lambda _unraisable: None
     functions = entries()
     gc.collect()
     gc.freeze()
     for seed in seeds:
         print(f"seed {seed}", flush=True)
-        faulthandler.dump_traceback_later(LIMIT, exit=True)
+        signal.setitimer(signal.ITIMER_REAL, LIMIT)
         findings = Case(seed, chosen(functions, seed), verbose=verbose).run()
-        faulthandler.cancel_dump_traceback_later()
+        # What is still there are modules that were imported: later collections would take as long as all modules do.
+        gc.freeze()
         for text in findings:
             print(f"found {text!r}", flush=True)
     print("end", flush=True)

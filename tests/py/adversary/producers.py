@@ -133,7 +133,16 @@ def data_array(case: Case) -> Any:
 
 def own_tensor(case: Case) -> Any:
     options: dict[str, Any] = {"halo": ((0, 0),) * len(case.shape)} if case.rng.random() < 0.2 else {}
-    return case.keep(dl.from_array(fresh(case), backend=case.rng.choice((None, "gtmc", "gt:cpu_ifirst")), **options))
+    made = dl.from_array(fresh(case), backend=case.rng.choice((None, "gtmc", "gt:cpu_ifirst")), **options)
+    return case.keep(made.as_readonly() if case.rng.random() < 0.1 else made)
+
+
+def of_rare_type(case: Case) -> Any:
+    """A tensor of a type that some libraries lack."""
+    return case.keep(dl.zeros(case.shape, case.rng.choice(RARE)))
+
+
+RARE = ("bfloat16", "float16", "int4", "int2", "float8_e4m3fn", "float8_e3m4", "float4_e2m1fn", "complex64", "uint16")
 
 
 def tensor_of(case: Case) -> Any:
@@ -182,6 +191,7 @@ PRODUCERS: dict[Callable[[Any], Any], int] = {
     buffer: 5,
     data_array: 3,
     own_tensor: 7,
+    of_rare_type: 3,
     tensor_of: 4,
     description: 6,
     nested: 3,

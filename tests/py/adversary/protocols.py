@@ -89,7 +89,13 @@ class _Handing:
 
 def exchange_api(case: Case) -> Any:
     handing: Any = _Handing(case, Memory(case, fresh(case).copy()))
+    # By chance all functions of the table fail: without an exception, or with one.
+    fails = case.rng.random()
     kind = exchange_type(handing)
+    if fails < 0.1:
+        kind = exchange_type(None, silent=True)
+    elif fails < 0.2:
+        kind = exchange_type(handing, error=ValueError("a table fails"))
     if case.rng.random() < 0.4:
         table = kind.__dlpack_c_exchange_api__
         kind.__dlpack_c_exchange_api__ = Descriptor(case, table)

@@ -14,6 +14,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::classes::freelist::{HasFreelist, release};
+use dlfield::native::new_error;
 
 /// How many freed objects a list keeps.
 const CAPACITY: usize = 32;
@@ -54,7 +55,7 @@ pub(crate) fn install<T: HasFreelist>(py: Python<'_>) -> PyResult<()> {
     unsafe {
         // PyO3 sets this flag on every class.
         if ffi::PyType_GetFlags(class) & ffi::Py_TPFLAGS_HAVE_GC == 0 {
-            return Err(PyRuntimeError::new_err("dlfield: internal error, a class without garbage collection"));
+            return Err(new_error::<PyRuntimeError>("dlfield: internal error, a class without garbage collection"));
         }
         (*class).tp_dealloc = Some(free::<T>);
     }

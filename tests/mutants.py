@@ -1,0 +1,92 @@
+"""Whether the adversary finds the old crashes: `make mutants`.
+
+Takes the fix of each out of a copy of the sources, builds the module, and runs the adversary on it from the same
+seed on. The first run is of unchanged sources: what it finds is an error there.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests/py"))
+
+from adversary.mutations import MUTATIONS, Mutation  # noqa: E402
+
+FOLDER = ROOT / "target/mutants"
+TREE = FOLDER / "tree"
+EXTENSION = FOLDER / "extension"
+
+
+def main() -> int:
+    """Search on each mutant; return how many were not found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120, help="how long to search on each")
+    parser.add_argument("--start", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", default="", help="mutations whose name contains this text")
+    given = parser.parse_args()
+    chosen: list[Mutation | None] = [mutation for mutation in MUTATIONS if given.only in mutation.name]
+    missed = 0
+    for mutation in chosen if given.only else [None, *chosen]:
+        copy_sources()
+        if mutation:
+            mutation.apply(TREE)
+        build(of_extension=mutation is None or mutation.of_extension)
+        cases, found = search(given.start, given.seconds)
+        name = mutation.name if mutation else "unchanged sources"
+        print(
+            f"{name}: {f'found after {cases} cases, {found}' if found else f'NOT FOUND in {cases} cases'}", flush=True
+        )
+        missed += bool(found) == (mutation is None)
+    return missed
+
+
+def copy_sources() -> None:
+    """Make the copy as the sources are. Cargo compares times: what is equal already is left alone."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        source, copy = ROOT / name, TREE / name
+        if source.is_file() and not (copy.exists() and copy.read_bytes() == source.read_bytes()):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+
+
+def build(*, of_extension: bool) -> None:
+    """Build the module, or with `of_extension` the example extension too."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    _build(TREE, ["--package", "dlfield-python"], "lib_native.so", TREE / f"python/dlfield/_native{suffix}")
+    if of_extension:
+        EXTENSION.mkdir(exist_ok=True)
+        example = TREE / "examples/rust_extension"
+        name = f"rust_extension{suffix}"
+        _build(example, ["--features", "cuda,kinds,peers"], "librust_extension.so", EXTENSION / name)
+
+
+def _build(folder: Path, arguments: list[str], made: str, target: Path) -> None:
+    # A folder of its own: the module of `make test` stays. Incremental, as one line differs from build to build.
+    settings = {"CARGO_TARGET_DIR": str(FOLDER / "build"), "CARGO_INCREMENTAL": "1", "PYO3_PYTHON": sys.executable}
+    command = ["cargo", "build", "--quiet", "--profile", "checked", *arguments]
+    subprocess.run(command, cwd=folder, env={**os.environ, **settings}, check=True)
+    # Not written over: the file may be mapped.
+    target.unlink(missing_ok=True)
+    shutil.copyfile(FOLDER / "build/checked" / made, target)
+
+
+def search(start: int, seconds: float) -> tuple[int, str]:
+    """Run the adversary on the copy until it finds something; return the cases, and the first line of what it found."""
+    paths = [str(TREE / "python"), str(EXTENSION), os.environ.get("PYTHONPATH", "")]
+    command = [sys.executable, str(ROOT / "tests/py/adversary"), f"--start={start}", f"--seconds={seconds}", "--first"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    lines = run.stdout.splitlines()
+    found = [line for line in lines if line.startswith("seed ")]
+    # A process that ended says how in the next line.
+    return int(lines[-1].split()[0]), found[0] if found else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

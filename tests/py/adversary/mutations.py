@@ -1,0 +1,121 @@
+"""Changes of the sources, each of which takes out the fix of a crash, wrong data or a leak that once was in dlfield.
+
+The adversary has to find each of them: `make mutants`. `tests/py/test_mutations.py` checks that they still apply.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+IMPORT = "src/python/import"
+
+
+class Mutation(NamedTuple):
+    """A text that occurs once in a file, and what replaces it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    # Whether it shows in the example extension instead of the module.
+    of_extension: bool = False
+
+    def apply(self, tree: Path) -> None:
+        """Change the file in a copy of the sources; the text has to be there once."""
+        path = tree / self.file
+        text = path.read_text()
+        count = text.count(self.old)
+        if count != 1:
+            raise LookupError(f"{self.name}: the old text occurs {count} times in {self.file}; adapt mutations.py")
+        path.write_text(text.replace(self.old, self.new))
+
+
+MUTATIONS = (
+    Mutation(
+        "an owner keeps the PyTorch tensor, not its storage",
+        f"{IMPORT}/torch.rs",
+        "    Ok(imported.owned(storage.into_owner()))\n",
+        "    Ok(imported.owned(py_owner::owner(tensor)))\n",
+    ),
+    Mutation(
+        "the storage that an owner keeps stays resizable",
+        f"{IMPORT}/torch.rs",
+        "if device != Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {",
+        "if device == Device::CPU || !call(&Api::get(py)?.resizable, &self.0)?.is_truthy()? {",
+    ),
+    Mutation(
+        "an owned NumPy array stays resizable",
+        f"{IMPORT}/owners.rs",
+        "let owner = py_owner::pinned(&holder)?;",
+        "let owner = py_owner::owner(&holder);",
+    ),
+    Mutation(
+        "a description of a PyTorch tensor is not checked before its memory is used",
+        f"{IMPORT}/pinned.rs",
+        "        check_unmoved(object, found)?;\n        storage.check_contains(found)?;\n",
+        "",
+    ),
+    Mutation(
+        "a description of a NumPy array is not checked before its memory is used",
+        f"{IMPORT}/pinned.rs",
+        "    check_unmoved(object, found)?;\n    Ok(owner)\n",
+        "    Ok(owner)\n",
+    ),
+    Mutation(
+        "elements are written back to an address of before the body",
+        "python/src/signature/field.rs",
+        "let _pinned = import::pin_described(&self.original.get().parts(py))?;",
+        "let _pinned = ();",
+    ),
+    Mutation(
+        "bind does not check earlier arguments after code of later ones",
+        "python/src/signature/bind.rs",
+        "            if ran_code {\n",
+        "            if ran_code && false {\n",
+    ),
+    Mutation(
+        "a bound call does not check its fields after their acquire hooks",
+        "python/src/signature/bound.rs",
+        "if ran_code && errors.is_empty() {",
+        "if ran_code && errors.is_empty() && false {",
+    ),
+    Mutation(
+        "an extension's arguments are not checked after code of later ones",
+        "src/python/from_py/open.rs",
+        "    if !ran_no_code {\n",
+        "    if !ran_no_code && false {\n",
+        of_extension=True,
+    ),
+    Mutation(
+        "a cold look-up of a type does not count as code",
+        f"{IMPORT}/table.rs",
+        "        imported.ran_no_code &= !looked_up;\n",
+        "        let _ = looked_up;\n",
+        of_extension=True,
+    ),
+    Mutation(
+        "PyTorch is given a managed tensor of a type that it may lack",
+        "python/src/export/torch.rs",
+        " || !supports(py, dtype)? {",
+        " || !supports(py, dtype)? && false {",
+    ),
+    Mutation(
+        "a request for a buffer without a shape gets all dimensions",
+        "python/src/export/buffer.rs",
+        "(*view).ndim = if shaped { parts.ndim } else { 1 };",
+        "(*view).ndim = parts.ndim;",
+    ),
+    Mutation(
+        "the exchange table exports read-only memory",
+        "python/src/export/dlpack_c_exchange.rs",
+        "            check_writable(&tensor.get().0)?;\n            *out = tensor.get().0.to_versioned",
+        "            *out = tensor.get().0.to_versioned",
+    ),
+    Mutation(
+        "a function of a table that fails without an exception becomes a SystemError",
+        f"{IMPORT}/exchange_errors.rs",
+        "error.unwrap_or_else(|| errors::no_exception_set(function, object.get_type()))",
+        "error.unwrap_or_else(|| { let _ = (function, errors::no_exception_set); PyErr::fetch(object.py()) })",
+    ),
+)
