@@ -71,6 +71,9 @@ from dlfield.memory import MemoryBlock, MemoryReport, memory_report
 from dlfield.sharing import attach, shared_name
 
 if TYPE_CHECKING:
+    from dlfield import gt4py as gt4py
+    from dlfield import storage as storage
+    from dlfield import xarray as xarray
     from dlfield.drawing import Drawing, draw
     from dlfield.files import open_field, save_field
 
@@ -131,13 +134,16 @@ __all__ = [
     "zeros_like",
 ]
 
-# Modules imported with the first use of these names: programs that map no file need neither `mmap` nor the reader of
-# headers, and most draw nothing.
+# Imported with the first use of these names: programs that map no file need neither `mmap` nor the reader of headers,
+# most draw nothing, and the last three are for users of GT4Py and xarray.
 _LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "draw": "drawing"}
+_MODULES = frozenset({"gt4py", "storage", "xarray"})
 
 
 def __getattr__(name: str) -> Any:
     """Import what is imported with its first use."""
+    if name in _MODULES:
+        return importlib.import_module(f"dlfield.{name}")
     if name not in _LAZY:
         from dlfield._names import instead_of
 
@@ -147,7 +153,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List what is not imported yet, too."""
-    return sorted(globals().keys() | _LAZY.keys())
+    return sorted(globals().keys() | _LAZY.keys() | _MODULES)
 
 
 def _register_with_dask() -> None:

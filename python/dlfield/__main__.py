@@ -1,21 +1,26 @@
-"""`python -m dlfield`: shows the installed frameworks and their protocols, or runs a demonstration."""
+"""`python -m dlfield`: what is installed, a demonstration, measurements, and what an array is."""
 
 import argparse
-import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import dlfield as dl
-from dlfield import _demo, _native
-from dlfield._installed import Framework, frameworks, offered_protocols
+from dlfield import _bench, _demo, _explain, _info
+
+_JSON = "print JSON instead of text"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0 for success, 1 if something is missing or wrong."""
+    """Run the command line and return the exit status: 0 for success, 1 if something is missing or wrong.
+
+    Wrong arguments end the process with status 2 and a line that says what is wrong.
+    """
     parser = argparse.ArgumentParser(prog="python -m dlfield", description=(dl.__doc__ or "").splitlines()[0])
+    parser.add_argument("--version", action="version", version=f"dlfield {dl.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="version, frameworks and the protocols each offers, CUDA")
+    info = commands.add_parser("info", help="version, frameworks and the protocols each offers, CUDA")
+    info.add_argument("--json", action="store_true", help=_JSON)
     demo = commands.add_parser("demo", help="a GT4Py stencil on memory that NumPy, PyTorch and JAX share")
     demo.add_argument(
         "--output",
@@ -23,38 +28,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=Path("dlfield-demo.png"),
         help="where the picture goes (default: %(default)s)",
     )
+    bench = commands.add_parser("bench", help="measure dlfield beside the installed frameworks, in seconds")
+    bench.add_argument("--json", action="store_true", help=_JSON)
+    explain = commands.add_parser("explain", help="what an array is, its memory, and who can share it")
+    explain.add_argument("target", metavar="TARGET", help="a file .npy or .dlf, or MODULE:NAME, as mymodel:field")
     options = parser.parse_args(arguments)
     if options.command == "info":
-        _info()
-        return 0
-    if not options.output.absolute().parent.is_dir():
-        demo.error(f"--output: found {options.output}, whose folder does not exist")
-    return _demo.run(options.output)
-
-
-def _info() -> None:
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    print(f"dlfield  {dl.__version__}")
-    print(f"python   {python} on {platform.system()} {platform.machine()}")
-    for line in _cuda():
-        print(f"cuda     {line}")
-    print()
-    rows = [("framework", "version", "exchanges memory by")]
-    rows += [
-        (found.name, found.version or "-", found.note or ", ".join(found.protocols))
-        for found in (Framework("dlfield", dl.__version__, offered_protocols(dl.zeros(1))), *frameworks())
-    ]
-    width = max(len(version) for _, version, _ in rows)
-    for name, version, what in rows:
-        print(f"{name:<10} {version:<{width}} {what}")
-
-
-def _cuda() -> list[str]:
-    """Return one line for each CUDA device, or the reason why there is none."""
-    unavailable_reason = dl.cuda.unavailable_reason()
-    if unavailable_reason is not None:
-        return [f"no: {unavailable_reason}"]
-    return [f"yes: cuda:{number} is {_native._cuda_device_name(number)}" for number in range(dl.cuda.device_count())]
+        _info.print_info(as_json=options.json)
+    elif options.command == "bench":
+        _bench.bench(as_json=options.json)
+    elif options.command == "explain":
+        try:
+            print(_explain.explain(options.target))
+        except _explain.ExplainError as error:
+            explain.error(str(error))
+    else:
+        if not options.output.absolute().parent.is_dir():
+            demo.error(f"--output: found {options.output}, whose folder does not exist")
+        return _demo.run(options.output)
+    return 0
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ pub fn did_you_mean<S: AsRef<str>>(py: Python<'_>, got: &str, known: impl IntoIt
 
 /// Returns what to write in place of an unknown keyword: `hints` has the words of other libraries; else the nearest of the
 /// known names, or all of them.
+#[cfg(feature = "signature")]
 #[cold]
 pub fn keyword_hint(py: Python<'_>, got: &str, hints: &[(&str, &str)], known: &[&str]) -> String {
     if let Some((_, hint)) = hints.iter().find(|(word, _)| *word == got) {

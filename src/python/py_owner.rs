@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::python::ffi::attached::attach;
+use crate::python::ffi::attach::{attach, reattach};
 use crate::python::ffi::saved_error::SavedError;
 use crate::tensor::Owner;
 
@@ -99,7 +99,7 @@ impl Drop for ReleaseHook {
         if function.is_none() {
             return;
         }
-        Python::try_attach(|py| {
+        reattach(|py| {
             let Some(function) = function.take().map(|function| function.into_bound(py)) else { return };
             let _not_of_the_call = SavedError::take(py);
             if let Err(error) = function.call0() {

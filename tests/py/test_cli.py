@@ -1,15 +1,25 @@
-"""`python -m dlfield`: `info` and `demo`."""
+"""`python -m dlfield` and its page of the documentation."""
 
+import doctest
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dlfield as dl
+from dlfield import _bench
+from dlfield.__main__ import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def run(*arguments: str, cwd: Path | None = None, path: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -85,11 +95,209 @@ def test_info_survives_a_framework_that_cannot_be_imported(tmp_path: Path) -> No
     assert re.search(r"(?m)^cupy +unknown +RuntimeError: no driver$", done.stdout)
 
 
-@pytest.mark.parametrize("arguments", [(), ("nonsense",), ("info", "--nonsense")])
+def test_info_is_the_same_in_json(capsys: pytest.CaptureFixture[str], info: str) -> None:
+    assert main(["info", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["dlfield"] == dl.__version__
+    assert found["cuda"]["unavailable_reason"] == dl.cuda.unavailable_reason()
+    assert len(found["cuda"]["devices"]) == dl.cuda.device_count()
+    for framework in found["frameworks"]:
+        assert re.search(rf"(?m)^{framework['name']} +{re.escape(framework['version'] or '-')} ", info)
+        assert bool(framework["protocols"]) != bool(framework["note"])
+
+
+@pytest.mark.parametrize("arguments", [(), ("nonsense",), ("info", "--nonsense"), ("explain",), ("bench", "x")])
 def test_wrong_arguments_are_explained(arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert "usage" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def output_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Exit status and everything printed."""
+    capsys.readouterr()
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    printed = capsys.readouterr()
+    return status, printed.out + printed.err
+
+
+COMMANDS = {
+    "info": ("--json",),
+    "demo": ("--output", "dlfield-demo.png"),
+    "bench": ("--json",),
+    "explain": ("TARGET", ".npy", ".dlf", "MODULE:NAME"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_what_a_command_takes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = output_of([command, "--help"], capsys)
+    assert status == 0
+    assert all(word in text for word in COMMANDS[command]), text
+
+
+def test_help_names_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = output_of(["--help"], capsys)
+    assert status == 0
+    assert f"{{{','.join(COMMANDS)}}}" in text
+    assert (dl.__doc__ or "").splitlines()[0] in " ".join(text.split())
+    assert output_of(["--version"], capsys) == (0, f"dlfield {dl.__version__}\n")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call for each measurement."""
+    monkeypatch.setattr(_bench, "_ROUNDS", 1)
+    monkeypatch.setattr(_bench, "_SECONDS", 0.0)
+    monkeypatch.setattr(_bench, "_SMALL", (4, 4, 4))
+    monkeypatch.setattr(_bench, "_LARGE", (8, 8, 8))
+
+
+@pytest.mark.usefixtures("torch", "jax")
+def test_the_commands_print_what_their_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With fewer rounds, on the file that the session of the page writes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_bench, "_ROUNDS", 1)
+    monkeypatch.setattr(_bench, "_SECONDS", 0.0)
+    text = PAGE.read_text(encoding="utf8")
+    session = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
+    assert doctest.DocTestRunner(optionflags=FLAGS).run(session).failed == 0
+    blocks = re.findall(r"^```console\n\$ python -m dlfield (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert [arguments.split()[0] for arguments, _ in blocks] == ["info", "explain", "explain", "bench"]
+    for arguments, wanted in blocks:
+        _, got = output_of(shlex.split(arguments), capsys)
+        assert doctest.OutputChecker().check_output(wanted, got, FLAGS), got
+
+
+@pytest.mark.usefixtures("quick")
+def test_bench_measures_what_is_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--json"]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert {"dlfield", "numpy"} <= found["versions"].keys()
+    assert len(found["microseconds"]) == 5
+    for times in found["microseconds"].values():
+        assert {"dlfield", "numpy"} <= times.keys() <= found["versions"].keys()
+        assert all(microseconds > 0 for microseconds in times.values())
+    assert printed.err == "", "no progress bar outside of terminals"
+    monkeypatch.setitem(_bench.__dict__, "_OTHERS", ("torch_of_nobody",))
+    assert main(["bench", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"].keys() == {"dlfield", "numpy"}
+
+
+def test_bench_survives_a_framework_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_framework.py").write_text("raise RuntimeError('no driver')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(_bench.__dict__, "_OTHERS", ("broken_framework",))
+    assert _bench.libraries().keys() == {"dlfield", "numpy"}
+
+
+class Terminal(StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_a_progress_bar() -> None:
+    terminal = Terminal()
+    bar = _bench.Bar(4, terminal)
+    for _ in range(4):
+        bar.advance()
+    assert re.findall(r"(\d+) %", terminal.getvalue()) == ["25", "50", "75", "100"]
+    bar.clear()
+    assert terminal.getvalue().endswith(" \r")
+
+
+MODULE = """
+import numpy as np
+import dlfield as dl
+field = dl.zeros((40, 50), dims="KI", halo=(0, 2), alignment_size=64)
+plain = np.ones((2, 3), order="F")[::-1]
+empty = dl.zeros((0, 3))
+scalar = dl.zeros(())
+five = dl.zeros((2,) * 5)
+class State:
+    field = np.ones(3)
+text = "no array"
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module `model_of_test` in the folder that the command is run in."""
+    (tmp_path / "model_of_test.py").write_text(MODULE)
+    (tmp_path / "broken_of_test.py").write_text("1 / 0")
+    np.save(tmp_path / "objects.npy", np.array([object()]))
+    (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
+    (tmp_path / "folder.npy").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("module")
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("field", ("dims +K, I", "halo +.*2, 2", "at K=0|along I", r"\.\.\. ", "K=39 +.h")),
+        (
+            "plain",
+            ("numpy.ndarray", "not stated; dlfield's default is I, J", "not compact", "protocol +numpy|protocol"),
+        ),
+        ("empty", ("no elements",)),
+        ("scalar", ("one element", "shape +\\(\\)")),
+        ("five", ("shape +.2, 2, 2, 2, 2", "I=0")),
+        ("State.field", ("compact in C and Fortran order", "numpy +zero-copy")),
+    ],
+)
+def test_explain_describes_objects_of_modules(
+    name: str, found: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, text = output_of(["explain", f"model_of_test:{name}"], capsys)
+    assert status == 0, text
+    for pattern in (f"model_of_test:{name}", *found):
+        assert re.search(pattern, text), (pattern, text)
+
+
+@pytest.mark.usefixtures("module")
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("missing.npy", "cannot open missing.npy: No such file or directory"),
+        ("folder.npy", "cannot open folder.npy: "),
+        ("short.npy", "short.npy: "),
+        ("objects.npy", "objects.npy: .*object"),
+        ("data.nc", "found 'data.nc'; allowed is a file .npy or .dlf, or MODULE:NAME, as mymodel:field"),
+        (":x", "found ':x'; allowed is"),
+        ("model_of_test:", "found 'model_of_test:'; allowed is"),
+        ("no_such_module:x", "cannot import no_such_module: ModuleNotFoundError: No module named 'no_such_module'"),
+        (".relative:x", "cannot import .relative: TypeError"),
+        ("broken_of_test:x", "cannot import broken_of_test: ZeroDivisionError"),
+        ("model_of_test:nothing", "model_of_test:nothing: AttributeError: .*nothing"),
+        ("model_of_test:State", "model_of_test:State is a type, which is no array"),
+        ("model_of_test:text", "model_of_test:text is a str, which is no array"),
+    ],
+)
+def test_explain_says_what_is_wrong_with_its_target(target: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = output_of(["explain", target], capsys)
+    assert status == 2
+    assert re.search(rf"(?m)^python -m dlfield explain: error: TARGET: {said}", text), text
+
+
+def test_explain_finds_modules_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "my_model_of_test.py").write_text("import numpy as np\nfield = np.ones((2, 3))")
+    done = run("explain", "my_model_of_test:field", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "I=1  o o o" in done.stdout
+    done = run("explain", "my_model_of_test:nothing", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("torch", "jax")

@@ -177,7 +177,7 @@ def test_bools_are_no_integers(keyword: str, wrong: Any) -> None:
     """As in NumPy, where `zeros((a == b,))` is a TypeError too."""
     value = wrong if keyword == "alignment_size" else (wrong,)
     with pytest.raises(TypeError, match=rf"{keyword}: .*{wrong}"):
-        dl.zeros(**{"shape": (3,), keyword: value})
+        dl.zeros(**dict[str, Any]({"shape": (3,), keyword: value}))
 
 
 def test_labels_without_end_are_refused() -> None:

@@ -29,3 +29,28 @@ sys.meta_path.insert(0, NothingElse())
 def test_numpy_is_enough(use: str) -> None:
     done = subprocess.run([sys.executable, "-c", ALONE + use], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_modules_are_imported_on_first_use() -> None:
+    code = """
+import sys
+import dlfield as dl
+modules = {"dlfield.gt4py", "dlfield.storage", "dlfield.xarray"}
+assert not modules & set(sys.modules)
+assert {"gt4py", "storage", "xarray"} <= set(dir(dl))
+assert not modules & set(sys.modules)
+assert dl.storage.zeros((2, 3)).halo == ((0, 0), (0, 0))
+assert modules & set(sys.modules) == {"dlfield.storage"}
+assert dl.gt4py.zeros((2, 3), backend="numpy").shape == (2, 3)
+assert dl.storage is sys.modules["dlfield.storage"] and dl.gt4py is sys.modules["dlfield.gt4py"]
+"""
+    done = subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_module_says_which_package_it_needs() -> None:
+    code = "import sys, dlfield; sys.modules['xarray'] = None; dlfield.xarray"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ImportError")
+    assert "pip install xarray" in done.stderr.splitlines()[-1]

@@ -229,3 +229,43 @@ def test_a_reimported_view_owns_the_memory_directly(name: str) -> None:
     assert gone() is None
     assert (back.ptr, back.shape, back.strides) == wanted
     assert (np.asarray(back) == 1.0).all()
+
+
+# Owners that Python has to be asked to release: a pinned array, a buffer, a reference, and a `release` hook.
+OWNED = {
+    "an array": "np.ones(3)",
+    "a buffer": "bytearray(24)",
+    "a tensor of PyTorch": "torch.ones(3)",
+    "an interface with a hook": "Hooked()",
+}
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("call", ["dl.zeros(3, dims=labels)", "dl.from_array(np.ones(3), dims=labels)"])
+def test_a_library_without_the_gil_releases_memory_in_a_callback(call: str) -> None:
+    """PyTorch frees its memory without the GIL, here in a callback of a call that PyO3 has attached for."""
+    cases = "\n".join(f"    lambda: {made}," for made in OWNED.values())
+    run_python(f"""
+import numpy as np
+import torch
+import dlfield as dl
+released = []
+class Hooked:
+    def __init__(self):
+        entry = np.ones(3).__array_interface__
+        self.__gt_data_interface__ = {{None: {{**entry, "data": np.ones(3), "release": self.release}}}}
+    def release(self):
+        released.append(sum(range(100)))
+class Labels:
+    def __iter__(self):
+        found = torch.from_dlpack(dl.from_dlpack(made()))
+        del found
+        return iter("I")
+labels = Labels()
+for made in (
+{cases}
+):
+    for _ in range(20):
+        {call}
+assert released == [4950] * 20, released
+""")

@@ -84,6 +84,7 @@ def frameworks(field: dl.Tensor) -> npt.NDArray[Any]:
     assert_type(dl.from_dlpack(tensor, dims="IJK"), dl.Tensor)
     assert_type(dl.describe(tensor).dims, tuple[str, ...] | None)
     assert_type(field.to_numpy(), npt.NDArray[Any])
+    dl.gt4py.zeros((2, 3), backend="numpy").fill(dl.storage.zeros((2, 3)).ndim)
     return dl.as_numpy(tensor, copy=False)
 
 

@@ -4,6 +4,7 @@
 //! replaces it in builds with `--cfg dlfield_portable`, which free-threaded builds set by themselves, with the same signatures;
 //! the choice is made only here.
 
+pub mod attach;
 pub mod deferred;
 pub mod dict_entries;
 pub mod dlpack_c;
@@ -25,4 +26,5 @@ mod twin;
 #[path = "private/mod.rs"]
 mod twin;
 
-pub use self::twin::{attached, dict_items, instance_dict, optional_attr, type_cache};
+use self::twin::attached;
+pub use self::twin::{dict_items, instance_dict, optional_attr, type_cache};

@@ -13,6 +13,7 @@ use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
 use crate::protocol::{ExchangeError, buffer};
 use crate::python::convert::errors;
+use crate::python::ffi::attach::reattach;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::owners;
 use crate::tensor::Owner;
@@ -132,7 +133,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // SAFETY: filled in by the producer, released only here, with the interpreter attached.
-        Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+        reattach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
     }
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 import dlfield as dl
+from adversary import actions
 from adversary.classes import Hook, fresh, labels_of, numpy_array
 from adversary.producers import own_tensor, producer, tensor_of, writable
 from adversary.protocols import data_interface
@@ -175,6 +176,19 @@ def kept_path(case: Case) -> Any:
 
 def callback(case: Case) -> Any:
     return Hook(case, "callback")
+
+
+def callback_beside_views(case: Case) -> Any:
+    """A callback of a function in Rust while it has views: whoever frees their memory then breaks its contract."""
+
+    def call() -> Any:
+        if case.budget > 0:
+            case.budget -= 1
+            action = case.rng.choice((actions.nothing, actions.throw, actions.drop_all, actions.collect))
+            case.note(f"callback: {action.__name__}")
+            action(case)
+
+    return call
 
 
 def annotation(case: Case) -> Any:

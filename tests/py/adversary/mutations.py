@@ -116,6 +116,6 @@ MUTATIONS = (
         "a function of a table that fails without an exception becomes a SystemError",
         f"{IMPORT}/exchange_errors.rs",
         "error.unwrap_or_else(|| errors::no_exception_set(function, object.get_type()))",
-        "error.unwrap_or_else(|| { let _ = (function, errors::no_exception_set); PyErr::fetch(object.py()) })",
+        "error.unwrap_or_else(|| { let _ = function; PyErr::fetch(object.py()) })",
     ),
 )
