@@ -79,7 +79,8 @@ def read(file: BinaryIO, path: str) -> Header:
     """Read a header from the start of a file; raises an error that names what is wrong."""
     start = file.read(_START.size)
     if len(start) < _START.size or start[: len(MAGIC)] != MAGIC:
-        raise _wrong(path, "the file starts with neither the magic of a .npy file nor that of a .dlf file")
+        archive = "; of an archive of numpy.savez, take one array: numpy.load(path)[name]" if start[:2] == b"PK" else ""
+        raise _wrong(path, f"the file starts with neither the magic of a .npy file nor that of a .dlf file{archive}")
     _, version, reserved, size = _START.unpack(start)
     if (version, reserved) != (VERSION, 0):
         raise _wrong(path, f"version {version}.{reserved} of the format; allowed is {VERSION}.0: use a newer dlfield")

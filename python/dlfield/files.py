@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import io
+import math
 import mmap
 import os
 import secrets
@@ -151,6 +152,8 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
         try:
             if is_npy:
                 shape, dtype, strides = _npy_header(file)
+                if not dtype.hasobject:
+                    _check_size(file, math.prod(shape) * dtype.itemsize)
                 return _native.frombuffer(_mapped(file, access), shape, dtype, strides=strides, offset=file.tell())
             header = _file_header.read(file, path)
             memory = _mapped(file, access)
@@ -182,6 +185,13 @@ def _open_regular(path: str, flags: int) -> int:
 def _mapped(file: BinaryIO, access: int) -> mmap.mmap:
     # All of the file: `mmap` rejects one that has become shorter.
     return mmap.mmap(file.fileno(), os.fstat(file.fileno()).st_size, access=access)
+
+
+def _check_size(file: BinaryIO, nbytes: int) -> None:
+    """Reject a file that ends before its last element, as when it was written by a program that was stopped."""
+    found = os.fstat(file.fileno()).st_size - file.tell()
+    if found < nbytes:
+        raise ExchangeError(f"path: the file has {max(found, 0)} of the {nbytes} bytes of its elements: write it again")
 
 
 def _npy_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any], list[int] | None]:

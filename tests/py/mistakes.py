@@ -35,6 +35,9 @@ MODULES = {
     "sparse": "scipy.sparse",
 }
 
+# The libraries that these functions import.
+IMPORTED = {"as_torch": "torch", "as_jax": "jax", "wrap": "gt4py"}
+
 
 class Mistake(NamedTuple):
     """A paragraph of a file."""
@@ -52,8 +55,11 @@ class Mistake(NamedTuple):
 
     def modules(self) -> list[str]:
         """Return the modules that the code uses."""
-        names = [node.id for node in ast.walk(ast.parse(self.code)) if isinstance(node, ast.Name)]
-        return [module for name, module in MODULES.items() if name in names]
+        nodes = list(ast.walk(ast.parse(self.code)))
+        names = [node.id for node in nodes if isinstance(node, ast.Name)]
+        functions = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+        used = [module for name, module in MODULES.items() if name in names]
+        return used + [module for name, module in IMPORTED.items() if name in functions]
 
 
 def mistakes(file: Path) -> list[Mistake]:
