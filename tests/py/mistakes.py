@@ -6,13 +6,16 @@ message, `…` stands for the text of another library; all else is compared, apa
     .venv/bin/python tests/py/mistakes.py
 
 writes today's messages into the files. Read each one as a newcomer before you commit it: does it name the argument,
-what was found, what is allowed, and what to do?
+what was found, what is allowed, and what to do? `--json` prints them instead, those of missing libraries left out.
 """
 
 import ast
 import importlib
+import importlib.util
+import json
 import os
 import re
+import sys
 import tempfile
 import textwrap
 import warnings
@@ -68,6 +71,11 @@ def mistakes(file: Path) -> list[Mistake]:
     return [parsed(file.stem, paragraph) for paragraph in paragraphs]
 
 
+def gallery() -> list[Mistake]:
+    """Return the mistakes of all files."""
+    return [mistake for file in FILES for mistake in mistakes(file)]
+
+
 def parsed(subject: str, paragraph: str) -> Mistake:
     """Return the mistake that a paragraph describes."""
     lines = paragraph.splitlines()
@@ -116,17 +124,26 @@ def renewed(mistake: Mistake, found: str) -> str:
     return "\n".join([mistake.words, mistake.session, *lines])
 
 
-def main() -> None:
+def todays_message(mistake: Mistake) -> str:
+    """Run the code in an empty folder; return what `happened`."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        return happened(mistake, imported(mistake))
+
+
+def print_messages() -> None:
+    """Print the message of each mistake whose libraries are installed, by its code, as JSON."""
+    found = {each.code: todays_message(each) for each in gallery() if all(map(importlib.util.find_spec, each.modules()))}
+    json.dump(found, sys.stdout)
+
+
+def write_messages() -> None:
     """Write today's messages into the files."""
     for file in FILES:
         head = file.read_text(encoding="utf8").split("\n\n")[0].strip()
-        paragraphs = [head]
-        for mistake in mistakes(file):
-            with tempfile.TemporaryDirectory() as folder:
-                os.chdir(folder)
-                paragraphs.append(renewed(mistake, happened(mistake, imported(mistake))))
+        paragraphs = [head, *(renewed(mistake, todays_message(mistake)) for mistake in mistakes(file))]
         file.write_text("\n\n".join(paragraphs) + "\n", encoding="utf8")
 
 
 if __name__ == "__main__":
-    main()
+    print_messages() if sys.argv[1:] == ["--json"] else write_messages()

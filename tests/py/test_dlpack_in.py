@@ -360,8 +360,8 @@ def test_wrong_labels_are_named() -> None:
     for labels, error, named in (
         ({"__gt_dims__": 3}, dl.DimsError, "__gt_dims__: 3 is not a sequence of labels"),
         ({"__gt_origin__": ("I", 1)}, dl.LayoutError, "__gt_origin__: 'I' is not an integer"),
-        ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'n' is not an integer"),
-        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'n\' is neither'),
+        ({"default_origin": "no"}, dl.LayoutError, "default_origin: 'no' is not a sequence of integers"),
+        ({"halo": "no"}, dl.LayoutError, r'__gt_data_interface__\["halo"\]: \'no\' is not a sequence'),
         ({"halo": ((5, 5), 1)}, dl.LayoutError, r"^halo: \(5, 5\) at axis 0"),
         ({"dims": iter(int, 1)}, dl.DimsError, "__gt_data_interface__: more than 64 labels"),
     ):

@@ -1,26 +1,40 @@
 """The gallery of mistakes: each one gets the message that its file shows."""
 
 import importlib.util
+import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import dlfield as dl
-from mistakes import ANY_TEXT, FILES, Mistake, happened, imported, is_same, mistakes
+import mistakes
+from childproc import environment
+from mistakes import ANY_TEXT, FILES, Mistake, is_same
 
 DOCS = Path(__file__).parents[2] / "docs"
 QUESTIONS = "".join((DOCS / page).read_text(encoding="utf8") for page in ("faq.md", "faq-use.md"))
-GALLERY = [mistake for file in FILES for mistake in mistakes(file)]
+GALLERY = mistakes.gallery()
 
 
 def title(mistake: Mistake) -> str:
     return f"{mistake.subject}: {mistake.words}"
 
 
+@pytest.fixture(scope="module")
+def messages() -> dict[str, str]:
+    """Today's message of each mistake, by its code: of a new process, since presets of other tests would be in the messages."""
+    program = [sys.executable, str(Path(mistakes.__file__)), "--json"]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=True)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
 @pytest.mark.parametrize("mistake", GALLERY, ids=title)
-def test_the_mistake_gets_its_message(mistake: Mistake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mistake_gets_its_message(mistake: Mistake, messages: dict[str, str]) -> None:
     for module in mistake.modules():
         pytest.importorskip(module)
     if "cannot be used: " in mistake.message and dl.cuda.is_available():
@@ -29,8 +43,7 @@ def test_the_mistake_gets_its_message(mistake: Mistake, tmp_path: Path, monkeypa
         pytest.skip("CuPy is installed")
     if ".share()" in mistake.code and not hasattr(os, "memfd_create"):
         pytest.skip("shared memory for tensors needs Linux")
-    monkeypatch.chdir(tmp_path)
-    found = happened(mistake, imported(mistake))
+    found = messages[mistake.code]
     assert is_same(found, mistake.message), found
 
 

@@ -159,11 +159,15 @@ def move_all(case: Case) -> None:
 def _move(case: Case, found: Any) -> None:
     name, do = case.rng.choice(list(moves_of(found).items()))
     case.note(f"  {name}: {type(found).__name__}")
+    # An `__array_finalize__` that resizes the array whose shape is being set has NumPy itself write to freed memory.
+    case.moving += isinstance(found, np.ndarray)
     try:
         do(found)
     except Exception as error:
         # Refusing is the other right answer.
         case.note(f"    refused: {error!r:.100}")
+    finally:
+        case.moving -= isinstance(found, np.ndarray)
 
 
 def drop(case: Case) -> None:

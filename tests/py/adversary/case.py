@@ -58,6 +58,8 @@ class Case:
         # Calls of destructors, which run after a function has checked its result.
         self.final = 0
         self.unending = self.reached_the_limit = False
+        # NumPy arrays that are being changed: what NumPy calls meanwhile does nothing.
+        self.moving = 0
         # All arrays of a case have one shape, so that calls get far.
         large = self.rng.random() < 0.6
         self.shape = self.rng.choice(
@@ -80,7 +82,7 @@ class Case:
         if self.unending:
             self.call()
             return
-        if self.budget <= 0 or self.depth > MOST_DEPTH:
+        if self.moving or self.budget <= 0 or self.depth > MOST_DEPTH:
             return
         self.budget -= 1
         action = self.rng.choices(list(actions.ACTIONS), list(actions.ACTIONS.values()))[0]
