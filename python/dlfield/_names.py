@@ -3,16 +3,19 @@
 import difflib
 from collections.abc import Iterable
 
-# Names of other libraries.
+# Names of other libraries, and modules of the package that have to be imported.
 _INSTEAD = {
     "arange": "dl.from_array(numpy.arange(...))",
     "array": "dl.from_array(data), which copies",
     "asarray": "dl.from_dlpack(obj), which shares memory, or dl.from_array(data), which copies",
     "copy": "field.copy()",
+    "dask": "import dlfield.dask",
     "eye": "dl.from_array(numpy.eye(...))",
     "from_numpy": "dl.from_dlpack(obj), which shares memory, or dl.from_array(data), which copies",
+    "jax": "import dlfield.jax",
     "linspace": "dl.from_array(numpy.linspace(...))",
     "load": "dl.open_field(path)",
+    "mpi": "import dlfield.mpi",
     "ndarray": "dl.empty(shape)",
     "rand": "dl.from_array(numpy.random.rand(...))",
     "random": "dl.from_array(numpy.random.rand(...))",
@@ -27,7 +30,7 @@ _INSTEAD = {
 
 
 def instead_of(name: str, known: Iterable[str]) -> str:
-    """Return what to write: a hint for a name of another library, the nearest of the known names, or nothing."""
+    """Return what to write: a hint for a name of the table, the nearest of the known names, or nothing."""
     if name in _INSTEAD:
         return f"; write {_INSTEAD[name]}"
     # Protocols that are looked up on modules have no near name.

@@ -86,11 +86,12 @@ def _device_of(where: Any, readonly: Any, on_device: list[Any]) -> tuple[bytes, 
     return uuid, handle
 
 
-def parse_name(name: str) -> tuple[int, str, str]:
+def parse_name(name: Any) -> tuple[int, str, str]:
     """Return the process of a name, where it has the file open, and what that links to. The name may be anything."""
     parts = _NAME.fullmatch(name) if type(name) is str else None
     if parts is None:
-        raise ExchangeError(f"name: {name!r}; allowed is what dlfield.shared_name returned")
+        found = repr(name) if isinstance(name, str | bytes | int | None) else f"a {type(name).__name__}"
+        raise ExchangeError(f"name: {found}; allowed is what dlfield.shared_name returned")
     return int(parts[1]), f"/proc/{parts[1]}/fd/{parts[2]}", f"/memfd:dlfield-{parts[3]} (deleted)"
 
 

@@ -289,6 +289,7 @@ class _Kernel:
 def _shown(value: Any) -> str:
     """Return a value as messages show it, also if its `__repr__` fails, as that of integers with 5000 digits does."""
     try:
-        return f"{value!r:.80}"
+        # The first line: arrays have many.
+        return f"{repr(value).partition(chr(10))[0]:.80}"
     except Exception:
         return object.__repr__(value)

@@ -136,7 +136,8 @@ pub enum LayoutError {
     },
     /// Halo widths that are negative, or together wider than the field.
     #[error(
-        "halo: ({lower}, {upper}) at axis {axis} of extent {extent}; allowed is 0 or more each, together at most the extent"
+        "halo: ({lower}, {upper}) at axis {axis} of extent {extent}; allowed is 0 or more each, together at most the extent, which \
+         includes them"
     )]
     Halo {
         /// The dimension.

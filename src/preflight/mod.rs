@@ -19,7 +19,7 @@ use crate::layout::is_compact;
 const JAX_ALIGNMENT: u64 = 64;
 
 const TAKE_A_COPY: &str = "pass copy=None for a copy";
-const USE_PRESET: &str = "pass copy=None for a copy, or allocate with backend='jax'";
+const USE_PRESET: &str = "pass copy=None for a copy, or a whole field allocated with backend='jax'";
 
 /// A verdict with its reason and a fix; both are empty for zero-copy.
 ///

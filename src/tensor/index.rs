@@ -40,7 +40,7 @@ pub enum IndexError {
         ndim: usize,
     },
     /// A position outside the field.
-    #[error("index: {got} at axis {axis} of extent {extent}; allowed is -{extent} to {}", extent - 1)]
+    #[error("index: {got} at axis {axis} of extent {extent}; allowed is {}", positions(*extent))]
     OutOfBounds {
         /// The dimension.
         axis: usize,
@@ -63,4 +63,9 @@ pub enum IndexError {
         /// Its extent.
         extent: i64,
     },
+}
+
+/// The positions that an axis has, for an error.
+fn positions(extent: i64) -> String {
+    if extent == 0 { "none: there are no elements".to_owned() } else { format!("-{extent} to {}", extent - 1) }
 }

@@ -1,5 +1,6 @@
 """Allocation against SPEC's tables: presets, layouts, alignment, padding, dims, halo, origin."""
 
+import copy
 import math
 from typing import Any
 
@@ -254,6 +255,12 @@ def test_registered_preset_is_a_preset(scratch_preset: str) -> None:
 def test_registered_preset_by_index(scratch_preset: str, layout: Any, expected: tuple[int, int]) -> None:
     dl.register_preset(scratch_preset, layout=layout)
     assert dl.zeros((3, 5), backend=scratch_preset, dims="JI").strides == expected
+
+
+def test_presets_can_be_copied() -> None:
+    copied = copy.copy(dl.presets())
+    assert type(copied) is dict
+    assert copied == dl.presets()
 
 
 def test_presets_hands_out_a_copy() -> None:

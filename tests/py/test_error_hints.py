@@ -15,6 +15,15 @@ dl: Any = dlfield
 CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "halo, one number": (lambda: dl.zeros((3, 4, 5), halo=1), TypeError, r"each dimension, .*: halo=\(1, 1, 1\)$"),
     "halo, one number, one dimension": (lambda: dl.zeros(3, halo=1), TypeError, r"halo=\(1,\)$"),
+    "number of a gpu": (lambda: dl.zeros(3, device="gpu:1"), dl.DeviceError, "did you mean 'cuda:1'.$"),
+    "number after a dash": (lambda: dl.zeros(3, device="cuda-2"), dl.DeviceError, "did you mean 'cuda:2'.$"),
+    "axes of a scalar": (lambda: dl.zeros(()).transpose(0), dl.DimsError, "allowed is no axis$"),
+    "axis of a scalar": (
+        lambda: dl.zeros(()).sum(axis=1),
+        dl.DimsError,
+        "allowed is 0 or -1, as there are no dimensions$",
+    ),
+    "index of no element": (lambda: dl.zeros(0)[0], IndexError, "allowed is none: there are no elements$"),
     "halo, before a sub-array": (lambda: dl.zeros((3, 4), ("f4", (2,)), halo=1), TypeError, r"halo=\(1, 1\)$"),
     "halo, NumPy's number": (lambda: dl.zeros((3, 4), halo=np.int64(2)), TypeError, r"halo=\(2, 2\)$"),
     "too many numbers of like": (lambda: dl.zeros_like(3, 4, 5), TypeError, "they are data, dtype"),

@@ -284,3 +284,30 @@ def test_states_of_older_pickles_load() -> None:
     assert not field.readonly
     with pytest.raises(ValueError, match="bytes of data"):
         rebuilt(data[:-1], ((3, 5), "float64", metadata, "cpu", False))
+
+
+class Raising:
+    """An integer that raises an error with a cause."""
+
+    def __init__(self, error: BaseException, cause: BaseException) -> None:
+        self.error, self.cause = error, cause
+
+    def __index__(self) -> int:
+        raise self.error from self.cause
+
+
+@pytest.mark.parametrize("error", [RuntimeError("not now"), KeyboardInterrupt(), OSError("looped")])
+def test_an_error_of_the_state_reaches_the_caller(error: BaseException) -> None:
+    state = state_of(dl.zeros((3, 4)))
+    # An error may be its own cause.
+    state[0] = (Raising(error, error if isinstance(error, OSError) else KeyError("inner")), 0)
+    with pytest.raises(type(error)) as raised:
+        rebuilt(bytearray(96), state)
+    assert raised.value is error
+
+
+def test_a_part_of_the_wrong_type_is_named() -> None:
+    state = state_of(dl.zeros((3, 4)))
+    state[2] = 5
+    with pytest.raises(ValueError, match=r"pickle of a dlfield\.Tensor: .*'int' object"):
+        rebuilt(bytearray(96), state)

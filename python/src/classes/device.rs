@@ -75,14 +75,21 @@ impl PyDevice {
 #[cold]
 fn unknown_name(py: Python<'_>, text: &str, error: &DeviceError) -> PyErr {
     let lower = text.to_lowercase();
-    let hint = match &*lower {
-        "host" => "; did you mean 'cpu'?".to_owned(),
+    let hint = match (&*lower, gpu_number(&lower)) {
+        ("host", _) => "; did you mean 'cpu'?".to_owned(),
         _ if lower.parse::<Device>().is_ok() => format!("; did you mean '{lower}'?"),
+        (_, Some(number)) => format!("; did you mean 'cuda:{number}'?"),
         _ if lower.starts_with("cuda:") => "; did you mean 'cuda:0'?".to_owned(),
         _ if text.len() < 4 => String::new(),
         _ => did_you_mean(py, text, ["cpu", "gpu", "cuda:0", "cuda_host", "cuda_managed"]),
     };
     ErrorKind::Device.error(format!("{error}{hint}"))
+}
+
+/// The number in other spellings of a CUDA device, such as "gpu:1", "cuda-1" and "cuda1".
+fn gpu_number(name: &str) -> Option<u16> {
+    let number = name.strip_prefix("gpu").or_else(|| name.strip_prefix("cuda"))?;
+    number.strip_prefix([':', '-', '_', ' ']).unwrap_or(number).parse().ok()
 }
 
 /// Converts a device: a `Device`, its name, DLPack's pair, or a framework's device object.

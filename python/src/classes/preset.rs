@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::classes::device::PyDevice;
 use dlfield::native::PresetRules;
@@ -88,6 +88,11 @@ pub(crate) struct PyPresets;
 
 #[pymethods]
 impl PyPresets {
+    /// Copies and pickles are ordinary dictionaries.
+    fn __reduce__<'py>(slf: &Bound<'py, PyPresets>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyDict>,))> {
+        Ok((slf.py().get_type::<PyDict>(), (slf.as_super().copy()?,)))
+    }
+
     fn __missing__(&self, name: &Bound<'_, PyAny>) -> PyResult<()> {
         let Ok(text) = name.cast::<PyString>() else { return Err(PyKeyError::new_err(name.clone().unbind())) };
         let message = unknown(name.py(), &text.to_string_lossy());

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::export;
 use crate::functions::call::Call;
 use crate::functions::keywords::{self, Keywords, surplus_error};
-use crate::functions::specs::{converted, fresh, like, with_metadata_of};
+use crate::functions::specs::{converted, fresh, like, value_as_shape, with_metadata_of};
 use crate::functions::{data_argument, docstring, fill_value, given_memory};
 use dlfield::native::fastcall::{self, Argument, Definition, Parameters, Surplus};
 use dlfield::native::sync::GIL_RELEASE_BYTES;
@@ -217,7 +217,7 @@ allocation! {
     "(shape, fill_value, dtype='float64', *, backend=None, dims=None, layout=None, alignment_size=None, aligned_index=None, padding=None, halo=None, origin=None, device=None, stream=None, buffer=None)"
     fn full(call, tensor; shape, fill_value; dtype) {
         let mut spec = Spec::blank();
-        fresh(call, &mut spec)?;
+        fresh(call, &mut spec).map_err(|error| value_as_shape(call.first, fill_value, error))?;
         filled(call, &spec, tensor, || fill_value::element(fill_value, spec.dtype()))
     }
 }

@@ -133,7 +133,7 @@ impl Keywords<'_, '_> {
         }
         if let Some(halo) = self.halo {
             let mut halo = args::halo(halo, Some(ndim - data))?;
-            if let (1, [(lower, _), (upper, _)]) = (ndim - data, &halo[..]) {
+            if let (1, [(lower, _), (upper, _)]) = (ndim, &halo[..]) {
                 return Err(no_pair(*lower, *upper));
             }
             if halo.len() + data == ndim {
@@ -191,7 +191,7 @@ fn wrong_count(given: &Bound<'_, PyAny>, labels: &Dims, ndim: usize) -> PyErr {
 }
 
 /// Keywords of other libraries, and what to write here.
-const FOREIGN_KEYWORDS: [(&str, &str); 14] = [
+const FOREIGN_KEYWORDS: [(&str, &str); 15] = [
     ("alignment", "write alignment_size, in bytes"),
     ("align", "write alignment_size, in bytes"),
     ("order", "write backend='C' or backend='F', or rank the strides with layout"),
@@ -202,6 +202,7 @@ const FOREIGN_KEYWORDS: [(&str, &str); 14] = [
     ("strides", "write layout, alignment_size and padding, from which they follow; frombuffer takes any strides"),
     ("like", "write zeros_like(data) or another function ending in _like"),
     ("fill_value", "write full(shape, fill_value)"),
+    ("shared", "write zeros(...).share(), a copy in shared memory"),
     ("pin_memory", "write device='cuda_host'"),
     ("requires_grad", "PyTorch has it: dl.as_torch(field).requires_grad_()"),
     ("copy", "write from_array(data), which always copies, or from_dlpack(obj), which shares the memory"),

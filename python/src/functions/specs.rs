@@ -1,13 +1,15 @@
 //! What the allocation functions allocate, from their arguments.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::functions::call::Call;
 use crate::functions::data_argument;
 use crate::functions::keywords::sizes;
 use dlfield::native::Extents;
-use dlfield::native::new_error_of;
 use dlfield::native::{args, dtype};
+use dlfield::native::{new_error, new_error_of};
 use dlfield::{DType, Descriptor, LayoutError, Spec, Tensor};
 
 /// Makes the blank `spec` that of a new field from `shape`, `dtype` and keywords. In place: moving it takes longer.
@@ -30,6 +32,17 @@ fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py
     let hinted = new_error_of(&error.get_type(py), format!("{}{hint}", error.value(py)));
     hinted.set_cause(py, error.cause(py));
     hinted
+}
+
+/// The error for an invalid shape of `full`, with the correct call if shape and value are swapped.
+#[cold]
+pub(super) fn value_as_shape(shape: &Bound<'_, PyAny>, fill_value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let is_shape = fill_value.is_instance_of::<PyTuple>() || fill_value.is_instance_of::<PyList>();
+    if !is_shape || !error.is_instance_of::<PyTypeError>(shape.py()) {
+        return error;
+    }
+    let (number, sizes) = (args::shown(shape), args::shown(fill_value));
+    new_error::<PyTypeError>(format!("shape: {number} is not a shape, which comes first: full({sizes}, {number})"))
 }
 
 /// The specification of a field like `data`, which supplies everything that is not given. A preset replaces layout,

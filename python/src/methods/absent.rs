@@ -29,7 +29,7 @@ enum Instead {
 }
 
 /// Attributes of the arrays of other libraries than NumPy, and what to use instead.
-const OF_OTHERS: [(&str, &str); 25] = [
+const OF_OTHERS: [(&str, &str); 33] = [
     ("as_cupy", "dl.as_cupy(field)"),
     ("as_jax", "dl.as_jax(field)"),
     ("as_numpy", "to_numpy()"),
@@ -43,17 +43,25 @@ const OF_OTHERS: [(&str, &str); 25] = [
     ("cuda", "to_device('cuda:0')"),
     ("data_ptr", "ptr"),
     ("dim", "ndim, or dims for the labels"),
+    ("domain", "domain_view"),
     ("double", "astype('float64')"),
     ("float", "astype('float32')"),
     ("get", "to_device('cpu')"),
     ("isel", "field[...], or dlfield.xarray.to_xarray(field).isel(...)"),
+    ("jax", "dl.as_jax(field)"),
     ("numpy", "to_numpy()"),
     ("permute", "transpose(...)"),
     ("plot", "dlfield.xarray.to_xarray(field).plot()"),
+    ("rename", "dl.from_dlpack(field, dims=...)"),
+    ("requires_grad_", "dl.as_torch(field).requires_grad_()"),
+    ("roll", "dl.from_array(numpy.roll(field, ...))"),
     ("sel", "dlfield.xarray.to_xarray(field, coords=...).sel(...)"),
     ("to", "to_device(...) for another device, astype(...) for another dtype"),
     ("to_jax", "dl.as_jax(field)"),
+    ("to_pandas", "pandas.DataFrame(field)"),
     ("to_torch", "dl.as_torch(field)"),
+    ("to_xarray", "dlfield.xarray.to_xarray(field)"),
+    ("torch", "dl.as_torch(field)"),
     ("values", "to_numpy()"),
 ];
 

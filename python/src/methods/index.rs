@@ -226,10 +226,11 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
             return Ok(tensor.axis(&label.to_cow()?)?);
         }
         let wrong = |got: String| {
-            ErrorKind::Dims.error(format!(
-                "axes: {got} for {ndim} dimensions; allowed is -{ndim} to {}, or a label",
-                ndim.saturating_sub(1)
-            ))
+            let allowed = match ndim.checked_sub(1) {
+                Some(last) => format!("-{ndim} to {last}, or a label"),
+                None => "no axis".to_owned(),
+            };
+            ErrorKind::Dims.error(format!("axes: {got} for {ndim} dimensions; allowed is {allowed}"))
         };
         let got: i64 = item.extract().map_err(|_| wrong(args::shown(item)))?;
         let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "bytes are reached through raw pointers")]
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -76,8 +76,8 @@ fn wrong(what: impl std::fmt::Display) -> PyErr {
 #[pyo3(name = "_rebuild")]
 fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     let state = match state.len()? {
-        5 => upgraded(state.extract().map_err(|error| first_cause(py, error))?)?,
-        _ => state.extract::<State>().map_err(|error| first_cause(py, error))?,
+        5 => upgraded(state.extract().map_err(|error| of_part(py, error))?)?,
+        _ => state.extract::<State>().map_err(|error| of_part(py, error))?,
     };
     let State((len, offset), (shape, strides), dtype, metadata, (device, readonly), (shared, is_whole)) = state;
     let dtype = DType::from_name(&dtype).ok_or_else(|| wrong(format!("unknown dtype {dtype}")))?;
@@ -96,10 +96,23 @@ fn rebuild(py: Python<'_>, data: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) ->
     Ok(PyTensor::new(if readonly { made.into_readonly() } else { made }))
 }
 
-/// PyO3 makes a `TypeError` of whatever the conversion of a part raised: this is what that was.
+/// The error of a part of the state. PyO3 makes it the cause of a `TypeError` that names the field, of [`State`] and of
+/// [`MetadataState`] in it. A `TypeError` of a part gets the name of the pickle; all others are those of its own objects.
 #[cold]
-fn first_cause(py: Python<'_>, error: PyErr) -> PyErr {
-    std::iter::successors(Some(error), |error| error.cause(py)).last().unwrap_or_else(|| wrong("no state"))
+fn of_part(py: Python<'_>, mut error: PyErr) -> PyErr {
+    for _ in 0..2 {
+        let names_field =
+            is_type_error(py, &error) && error.value(py).to_string().starts_with("failed to extract field ");
+        match error.cause(py) {
+            Some(cause) if names_field => error = cause,
+            _ => break,
+        }
+    }
+    if is_type_error(py, &error) { wrong(error.value(py)) } else { error }
+}
+
+fn is_type_error(py: Python<'_>, error: &PyErr) -> bool {
+    error.get_type(py).is(py.get_type::<PyTypeError>())
 }
 
 /// Returns the field on the bytes themselves if it may be, and their address allows it, else on a copy on the host.

@@ -130,8 +130,11 @@ pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize>
     let ndim = tensor.descriptor().ndim();
     let wrong = || {
         let what = format!("axis: {} for dims ({})", args::shown(given), tensor.dims());
-        let last = ndim.saturating_sub(1);
-        ErrorKind::Dims.error(format!("{what}; allowed is -{ndim} to {last}, a label, or a tuple of these"))
+        let allowed = match ndim.checked_sub(1) {
+            Some(last) => format!("-{ndim} to {last}, a label, or a tuple of these"),
+            None => "0 or -1, as there are no dimensions".to_owned(),
+        };
+        ErrorKind::Dims.error(format!("{what}; allowed is {allowed}"))
     };
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);
