@@ -8,6 +8,8 @@ from pathlib import Path
 import dlfield as dl
 from dlfield import _bench, _demo, _explain, _info
 
+# Not the package's docstring: `python -OO` removes it.
+_DESCRIPTION = "Fields with the layout a stencil needs, shared without a copy with every array library."
 _JSON = "print JSON instead of text"
 
 
@@ -16,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Wrong arguments end the process with status 2 and a line that says what is wrong.
     """
-    parser = argparse.ArgumentParser(prog="python -m dlfield", description=(dl.__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m dlfield", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"dlfield {dl.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     info = commands.add_parser("info", help="version, frameworks and the protocols each offers, CUDA")

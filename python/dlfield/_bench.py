@@ -66,7 +66,8 @@ def libraries() -> dict[str, Any]:
 def _rows() -> list[Row]:
     """Return what is measured. A library without an operation, as JAX without writes, is not in its row."""
     found = libraries()
-    small, source = dl.zeros(_SMALL), np.ones(_SMALL)
+    # JAX would convert 64-bit numbers.
+    small, source = dl.zeros(_SMALL, "float32"), np.ones(_SMALL, "float32")
     c_order, rows = dl.ones(_LARGE), dl.zeros(_LARGE)
     columns = dl.zeros(_LARGE, layout=(2, 1, 0))
     arrays = [np.asarray(each) for each in (c_order, rows, columns)]
@@ -97,7 +98,7 @@ def _rows() -> list[Row]:
         exchange["jax"] = lambda: from_dlpack(source)
     size = dl.zeros(_LARGE).nbytes >> 20
     return [
-        Row("take the array of another library", exchange),
+        Row("take a float32 array of another library", exchange),
         Row(f"allocate {_text(_SMALL)} float64", allocate),
         Row(f"fill {_text(_LARGE)} float64 ({size} MiB)", fill),
         Row("copy it", same),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dlfield as dl
-from dlfield._plane import Cell, Plane, padding_bytes
+from dlfield._plane import PADDING, Cell, Plane, padding_text
 from dlfield._repr_html import size_text
 
 _MAX_ROWS = 12
@@ -51,7 +51,7 @@ def _file(target: str) -> dl.Tensor:
         return dl.open_field(target)
     except OSError as error:
         raise ExplainError(f"TARGET: cannot open {target}: {error.strerror or error}") from error
-    except dl.Error as error:
+    except Exception as error:  # whatever the file's header says
         raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
 
 
@@ -63,17 +63,17 @@ def _object(target: str) -> Any:
         )
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # whatever the user's module raises
+    except (Exception, SystemExit) as error:  # whatever the user's module raises
         raise ExplainError(f"TARGET: cannot import {module}: {_said(error)}") from error
     for part in name.split("."):
         try:
             found = getattr(found, part)
-        except AttributeError as error:
+        except Exception as error:  # whatever a property or a module's `__getattr__` raises
             raise ExplainError(f"TARGET: {target}: {_said(error)}") from error
     return found
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     text = str(error).partition("\n")[0]
     return text if isinstance(error, dl.Error) else f"{type(error).__name__}: {text}"
 
@@ -87,9 +87,11 @@ def _facts(described: dl.Descriptor, tensor: dl.Tensor) -> Iterator[tuple[str, s
     yield "strides", f"{described.strides} bytes"
     orders = [name for order, name in (("C", "C"), ("F", "Fortran")) if described.is_contiguous(order)]  # type: ignore[arg-type]
     yield "layout", f"{described.layout}, " + (f"compact in {' and '.join(orders)} order" if orders else "not compact")
-    yield "aligned", f"to {described.alignment()} bytes, the address and each row"
-    if padding_bytes(tensor):
-        yield "padding", f"{padding_bytes(tensor)} bytes per row"
+    yield "address", f"a multiple of {described.alignment()} bytes"
+    if tensor.alignment_size > tensor.itemsize:
+        yield "alignment", f"{tensor.alignment_size} bytes at index {tensor.aligned_index}"
+    if padding_text(tensor):
+        yield "padding", padding_text(tensor)
     if any(map(any, described.halo or ())):
         yield "halo", str(described.halo)
     if any(described.origin or ()):
@@ -108,7 +110,7 @@ def _picture(tensor: dl.Tensor) -> Iterator[str]:
     for row, text in zip(plane.rows, labels, strict=True):
         yield f"{text:<{width}} " + ("..." if row is None else "".join(map(_sign, row.cells)))
     cells = list(plane.cells())
-    names = {"point": "o domain", "halo": "h halo", "padding": ". padding"}
+    names = {"point": "o domain", "halo": "h halo", "padding": f". {PADDING}"}
     legend = [name for kind, name in names.items() if any(cell.kind == kind for cell in cells)]
     if any(cell.aligned for cell in cells):
         legend.append(f"| before a multiple of {tensor.alignment_size} bytes")

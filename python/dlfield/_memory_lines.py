@@ -1,9 +1,10 @@
 """The elements of a tensor by the cache lines that they are in."""
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+
+import numpy as np
 
 from dlfield._native import Tensor
 
@@ -50,15 +51,15 @@ def memory_lines(tensor: Tensor, limit: int) -> list[Line | Skipped]:
     >>> [line.gaps for line in memory_lines(dl.zeros((2, 3), alignment_size=64), 8)]
     [[(24, 64)], []]
     """
-    lowest, _ = next(_elements(tensor, 1))
-    highest, _ = next(_elements(tensor, -1))
+    [(lowest, _)] = _elements(tensor, 1, 1)
+    [(highest, _)] = _elements(tensor, -1, 1)
     first = (tensor.ptr + lowest) // LINE
-    lines = _filled(_elements(tensor, 1), tensor, first, limit + 1)
+    lines = _filled(tensor, 1, first, limit + 1)
     cut = None
     if len(lines) > limit:
         half = limit // 2
         # One line more at the end: its last element may go on in the first line that is shown.
-        tail = _filled(_elements(tensor, -1), tensor, first, half + 1)
+        tail = _filled(tensor, -1, first, half + 1)
         lines = sorted(lines, key=_number)[:half]
         cut = lines[-1].number
         lines += sorted(tail, key=_number)[-half:]
@@ -85,39 +86,35 @@ def _number(line: Line) -> int:
     return line.number
 
 
-def _elements(tensor: Tensor, sign: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield offset and index of elements, from the lowest address upward; downward from the highest if `sign` is -1.
+def _elements(tensor: Tensor, sign: int, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield offset and index of `count` elements, the lowest first, or the highest if `sign` is -1.
 
-    Of the indices along a dimension of stride 0 only the first: the others are the same memory.
+    Of elements that share memory only one: of indices along a dimension of stride 0 the first.
     """
-    extents = list(zip(tensor.shape, tensor.strides, strict=True))
-    start = tuple(0 if sign * stride >= 0 else size - 1 for size, stride in extents)
-    heap = [(sign * sum(place * stride for place, (_, stride) in zip(start, extents, strict=True)), start)]
-    seen = {start}
-    while heap:
-        key, index = heapq.heappop(heap)
-        yield sign * key, index
-        stopped: set[int] = set()
-        for dimension, (size, stride) in enumerate(extents):
-            # Dimensions of one stride reach the same addresses: the next one moves when the one before is at its end.
-            if stride == 0 or abs(stride) in stopped:
-                continue
-            place = index[dimension] + (1 if sign * stride > 0 else -1)
-            if not 0 <= place < size:
-                continue
-            stopped.add(abs(stride))
-            following = (*index[:dimension], place, *index[dimension + 1 :])
-            if following not in seen:
-                seen.add(following)
-                heapq.heappush(heap, (key + abs(stride), following))
+    # The lowest sums of two sets are sums of the lowest of each, so no more than `count` are kept of any dimension.
+    distances = np.zeros(1, dtype=np.int64)
+    indices = np.zeros((1, 0), dtype=np.int64)
+    for size, stride in zip(tensor.shape, tensor.strides, strict=True):
+        steps = np.arange(min(size, count) if stride else 1)
+        sums = np.add.outer(steps * abs(stride), distances).ravel()
+        distances, chosen = np.unique(sums, return_index=True)
+        distances, chosen = distances[:count], chosen[:count]
+        step, before = np.divmod(chosen, len(indices))
+        places = step if sign * stride >= 0 else size - 1 - step
+        indices = np.column_stack([indices[before], places])
+    start = sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True) if sign * stride < 0
+    )
+    for distance, index in zip(distances.tolist(), indices.tolist(), strict=True):
+        yield start + sign * distance, tuple(index)
 
 
-def _filled(elements: Iterator[tuple[int, tuple[int, ...]]], tensor: Tensor, first: int, limit: int) -> list[Line]:
-    """Return the lines that hold elements, until `limit` of them are full."""
+def _filled(tensor: Tensor, sign: int, first: int, limit: int) -> list[Line]:
+    """Return the lines that hold the elements at one end of the memory, until `limit` of them are full."""
     lines: dict[int, Line] = {}
     started: set[int] = set()
-    taken: set[int] = set()
-    for offset, index in elements:
+    # One more in each line, as the first element of a line may begin before it.
+    for offset, index in _elements(tensor, sign, (limit + 1) * (LINE // tensor.itemsize + 1)):
         begin = tensor.ptr + offset - first * LINE
         end = begin + tensor.itemsize
         number = begin // LINE
@@ -125,9 +122,6 @@ def _filled(elements: Iterator[tuple[int, tuple[int, ...]]], tensor: Tensor, fir
             break
         started.add(number)
         # Strides are multiples of the element size, so elements share all bytes or none.
-        if begin in taken:
-            continue
-        taken.add(begin)
         for line in range(number, (end - 1) // LINE + 1):
             place = line * LINE
             part = Part(max(begin - place, 0), min(end - place, LINE), index, offset)

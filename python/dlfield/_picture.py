@@ -4,10 +4,13 @@ Text has the colour of the page around it, cells are half transparent. A file of
 the viewer which background it has. Nothing here has a style sheet that could change the rest of a page.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax import saxutils
 
+# All but what the standard of XML 1.0 lists as characters.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # Wide enough for every monospaced font, whose letters are 0.55 to 0.61 of their size wide.
 _LETTER = 0.61
 _FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -33,6 +36,17 @@ _STYLE = (
     "<style>.dlfield-picture { color: #1f2328; } "
     "@media (prefers-color-scheme: dark) { .dlfield-picture { color: #e6edf3; } }</style>"
 )
+
+
+def escaped(text: str) -> str:
+    """Return the text as XML has it, with question marks for characters that no XML file may have.
+
+    Example
+    -------
+    >>> escaped("a < b" + chr(1))
+    'a &lt; b?'
+    """
+    return saxutils.escape(_FORBIDDEN.sub("?", text))
 
 
 def text_width(text: str, size: float = _SIZES["small"]) -> float:
@@ -68,7 +82,7 @@ class Picture:
     ) -> None:
         """Draw a rectangle with a text in its middle."""
         box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" {_SHAPES[kind]}'
-        self._parts.append(f"{box}><title>{escape(tooltip)}</title></rect>" if tooltip else f"{box}/>")
+        self._parts.append(f"{box}><title>{escaped(tooltip)}</title></rect>" if tooltip else f"{box}/>")
         if text:
             self.text(x + width / 2, y + height / 2 + 4, text, "small", "middle")
 
@@ -77,7 +91,7 @@ class Picture:
         attributes = [_TEXT[word] for word in kind.split()]
         if anchor != "start":
             attributes.append(f'text-anchor="{anchor}"')
-        self._parts.append(" ".join([f'<text x="{x:g}" y="{y:g}"', *attributes]) + f">{escape(text)}</text>")
+        self._parts.append(" ".join([f'<text x="{x:g}" y="{y:g}"', *attributes]) + f">{escaped(text)}</text>")
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line") -> None:
         """Draw a straight line."""
@@ -106,9 +120,9 @@ class Picture:
     def svg(self, width: float, height: float, *, inline: bool = False) -> str:
         """Return the picture: the text of a file, or `inline` a part of a page whose colour its text has."""
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}"'
-        head += f' height="{height:g}" role="img" aria-label={quoteattr(self._title)} fill="currentColor"'
-        head += f" font-family={quoteattr(self._font)} font-size={quoteattr(str(_SIZE))}"
+        head += f' height="{height:g}" role="img" aria-label={saxutils.quoteattr(self._title)} fill="currentColor"'
+        head += f" font-family={saxutils.quoteattr(self._font)} font-size={saxutils.quoteattr(str(_SIZE))}"
         if inline:
             return "".join([f"{head}>", *self._parts, "</svg>"])
-        first = [f'{head} class="dlfield-picture">', f"<title>{escape(self._title)}</title>", _STYLE]
+        first = [f'{head} class="dlfield-picture">', f"<title>{escaped(self._title)}</title>", _STYLE]
         return "\n".join([*first, *self._parts, "</svg>", ""])

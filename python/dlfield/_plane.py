@@ -6,6 +6,9 @@ from typing import Literal
 
 from dlfield._native import Tensor
 
+#: The bytes between rows. Those of a view may be elements of the whole field.
+PADDING = "padding, or not in this view"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -111,11 +114,19 @@ def row_pitch(tensor: Tensor) -> int:
     return max(length, abs(tensor.strides[outer[-1]]) // tensor.itemsize)
 
 
-def padding_bytes(tensor: Tensor) -> int:
-    """Return the bytes behind each row that belong to no element."""
+def padding_text(tensor: Tensor) -> str:
+    """Return how many bytes behind each row belong to no element, or an empty text if there are none.
+
+    Example
+    -------
+    >>> import dlfield as dl
+    >>> padding_text(dl.zeros((2, 3), alignment_size=64))
+    '40 bytes per row: padding, or not in this view'
+    """
     if tensor.ndim == 0 or tensor.size == 0:
-        return 0
-    return (row_pitch(tensor) - tensor.shape[_memory_order(tensor)[-1]]) * tensor.itemsize
+        return ""
+    elements = row_pitch(tensor) - tensor.shape[_memory_order(tensor)[-1]]
+    return f"{elements * tensor.itemsize} bytes per row: {PADDING}" if elements else ""
 
 
 def _shown(count: int, limit: int) -> list[int | None]:

@@ -5,14 +5,14 @@ from html import escape
 
 from dlfield._native import Tensor
 from dlfield._picture import Picture, text_width
-from dlfield._plane import Plane, padding_bytes
+from dlfield._plane import PADDING, Plane, padding_text
 from dlfield._repr import dtype_text, values_text
 
 # Limits of the drawing, which leaves out the middle of longer tensors, so that its size is bounded.
 _MAX_ROWS = 10
 _MAX_COLUMNS = 32
 _CELL = 16
-_NAMES: dict[str, str] = {"point": "domain", "halo": "halo", "padding": "padding"}
+_NAMES: dict[str, str] = {"point": "domain", "halo": "halo", "padding": PADDING}
 
 
 def repr_html(tensor: Tensor) -> str:
@@ -50,9 +50,9 @@ def _rows(tensor: Tensor) -> Iterator[tuple[str, str]]:
     yield "device", str(tensor.device)
     if tensor.alignment_size > 1:
         yield "alignment", f"{tensor.alignment_size} bytes at index {tensor.aligned_index}"
-    padding = padding_bytes(tensor)
+    padding = padding_text(tensor)
     if padding:
-        yield "padding", f"{padding} bytes per row"
+        yield "padding", padding
     if any(map(any, tensor.halo)):
         yield "halo", str(tensor.halo)
     if any(tensor.origin):
@@ -98,7 +98,7 @@ def _drawing(tensor: Tensor) -> str:
                 picture.text(x + 4, y + 12, "…", "small")
                 continue
             title = f"{cell.index}, {cell.offset:+d} bytes" + (", halo" if cell.kind == "halo" else "")
-            title = "padding" if cell.kind == "padding" else title + (", aligned" if cell.aligned else "")
+            title = PADDING if cell.kind == "padding" else title + (", aligned" if cell.aligned else "")
             picture.cell(x + 1, y + 1, cell.kind, "", _CELL - 2, _CELL - 2, tooltip=title)
             if cell.aligned:
                 picture.line(x + 1, y + 1, x + 1, y + _CELL - 1, "mark")

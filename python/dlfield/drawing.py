@@ -9,8 +9,9 @@ import numpy as np
 
 from dlfield._memory_lines import LINE, Line, Part, Skipped, memory_lines
 from dlfield._native import DimsError, Error, LayoutError, Tensor, from_dlpack
+from dlfield._path import text_of_path
 from dlfield._picture import Picture, text_width
-from dlfield._plane import in_halo
+from dlfield._plane import PADDING, in_halo
 from dlfield._repr import dtype_text
 from dlfield._repr_html import size_text
 
@@ -22,7 +23,7 @@ _MAX_DIMENSIONS = 4
 _BYTE = 13
 _TOP = 62
 _GAP = 6
-_NAMES = {"point": "domain", "halo": "halo", "padding": "padding, or not in this view"}
+_NAMES = {"point": "domain", "halo": "halo", "padding": PADDING}
 
 
 class Drawing:
@@ -35,14 +36,15 @@ class Drawing:
         self.svg = svg
         self._inline = inline
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | bytes | os.PathLike[Any]) -> None:
         """Write the picture to a file.
 
         Raises `LayoutError` for a name that does not end in `.svg`.
         """
-        if Path(path).suffix != ".svg":
-            raise LayoutError(f"path: found {os.fspath(path)!r}; allowed is a name that ends in '.svg'")
-        Path(path).write_text(self.svg, encoding="utf8")
+        target = Path(text_of_path(path))
+        if target.suffix != ".svg":
+            raise LayoutError(f"path: found {str(target)!r}; allowed is a name that ends in '.svg'")
+        target.write_text(self.svg, encoding="utf8")
 
     def _repr_html_(self) -> str:
         return self._inline
@@ -146,7 +148,7 @@ class _MemoryPicture:
         self.picture.text(self.left - 8, y + self.height / 2 + 4, f"{line.number * LINE:,}", "small faint", "end")
         for start, stop in line.gaps:
             self.kinds.add("padding")
-            self._cell("padding", start, stop, y, "padding, or not in this view")
+            self._cell("padding", start, stop, y, PADDING)
         for part in line.parts:
             self._element(part, y)
         return self.height + _GAP
@@ -210,6 +212,8 @@ def _fitted(text: str, width: float, size: float = 11) -> str:
     """Return the text, or as much of it as is at most so wide."""
     if text_width(text, size) <= width:
         return text
+    # No letter is narrower than one place, so no more of them fit.
+    text = text[: int(width / text_width("x", size))]
     while text_width(text + "…", size) > width:
         text = text[:-1]
     return f"{text}…"

@@ -16,6 +16,7 @@ import numpy as np
 
 from dlfield import _file_header, _native
 from dlfield._native import ExchangeError, LayoutError, Tensor
+from dlfield._path import text_of_path
 
 _NPY_MAGIC = b"\x93NUMPY"
 
@@ -30,7 +31,7 @@ _MODES: dict[str, tuple[Literal["rb", "r+b"], int]] = {
 _NO_FALLOCATE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
-def save_field(path: str | os.PathLike[str], field: Any) -> None:
+def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
     """Write a field to a file that `open_field` maps into memory.
 
     The suffix is the format. `.npy` is NumPy's: every library reads it, and it holds values in C or F order, without
@@ -66,10 +67,10 @@ def save_field(path: str | os.PathLike[str], field: Any) -> None:
     >>> again.strides == field.strides, again.halo, float(again.sum())
     (True, ((1, 1), (1, 1), (0, 0)), 120.0)
     """
-    _check_path(path)
-    target = Path(os.path.realpath(path))
+    text = text_of_path(path, "; the path comes first, then the field" if isinstance(field, str | os.PathLike) else "")
+    target = Path(os.path.realpath(text))
     if target.suffix not in {".npy", ".dlf"}:
-        raise LayoutError(f"path: {os.fspath(path)!r}; allowed is a name that ends in '.npy' or '.dlf'")
+        raise LayoutError(f"path: {text!r}; allowed is a name that ends in '.npy' or '.dlf'")
     tensor = field if isinstance(field, Tensor) else _native.from_dlpack(field)
     state, strides, block = _native._copy_layout(tensor)
     if target.suffix == ".npy":
@@ -98,7 +99,7 @@ def save_field(path: str | os.PathLike[str], field: Any) -> None:
         raise
 
 
-def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r") -> Tensor:
+def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c"] = "r") -> Tensor:
     """Map a file of `save_field` or `numpy.save` into memory, without a copy.
 
     Pages are read when they are first used. The memory is as aligned as its place in the file, up to 4096 bytes. The
@@ -144,8 +145,7 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
     if mode not in tuple(_MODES):
         raise ValueError(f"mode: {mode!r}; allowed is 'r', 'r+' or 'c'")
     opened, access = _MODES[mode]
-    _check_path(path)
-    path = os.fspath(path)
+    path = text_of_path(path)
     with open(path, opened, opener=_open_regular) as file:
         is_npy = file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
         file.seek(0)
@@ -163,12 +163,6 @@ def open_field(path: str | os.PathLike[str], mode: Literal["r", "r+", "c"] = "r"
         except Exception as error:
             error.add_note(f"in the file {path!r}")
             raise
-
-
-def _check_path(path: Any) -> None:
-    if not isinstance(path, str | bytes | os.PathLike):
-        fix = "; the path comes first, then the field" if isinstance(path, Tensor) else ""
-        raise TypeError(f"path: found {type(path).__name__}; allowed is a string or another path{fix}")
 
 
 def _open_regular(path: str, flags: int) -> int:
@@ -204,6 +198,8 @@ def _npy_header(file: BinaryIO) -> tuple[tuple[int, ...], np.dtype[Any], list[in
     try:
         version = np.lib.format.read_magic(file)
         shape, in_fortran_order, dtype = readers[version](file)
+        if any(isinstance(extent, bool) for extent in shape):
+            raise ValueError(f"shape: {shape}; allowed are integers")
     except KeyError:
         raise ExchangeError(f"version {version} of NumPy's format; allowed are (1, 0) and (2, 0)") from None
     # What NumPy's reader and Python's parser raise for any text.

@@ -225,6 +225,11 @@ scalar = dl.zeros(())
 five = dl.zeros((2,) * 5)
 class State:
     field = np.ones(3)
+class Broken:
+    @property
+    def field(self):
+        raise ValueError("not yet computed")
+broken = Broken()
 text = "no array"
 """
 
@@ -234,6 +239,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The module `model_of_test` in the folder that the command is run in."""
     (tmp_path / "model_of_test.py").write_text(MODULE)
     (tmp_path / "broken_of_test.py").write_text("1 / 0")
+    (tmp_path / "ending_of_test.py").write_text("raise SystemExit(3)")
+    with (tmp_path / "bools.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (True, 2)})
     np.save(tmp_path / "objects.npy", np.array([object()]))
     (tmp_path / "short.npy").write_bytes(b"\x93NUMPY")
     (tmp_path / "folder.npy").mkdir()
@@ -273,12 +281,15 @@ def test_explain_describes_objects_of_modules(
         ("folder.npy", "cannot open folder.npy: "),
         ("short.npy", "short.npy: "),
         ("objects.npy", "objects.npy: .*object"),
+        ("bools.npy", "bools.npy: the header of the .npy file is invalid: shape: .True, 2.; allowed are integers"),
         ("data.nc", "found 'data.nc'; allowed is a file .npy or .dlf, or MODULE:NAME, as mymodel:field"),
         (":x", "found ':x'; allowed is"),
         ("model_of_test:", "found 'model_of_test:'; allowed is"),
         ("no_such_module:x", "cannot import no_such_module: ModuleNotFoundError: No module named 'no_such_module'"),
         (".relative:x", "cannot import .relative: TypeError"),
         ("broken_of_test:x", "cannot import broken_of_test: ZeroDivisionError"),
+        ("ending_of_test:x", "cannot import ending_of_test: SystemExit: 3"),
+        ("model_of_test:broken.field", "model_of_test:broken.field: ValueError: not yet computed"),
         ("model_of_test:nothing", "model_of_test:nothing: AttributeError: .*nothing"),
         ("model_of_test:State", "model_of_test:State is a type, which is no array"),
         ("model_of_test:text", "model_of_test:text is a str, which is no array"),

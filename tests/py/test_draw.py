@@ -172,9 +172,26 @@ def test_repeated_elements_are_drawn_once() -> None:
     assert "the same memory" not in " ".join(texts(dl.zeros((1, 3))))
 
 
+def test_elements_that_share_memory_are_not_visited_one_by_one() -> None:
+    # Millions of indices for 1196 bytes.
+    field = dl.from_dlpack(np.lib.stride_tricks.as_strided(np.zeros(2000, "u1"), (200, 200, 200), (1, 2, 3)))
+    found = [part.offset for line in memory_lines(field, 1000) if isinstance(line, Line) for part in line.parts]
+    assert found == list(range(199 * 6 + 1))
+
+
 def test_any_array_is_drawn() -> None:
     array = np.ones((2, 2))
     assert dl.draw(array).svg == dl.draw(dl.from_dlpack(array)).svg
+
+
+def test_characters_that_xml_forbids_are_replaced() -> None:
+    assert texts(dl.zeros((2, 3), dims=("a\x01", "b")))[0] == "float64  a?: 2, b: 3"
+
+
+@pytest.mark.parametrize("path", [None, 5, b"x.png", "x\0.svg"])
+def test_a_wrong_path_is_named(path: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^path: "):
+        dl.draw(dl.zeros(3)).save(path)  # type: ignore[arg-type]
 
 
 def test_labels_are_escaped() -> None:

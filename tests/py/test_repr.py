@@ -138,9 +138,14 @@ def test_html_draws_halo_domain_padding() -> None:
     text = dl.zeros((3, 5), halo=((1, 0), (1, 1)), alignment_size=64)._repr_html_()
     legend = 3
     assert Checked(text).tags["rect"] == 3 * 8 + legend
-    assert text.count("<title>padding</title>") == 3 * 3
+    assert text.count("<title>padding, or not in this view</title>") == 3 * 3
     assert text.count(", halo</title>") + text.count(", halo, aligned</title>") == 5 + 2 * 2
-    assert re.findall(r"<text[^>]*>([^<=]*)</text>", text) == ["domain", "halo", "padding", "multiple of 64 bytes"]
+    assert re.findall(r"<text[^>]*>([^<=]*)</text>", text) == [
+        "domain",
+        "halo",
+        "padding, or not in this view",
+        "multiple of 64 bytes",
+    ]
 
 
 def test_html_does_not_mention_what_a_field_lacks() -> None:
