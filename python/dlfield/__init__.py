@@ -143,7 +143,11 @@ _MODULES = frozenset({"gt4py", "storage", "xarray"})
 def __getattr__(name: str) -> Any:
     """Import what is imported with its first use."""
     if name in _MODULES:
-        return importlib.import_module(f"dlfield.{name}")
+        try:
+            return importlib.import_module(f"dlfield.{name}")
+        except ImportError as error:
+            # `hasattr`, `inspect.getmembers` and `help` expect this error of an attribute that cannot be had.
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r} here: {error}") from error
     if name not in _LAZY:
         from dlfield._names import instead_of
 

@@ -48,9 +48,30 @@ assert dl.storage is sys.modules["dlfield.storage"] and dl.gt4py is sys.modules[
     assert done.returncode == 0, done.stderr
 
 
-def test_a_module_says_which_package_it_needs() -> None:
-    code = "import sys, dlfield; sys.modules['xarray'] = None; dlfield.xarray"
+@pytest.mark.parametrize(
+    ("use", "error"), [("dlfield.xarray", "AttributeError"), ("from dlfield import xarray", "ImportError")]
+)
+def test_a_module_says_which_package_it_needs(use: str, error: str) -> None:
+    code = f"import sys, dlfield; sys.modules['xarray'] = None; {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("ImportError")
+    assert done.stderr.splitlines()[-1].startswith(error)
     assert "pip install xarray" in done.stderr.splitlines()[-1]
+
+
+def test_the_package_can_be_inspected_without_the_other_libraries() -> None:
+    code = """
+import inspect, pydoc
+import dlfield as dl
+assert not hasattr(dl, "xarray")
+assert {"zeros", "storage"} <= {name for name, _ in inspect.getmembers(dl)}
+assert "zeros" in pydoc.render_doc(dl)
+"""
+    # What `pydoc` imports is no other library.
+    done = subprocess.run(
+        [sys.executable, "-c", "import pydoc, sysconfig; sysconfig.get_config_vars()" + ALONE + code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
