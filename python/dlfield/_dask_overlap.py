@@ -23,7 +23,7 @@ def map_overlap(
     func: Callable[..., Any],
     *arrays: Any,
     halo: Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]] | None = None,
-    periodic: str | Sequence[str] = (),
+    periodic: Any = (),
     dtype: Any = None,
     **keywords: Any,
 ) -> Array:
@@ -46,11 +46,11 @@ def map_overlap(
         For each dimension the ghost width, or the lower and the upper one. Default: that of the first array that has
         one, which are results of the functions of this module.
     periodic
-        Labels of the periodic dimensions.
+        Labels of the periodic dimensions: a string as "IJ", or a sequence.
     dtype
         Of the result; default: that of the first array.
     **keywords
-        Passed to `func`.
+        Passed to `func`; not `depth` and `boundary`, which are Dask's words for the halo and periodic dimensions.
 
     Returns
     -------
@@ -59,6 +59,8 @@ def map_overlap(
 
     Raises
     ------
+    TypeError
+        `arrays` that are none of Dask's, `periodic` without labels, or Dask's keywords `depth` and `boundary`.
     LayoutError
         Chunks differ, no halo is known, a block has fewer points to compute than the halo is wide, or the result of
         `func` has another shape.
@@ -80,6 +82,11 @@ def map_overlap(
         raise TypeError(
             f"arrays: found {[type(array).__name__ for array in arrays]}; allowed are one or more Dask arrays"
         )
+    for other, ours in (("depth", "halo=, the widths"), ("boundary", "periodic=, the labels of periodic dimensions")):
+        if other in keywords:
+            raise TypeError(f"map_overlap() got an unexpected keyword argument {other!r}; write {ours}")
+    if not isinstance(periodic, Sequence) or not all(isinstance(label, str) for label in periodic):
+        raise TypeError(f"periodic: found {periodic!r}; allowed are labels of dimensions, as 'IJ' or ('I',)")
     first = arrays[0]
     for array in arrays:
         if array.chunks != first.chunks:
@@ -89,7 +96,8 @@ def map_overlap(
     dims, labels = allocations[0].dims, tuple(periodic)
     for label in labels:
         if label not in dims:
-            raise DimsError(f"periodic: found {label!r}; the dimensions are {', '.join(dims)}")
+            fix = f"; write periodic=({periodic!r},)" if periodic in dims else ""
+            raise DimsError(f"periodic: found {label!r}; the dimensions are {', '.join(dims)}{fix}")
     overlap = Overlap(first.chunks, widths, tuple(label in labels for label in dims))
     name = f"dlfield-map-overlap-{uuid4().hex}"
     graph = overlap.graph(

@@ -141,6 +141,10 @@ def from_tensor(field: Tensor, chunks: Any = "auto") -> Array:
     >>> dlfield.dask.from_tensor(field, 3).compute().dims
     ('K', 'I')
     """
+    if not isinstance(field, Tensor):
+        raise TypeError(
+            f"field: found {type(field).__name__}; allowed is a dlfield.Tensor: from_dlpack(array) makes one"
+        )
     chunks = da.core.normalize_chunks(chunks, field.shape, dtype=field.dtype)
     name = f"dlfield-from-tensor-{uuid4().hex}"
     graph = {

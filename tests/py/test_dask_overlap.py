@@ -144,6 +144,15 @@ def test_pieces_have_the_points_of_the_halo_only() -> None:
         ((dd.zeros((4, 4), 2),), {"halo": (1,)}, dl.LayoutError, "halo: found 1 entries for 2"),
         ((dd.zeros((4, 4), 2),), {"halo": (-1, 0)}, dl.LayoutError, "halo: found .*-1"),
         ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"periodic": "K"}, dl.DimsError, "periodic: found 'K'.*I, J"),
+        (
+            (dd.zeros((4, 4), 2, halo=(1, 0)),),
+            {"periodic": True},
+            TypeError,
+            "periodic: found True; allowed are labels",
+        ),
+        ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"depth": 1}, TypeError, "'depth'; write halo="),
+        ((dd.zeros((4, 4), 2, halo=(1, 0)),), {"boundary": "none"}, TypeError, "'boundary'; write periodic="),
+        ((dd.zeros((4, 4), 2, dims=("lat", "K"), halo=(1, 0)),), {"periodic": "lat"}, dl.DimsError, r"write .*'lat',"),
         ((dd.zeros((4, 4), (1, 4), halo=(1, 0)),), {}, dl.LayoutError, r"axis 0, where .*\[0, 1, 1, 0\].*at least 1"),
         ((dd.zeros((4, 4), 4, halo=(0, 2)),), {"periodic": "J"}, dl.LayoutError, "axis 1"),
     ],
@@ -151,6 +160,11 @@ def test_pieces_have_the_points_of_the_halo_only() -> None:
 def test_errors(arguments: Any, keywords: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         dd.map_overlap(stencil, *arguments, **keywords)
+
+
+def test_from_tensor_names_other_arrays() -> None:
+    with pytest.raises(TypeError, match=r"field: found ndarray; allowed is a dlfield\.Tensor"):
+        dd.from_tensor(np.ones(3), 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("result", [lambda block: block.domain_view, lambda _: None])
