@@ -20,6 +20,7 @@ from adversary.mutations import MUTATIONS, Mutation  # noqa: E402
 FOLDER = ROOT / "target/mutants"
 TREE = FOLDER / "tree"
 EXTENSION = FOLDER / "extension"
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 def main() -> int:
@@ -31,11 +32,19 @@ def main() -> int:
     given = parser.parse_args()
     chosen: list[Mutation | None] = [mutation for mutation in MUTATIONS if given.only in mutation.name]
     missed = 0
+    # Whether the example extension is that of unchanged sources.
+    is_original = False
     for mutation in chosen if given.only else [None, *chosen]:
         copy_sources()
+        if not is_original:
+            build_extension()
+            is_original = True
         if mutation:
             mutation.apply(TREE)
-        build(of_extension=mutation is None or mutation.of_extension)
+            if mutation.of_extension:
+                build_extension()
+                is_original = False
+        build_module()
         cases, found = search(given.start, given.seconds)
         name = mutation.name if mutation else "unchanged sources"
         print(
@@ -55,15 +64,16 @@ def copy_sources() -> None:
             shutil.copyfile(source, copy)
 
 
-def build(*, of_extension: bool) -> None:
-    """Build the module, or with `of_extension` the example extension too."""
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    _build(TREE, ["--package", "dlfield-python"], "lib_native.so", TREE / f"python/dlfield/_native{suffix}")
-    if of_extension:
-        EXTENSION.mkdir(exist_ok=True)
-        example = TREE / "examples/rust_extension"
-        name = f"rust_extension{suffix}"
-        _build(example, ["--features", "cuda,kinds,peers"], "librust_extension.so", EXTENSION / name)
+def build_module() -> None:
+    """Build the module of the copy."""
+    _build(TREE, ["--package", "dlfield-python"], "lib_native.so", TREE / f"python/dlfield/_native{SUFFIX}")
+
+
+def build_extension() -> None:
+    """Build the example extension of the copy."""
+    EXTENSION.mkdir(exist_ok=True)
+    folder = TREE / "examples/rust_extension"
+    _build(folder, ["--features", "cuda,kinds,peers"], "librust_extension.so", EXTENSION / f"rust_extension{SUFFIX}")
 
 
 def _build(folder: Path, arguments: list[str], made: str, target: Path) -> None:
@@ -83,8 +93,8 @@ def search(start: int, seconds: float) -> tuple[int, str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     lines = run.stdout.splitlines()
-    found = [line for line in lines if line.startswith("seed ")]
-    # A process that ended says how in the next line.
+    # A worker that cannot import the module exits with a status, too: that finds no mutation.
+    found = [line for line in lines if line.startswith("seed ") and "exit status" not in line]
     return int(lines[-1].split()[0]), found[0] if found else ""
 
 
