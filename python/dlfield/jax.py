@@ -2,8 +2,9 @@
 
 `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.device_put` take a `Tensor` for what `dlfield.as_jax` makes
 of it: an array on its memory, or on a copy. Inside of the function it is an array of JAX, and so are results and
-gradients. To `jax.tree` a tensor is a container of that array. Functions of `jax.numpy` still want
-`dlfield.as_jax(field)`: some take a tensor then, and others do not.
+gradients. A call returns before JAX has computed: wait with `block_until_ready` before you write to the field. To
+`jax.tree` a tensor is a container of that array. Functions of `jax.numpy` still want `dlfield.as_jax(field)`: some take
+a tensor then, and others do not.
 
 Example
 -------

@@ -133,7 +133,9 @@ def todays_message(mistake: Mistake) -> str:
 
 def print_messages() -> None:
     """Print the message of each mistake whose libraries are installed, by its code, as JSON."""
-    found = {each.code: todays_message(each) for each in gallery() if all(map(importlib.util.find_spec, each.modules()))}
+    found = {
+        each.code: todays_message(each) for each in gallery() if all(map(importlib.util.find_spec, each.modules()))
+    }
     json.dump(found, sys.stdout)
 
 

@@ -13,7 +13,7 @@ import pytest
 import dlfield as dl
 import mistakes
 from childproc import environment
-from mistakes import ANY_TEXT, FILES, Mistake, is_same
+from mistakes import ANY_TEXT, Mistake, is_same
 
 DOCS = Path(__file__).parents[2] / "docs"
 QUESTIONS = "".join((DOCS / page).read_text(encoding="utf8") for page in ("faq.md", "faq-use.md"))
@@ -26,7 +26,7 @@ def title(mistake: Mistake) -> str:
 
 @pytest.fixture(scope="module")
 def messages() -> dict[str, str]:
-    """Today's message of each mistake, by its code: of a new process, since presets of other tests would be in the messages."""
+    """Today's message of each mistake, by its code: of a new process, as messages name the presets of other tests."""
     program = [sys.executable, str(Path(mistakes.__file__)), "--json"]
     done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=True)
     found: dict[str, str] = json.loads(done.stdout)
