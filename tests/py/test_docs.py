@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ ELSEWHERE = {
 # Code in other languages than Python's, or for a device: tests/py/cuda/test_gpu_docs.py, the documentation tests of the
 # crate, and the test of Rust's lines below.
 OTHERS = {("docs/howto/gpu.md", "py"), ("docs/rust.md", "rust"), ("docs/howto/rust.md", "rust")}
+# Pages with files of a whole program, which a test below runs.
+SCRIPTS = {"docs/howto/pools.md"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -99,6 +102,24 @@ def test_the_sessions_of_the_page_run(page: Path, tmp_path: Path, monkeypatch: p
     assert doctest.DocTestRunner(optionflags=FLAGS).run(parsed).failed == 0
 
 
+@pytest.mark.parametrize("page", sorted(SCRIPTS))
+def test_the_program_of_the_page_prints_what_it_says(page: str, tmp_path: Path) -> None:
+    """Its files begin with their names; a console block has the command and the output."""
+    if not hasattr(os, "memfd_create"):
+        pytest.skip("shared memory for tensors needs Linux")
+    files = [block for block in blocks(ROOT / page, "python") if block.startswith("# ")]
+    (console,) = blocks(ROOT / page, "console")
+    for block in files:
+        (tmp_path / block.split()[1]).write_text(block, encoding="utf8")
+    command, output = console.split("\n", 1)
+    program, *arguments = shlex.split(command.removeprefix("$ "))
+    assert (len(files), program) == (2, "python")
+    run = subprocess.run(
+        [sys.executable, *arguments], cwd=tmp_path, check=True, capture_output=True, encoding="utf8", timeout=120
+    )
+    assert run.stdout == output
+
+
 @pytest.mark.parametrize("page", ELSEWHERE)
 def test_the_page_is_run_elsewhere(page: str) -> None:
     assert f'"{page}"' in (ROOT / "tests" / "py" / ELSEWHERE[page]).read_text()
@@ -112,7 +133,8 @@ def test_all_code_of_the_page_is_of_a_kind_that_runs(page: Path) -> None:
     for language, code in fences:
         if language not in ("console", "toml", "text") and page.name not in ELSEWHERE:
             sessions = language in ("python", "pycon") and code.startswith(">>> ")
-            assert sessions or (title(page), language) in OTHERS, (language, code)
+            file = language == "python" and title(page) in SCRIPTS and re.match(r"# \w+\.py\n", code)
+            assert sessions or file or (title(page), language) in OTHERS, (language, code)
 
 
 # The README is also the page of the packages, where relative links lead nowhere.
