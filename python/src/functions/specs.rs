@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::functions::call::Call;
 use crate::functions::data_argument;
@@ -10,28 +10,38 @@ use crate::functions::keywords::sizes;
 use dlfield::native::Extents;
 use dlfield::native::{args, dtype};
 use dlfield::native::{new_error, new_error_of};
-use dlfield::{DType, Descriptor, LayoutError, Spec, Tensor};
+use dlfield::{DType, Descriptor, LayoutError, Preset, Spec, Tensor};
 
 /// Makes the blank `spec` that of a new field from `shape`, `dtype` and keywords. In place: moving it takes longer.
 #[inline(always)]
 pub(super) fn fresh(call: &Call<'_, '_>, spec: &mut Spec) -> PyResult<()> {
     args::append_shape(call.first, spec.shape_mut())?;
     let Some(dtype) = call.dtype else { return call.keywords.apply(spec, 0) };
-    let parsed = dtype::parse(dtype).map_err(|error| second_size(call.function, call.first, dtype, error));
+    let parsed = dtype::parse(dtype).map_err(|error| no_dtype(call.function, call.first, dtype, error));
     let (element, sub_shape) = parsed?;
     spec.set_dtype(element);
     spec.shape_mut().extend_from_slice(&sub_shape);
     call.keywords.apply(spec, sub_shape.len())
 }
 
-/// The error for an invalid `dtype`, with the correct call if it was meant as a second size.
+/// The error for an invalid `dtype`, with the correct call if it was meant as a second size, a preset or labels.
 #[cold]
-fn second_size<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>, error: PyErr) -> PyErr {
+fn no_dtype<'py>(function: &str, shape: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>, error: PyErr) -> PyErr {
     let py = shape.py();
-    let Some(hint) = sizes(function, [shape, dtype], &[]) else { return error };
+    let Some(hint) = sizes(function, [shape, dtype], &[]).or_else(|| by_keyword(dtype)) else { return error };
     let hinted = new_error_of(&error.get_type(py), format!("{}{hint}", error.value(py)));
     hinted.set_cause(py, error.cause(py));
     hinted
+}
+
+/// How a preset or labels are written; `None` for other values.
+fn by_keyword(value: &Bound<'_, PyAny>) -> Option<String> {
+    let text = value.cast::<PyString>().ok()?.to_string_lossy().into_owned();
+    if Preset::find(&text).is_ok() {
+        return Some(format!("; a preset is written backend='{text}'"));
+    }
+    let are_labels = !text.is_empty() && text.chars().all(|letter| "IJK".contains(letter));
+    are_labels.then(|| format!("; labels are written dims='{text}'"))
 }
 
 /// The error for an invalid shape of `full`, with the correct call if shape and value are swapped.

@@ -12,7 +12,6 @@ use pyo3::types::PyString;
 
 use crate::dtype::DType;
 use crate::layout::Extents;
-use crate::preset::Preset;
 use crate::python::convert::args::shown;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api;
@@ -55,14 +54,8 @@ pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
 fn unknown(value: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
     let py = value.py();
     let nearest = value.cast::<PyString>().ok().map(|text| {
-        let text = text.to_string_lossy();
-        if Preset::find(&text).is_ok() {
-            return format!("; a preset is written backend='{text}'");
-        }
-        if !text.is_empty() && text.chars().all(|letter| "IJK".contains(letter)) {
-            return format!("; labels are written dims='{text}'");
-        }
-        did_you_mean(py, &text, DType::all().map(DType::name).chain(["float", "int", "complex"]))
+        let names = DType::all().map(DType::name).chain(["float", "int", "complex"]);
+        did_you_mean(py, &text.to_string_lossy(), names)
     });
     let allowed = "; allowed is a name such as 'float64', or a dtype of NumPy, ml_dtypes, PyTorch or JAX";
     let hint = nearest.filter(|hint| !hint.is_empty()).unwrap_or_else(|| allowed.to_owned());
