@@ -15,6 +15,8 @@
 #                without building for them; part of make lint. rustup installs missing targets
 # make build-time  measures how long a cold build of an extension takes, beside one that uses rust-numpy
 # make asan      runs the pure Rust tests under AddressSanitizer, with fewer cases for each property
+# make sanitize  runs the Python tests and the adversary on a module with AddressSanitizer, looks for leaks at the end of a process,
+#                and runs what has threads under ThreadSanitizer; ONLY=asan, lsan or tsan. Says what the machine lacks. An hour
 # make miri      runs those without foreign code and large copies under Miri; needs a nightly toolchain with Miri
 # make versions  runs the host tests with the oldest and the newest packages, on Python 3.11 and 3.13; RUNS=3.12-newest others
 # make test-sim  runs the CUDA tests on a test double of the driver, without a GPU; part of make test
@@ -60,7 +62,7 @@ endif
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-host test-rust test-sim test-portable test-cuda kernels check lint exhaustive features platforms build-time
-.PHONY: api semver deny docs fuzz fuzz-short mutants soak asan miri versions wheels sdist crate bench
+.PHONY: api semver deny docs fuzz fuzz-short mutants soak asan sanitize miri versions wheels sdist crate bench
 
 demo: $(VENV)/.demo $(VENV)/.build $(if $(WITH),$(VENV)/.torch)
 	@"$(BIN)/python" -m dlfield demo
@@ -307,6 +309,9 @@ mutants: $(VENV)/.test $(VENV)/.example
 asan:
 	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" PROPTEST_CASES=$${PROPTEST_CASES:-16} \
 	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
+
+sanitize: $(VENV)/.test $(BIN)/maturin
+	"$(BIN)/python" tests/sanitize.py $(ONLY)
 
 # Miri cannot run tests that use system files, and property tests over hundreds of megabytes.
 miri:

@@ -14,6 +14,7 @@ import fcntl
 import mmap
 import os
 import secrets
+import threading
 import weakref
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
@@ -66,6 +67,19 @@ class _Segment(NamedTuple):
 # The blocks of this process, by name and whether they are read-only, and by their address.
 _by_name: dict[tuple[str, bool], _Segment] = {}
 _by_address: dict[int, _Segment] = {}
+# Held to enter segments and to remove them: the next block may have an address before the last one has left the list. A
+# garbage collection may remove one in a thread that holds it.
+_entries_lock = threading.RLock()
+
+
+def _unlock_in_child() -> None:
+    """Make a new lock in a child of `fork`, which does not have the thread that may have held the old one."""
+    global _entries_lock
+    _entries_lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 def share(tensor: Tensor) -> Tensor:
@@ -194,17 +208,19 @@ def _register_mapping(
     """List a mapping as long as it lives; then close the file by which others find it."""
 
     def forget(_: object) -> None:
-        if _by_name.get((name, readonly)) is segment:
-            del _by_name[name, readonly]
-        if _by_address.get(address) is segment:
-            del _by_address[address]
+        with _entries_lock:
+            if _by_name.get((name, readonly)) is segment:
+                del _by_name[name, readonly]
+            if _by_address.get(address) is segment:
+                del _by_address[address]
         if file is not None:
             os.close(file)
 
     segment = _Segment(name, weakref.ref(mapping, forget), start, nbytes, state)
     address = int(np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]) + start
-    _by_name[name, readonly] = segment
-    _by_address[address] = segment
+    with _entries_lock:
+        _by_name[name, readonly] = segment
+        _by_address[address] = segment
     return segment
 
 

@@ -1,0 +1,240 @@
+"""Signals during long copies: the copy is whole, the handler's exception arrives after it, and nothing leaks or hangs.
+
+A copy runs without the GIL. The sender of the signal waits for the GIL, and takes it from nobody: so it sends it while
+the copy runs, or not before the copy is over and the main thread waits.
+"""
+
+import gc
+import pickle
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dlfield as dl
+from childproc import run_cases
+
+# 8 MB of float64: some milliseconds, and enough for several threads.
+SHAPE = (64, 128, 128)
+SOURCE: Any = np.arange(float(np.prod(SHAPE))).reshape(SHAPE)
+# How often a signal is sent to hit a copy: a loaded machine may run the sender late.
+ATTEMPTS = 100
+
+
+class HandlerError(Exception):
+    """What a handler raises."""
+
+
+class Copy:
+    """A copy that a signal interrupts, and whether its result is whole. `target` gets the elements if there is one."""
+
+    def __init__(self, run: Callable[[], Any], target: Any = None, expected: Any = SOURCE) -> None:
+        self.run, self.target, self.expected = run, target, expected
+
+    def clear(self) -> None:
+        if self.target is not None:
+            self.target[...] = -1
+
+    def is_whole(self, result: Any) -> bool:
+        result = self.target if result is None else result
+        return result is None or bool((np.asarray(result) == self.expected).all())
+
+
+def assignment(target: Any, value: Any, expected: Any = SOURCE) -> Copy:
+    return Copy(lambda: target.__setitem__(..., value), target, expected)
+
+
+def copies() -> dict[str, Callable[[], Copy]]:
+    field: Any = dl.from_array(SOURCE)
+    return {
+        "assignment": lambda: assignment(dl.zeros(SHAPE), SOURCE),
+        "assignment to another layout": lambda: assignment(dl.zeros(SHAPE, backend="F"), field),
+        "assignment with a cast": lambda: assignment(dl.zeros(SHAPE, "float32"), field, SOURCE.astype("float32")),
+        "assignment of a number": lambda: assignment(dl.zeros(SHAPE), 2.5, np.float64(2.5)),
+        "fill": lambda: fill(dl.zeros(SHAPE)),
+        "full": lambda: Copy(lambda: dl.full(SHAPE, 2.5), None, np.float64(2.5)),
+        "from_array": lambda: Copy(lambda: dl.from_array(SOURCE, backend="F")),
+        "from_dlpack": lambda: Copy(lambda: dl.from_dlpack(SOURCE, copy=True)),
+        "copy": lambda: Copy(field.copy),
+        "astype": lambda: Copy(lambda: field.astype("float32"), None, SOURCE.astype("float32")),
+        "__dlpack__": lambda: Copy(lambda: np.from_dlpack(field, copy=True)),
+        "pickle": lambda: Copy(lambda: pickle.loads(pickle.dumps(field[::2], 5)), None, SOURCE[::2]),
+        "share": lambda: Copy(field.share),
+    }
+
+
+def fill(target: Any) -> Copy:
+    return Copy(lambda: target.fill(2.5), target, np.float64(2.5))
+
+
+def signalled(number: int, call: Callable[[], Any]) -> Any:
+    """Run `call`, and send the signal to this thread as soon as the call releases the GIL."""
+    gate = threading.Lock()
+    gate.acquire()
+    main = threading.get_ident()
+
+    def send() -> None:
+        with gate:
+            signal.pthread_kill(main, number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    try:
+        gate.release()
+        return call()
+    finally:
+        sys.setswitchinterval(interval)
+        sender.join()
+
+
+def live() -> tuple[int, int, int]:
+    report = dl.memory_report()
+    return len(report.blocks), report.small_blocks, report.nbytes
+
+
+def check(name: str, number: int, action: Callable[[], object]) -> None:
+    """Interrupt a copy until a signal has hit it; `action` is what the handler does, and may raise."""
+    copy = copies()[name]()
+    running, hit = False, 0
+
+    def handler(_number: int, _frame: object) -> None:
+        nonlocal hit
+        if running:
+            hit += 1
+            # The handler runs after the copy, so it sees all of it.
+            assert copy.is_whole(copy.target), "the handler sees a part of the copy"
+        action()
+
+    def call() -> Any:
+        nonlocal running
+        running = True
+        result = copy.run()
+        running = False
+        return result
+
+    signal.signal(number, handler)
+    before, attempts, raised = live(), 0, 0
+    while not hit:
+        attempts += 1
+        assert attempts <= ATTEMPTS, "no signal came while the copy ran"
+        copy.clear()
+        result = None
+        try:
+            result = signalled(number, call)
+        except (HandlerError, KeyboardInterrupt):
+            raised += 1
+        running = False
+        assert copy.is_whole(result), "the copy is not whole"
+        del result
+    assert live() == before, "memory is left"
+    assert raised == (attempts if action in (interrupt, fail) else 0)
+    # Nothing is locked, and the threads of the pool are there.
+    assert copy.is_whole(copy.run())
+
+
+def interrupt() -> None:
+    """Do what Python does on Ctrl+C."""
+    signal.default_int_handler(signal.SIGINT, None)
+
+
+def fail() -> None:
+    raise HandlerError
+
+
+def use_dlfield() -> None:
+    """Copy with several threads, and import, view, export and drop."""
+    other: Any = dl.from_array(SOURCE, backend="F")
+    other[...] = dl.from_array(SOURCE[::-1])
+    assert (other.to_numpy() == SOURCE[::-1]).all()
+    assert (np.from_dlpack(dl.from_dlpack(SOURCE)[1:]) == SOURCE[1:]).all()
+
+
+PRELUDE = "import signal\nfrom test_faults_signals import *\n"
+
+
+def test_an_interrupt_is_raised_after_the_copy() -> None:
+    run_cases(PRELUDE, {name: f"check({name!r}, signal.SIGINT, interrupt)" for name in copies()})
+
+
+def test_an_alarm_may_raise() -> None:
+    run_cases(PRELUDE, {name: f"check({name!r}, signal.SIGALRM, fail)" for name in copies()})
+
+
+def test_a_handler_may_use_dlfield() -> None:
+    run_cases(PRELUDE, {name: f"check({name!r}, signal.SIGALRM, use_dlfield)" for name in copies()})
+
+
+class Alarms:
+    """Counts alarms. Their handler uses dlfield; while `raises` is set, it raises too."""
+
+    def __init__(self) -> None:
+        self.count, self.raises = 0, False
+        signal.signal(signal.SIGALRM, self.handle)
+
+    def handle(self, _number: int, _frame: object) -> None:
+        self.count += 1
+        dl.ones((3, 4)).copy()
+        if self.raises:
+            raise HandlerError
+
+
+FIELD: Any = dl.from_array(SOURCE[:8], backend="F", dims="IJK")
+
+
+def use_files(folder: str) -> None:
+    """Call what waits for the system: signals interrupt system calls."""
+    path = Path(folder) / "field.dlf"
+    dl.save_field(path, FIELD)
+    shared = dl.open_field(path, mode="c").share()
+    attached: Any = dl.attach(dl.shared_name(shared))
+    attached[...] = FIELD
+    assert (attached.to_numpy() == SOURCE[:8]).all()
+
+
+def check_many_alarms() -> None:
+    """Every call succeeds while alarms come all the time."""
+    alarms = Alarms()
+    with tempfile.TemporaryDirectory() as folder:
+        use_files(folder)
+        before = live()
+        signal.setitimer(signal.ITIMER_REAL, 1e-3, 3e-4)
+        for _ in range(60):
+            use_files(folder)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert alarms.count > 30
+        assert live() == before, "memory is left"
+        assert [path.name for path in Path(folder).iterdir()] == ["field.dlf"]
+
+
+def check_late_alarms() -> None:
+    """One alarm in each round raises, later each time: at any step of the calls, also those in Python."""
+    alarms, raised = Alarms(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        use_files(folder)
+        before = live()
+        for number in range(1, 101):
+            try:
+                alarms.raises = True
+                signal.setitimer(signal.ITIMER_REAL, 5e-5 * number)
+                use_files(folder)
+                alarms.raises = False
+            except HandlerError:
+                alarms.raises = False
+                raised += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert raised > 0
+        gc.collect()
+        assert live() == before, "memory is left"
+        assert (FIELD.to_numpy() == SOURCE[:8]).all()
+        use_files(folder)
+
+
+def test_alarms_do_not_disturb_files_and_shared_memory() -> None:
+    run_cases(PRELUDE, {"many": "check_many_alarms()", "late": "check_late_alarms()"})
