@@ -4,7 +4,6 @@ A copy runs without the GIL. The sender of the signal waits for the GIL, and tak
 the copy runs, or not before the copy is over and the main thread waits.
 """
 
-import gc
 import pickle
 import signal
 import sys
@@ -172,17 +171,15 @@ def test_a_handler_may_use_dlfield() -> None:
 
 
 class Alarms:
-    """Counts alarms. Their handler uses dlfield; while `raises` is set, it raises too."""
+    """Counts alarms. Their handler uses dlfield. It does not raise: Python's own `finally` blocks would be cut off."""
 
     def __init__(self) -> None:
-        self.count, self.raises = 0, False
+        self.count = 0
         signal.signal(signal.SIGALRM, self.handle)
 
     def handle(self, _number: int, _frame: object) -> None:
         self.count += 1
         dl.ones((3, 4)).copy()
-        if self.raises:
-            raise HandlerError
 
 
 FIELD: Any = dl.from_array(SOURCE[:8], backend="F", dims="IJK")
@@ -213,28 +210,5 @@ def check_many_alarms() -> None:
         assert [path.name for path in Path(folder).iterdir()] == ["field.dlf"]
 
 
-def check_late_alarms() -> None:
-    """One alarm in each round raises, later each time: at any step of the calls, also those in Python."""
-    alarms, raised = Alarms(), 0
-    with tempfile.TemporaryDirectory() as folder:
-        use_files(folder)
-        before = live()
-        for number in range(1, 101):
-            try:
-                alarms.raises = True
-                signal.setitimer(signal.ITIMER_REAL, 5e-5 * number)
-                use_files(folder)
-                alarms.raises = False
-            except HandlerError:
-                alarms.raises = False
-                raised += 1
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        assert raised > 0
-        gc.collect()
-        assert live() == before, "memory is left"
-        assert (FIELD.to_numpy() == SOURCE[:8]).all()
-        use_files(folder)
-
-
 def test_alarms_do_not_disturb_files_and_shared_memory() -> None:
-    run_cases(PRELUDE, {"many": "check_many_alarms()", "late": "check_late_alarms()"})
+    run_cases(PRELUDE, {"many": "check_many_alarms()"})
