@@ -121,12 +121,12 @@ def padding_text(tensor: Tensor) -> str:
     -------
     >>> import dlfield as dl
     >>> padding_text(dl.zeros((2, 3), alignment_size=64))
-    '40 bytes per row: padding, or not in this view'
+    '40 bytes per row, or elements that this view leaves out'
     """
     if tensor.ndim == 0 or tensor.size == 0:
         return ""
     elements = row_pitch(tensor) - tensor.shape[_memory_order(tensor)[-1]]
-    return f"{elements * tensor.itemsize} bytes per row: {PADDING}" if elements else ""
+    return f"{elements * tensor.itemsize} bytes per row, or elements that this view leaves out" if elements else ""
 
 
 def _shown(count: int, limit: int) -> list[int | None]:
