@@ -93,7 +93,7 @@ fn messages_say_what_was_found() {
     assert_eq!(reason(Target::Torch), "the memory is read-only and PyTorch would write into it");
     let aligned = preflight(&at(BASE + 8, "cpu", false, &[4], &[1]), Target::Jax, false, Support::Shares);
     let expected = "copy: JAX takes addresses that are a multiple of 64 bytes only, found 0x1008; pass copy=None for \
-                    a copy, or allocate with backend='jax'";
+                    a copy, or a whole field allocated with backend='jax'";
     assert_eq!(aligned.to_string(), expected);
 }
 

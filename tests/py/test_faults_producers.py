@@ -5,6 +5,7 @@ The producer's own exception reaches the caller; what was acquired before is rel
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import threading
@@ -296,3 +297,17 @@ def test_a_deleter_may_be_called_while_an_exception_is_on_its_way() -> None:
     with pytest.raises(dl.DimsError):
         dl.from_dlpack(fake.capsule(), dims="II")
     assert fake.settled()
+
+
+def test_an_exception_that_a_deleter_leaves_set_is_unraisable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deleter in C may do so. Its exception must not surface in the next statement."""
+    seen: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(args.exc_type))
+    fake = FakeTensor(int_matrix())
+    # Sets MemoryError, whatever its arguments are.
+    fake.managed.deleter = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
+    field = dl.from_dlpack(fake.capsule())
+    views = [field[1:], dl.describe(field)]
+    del field
+    views.clear()
+    assert seen == [MemoryError]

@@ -35,16 +35,24 @@ impl<'py> SavedError<'py> {
 
 impl Drop for SavedError<'_> {
     fn drop(&mut self) {
-        #[cfg(Py_3_12)]
         // SAFETY: attached for this lifetime; the exception is put back once.
         unsafe {
+            #[cfg(Py_3_12)]
             ffi::PyErr_SetRaisedException(self.raised);
+            #[cfg(not(Py_3_12))]
+            {
+                let [kind, value, trace] = self.raised;
+                ffi::PyErr_Restore(kind, value, trace);
+            }
         }
-        #[cfg(not(Py_3_12))]
-        // SAFETY: as above.
-        unsafe {
-            let [kind, value, trace] = self.raised;
-            ffi::PyErr_Restore(kind, value, trace);
-        }
+    }
+}
+
+/// Hands the exception that is set, if any, to `sys.unraisablehook`, as the interpreter does with those of destructors.
+#[inline]
+pub fn report_unraisable(py: Python<'_>) {
+    if PyErr::occurred(py) {
+        // SAFETY: attached. The object, which names the place, may be null.
+        unsafe { ffi::PyErr_WriteUnraisable(std::ptr::null_mut()) };
     }
 }

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 
-use dlfield::native::saved_error::SavedError;
+use dlfield::native::saved_error::{SavedError, report_unraisable};
 
 #[cfg(dlfield_portable)]
 #[path = "portable.rs"]
@@ -45,6 +45,8 @@ fn release<T: HasFreelist>(py: Python<'_>, value: &mut T) {
     let saved = PyErr::occurred(py).then(|| SavedError::take(py));
     // The value may hold anything, and a panic must not unwind into C.
     let _ = catch_unwind(AssertUnwindSafe(|| value.release(py)));
+    // A deleter in C may return with one set, which would surface in code that has nothing to do with it.
+    report_unraisable(py);
     drop(saved);
 }
 
