@@ -183,7 +183,7 @@ def leaks() -> bool:
 def threads() -> bool:
     """ThreadSanitizer: the tests in Rust that have threads, and what runs in Python without the GIL."""
     # With the standard library compiled anew: the sanitizer has to see what its locks do.
-    toolchain = {"RUSTUP_TOOLCHAIN": "nightly", "CARGO_UNSTABLE_BUILD_STD": "std"}
+    toolchain: dict[str, Any] = {"RUSTUP_TOOLCHAIN": "nightly", "CARGO_UNSTABLE_BUILD_STD": "std"}
     tsan = Sanitized("tsan", "-Zsanitizer=thread", toolchain)
     sysroot = Path(built(["rustc", "--print", "sysroot"], **toolchain).strip())
     if not (sysroot / "lib/rustlib/src/rust/library/std").exists():
