@@ -28,6 +28,8 @@ def in_a_thread(test: Callable[..., None]) -> Callable[..., None]:
             except BaseException as error:
                 raised.append(error)
 
+        # What earlier tests left may make another context current when it is collected, in the middle of a library's call.
+        gc.collect()
         thread = threading.Thread(target=body)
         thread.start()
         thread.join()
