@@ -339,6 +339,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "ten thousand trials take it minutes")]
     fn a_search_ends_when_the_trials_are_used_up() {
         // All sums of 28 unrelated numbers: 2**28 of more than 2**44 addresses.
         let mut state = 1u64;

@@ -174,19 +174,24 @@ mod tests {
             [0x3f80, 0x8000, 0x7f80, 0x7f80]
         );
         // Ties go to the even one; what f32 has rounded to a tie is a tie.
-        assert_eq!([bf16(1.0 + 2f32.powi(-8)), bf16(1.0 + 3.0 * 2f32.powi(-8))], [0x3f80, 0x3f82]);
-        assert_eq!([bf16(1.0 + 2f64.powi(-8) + 2f64.powi(-40)), bf16((1i64 << 40) + (1 << 32) + 1)], [0x3f80, 0x5380]);
+        assert_eq!([bf16(1.0f32 + 1.0 / 256.0), bf16(1.0f32 + 3.0 / 256.0)], [0x3f80, 0x3f82]);
+        assert_eq!(
+            [bf16(1.0 + 1.0 / 256.0 + 4096.0 * f64::EPSILON), bf16((1i64 << 40) + (1 << 32) + 1)],
+            [0x3f80, 0x5380]
+        );
         assert_eq!([0x7f80_0001, 0xffc1_2345u32].map(|bits| bf16(f32::from_bits(bits))), [0x7fc0, 0xffc0]);
     }
 
     #[test]
     fn what_is_rounded_to_odd_is_never_taken_for_a_tie() {
         let odd = |number: f64| Wide::odd(number).0;
-        for exact in [0.0, -0.0, 1.5, f64::from(f32::MAX), f64::INFINITY, f64::NEG_INFINITY, 2f64.powi(-149)] {
+        let smallest = f64::from(f32::from_bits(1));
+        for exact in [0.0, -0.0, 1.5, f64::from(f32::MAX), f64::INFINITY, f64::NEG_INFINITY, smallest] {
             assert_eq!(f64::from(odd(exact)).to_bits(), exact.to_bits());
         }
-        let tie = 1.0 + 2f64.powi(-11);
-        assert!(f64::from(odd(tie + 2f64.powi(-50))) > tie && f64::from(odd(tie - 2f64.powi(-50))) < tie);
+        // Not by `powi`, which may be inexact.
+        let (tie, little) = (1.0 + 1.0 / 2048.0, 4.0 * f64::EPSILON);
+        assert!(f64::from(odd(tie + little)) > tie && f64::from(odd(tie - little)) < tie);
         assert_eq!([odd(1e-300), odd(-1e300)], [f32::from_bits(1), -f32::MAX]);
         assert!(odd(f64::NAN).is_nan());
     }
