@@ -22,6 +22,20 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
     Some((low.saturating_mul(itemsize), high.saturating_add(1).saturating_mul(itemsize)))
 }
 
+/// Returns the addresses of the elements from `start` on, whose strides count bytes; `None` without elements. As [`byte_span`].
+#[cfg(feature = "python")]
+pub(crate) fn byte_strided_span(
+    start: usize,
+    shape: &[i64],
+    byte_strides: &[i64],
+    itemsize: usize,
+) -> Option<std::ops::Range<i128>> {
+    let (low, high) = byte_span(shape, byte_strides, 1)?;
+    let number = |value: usize| i128::try_from(value).unwrap_or(i128::MAX);
+    let (start, others) = (number(start), number(itemsize.saturating_sub(1)));
+    Some(start.saturating_add(low)..start.saturating_add(high).saturating_add(others))
+}
+
 /// Returns whether the elements are contiguous in the order of the given axes (largest stride first).
 ///
 /// Ignores the strides of extents of 1, and all strides of a field without elements: they lead nowhere.

@@ -1,7 +1,12 @@
 //! The nearest known name, for errors about unknown names.
 
+#[cfg(feature = "signature")]
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+
+#[cfg(feature = "signature")]
+use crate::python::ffi::new_error::new_error;
 
 /// Names longer than this are not compared: the time grows with the square of the length.
 const LONGEST: usize = 64;
@@ -16,16 +21,19 @@ pub fn did_you_mean<S: AsRef<str>>(py: Python<'_>, got: &str, known: impl IntoIt
     nearest(py, got, known).ok().flatten().map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
-/// Returns what to write in place of an unknown keyword: `hints` has the words of other libraries; else the nearest of the
-/// known names, or all of them.
+/// Returns the error for a keyword that `function` does not have, with what to write in its place: `hints` has the words of
+/// other libraries; else the nearest of the known names, or all of them.
 #[cfg(feature = "signature")]
 #[cold]
-pub fn keyword_hint(py: Python<'_>, got: &str, hints: &[(&str, &str)], known: &[&str]) -> String {
-    if let Some((_, hint)) = hints.iter().find(|(word, _)| *word == got) {
-        return format!("; {hint}");
-    }
-    let nearest = did_you_mean(py, got, known);
-    if nearest.is_empty() { format!("; allowed are {}", known.join(", ")) } else { nearest }
+pub fn unexpected_keyword(py: Python<'_>, function: &str, got: &str, hints: &[(&str, &str)], known: &[&str]) -> PyErr {
+    let hint = match hints.iter().find(|(word, _)| *word == got) {
+        Some((_, hint)) => format!("; {hint}"),
+        None => match did_you_mean(py, got, known) {
+            nearest if nearest.is_empty() => format!("; allowed are {}", known.join(", ")),
+            nearest => nearest,
+        },
+    };
+    new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{got}'{hint}"))
 }
 
 /// The nearest name by `difflib`, ignoring case.

@@ -279,6 +279,51 @@ def test_memory_of_a_numpy_array_stays_where_it_is_whatever_shows_it(
     array.resize(100_000, refcheck=False)
 
 
+class Showing:
+    """Shows an array in the entry "data" of a dictionary."""
+
+    def __init__(self, array: Any) -> None:
+        self.interface = {"version": 3, "shape": array.shape, "typestr": "<f8", "data": array}
+
+
+class ByNumpysInterface(Showing):
+    @property
+    def __array_interface__(self) -> Any:
+        return self.interface
+
+
+class ByGtInterface(Showing):
+    @property
+    def __gt_data_interface__(self) -> Any:
+        return {None: self.interface}
+
+
+@pytest.mark.parametrize("show", [ByNumpysInterface, ByGtInterface, lambda array: ByGtInterface(viewed(array)), viewed])
+@pytest.mark.parametrize("take", [dl.from_dlpack, dl.describe, dl.as_numpy])
+def test_an_array_that_another_object_shows_stays_where_it_is(
+    show: Callable[[Any], Any], take: Callable[[Any], Any]
+) -> None:
+    array = np.ones(1000)
+    taken = take(show(array))
+    with pytest.raises(ValueError, match="cannot resize"):
+        array.resize(100_000, refcheck=False)
+    assert float(dl.as_numpy(taken).sum()) == 1000
+    del taken
+    array.resize(100_000, refcheck=False)
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(500, None), slice(None, None, -1), slice(900, 100, -3)])
+def test_a_view_of_before_an_array_was_resized_is_refused(part: slice) -> None:
+    array = np.arange(1000.0)
+    shown = viewed(array)[part]
+    assert (dl.as_numpy(shown) == array[part]).all()
+    # This may leave the other elements where they were.
+    array.resize(400, refcheck=False)
+    for take in (dl.from_dlpack, dl.describe, dl.as_numpy):
+        with pytest.raises(dl.ExchangeError, match=r"moved: .*numpy.ndarray.* now it is 3200 bytes"):
+            take(shown)
+
+
 def test_a_description_leaves_an_array_free_to_move() -> None:
     array = np.ones(1000)
     seen = dl.describe(array)

@@ -9,8 +9,8 @@ use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
-use dlfield::native::keyword_hint;
 use dlfield::native::new_error;
+use dlfield::native::unexpected_keyword;
 use dlfield::native::{args, check_len, stream};
 use dlfield::{Device, Dims, DimsError, Layout, LayoutError, Spec};
 
@@ -221,8 +221,7 @@ pub(super) fn surplus_error(
 ) -> PyErr {
     if let Some(name) = &surplus.keyword {
         let known: Vec<&str> = names.iter().chain(&NAMES).copied().collect();
-        let hint = keyword_hint(py, name, &FOREIGN_KEYWORDS, &known);
-        return new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{name}'{hint}"));
+        return unexpected_keyword(py, function, name, &FOREIGN_KEYWORDS, &known);
     }
     let (most, count) = (names.len(), names.len() + surplus.positional.len());
     let hint = match (names, given) {

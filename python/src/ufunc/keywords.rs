@@ -1,13 +1,13 @@
 //! The keywords of ufuncs: each is obeyed or rejected.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::ufunc::Method;
 use dlfield::native::new_error;
-use dlfield::native::{args, keyword_hint};
+use dlfield::native::{args, unexpected_keyword};
 
 /// The keywords of a call.
 const CALL: [&str; 7] = ["out", "where", "dtype", "casting", "order", "subok", "signature"];
@@ -59,11 +59,8 @@ impl<'py> Keywords<'py> {
                 ("axis", Method::Reduce) => keywords.axis = Some(value),
                 ("keepdims", Method::Reduce) => keywords.keepdims = value.is_truthy()?,
                 (other, _) => {
-                    let function = function()?;
                     let known = if method == Method::Call { &CALL[..] } else { &REDUCE[..] };
-                    let hint = keyword_hint(keyword.py(), other, &HINTS, known);
-                    let message = format!("{function}() of tensors got an unexpected keyword argument '{other}'{hint}");
-                    return Err(new_error::<PyTypeError>(message));
+                    return Err(unexpected_keyword(keyword.py(), &function()?, other, &HINTS, known));
                 }
             }
         }

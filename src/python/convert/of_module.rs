@@ -19,7 +19,7 @@ use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
 use crate::python::convert::stream::{handle, number, owner};
 use crate::python::ffi::new_error::{new_error, new_error_of};
 use crate::python::ffi::{deferred, getattr, numpy_api};
-use crate::python::nearest::keyword_hint;
+use crate::python::nearest::unexpected_keyword;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
                        __cuda_stream__";
@@ -49,8 +49,7 @@ pub fn no_keywords(
 ) -> PyResult<()> {
     let Some((name, _)) = others.and_then(|others| others.iter().next()) else { return Ok(()) };
     let text = name.cast::<PyString>()?.to_string_lossy();
-    let hint = keyword_hint(name.py(), &text, hints, known);
-    Err(new_error::<PyTypeError>(format!("{function}() got an unexpected keyword argument '{text}'{hint}")))
+    Err(unexpected_keyword(name.py(), function, &text, hints, known))
 }
 
 /// Returns the position of a string among the allowed words.

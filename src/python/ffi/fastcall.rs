@@ -15,7 +15,7 @@ use pyo3::types::{PyString, PyTuple};
 pub use super::deferred::drop_deferred_references;
 use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::panics;
-use crate::python::nearest::keyword_hint;
+use crate::python::nearest::unexpected_keyword;
 
 /// The definition of a function or method that the interpreter calls from C.
 pub struct Definition(ffi::PyMethodDef);
@@ -205,8 +205,7 @@ impl<const N: usize> Parameters<N> {
                 // SAFETY: as in `sort`, which found an unknown one among them.
                 let keywords = unsafe { Bound::from_borrowed_ptr(py, keywords).cast_into_unchecked::<PyTuple>() };
                 let text = keywords.get_borrowed_item(position).map(|name| text(&name)).unwrap_or_default();
-                let hint = keyword_hint(py, &text, self.hints, &self.names);
-                self.error(&format!("got an unexpected keyword argument '{text}'{hint}"))
+                unexpected_keyword(py, self.function, &text, self.hints, &self.names)
             }
         }
     }

@@ -2,17 +2,18 @@
 
 #![allow(unsafe_code, reason = "types and array structs are read as the C structs they are")]
 
+use std::ops::Range;
 use std::ptr::{null, null_mut};
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use numpy::get_array_module;
 use numpy::npyffi::{NPY_ARRAY_OWNDATA, NpyTypes, PyArrayInterface, PyArrayObject, get_type_object, npy_intp};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, get_array_module};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3::{ffi, intern};
 
-use crate::layout::Extents;
+use crate::layout::{Extents, byte_strided_span};
 use crate::protocol::array_struct::ArrayStruct;
 use crate::python::ffi::getattr::loaded;
 
@@ -81,6 +82,15 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
         let borrowed = fields.flags & NPY_ARRAY_OWNDATA == 0;
         if borrowed { Bound::from_borrowed_ptr_or_opt(array.py(), fields.base) } else { None }
     }
+}
+
+/// The addresses of an array's elements, from the lowest byte to one past the highest; `None` without elements.
+pub fn span(array: &Bound<'_, PyUntypedArray>) -> Option<Range<i128>> {
+    // SAFETY: the type is that of arrays.
+    let start = unsafe { (*array.as_array_ptr()).fields.data }.addr();
+    let shape: Extents = array.shape().iter().map(|&extent| i64::try_from(extent).unwrap_or(i64::MAX)).collect();
+    let strides: Extents = array.strides().iter().map(|&stride| stride as i64).collect();
+    byte_strided_span(start, &shape, &strides, array.dtype().itemsize())
 }
 
 /// A `PyArrayInterface` without its `descr`, and that if it is valid.

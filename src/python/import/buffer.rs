@@ -8,7 +8,7 @@ use crate::protocol::pep3118;
 use crate::python::import::held_buffer::{Held, is_exporter};
 use crate::python::import::imported::Imported;
 use crate::python::import::numpy_scalar::numpy_scalar;
-use crate::python::import::request::{Ownership, Request};
+use crate::python::import::request::Request;
 
 pub(super) fn import(
     object: &Bound<'_, PyAny>,
@@ -29,14 +29,10 @@ pub(super) fn import(
 /// have no other protocol and no metadata.
 pub(super) fn hold(
     object: &Bound<'_, PyAny>,
-    request: &Request<'_, '_>,
+    _request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
     let held = Held::get(object)?;
     *imported.descriptor = held.describe()?;
-    let owner = match request.ownership {
-        Ownership::Share => held.into_lasting_owner(object.py())?,
-        Ownership::Borrow => held.into_owner(),
-    };
-    Ok(imported.owned(owner))
+    Ok(imported.owned(held.into_owner(object.py())?))
 }

@@ -22,7 +22,7 @@ pub fn held_bytes(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let (start, len, readonly) = held.bytes();
     let bytes = Descriptor::new(start, Device::CPU, DType::U8, readonly, &[i64::try_from(len).unwrap_or(0)], &[1])?;
-    let owner = held.into_lasting_owner(object.py())?;
+    let owner = held.into_owner(object.py())?;
     // SAFETY: by the protocol, the bytes stay there while the buffer is held; the owner keeps them.
     Ok(unsafe { Tensor::from_parts(bytes, owner) })
 }

@@ -16,6 +16,7 @@ use crate::python::convert::{args, dtype};
 use crate::python::ffi::deferred;
 use crate::python::ffi::dict_entries::entries_of;
 use crate::python::import::held_buffer::{Held, is_exporter};
+use crate::tensor::Owner;
 
 /// Returns the value of an attribute as a dictionary; other mappings are converted.
 pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
@@ -29,7 +30,7 @@ pub(super) fn of<'py>(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult
     Ok(value.py().get_type::<PyDict>().call1((value,))?.cast_into::<PyDict>()?)
 }
 
-/// Reads a dictionary of host memory into a descriptor. Returns the buffer to hold too, if `data` is not an address.
+/// Reads a dictionary of host memory into a descriptor. Returns the owner of the buffer, if `data` is not an address.
 ///
 /// `data` may be an address, an object with the buffer protocol, or nothing: then the buffer is the object's own.
 pub(super) fn on_host(
@@ -37,7 +38,7 @@ pub(super) fn on_host(
     entries: &Entries<'_>,
     interface: &Interface,
     descriptor: &mut Descriptor,
-) -> PyResult<Option<Held>> {
+) -> PyResult<Option<Owner>> {
     let allowed =
         "a tuple (address, read-only), an object with the buffer protocol, or None for the object's own buffer";
     let exporter = match entries.get(Key::Data) {
@@ -63,7 +64,7 @@ pub(super) fn on_host(
     let mut found = ArrayInterface::at(data);
     fetch(object, entries, interface, &mut found)?;
     found.read_into(descriptor, interface, Device::CPU)?;
-    Ok(Some(held))
+    held.into_owner(object.py()).map(Some)
 }
 
 /// Converts a dictionary of device memory: `data` is an address.

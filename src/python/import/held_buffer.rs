@@ -4,17 +4,20 @@
 
 use std::ffi::{CStr, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ops::Range;
 use std::slice::from_raw_parts;
 
+use numpy::PyUntypedArray;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
+use crate::layout::byte_strided_span;
 use crate::protocol::{ExchangeError, buffer};
-use crate::python::convert::errors;
+use crate::python::convert::{args, errors};
 use crate::python::ffi::attach::reattach;
-use crate::python::ffi::numpy_api::is_array;
+use crate::python::ffi::numpy_api::{self, is_array};
 use crate::python::import::owners;
 use crate::tensor::Owner;
 
@@ -33,6 +36,9 @@ unsafe impl Send for Held {}
 // SAFETY: as above.
 unsafe impl Sync for Held {}
 
+/// The format, shape, strides and suboffsets of a buffer, as far as they are there.
+type Fields<'a> = (Option<&'a CStr>, Option<&'a [i64]>, Option<&'a [i64]>, Option<&'a [i64]>);
+
 impl Held {
     /// Requests the buffer with all its fields, writable or read-only. The producer's exception reaches the caller.
     pub(super) fn get(object: &Bound<'_, PyAny>) -> PyResult<Held> {
@@ -47,27 +53,52 @@ impl Held {
         Ok(Held(unsafe { view.assume_init() }))
     }
 
-    /// Returns an owner of the memory that may outlive the call: that of the `Tensor` whose memory it is, else one that holds the
-    /// buffer and, as that does not keep NumPy from resizing, the array whose memory it is.
-    pub(super) fn into_lasting_owner(self, py: Python<'_>) -> PyResult<Owner> {
+    /// Returns an owner of the memory: that of the `Tensor` whose memory it is, else one that holds the buffer and, as that does
+    /// not keep NumPy from resizing, the array whose memory it is.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Moved`] if the array has been resized since it exported the buffer.
+    pub(super) fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
         // The exporter of this buffer, which need not be the object that was asked for it.
         // SAFETY: NULL, or an object that the buffer keeps alive.
         let exporter = unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) };
-        let Some(exporter) = exporter else { return Ok(self.into_owner()) };
+        let Some(exporter) = exporter else { return Ok(self.into_holder()) };
         let shown = if is_array(&exporter) { exporter } else { owners::underlying(&exporter).unwrap_or(exporter) };
         if let Some(owner) = owners::exporting_tensor(&shown) {
             return Ok(owner);
         }
-        let pinned = if is_array(&shown) { Some(owners::pinned_array(&shown)?) } else { None };
-        let held = self.into_owner();
-        Ok(match pinned {
-            Some(array) => Owner::foreign((array, held)),
-            None => held,
-        })
+        let Ok(array) = shown.cast_into::<PyUntypedArray>() else { return Ok(self.into_holder()) };
+        let pinned = owners::pinned_array(array.as_any())?;
+        self.check_unmoved(&array)?;
+        Ok(Owner::foreign((pinned, self.into_holder())))
+    }
+
+    /// Rejects a buffer that is not in the memory of the array which has exported it. Those of a `memoryview` show any part.
+    fn check_unmoved(&self, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let Some(was) = self.span()? else { return Ok(()) };
+        let now = numpy_api::span(array).unwrap_or_default();
+        if now.start <= was.start && was.end <= now.end {
+            return Ok(());
+        }
+        let object = args::shown(array.get_type().as_any());
+        let shown = |bytes: Range<i128>| format!("{} bytes at {:#x}", bytes.end - bytes.start, bytes.start);
+        Err(ExchangeError::Moved { object, was: shown(was), found: shown(now) }.into())
+    }
+
+    /// Returns the addresses of the elements, from the lowest byte to one past the highest; `None` without elements.
+    fn span(&self) -> PyResult<Option<Range<i128>>> {
+        let (_, shape, byte_strides, _) = self.fields()?;
+        let (start, len, _) = self.bytes();
+        let whole = [i64::try_from(len).unwrap_or(i64::MAX)];
+        let (shape, byte_strides, itemsize) = match (shape, byte_strides) {
+            (Some(shape), Some(byte_strides)) => (shape, byte_strides, self.0.itemsize.unsigned_abs()),
+            _ => (&whole[..], &[1][..], 1),
+        };
+        Ok(byte_strided_span(start.addr(), shape, byte_strides, itemsize))
     }
 
     /// Returns an owner that holds the buffer.
-    pub(super) fn into_owner(self) -> Owner {
+    fn into_holder(self) -> Owner {
         let mut held = ManuallyDrop::new(self);
         // SAFETY: the buffer is moved out of a value that is not used or dropped afterwards, and `release` takes it back.
         unsafe {
@@ -98,13 +129,13 @@ impl Held {
         self.0.ndim == 0 && !format.is_null() && is_address()
     }
 
-    /// Returns the descriptor of the elements, checked.
-    pub(super) fn describe(&self) -> PyResult<Descriptor> {
+    /// Returns the format, shape, strides and suboffsets.
+    fn fields(&self) -> PyResult<Fields<'_>> {
         let view = &*self.0;
         let ndim = usize::try_from(view.ndim).map_err(|_| ExchangeError::NegativeNdim { got: view.ndim.into() })?;
         // SAFETY: the producer has filled in the struct, which is still held; by the protocol each list is NULL or has
         // `ndim` entries.
-        let (format, shape, byte_strides, suboffsets) = unsafe {
+        let found = unsafe {
             (
                 (!view.format.is_null()).then(|| CStr::from_ptr(view.format)),
                 numbers(view.shape, ndim),
@@ -112,6 +143,14 @@ impl Held {
                 numbers(view.suboffsets, ndim),
             )
         };
+        Ok(found)
+    }
+
+    /// Returns the descriptor of the elements, checked.
+    pub(super) fn describe(&self) -> PyResult<Descriptor> {
+        let view = &*self.0;
+        let (format, shape, byte_strides, suboffsets) = self.fields()?;
+        let ndim = view.ndim.unsigned_abs() as usize;
         if shape.is_none() && ndim > 1 {
             return Err(ExchangeError::NullShape { ndim }.into());
         }

@@ -65,7 +65,7 @@ fn of_exporter(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
     }
     let (start, bytes, readonly) = held.bytes();
     let bytes = usize::try_from(bytes).unwrap_or(0);
-    let owner = held.into_lasting_owner(object.py())?;
+    let owner = held.into_owner(object.py())?;
     Ok(Memory { start, bytes, device: Device::CPU, readonly, owner })
 }
 

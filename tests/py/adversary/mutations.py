@@ -51,6 +51,12 @@ MUTATIONS = (
         "let owner = py_owner::owner(&holder);",
     ),
     Mutation(
+        "an array that an interface names as its data stays resizable",
+        f"{IMPORT}/held_buffer.rs",
+        "Ok(Owner::foreign((pinned, self.into_holder())))",
+        "drop(pinned);\n        Ok(self.into_holder())",
+    ),
+    Mutation(
         "a description of a PyTorch tensor is not checked before its memory is used",
         f"{IMPORT}/pinned.rs",
         "        check_unmoved(object, found)?;\n        storage.check_contains(found)?;\n",
