@@ -181,7 +181,7 @@ def leaks() -> bool:
 
 
 def is_own(leak: str) -> bool:
-    """Whether a call of the module has allocated this, and no import that it made: other modules keep what they make."""
+    """Whether a call of the module has allocated this, and not an import in it: other modules keep what they make."""
     for frame in leak.splitlines():
         if "_native" in frame or "PyImport_ImportModuleLevelObject" in frame:
             return "_native" in frame
