@@ -219,14 +219,49 @@ def test_what_a_sequence_raises_reaches_the_caller(call: Callable[[Any], Any], e
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
 @pytest.mark.parametrize(
-    "call", [dl.Device, lambda pair: dl.Device("cpu") == pair, lambda pair: dl.zeros(3, device=pair)]
+    "call",
+    [
+        lambda number: dl.Device((number, 0)),
+        lambda number: dl.Device("cpu") == (number, 0),
+        lambda number: dl.zeros(3, device=(number, 0)),
+        lambda number: dl.describe(Exporting((1, number), np.ones(3).__dlpack__)),
+        lambda number: dl.zeros(3).__dlpack__(max_version=(1, number)),
+        lambda number: dl.zeros(3).__dlpack__(dl_device=(number, 0)),
+        lambda number: dl.zeros(3, dims=[number]),
+        lambda number: dl.zeros((3, 4)).sum(axis=number),
+        lambda number: dl.zeros(()).sum(axis=number),
+        lambda number: dl.zeros((3, 4)).transpose(number, 0),
+        lambda number: dl.describe(InDictionary({("gpu", number): {}})),
+    ],
 )
-def test_what_an_integer_of_a_device_raises_reaches_the_caller(
-    call: Callable[[Any], Any], error: type[BaseException]
-) -> None:
+def test_what_an_integer_raises_reaches_the_caller(call: Callable[[Any], Any], error: type[BaseException]) -> None:
     class Integer:
         def __index__(self) -> int:
             raise error("in __index__")
 
     with pytest.raises(error, match="in __index__"):
-        call((Integer(), 0))
+        call(Integer())
+
+
+class Exporting:
+    def __init__(self, device: Any, export: Callable[..., Any]) -> None:
+        self.device, self.export = device, export
+
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.export(**keywords)
+
+
+class InDictionary:
+    def __init__(self, interface: Any) -> None:
+        self.__gt_data_interface__ = interface
+
+
+def test_a_recursion_without_end_is_an_error_at_once() -> None:
+    """An import that calls the method again after an error would do that at each of a thousand levels."""
+    dl.describe(Exporting((1, 0), np.ones(3).__dlpack__))
+    looping = Exporting((1, 0), lambda **_: dl.from_dlpack(looping).__dlpack__())
+    with pytest.raises(RecursionError):
+        dl.from_dlpack(looping)

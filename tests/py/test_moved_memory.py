@@ -298,9 +298,23 @@ class ByGtInterface(Showing):
         return {None: self.interface}
 
 
-@pytest.mark.parametrize("show", [ByNumpysInterface, ByGtInterface, lambda array: ByGtInterface(viewed(array)), viewed])
+class Exporting(np.ndarray[Any, Any]):
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return super().__dlpack__(**keywords)
+
+
+SHOWN_BY_OTHERS: list[Callable[[Any], Any]] = [
+    ByNumpysInterface,
+    ByGtInterface,
+    lambda array: ByGtInterface(viewed(array)),
+    lambda array: array.view(Exporting),
+    viewed,
+]
+
+
+@pytest.mark.parametrize("show", SHOWN_BY_OTHERS)
 @pytest.mark.parametrize("take", [dl.from_dlpack, dl.describe, dl.as_numpy])
-def test_an_array_that_another_object_shows_stays_where_it_is(
+def test_memory_that_another_object_shows_stays_where_it_is(
     show: Callable[[Any], Any], take: Callable[[Any], Any]
 ) -> None:
     array = np.ones(1000)
@@ -309,6 +323,18 @@ def test_an_array_that_another_object_shows_stays_where_it_is(
         array.resize(100_000, refcheck=False)
     assert float(dl.as_numpy(taken).sum()) == 1000
     del taken
+    array.resize(100_000, refcheck=False)
+
+
+def test_an_array_with_a_dlpack_method_of_its_own_stays_where_it_is() -> None:
+    array = np.ndarray.__new__(Exporting, (1000,))
+    array.fill(1)
+    for take in (dl.from_dlpack, dl.describe, dl.as_numpy):
+        taken: Any = take(array)
+        with pytest.raises(ValueError, match="cannot resize"):
+            array.resize(100_000, refcheck=False)
+        assert float(dl.as_numpy(taken).sum()) == 1000
+        del taken
     array.resize(100_000, refcheck=False)
 
 

@@ -85,7 +85,7 @@ fn exported<'py>(slf: &Bound<'py, PyAny>, arguments: &[Argument<'_, 'py>; 4]) ->
 }
 
 fn pair(argument: &str, value: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
-    value.extract().map_err(|_| {
+    args::if_converted(value.py(), value.extract())?.ok_or_else(|| {
         new_error::<PyTypeError>(format!("{argument}: {}; allowed is None or a pair of integers", args::shown(value)))
     })
 }

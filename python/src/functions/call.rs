@@ -6,7 +6,10 @@ use pyo3::types::{PyInt, PyString, PyTuple};
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
+use dlfield::native::args;
+use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall;
+use dlfield::native::new_error_of;
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::{Spec, Tensor};
@@ -28,7 +31,24 @@ impl<'py> Call<'_, 'py> {
     pub(super) fn create(&self, fill: impl Fn(&mut Tensor) -> PyResult<()>) -> PyResult<Bound<'py, PyAny>> {
         let create = || freelist::create(self.py, |made: &mut PyTensor| fill(&mut made.0));
         let made = if self.is_plain() { create() } else { fastcall::attached(create) };
-        Ok(made?.into_any())
+        match made {
+            Ok(made) => Ok(made.into_any()),
+            Err(error) => Err(self.with_host_hint(error)),
+        }
+    }
+
+    /// Adds to the error of a preset for a device that is not there how to have its layout on the host.
+    #[cold]
+    fn with_host_hint(&self, error: PyErr) -> PyErr {
+        let (Some(preset), None) = (self.keywords.backend, self.keywords.device) else { return error };
+        if !ErrorKind::Device.is(self.py, &error) {
+            return error;
+        }
+        let preset = args::shown(preset);
+        new_error_of(
+            &error.get_type(self.py),
+            format!("{}; with device='cpu' the preset {preset} gives its layout in host memory", error.value(self.py)),
+        )
     }
 
     /// Whether all arguments are of the kinds whose conversion leaves no discarded reference behind: a tuple, an integer or a

@@ -9,6 +9,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
+use crate::ufunc::with_domain_hint;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import, sync};
 use dlfield::{Device, DeviceError, Error, ExchangeError, Spec, Tensor, can_cast};
@@ -51,7 +52,7 @@ pub(crate) fn set(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>, value: &Bou
     if key.is(py.Ellipsis().bind(py))
         && let Ok(value) = value.cast_exact::<PyTensor>()
         && let value = &value.get().0
-        && copied(py, tensor, broadcast_by_label(value, tensor, true)?.as_ref().unwrap_or(value))?
+        && copied(py, tensor, broadcast_by_label(py, value, tensor, true)?.as_ref().unwrap_or(value))?
     {
         return Ok(());
     }
@@ -117,7 +118,7 @@ fn set_array(
 /// Assigns to a view in memory that the host writes. `array` is the value if it has a protocol.
 fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
     let own_labels = has_own_labels(value)?;
-    let labelled = array.map(|array| broadcast_by_label(array, selected, own_labels)).transpose()?.flatten();
+    let labelled = array.map(|array| broadcast_by_label(py, array, selected, own_labels)).transpose()?.flatten();
     let array = labelled.as_ref().or(array);
     if let Some(array) = array
         && copied(py, selected, array)?
@@ -129,13 +130,17 @@ fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, arra
         Some(array) => export::numpy::view(py, array)?,
         None => value.clone(),
     };
-    export::numpy::assign(&export::numpy::view(py, selected)?, &value)
+    let written = export::numpy::assign(&export::numpy::view(py, selected)?, &value);
+    match (written, array) {
+        (Err(error), Some(array)) => Err(with_domain_hint(py, error, array, selected)),
+        (written, _) => written,
+    }
 }
 
 /// Broadcasts a value by label to the tensor that it is assigned to. Returns `None` if nothing has to change, or if the
 /// value is assigned by position: an array without labels; or one of our tensors with only the standard labels, if it has
 /// as many dimensions as the target, or a label that the target lacks. Sizes do not affect this choice.
-fn broadcast_by_label(value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult<Option<Tensor>> {
+fn broadcast_by_label(py: Python<'_>, value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult<Option<Tensor>> {
     let has_dims = value.descriptor().dims().is_some();
     let as_many = value.descriptor().ndim() == to.descriptor().ndim();
     if !has_dims && (!own_labels || as_many) {
@@ -150,6 +155,9 @@ fn broadcast_by_label(value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult
     }
     value.broadcast_to(&dims, to.descriptor().shape()).map(Some).map_err(|error| {
         let kind = if matches!(error, Error::Dims(_)) { ErrorKind::Dims } else { ErrorKind::Layout };
+        if own == dims {
+            return with_domain_hint(py, kind.error(format!("value: {error}")), value, to);
+        }
         kind.error(format!(
             "value: {error}; dims ({own}) are matched with dims ({dims}) by label: relabel it with from_dlpack(value, \
              dims=...), or assign value.to_numpy() by position"
@@ -161,11 +169,12 @@ fn broadcast_by_label(value: &Tensor, to: &Tensor, own_labels: bool) -> PyResult
 #[cold]
 #[allow(unsafe_code, reason = "elements are accessed by address")]
 fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>) -> PyResult<()> {
-    let own_labels = has_own_labels(value)?;
-    let labelled = array.map(|array| broadcast_by_label(array, selected, own_labels)).transpose()?.flatten();
+    let (py, own_labels) = (value.py(), has_own_labels(value)?);
+    let labelled = array.map(|array| broadcast_by_label(py, array, selected, own_labels)).transpose()?.flatten();
     let from = device_source(selected, value, labelled.as_ref().or(array))?;
     // SAFETY: as for `copied`.
-    Ok(value.py().detach(|| unsafe { selected.assign(&from) })?)
+    let written = py.detach(|| unsafe { selected.assign(&from) });
+    written.map_err(|error| with_domain_hint(py, error.into(), &from, selected))
 }
 
 /// Returns a value with the element type of a tensor on a device, to be copied there. Values of another element type are
@@ -232,7 +241,7 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
             };
             ErrorKind::Dims.error(format!("axes: {got} for {ndim} dimensions; allowed is {allowed}"))
         };
-        let got: i64 = item.extract().map_err(|_| wrong(args::shown(item)))?;
+        let got: i64 = args::if_converted(item.py(), item.extract())?.ok_or_else(|| wrong(args::shown(item)))?;
         let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };
         usize::try_from(counted).ok().filter(|axis| *axis < ndim).ok_or_else(|| wrong(got.to_string()))
     };

@@ -4,7 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -80,6 +80,12 @@ fn entries(descriptor: &Descriptor, keys: &[Bound<'_, PyAny>]) -> PyResult<Key> 
                 Some(position) => index.push(Index::At(position)),
                 None => return Ok(Key::Arrays),
             }
+        } else if key.is_instance_of::<PyString>() {
+            let what = args::shown(key);
+            return Err(new_error::<PyIndexError>(format!(
+                "index: {what}; allowed are integers, slices, Ellipsis, None, masks and arrays of positions, one for each \
+                 dimension in order: labels select no points"
+            )));
         } else {
             return Ok(Key::Arrays);
         }
@@ -118,7 +124,7 @@ fn is_array_or_mask(key: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(descriptor.ndim() > 0 || descriptor.dtype() == DType::BOOL);
     }
     let Some(ndim) = key.getattr_opt(intern!(key.py(), "ndim"))? else { return Ok(false) };
-    if ndim.extract::<usize>().is_ok_and(|ndim| ndim > 0) {
+    if args::if_converted(key.py(), ndim.extract::<usize>())?.is_some_and(|ndim| ndim > 0) {
         return Ok(true);
     }
     let dtype = key.getattr_opt(intern!(key.py(), "dtype"))?;

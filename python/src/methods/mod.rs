@@ -4,6 +4,7 @@ mod absent;
 mod attributes;
 mod constructors;
 mod descriptor;
+mod fixed;
 pub(crate) mod index;
 pub(crate) mod key;
 mod numbers;

@@ -9,6 +9,7 @@ mod operands;
 mod operators;
 mod outputs;
 mod reduce;
+mod sizes;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -19,6 +20,7 @@ use self::keywords::Keywords;
 pub(super) use self::operands::is_number;
 pub(super) use self::operators::install;
 pub(super) use self::reduce::{axes, axis};
+pub(super) use self::sizes::with_domain_hint;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::args;
 use dlfield::native::new_error;

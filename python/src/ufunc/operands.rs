@@ -9,11 +9,12 @@ use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple}
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
+use crate::ufunc::sizes::different_sizes;
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
 use dlfield::native::{getattr, import, numpy_api};
-use dlfield::{Device, Dim, Dims, Index, LayoutError, Metadata, Tensor};
+use dlfield::{Device, Dim, Dims, Index, Metadata, Tensor};
 
 /// The inputs of a ufunc.
 pub(super) type Inputs<'py> = SmallVec<[Bound<'py, PyAny>; 3]>;
@@ -216,8 +217,8 @@ impl<'py> Operands<'py> {
         // The result in the order of the outputs, which have all labels.
         let all: SmallVec<[LabelledShape; 5]> = outputs.iter().chain(&known).cloned().collect();
         let result = LabelledShape::broadcast(&all).map_err(|error| {
-            let known = self.names(|array| array.labels != LabelSource::Unknown);
-            different_sizes(error, &outputs.iter().map(|_| "out".to_owned()).chain(known).collect::<Vec<_>>())
+            let known = self.named(|array| array.labels != LabelSource::Unknown);
+            different_sizes(error, &outputs.iter().map(|_| ("out".to_owned(), None)).chain(known).collect::<Vec<_>>())
         })?;
         for operand in self.inputs.iter_mut().chain(&mut self.mask) {
             if let Operand::Array(array) = operand
@@ -233,26 +234,17 @@ impl<'py> Operands<'py> {
     #[inline]
     pub(super) fn joined(&self) -> PyResult<LabelledShape> {
         let all: SmallVec<[LabelledShape; 3]> = self.arrays().map(|array| LabelledShape::of(array.tensor())).collect();
-        LabelledShape::broadcast(&all).map_err(|error| different_sizes(error, &self.names(|_| true)))
+        LabelledShape::broadcast(&all).map_err(|error| different_sizes(error, &self.named(|_| true)))
     }
 
-    /// The names of the arrays in error messages, of those that `counts` selects.
+    /// The arrays that `counts` selects, with their names in error messages.
     #[cold]
-    pub(super) fn names(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<String> {
+    pub(super) fn named(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<(String, Option<&Tensor>)> {
         let inputs = (0..).zip(&self.inputs).map(|(place, input): (usize, _)| (format!("operand {place}"), input));
         let all = inputs.chain(self.mask.iter().map(|mask| ("where".to_owned(), mask)));
-        all.filter(|(_, operand)| operand.array().is_some_and(&counts)).map(|(name, _)| name).collect()
+        let arrays = all.filter_map(|(name, operand)| operand.array().map(|array| (name, array)));
+        arrays.filter(|(_, array)| counts(array)).map(|(name, array)| (name, Some(array.tensor()))).collect()
     }
-}
-
-/// The error for sizes that do not fit together, with the names of the operands.
-#[cold]
-fn different_sizes(error: LayoutError, names: &[String]) -> PyErr {
-    let LayoutError::Operands { label, first, second } = error else { return error.into() };
-    ErrorKind::Layout.error(format!(
-        "shape: dimension {label:?} has {} points in {} and {} in {}; allowed are equal sizes, or 1",
-        first.1, names[first.0], second.1, names[second.0]
-    ))
 }
 
 /// Whether the object is a number of Python or NumPy.

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::ufunc::operands::{Array, LabelSource, Operand, Operands, opts_out};
+use crate::ufunc::sizes::wrong_output;
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
@@ -50,7 +51,8 @@ impl<'py> Outputs<'py> {
     #[inline]
     pub(super) fn check_halos(&self, operands: &Operands<'py>) -> PyResult<()> {
         let all: SmallVec<[&Tensor; 4]> = operands.arrays().chain(self.given()).map(Array::tensor).collect();
-        let name = |place| operands.names(|_| true).into_iter().nth(place).unwrap_or_else(|| "out".to_owned());
+        let name =
+            |place| operands.named(|_| true).into_iter().nth(place).map_or_else(|| "out".to_owned(), |(name, _)| name);
         Ok(check_named_halos(&all, name)?)
     }
 
@@ -78,12 +80,12 @@ impl<'py> Outputs<'py> {
             let found = LabelledShape::of(array.tensor());
             match &first {
                 None => {
-                    check(&found, result)?;
+                    check(&found, result, Some(array.tensor()))?;
                     first = Some(found);
                 }
                 Some(first) => {
-                    check(&found, first)?;
-                    check(first, &found)?;
+                    check(&found, first, Some(array.tensor()))?;
+                    check(first, &found, None)?;
                 }
             }
         }
@@ -107,8 +109,8 @@ fn array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     })
 }
 
-/// Checks that an output has all labels of a result, with its sizes.
-fn check(output: &LabelledShape, result: &LabelledShape) -> PyResult<()> {
+/// Checks that an output has all labels of a result, with its sizes. `tensor` is the output.
+fn check(output: &LabelledShape, result: &LabelledShape, tensor: Option<&Tensor>) -> PyResult<()> {
     for (label, wanted) in result.dims().iter().zip(result.shape().iter().copied()) {
         let Some(at) = output.dims().iter().position(|known| known == label) else {
             return Err(ErrorKind::Dims.error(format!(
@@ -119,9 +121,7 @@ fn check(output: &LabelledShape, result: &LabelledShape) -> PyResult<()> {
         };
         let got = output.shape()[at];
         if got != wanted && wanted != 1 {
-            return Err(ErrorKind::Layout.error(format!(
-                "out: {got} points in dimension \"{label}\", where the result has {wanted}; allowed is {wanted}"
-            )));
+            return Err(wrong_output(tensor, &label, got, wanted));
         }
     }
     Ok(())

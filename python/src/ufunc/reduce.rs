@@ -114,7 +114,7 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
         Some(given) => match given.cast::<PyTuple>() {
             Ok(several) => several.iter().map(|one| axis(tensor, &one)).collect::<PyResult<_>>()?,
             // NumPy allows axis 0 or -1 for an array without dimensions.
-            Err(_) if ndim == 0 && given.extract::<i64>().is_ok_and(|axis| axis == 0 || axis == -1) => Axes::new(),
+            Err(_) if ndim == 0 && matches!(integer(given)?, Some(0 | -1)) => Axes::new(),
             Err(_) => SmallVec::from_elem(axis(tensor, given)?, 1),
         },
     };
@@ -123,6 +123,10 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
         return Err(ErrorKind::Dims.error(format!("{what}; allowed is each dimension once")));
     }
     Ok(found)
+}
+
+fn integer(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    args::if_converted(given.py(), given.extract())
 }
 
 /// An axis: a number, negative ones count from the end, or a label.
@@ -139,7 +143,7 @@ pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize>
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);
     }
-    let got: i64 = given.extract().map_err(|_| wrong())?;
+    let got = integer(given)?.ok_or_else(wrong)?;
     let counted = if got < 0 { got.saturating_add(i64::try_from(ndim).unwrap_or(0)) } else { got };
     usize::try_from(counted).ok().filter(|axis| *axis < ndim).ok_or_else(wrong)
 }

@@ -236,7 +236,7 @@ pub fn label(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(text.to_cow()?.into_owned()));
     }
-    let number: Option<u32> = if is_bool(value) { None } else { value.extract().ok() };
+    let number: Option<u32> = if is_bool(value) { None } else { if_converted(value.py(), value.extract())? };
     Ok(number.map(|number| number.to_string()))
 }
 

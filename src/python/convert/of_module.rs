@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::memory::cuda::stream::with_owned_stream;
-use crate::python::convert::args::{append_ints, check_stream, int, iterator, shown};
+use crate::python::convert::args::{append_ints, check_stream, if_converted, int, iterator, shown};
 use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::convert::dtype::wrapped;
 use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
@@ -99,12 +99,15 @@ pub fn of_framework(value: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
         Ok(getattr::getattr_opt(value, name)?.and_then(|text| text.extract().ok()))
     };
     let number = |name: &Bound<'_, PyString>| -> PyResult<Option<i64>> {
-        Ok(getattr::getattr_opt(value, name)?.and_then(|number| number.extract().ok()))
+        Ok(match getattr::getattr_opt(value, name)? {
+            Some(number) => if_converted(py, number.extract())?,
+            None => None,
+        })
     };
     // `torch.device`.
     if let Some(kind) = text(intern!(py, "type"))?
         && let Some(index) = getattr::getattr_opt(value, intern!(py, "index"))?
-        && let Ok(index) = index.extract::<Option<i64>>()
+        && let Some(index) = if_converted(py, index.extract::<Option<i64>>())?
     {
         let number = match index {
             Some(number) => number,

@@ -105,7 +105,7 @@ impl<'py> Source<'py> {
         let (mut buffers, mut unknown) = (Vec::new(), Vec::new());
         for item in devices.items()?.iter() {
             let (key, value) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
-            match device_of(&key) {
+            match device_of(&key)? {
                 Some(device) => buffers.push(Buffer { device, value, dict: OnceCell::new() }),
                 None => unknown.push(args::shown(&key)),
             }
@@ -169,17 +169,17 @@ impl<'py> Buffer<'py> {
 }
 
 /// Returns the device that a key names; `None` if it names none.
-fn device_of(key: &Bound<'_, PyAny>) -> Option<Device> {
+fn device_of(key: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     if key.is_none() {
-        return Some(Device::CPU);
+        return Ok(Some(Device::CPU));
     }
     if let Ok(text) = key.cast::<PyString>() {
-        return match &*text.to_string_lossy() {
+        return Ok(match &*text.to_string_lossy() {
             "cpu" => Some(Device::CPU),
             "gpu" => Some(Device::cuda(0)),
             _ => None,
-        };
+        });
     }
-    let (kind, id) = key.extract::<(String, u16)>().ok()?;
-    (kind == "gpu").then(|| Device::cuda(id))
+    let found = args::if_converted(key.py(), key.extract::<(String, u16)>())?;
+    Ok(found.filter(|(kind, _)| kind == "gpu").map(|(_, id)| Device::cuda(id)))
 }

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use dlpark::ManagedTensorBase;
 use dlpark::ffi::{DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::{PyException, PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple};
@@ -24,11 +24,12 @@ use crate::protocol::{ExchangeError, dlpack};
 use crate::python::convert::args;
 use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::ffi::getattr::Keyword;
+use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
 use crate::python::import::type_info::{Exported, Framework, TypeInfo};
-use crate::python::import::{cuda_array_interface, stream_sync, torch, type_info};
+use crate::python::import::{cuda_array_interface, owners, stream_sync, torch, type_info};
 #[cfg(feature = "signature")]
 use crate::python::sync;
 #[cfg(feature = "signature")]
@@ -42,6 +43,19 @@ pub(super) fn import(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
+    if !export(object, request, imported)? {
+        return Ok(false);
+    }
+    if is_array(object)
+        && let Some(owner) = imported.owner.take()
+    {
+        imported.owner = Some(owners::with_array(object, owner, imported.descriptor)?);
+    }
+    Ok(true)
+}
+
+/// Calls `__dlpack__`, and consumes the capsule; `false` if there is no such method.
+fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut Imported<'_, '_>) -> PyResult<bool> {
     let py = object.py();
     let Some((info, method)) = type_info::dlpack_method(object)? else { return Ok(false) };
     if info.framework == Framework::Torch && request.writes_or_keeps() {
@@ -57,8 +71,10 @@ pub(super) fn import(
             return held.consume(capsule, request, imported);
         }
         exported = match result {
-            // An interrupt, for example.
-            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            // An interrupt, or a recursion without end, which would call everything twice at each level.
+            Err(error) if !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyRecursionError>(py) => {
+                return Err(error);
+            }
             result => Some(result),
         };
     }
@@ -310,12 +326,11 @@ pub(super) fn check_copied(flags: DlpackFlags, request: &Request<'_, '_>) -> Res
 
 /// Converts the return value of `__dlpack_device__`.
 fn device_of(pair: &Bound<'_, PyAny>) -> PyResult<Device> {
-    let pair: (i64, i64) = pair.extract().map_err(|_| ExchangeError::Argument {
-        argument: "__dlpack_device__",
-        got: args::shown(pair),
-        allowed: "a pair of integers",
-    })?;
-    dlpack_device(pair)
+    let Some(found) = args::if_converted(pair.py(), pair.extract())? else {
+        let (got, allowed) = (args::shown(pair), "a pair of integers");
+        return Err(ExchangeError::Argument { argument: "__dlpack_device__", got, allowed }.into());
+    };
+    dlpack_device(found)
 }
 
 /// Marks a capsule as consumed.

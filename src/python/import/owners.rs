@@ -1,11 +1,13 @@
 //! Finds the owner of memory that came from a `Tensor`: it is shared, not wrapped, so that no chain of owners grows.
 
+use numpy::PyUntypedArray;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
+use crate::descriptor::Descriptor;
 use crate::python::ffi::deferred;
-use crate::python::ffi::numpy_api::{base, is_array, is_exact};
+use crate::python::ffi::numpy_api::{self, base, is_array, is_exact};
 use crate::python::own_classes;
 use crate::python::py_owner::{self, PyOwner};
 use crate::tensor::Owner;
@@ -62,6 +64,16 @@ fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
             None
         }
     }
+}
+
+/// Returns an owner that keeps `owner`, that of the capsule which an array of a subclass has exported, and the array's memory
+/// where it is: NumPy's capsules only keep the array. Other memory than the array's is left alone.
+pub(super) fn with_array(array: &Bound<'_, PyAny>, owner: Owner, exported: &Descriptor) -> PyResult<Owner> {
+    let pinned = pinned_array(array)?;
+    let (low, high) = exported.reach();
+    let own = numpy_api::span(array.cast::<PyUntypedArray>()?).unwrap_or_default();
+    let is_own = own.start <= low as i128 && high as i128 <= own.end;
+    Ok(if is_own { Owner::foreign((owner, pinned)) } else { owner })
 }
 
 /// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference

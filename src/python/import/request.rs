@@ -116,7 +116,7 @@ pub fn refused_copy(ownership: Ownership, reason: impl Into<String>) -> Exchange
 /// Rejects a stream other than None and -1 for device memory that was exported without stream information.
 pub fn check_exported(request: &Request<'_, '_>, found: Device) -> PyResult<()> {
     let Some(stream) = request.stream.filter(|stream| !stream.is_none()) else { return Ok(()) };
-    if found == Device::CPU || stream.extract().is_ok_and(|number: i64| number == -1) {
+    if found == Device::CPU || args::if_converted(stream.py(), stream.extract::<i64>())? == Some(-1) {
         return Ok(());
     }
     let allowed = "None, or -1 if the caller synchronizes: the protocol of obj does not take a stream";

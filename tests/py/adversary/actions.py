@@ -87,6 +87,9 @@ MOVES_OF_NUMPY: dict[str, Move] = {
 
 
 def _resized_storage(found: Any) -> None:
+    if not found.untyped_storage().resizable():
+        # PyTorch raises after it has set the shape, which then reaches past the storage.
+        raise RuntimeError("not resizable")
     found.resize_(4 * found.numel() + 1)
     _fill_storage(found)
 

@@ -141,16 +141,21 @@ class Case:
     def judge(self, error: BaseException) -> None:
         """Enter an exception that nobody should have to read."""
         kind = type(error).__name__
-        seen: BaseException | None = error
-        while seen is not None:
-            self.interrupts = [each for each in self.interrupts if each is not seen]
-            seen = seen.__cause__ or seen.__context__
+        chain = [error]
+        following = error.__cause__ or error.__context__
+        while following is not None and not any(following is seen for seen in chain):
+            chain.append(following)
+            following = following.__cause__ or following.__context__
+        self.interrupts = [each for each in self.interrupts if not any(each is seen for seen in chain)]
         self.note(f"-> {kind}: {str(error)[:200]}")
         if isinstance(error, NEVER) or kind == "PanicException":
             lines = traceback.format_exception(error)
             self.found(f"{kind}: {error}\n{''.join(lines[-4:])}")
         elif not isinstance(error, (Exception, *actions.THROWN)):
             self.found(f"{kind} was not thrown by a callback: {error}")
+        # Its producer may keep the exception, and with it the variables of every call that it went through.
+        for seen in chain:
+            seen.__traceback__ = None
 
     def read(self, result: Any, depth: int = 0) -> None:
         """Use a result: all elements of arrays, the fields of a bound call, parts of sequences."""
