@@ -28,9 +28,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000, help="how many cases to run on each")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
-    parser.add_argument("--only", default="", help="mutations whose name contains this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="mutations whose name contains one of these texts")
     given = parser.parse_args()
-    chosen = [None, *(mutation for mutation in MUTATIONS if given.only in mutation.name)]
+    chosen = [None, *(mutation for mutation in MUTATIONS if any(text in mutation.name for text in given.only))]
     missed = 0
     # Whether the example extension is that of unchanged sources.
     is_original = False
