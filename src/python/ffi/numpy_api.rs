@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "types and array structs are read as the C structs they are")]
 
 use std::ops::Range;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -98,12 +98,12 @@ type StructAndDescr<'py> = (ArrayStruct, Option<Bound<'py, PyAny>>);
 
 /// Reads the `PyArrayInterface` in a capsule. `None` for an object that is no such capsule. Errors as [`ArrayStruct::ndim`].
 pub fn array_struct<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Option<StructAndDescr<'py>>> {
-    // SAFETY: a live object; the call is false for other objects than capsules, and for capsules with a name.
-    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), null()) } == 0 {
+    let Some(unnamed) = capsule.cast::<PyCapsule>().ok().filter(|capsule| capsule.is_valid_checked(None)) else {
         return Ok(None);
-    }
+    };
+    let start = unnamed.pointer_checked(None)?.cast::<PyArrayInterface>();
     // SAFETY: by NumPy's protocol a capsule without a name holds the struct, which lives as long as the capsule.
-    let raw = unsafe { *ffi::PyCapsule_GetPointer(capsule.as_ptr(), null()).cast::<PyArrayInterface>() };
+    let raw = unsafe { *start.as_ref() };
     let ndim = ArrayStruct::ndim(raw.two, raw.nd)?;
     let numbers = |first: *const npy_intp| {
         // SAFETY: the protocol promises `nd` numbers at this address, which is not NULL. They are 64 bits wide.

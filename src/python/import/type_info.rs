@@ -93,8 +93,13 @@ impl TypeInfo {
 
     #[cold]
     fn find(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
+        let ty = &object.get_type();
+        if !TypeVersion::of(object).is_assigned() {
+            // The interpreter assigns it with the first look-up of an attribute, and nothing else here is one for some types.
+            getattr::getattr_opt(ty, Name::Dlpack.text(object.py()))?;
+        }
         // The version first: the calls below may run code of a metaclass, which may change the type.
-        let (version, ty) = (TypeVersion::of(object), &object.get_type());
+        let version = TypeVersion::of(object);
         let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods, dlpack) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);

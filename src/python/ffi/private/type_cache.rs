@@ -35,12 +35,17 @@ const ENTRIES: usize = 64;
 
 impl TypeVersion {
     /// Returns the current version of an object's type. A type gets one with the first attribute that the interpreter looks
-    /// up on it or on an instance, so at the latest while an instance is imported.
+    /// up on it or on an instance.
     #[inline]
     pub fn of(object: &Bound<'_, PyAny>) -> TypeVersion {
         let ty = object.get_type_ptr();
         // SAFETY: the type of a live object.
         TypeVersion { ty, version: unsafe { (*ty).tp_version_tag } }
+    }
+
+    /// Whether the type has a version: without one nothing is cached for it.
+    pub fn is_assigned(self) -> bool {
+        self.version != 0
     }
 
     #[inline]
@@ -59,7 +64,7 @@ impl<T: Copy> TypeCache<T> {
     pub fn get(&self, object: &Bound<'_, PyAny>) -> Option<T> {
         let current = TypeVersion::of(object);
         let entry = self.0[current.place()].get()?;
-        (entry.version == current && current.version != 0).then_some(entry.value)
+        (entry.version == current && current.is_assigned()).then_some(entry.value)
     }
 
     /// Caches a value for a type in the version that it had before the value was looked up: if code that ran since has
