@@ -67,7 +67,10 @@ impl Held {
         if let Some(owner) = owners::exporting_tensor(&shown) {
             return Ok(owner);
         }
-        let Ok(array) = shown.cast_into::<PyUntypedArray>() else { return Ok(self.into_holder()) };
+        if !is_array(&shown) {
+            return Ok(self.into_holder());
+        }
+        let array = shown.cast_into::<PyUntypedArray>()?;
         let pinned = owners::pinned_array(array.as_any())?;
         self.check_unmoved(&array)?;
         Ok(Owner::foreign((pinned, self.into_holder())))

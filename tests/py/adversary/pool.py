@@ -40,8 +40,11 @@ class Finding(NamedTuple):
     text: str
 
 
-def worker(seeds: Iterable[int], *, verbose: bool = False) -> None:
-    """Run cases in this process; print each seed before its case, and what was found after it."""
+def worker(seeds: Iterable[int], only: Sequence[str] = (), *, verbose: bool = False) -> None:
+    """Run cases in this process; print each seed before its case, and what was found after it.
+
+    `only` has parts of the names of functions: those are called alone, if there is any.
+    """
     # Imported here: the parent needs no framework.
     import gc
 
@@ -52,7 +55,7 @@ def worker(seeds: Iterable[int], *, verbose: bool = False) -> None:
     # A case that hangs prints where, and ends the process.
     faulthandler.register(signal.SIGALRM, chain=True)
     sys.unraisablehook = lambda _unraisable: None
-    functions = entries()
+    functions = [entry for entry in entries() if not only or any(part in entry.name for part in only)]
     gc.collect()
     gc.freeze()
     for seed in seeds:
@@ -79,12 +82,13 @@ def chosen(functions: Sequence[Entry], seed: int) -> Entry:
 class Process:
     """A worker over every `step`-th seed, started again after a crash."""
 
-    def __init__(self, start: int, stop: int, step: int) -> None:
+    def __init__(self, start: int, stop: int, step: int, functions: Sequence[str] = ()) -> None:
         self.next, self.stop, self.step = start, stop, step
         self.findings: list[Finding] = []
         self.cases = 0
         self.until = math.inf
         self.command = [sys.executable, str(TESTS / "adversary")]
+        self.functions = ["--functions", *functions] if functions else []
 
     def run(self) -> None:
         """Run until all seeds are through, or `until` is over."""
@@ -99,7 +103,7 @@ class Process:
     def _run_one(self) -> None:
         arguments = ["--worker", str(self.next), str(self.stop), str(self.step)]
         process = subprocess.Popen(
-            [*self.command, *arguments],
+            [*self.command, *arguments, *self.functions],
             env={**os.environ, **ENVIRONMENT},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -134,10 +138,16 @@ class Process:
 
 
 def hunt(
-    start: int, count: int, seconds: float = math.inf, workers: int = 2, *, first: bool = False
+    start: int,
+    count: int,
+    seconds: float = math.inf,
+    workers: int = 2,
+    *,
+    first: bool = False,
+    functions: Sequence[str] = (),
 ) -> tuple[int, list[Finding]]:
     """Run cases in some processes; return how many were run, and what was found. With `first` it stops at that."""
-    processes = [Process(start + first, start + count, workers) for first in range(workers)]
+    processes = [Process(start + at, start + count, workers, functions) for at in range(workers)]
     for process in processes:
         process.until = time.monotonic() + seconds
     threads = [threading.Thread(target=process.run) for process in processes]
