@@ -70,7 +70,7 @@ mod of_python {
     /// Exceptions.
     pub mod errors {
         pub use crate::python::convert::errors::*;
-        pub use crate::python::convert::of_module::{about, register, warn};
+        pub use crate::python::convert::of_module::{about, register, reworded, warn};
     }
 
     /// Conversions of streams.

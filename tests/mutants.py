@@ -1,7 +1,7 @@
 """Whether the adversary finds the old crashes: `make mutants`.
 
 Takes the fix of each out of a copy of the sources, builds the module, and runs the adversary on it with the same
-seeds. The first run is of unchanged sources: it finds nothing, so what the others find is due to the change.
+seeds. The first runs are of unchanged sources: they find nothing, so what the others find is due to the change.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -24,34 +25,40 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 def main() -> int:
-    """Search on each mutant; return how many were not found."""
+    """Search on each mutant; return how many were not found, and how many findings the unchanged sources have."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000, help="how many cases to run on each")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--only", nargs="+", default=[""], help="mutations whose name contains one of these texts")
     given = parser.parse_args()
-    chosen = [None, *(mutation for mutation in MUTATIONS if any(text in mutation.name for text in given.only))]
-    missed = 0
+    chosen = [mutation for mutation in MUTATIONS if any(text in mutation.name for text in given.only)]
+    copy_sources()
+    build_extension()
+    build_module()
+    unexpected = 0
+    for functions in dict.fromkeys(mutation.functions for mutation in chosen):
+        cases, found = search(given.start, given.count, functions)
+        where = f" in {', '.join(functions)}" if functions else ""
+        print(f"unchanged sources{where}: {found or 'nothing'} found in {cases} cases", flush=True)
+        unexpected += bool(found)
     # Whether the example extension is that of unchanged sources.
-    is_original = False
+    is_original = True
     for mutation in chosen:
         copy_sources()
         if not is_original:
             build_extension()
-            is_original = True
-        if mutation:
-            mutation.apply(TREE)
-            if mutation.of_extension:
-                build_extension()
-                is_original = False
+        mutation.apply(TREE)
+        if mutation.of_extension:
+            build_extension()
+        is_original = not mutation.of_extension
         build_module()
-        cases, found = search(given.start, given.count)
-        name = mutation.name if mutation else "unchanged sources"
+        cases, found = search(given.start, given.count, mutation.functions)
         print(
-            f"{name}: {f'found after {cases} cases, {found}' if found else f'NOT FOUND in {cases} cases'}", flush=True
+            f"{mutation.name}: {f'found after {cases} cases, {found}' if found else f'NOT FOUND in {cases} cases'}",
+            flush=True,
         )
-        missed += bool(found) == (mutation is None)
-    return missed
+        unexpected += not found
+    return unexpected
 
 
 def copy_sources() -> None:
@@ -86,10 +93,11 @@ def _build(folder: Path, arguments: list[str], made: str, target: Path) -> None:
     shutil.copyfile(FOLDER / "build/checked" / made, target)
 
 
-def search(start: int, count: int) -> tuple[int, str]:
+def search(start: int, count: int, functions: Sequence[str]) -> tuple[int, str]:
     """Run the adversary on the copy until it finds something; return the cases, and the first line of what it found."""
     paths = [str(TREE / "python"), str(EXTENSION), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, str(ROOT / "tests/py/adversary"), f"--start={start}", f"--count={count}", "--first"]
+    command += ["--functions", *functions] if functions else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     lines = run.stdout.splitlines()

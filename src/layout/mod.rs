@@ -32,7 +32,7 @@ pub(crate) use overlap::{Strided, gcd, overlap};
 pub use padding::Padding;
 pub(crate) use promise::Promise;
 #[cfg(feature = "python")]
-pub(crate) use span::byte_strided_span;
+pub(crate) use span::byte_strided_reach;
 #[cfg(feature = "fields")]
 pub(crate) use span::is_compact;
 #[cfg(any(feature = "ndarray", feature = "fields"))]

@@ -22,18 +22,19 @@ pub fn byte_span(shape: &[i64], strides: &[i64], itemsize: usize) -> Option<(i12
     Some((low.saturating_mul(itemsize), high.saturating_add(1).saturating_mul(itemsize)))
 }
 
-/// Returns the addresses of the elements from `start` on, whose strides count bytes; `None` without elements. As [`byte_span`].
+/// Returns the addresses of elements whose strides count bytes, from the lowest byte to one past the highest; `None` without
+/// elements, and the whole address space for invalid input. `start` is the address of element 0.
 #[cfg(feature = "python")]
-pub(crate) fn byte_strided_span(
+pub(crate) fn byte_strided_reach(
     start: usize,
     shape: &[i64],
     byte_strides: &[i64],
     itemsize: usize,
-) -> Option<std::ops::Range<i128>> {
+) -> Option<(usize, usize)> {
     let (low, high) = byte_span(shape, byte_strides, 1)?;
-    let number = |value: usize| i128::try_from(value).unwrap_or(i128::MAX);
-    let (start, others) = (number(start), number(itemsize.saturating_sub(1)));
-    Some(start.saturating_add(low)..start.saturating_add(high).saturating_add(others))
+    let at = |distance: i128| usize::try_from(i128::try_from(start).unwrap_or(i128::MAX).saturating_add(distance)).ok();
+    let last = i128::try_from(itemsize).unwrap_or(i128::MAX).saturating_sub(1);
+    Some(at(low).zip(at(high.saturating_add(last))).unwrap_or((0, usize::MAX)))
 }
 
 /// Returns whether the elements are contiguous in the order of the given axes (largest stride first).

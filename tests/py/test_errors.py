@@ -1,6 +1,7 @@
 """Bad input: the error of SPEC 9, and a message that names the argument and what was found."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -241,6 +242,18 @@ def test_what_an_integer_raises_reaches_the_caller(call: Callable[[Any], Any], e
 
     with pytest.raises(error, match="in __index__"):
         call(Integer())
+
+
+def test_an_interrupt_of_a_repr_for_a_message_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting:
+        def __repr__(self) -> str:
+            raise KeyboardInterrupt("in __repr__")
+
+    seen: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(str(unraisable.exc_value)))
+    with pytest.raises(dl.ExchangeError, match=r"^stream: <<class '.*; allowed is None on the host"):
+        dl.from_dlpack(np.ones(3), stream=Interrupting())
+    assert seen == ["in __repr__"]
 
 
 class Exporting:

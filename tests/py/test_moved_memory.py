@@ -339,14 +339,15 @@ def test_an_array_with_a_dlpack_method_of_its_own_stays_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("part", [slice(None), slice(500, None), slice(None, None, -1), slice(900, 100, -3)])
-def test_a_view_of_before_an_array_was_resized_is_refused(part: slice) -> None:
+@pytest.mark.parametrize("view", [lambda array, part: viewed(array)[part], lambda array, part: viewed(array[part])])
+def test_a_view_of_before_an_array_was_resized_is_refused(view: Callable[[Any, slice], Any], part: slice) -> None:
     array = np.arange(1000.0)
-    shown = viewed(array)[part]
+    shown = view(array, part)
     assert (dl.as_numpy(shown) == array[part]).all()
     # This may leave the other elements where they were.
     array.resize(400, refcheck=False)
     for take in (dl.from_dlpack, dl.describe, dl.as_numpy):
-        with pytest.raises(dl.ExchangeError, match=r"moved: .*numpy.ndarray.* now it is 3200 bytes"):
+        with pytest.raises(dl.ExchangeError, match="resized after the buffer was made; allowed is a new one: take a"):
             take(shown)
 
 

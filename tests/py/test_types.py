@@ -302,3 +302,19 @@ def test_memory_is_checked_again_without_a_lookup_on_the_class(torch: Any) -> No
     for _ in range(2):
         assert dl.describe(tensor).shape == (3,)
         assert not looked_up
+
+
+def test_code_of_a_metaclass_is_not_asked_for_protocols() -> None:
+    class Failing(type):
+        def __getattr__(cls, name: str) -> Any:
+            raise RuntimeError(name)
+
+    class Shown(metaclass=Failing):
+        def __init__(self) -> None:
+            self.array = np.arange(3.0)
+
+        @property
+        def __array_interface__(self) -> Any:
+            return self.array.__array_interface__
+
+    assert dl.from_dlpack(Shown()).tolist() == [0, 1, 2]

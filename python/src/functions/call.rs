@@ -7,9 +7,8 @@ use crate::classes::freelist;
 use crate::classes::tensor::PyTensor;
 use crate::functions::keywords::{Given, Keywords};
 use dlfield::native::args;
-use dlfield::native::errors::ErrorKind;
+use dlfield::native::errors::{ErrorKind, reworded};
 use dlfield::native::fastcall;
-use dlfield::native::new_error_of;
 use dlfield::native::numpy_api::is_exact;
 use dlfield::native::sync::GIL_RELEASE_BYTES;
 use dlfield::{Spec, Tensor};
@@ -45,10 +44,9 @@ impl<'py> Call<'_, 'py> {
             return error;
         }
         let preset = args::shown(preset);
-        new_error_of(
-            &error.get_type(self.py),
-            format!("{}; with device='cpu' the preset {preset} gives its layout in host memory", error.value(self.py)),
-        )
+        let text =
+            format!("{}; with device='cpu' the preset {preset} gives its layout in host memory", error.value(self.py));
+        reworded(self.py, &error, text)
     }
 
     /// Whether all arguments are of the kinds whose conversion leaves no discarded reference behind: a tuple, an integer or a

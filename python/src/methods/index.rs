@@ -132,7 +132,7 @@ fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, arra
     };
     let written = export::numpy::assign(&export::numpy::view(py, selected)?, &value);
     match (written, array) {
-        (Err(error), Some(array)) => Err(with_domain_hint(py, error, array, selected)),
+        (Err(error), Some(array)) => Err(with_domain_hint(py, error, array, own_labels, selected)),
         (written, _) => written,
     }
 }
@@ -156,7 +156,7 @@ fn broadcast_by_label(py: Python<'_>, value: &Tensor, to: &Tensor, own_labels: b
     value.broadcast_to(&dims, to.descriptor().shape()).map(Some).map_err(|error| {
         let kind = if matches!(error, Error::Dims(_)) { ErrorKind::Dims } else { ErrorKind::Layout };
         if own == dims {
-            return with_domain_hint(py, kind.error(format!("value: {error}")), value, to);
+            return with_domain_hint(py, kind.error(format!("value: {error}")), value, own_labels, to);
         }
         kind.error(format!(
             "value: {error}; dims ({own}) are matched with dims ({dims}) by label: relabel it with from_dlpack(value, \
@@ -174,7 +174,7 @@ fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Ten
     let from = device_source(selected, value, labelled.as_ref().or(array))?;
     // SAFETY: as for `copied`.
     let written = py.detach(|| unsafe { selected.assign(&from) });
-    written.map_err(|error| with_domain_hint(py, error.into(), &from, selected))
+    written.map_err(|error| with_domain_hint(py, error.into(), &from, own_labels, selected))
 }
 
 /// Returns a value with the element type of a tensor on a device, to be copied there. Values of another element type are

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple}
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
-use crate::ufunc::sizes::different_sizes;
+use crate::ufunc::sizes::{Named, different_sizes};
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::Value;
@@ -46,6 +46,11 @@ impl<'py> Array<'py> {
 
     pub(super) fn tensor(&self) -> &Tensor {
         &self.tensor.get().0
+    }
+
+    /// The tensor if it is one of ours, and no array of another library.
+    pub(super) fn own_tensor(&self) -> Option<&Tensor> {
+        (self.labels == LabelSource::Tensor).then(|| self.tensor())
     }
 }
 
@@ -237,13 +242,13 @@ impl<'py> Operands<'py> {
         LabelledShape::broadcast(&all).map_err(|error| different_sizes(error, &self.named(|_| true)))
     }
 
-    /// The arrays that `counts` selects, with their names in error messages.
+    /// The arrays that `counts` selects, in error messages.
     #[cold]
-    pub(super) fn named(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<(String, Option<&Tensor>)> {
+    pub(super) fn named(&self, counts: impl Fn(&Array<'py>) -> bool) -> Vec<Named<'_>> {
         let inputs = (0..).zip(&self.inputs).map(|(place, input): (usize, _)| (format!("operand {place}"), input));
         let all = inputs.chain(self.mask.iter().map(|mask| ("where".to_owned(), mask)));
         let arrays = all.filter_map(|(name, operand)| operand.array().map(|array| (name, array)));
-        arrays.filter(|(_, array)| counts(array)).map(|(name, array)| (name, Some(array.tensor()))).collect()
+        arrays.filter(|(_, array)| counts(array)).map(|(name, array)| (name, array.own_tensor())).collect()
     }
 }
 

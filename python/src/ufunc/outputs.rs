@@ -80,11 +80,11 @@ impl<'py> Outputs<'py> {
             let found = LabelledShape::of(array.tensor());
             match &first {
                 None => {
-                    check(&found, result, Some(array.tensor()))?;
+                    check(&found, result, array.own_tensor())?;
                     first = Some(found);
                 }
                 Some(first) => {
-                    check(&found, first, Some(array.tensor()))?;
+                    check(&found, first, array.own_tensor())?;
                     check(first, &found, None)?;
                 }
             }
@@ -121,7 +121,7 @@ fn check(output: &LabelledShape, result: &LabelledShape, tensor: Option<&Tensor>
         };
         let got = output.shape()[at];
         if got != wanted && wanted != 1 {
-            return Err(wrong_output(tensor, &label, got, wanted));
+            return Err(wrong_output(tensor, label, got, wanted));
         }
     }
     Ok(())

@@ -192,12 +192,17 @@ pub fn named(py: Python<'_>, cause: PyErr, argument: &str) -> PyErr {
 /// Adds the name of a stencil's field to an error: to the message of this crate's errors, as a note to any other.
 pub fn about(py: Python<'_>, field: &str, error: PyErr) -> PyErr {
     if ErrorKind::is_any(py, &error) {
-        let named = new_error_of(&error.get_type(py), format!("field {field:?}: {}", error.value(py)));
-        named.set_cause(py, error.cause(py));
-        named.set_traceback(py, error.traceback(py));
-        return named;
+        return reworded(py, &error, format!("field {field:?}: {}", error.value(py)));
     }
     noted(py, &format!("field {field:?}"), error)
+}
+
+/// Returns an error of the same type with another message, and the cause and the traceback of the first.
+pub fn reworded(py: Python<'_>, error: &PyErr, message: String) -> PyErr {
+    let reworded = new_error_of(&error.get_type(py), message);
+    reworded.set_cause(py, error.cause(py));
+    reworded.set_traceback(py, error.traceback(py));
+    reworded
 }
 
 fn warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

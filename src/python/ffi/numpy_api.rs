@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use pyo3::{ffi, intern};
 
-use crate::layout::{Extents, byte_strided_span};
+use crate::layout::Extents;
 use crate::protocol::array_struct::ArrayStruct;
 use crate::python::ffi::getattr::loaded;
 
@@ -84,13 +84,13 @@ pub fn base<'py>(array: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     }
 }
 
-/// The addresses of an array's elements, from the lowest byte to one past the highest; `None` without elements.
-pub fn span(array: &Bound<'_, PyUntypedArray>) -> Option<Range<i128>> {
+/// The memory that NumPy has allocated for an array, which it can resize; `None` for memory of others.
+pub fn own_memory(array: &Bound<'_, PyAny>) -> Option<Range<usize>> {
+    let array = array.cast::<PyUntypedArray>().ok().filter(|array| base(array).is_none())?;
     // SAFETY: the type is that of arrays.
-    let start = unsafe { (*array.as_array_ptr()).fields.data }.addr();
-    let shape: Extents = array.shape().iter().map(|&extent| i64::try_from(extent).unwrap_or(i64::MAX)).collect();
-    let strides: Extents = array.strides().iter().map(|&stride| stride as i64).collect();
-    byte_strided_span(start, &shape, &strides, array.dtype().itemsize())
+    let fields = unsafe { &(*array.as_array_ptr()).fields };
+    let (start, bytes) = (fields.data.addr(), array.len() * array.dtype().itemsize());
+    (fields.flags & NPY_ARRAY_OWNDATA != 0).then(|| start..start + bytes)
 }
 
 /// A `PyArrayInterface` without its `descr`, and that if it is valid.

@@ -26,7 +26,7 @@ pub(super) fn import(
 }
 
 /// Describes the buffer of an object that has one, and owns its memory. Of Python's own types, this is the whole import: they
-/// have no other protocol and no metadata.
+/// have no other protocol and no metadata. It has the request, which it does not need, as all imports have it.
 pub(super) fn hold(
     object: &Bound<'_, PyAny>,
     _request: &Request<'_, '_>,

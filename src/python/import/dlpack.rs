@@ -34,7 +34,7 @@ use crate::python::import::{cuda_array_interface, owners, stream_sync, torch, ty
 use crate::python::sync;
 #[cfg(feature = "signature")]
 use crate::tensor::Tensor;
-use crate::tensor::consume_managed;
+use crate::tensor::{Owner, consume_managed};
 
 static MAX_VERSION: Keyword = Keyword::new("max_version");
 
@@ -43,15 +43,16 @@ pub(super) fn import(
     request: &Request<'_, '_>,
     imported: &mut Imported<'_, '_>,
 ) -> PyResult<bool> {
-    if !export(object, request, imported)? {
-        return Ok(false);
+    if !is_array(object) {
+        return export(object, request, imported);
     }
-    if is_array(object)
-        && let Some(owner) = imported.owner.take()
-    {
-        imported.owner = Some(owners::with_array(object, owner, imported.descriptor)?);
+    // The capsule of an array only keeps the array, which NumPy may resize. Memory that is not the array's is left alone.
+    let pinned = owners::pinned_array(object)?;
+    let found = export(object, request, imported)?;
+    if owners::owns(object, imported.descriptor.reach()) {
+        imported.owner = imported.owner.take().map(|owner| Owner::foreign((owner, pinned)));
     }
-    Ok(true)
+    Ok(found)
 }
 
 /// Calls `__dlpack__`, and consumes the capsule; `false` if there is no such method.

@@ -4,20 +4,18 @@
 
 use std::ffi::{CStr, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ops::Range;
 use std::slice::from_raw_parts;
 
-use numpy::PyUntypedArray;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::descriptor::Descriptor;
 use crate::dtype::DTypeError;
-use crate::layout::byte_strided_span;
+use crate::layout::byte_strided_reach;
 use crate::protocol::{ExchangeError, buffer};
-use crate::python::convert::{args, errors};
+use crate::python::convert::errors;
 use crate::python::ffi::attach::reattach;
-use crate::python::ffi::numpy_api::{self, is_array};
+use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::owners;
 use crate::tensor::Owner;
 
@@ -57,7 +55,7 @@ impl Held {
     /// not keep NumPy from resizing, the array whose memory it is.
     ///
     /// # Errors
-    /// [`ExchangeError::Moved`] if the array has been resized since it exported the buffer.
+    /// [`ExchangeError::Argument`] if the array has been resized since it exported the buffer.
     pub(super) fn into_owner(self, py: Python<'_>) -> PyResult<Owner> {
         // The exporter of this buffer, which need not be the object that was asked for it.
         // SAFETY: NULL, or an object that the buffer keeps alive.
@@ -70,26 +68,18 @@ impl Held {
         if !is_array(&shown) {
             return Ok(self.into_holder());
         }
-        let array = shown.cast_into::<PyUntypedArray>()?;
-        let pinned = owners::pinned_array(array.as_any())?;
-        self.check_unmoved(&array)?;
+        let pinned = owners::pinned_array(&shown)?;
+        // Before that, code that an allocation ran, or the program, may have resized the array.
+        if self.reach()?.is_some_and(|reach| !owners::owns(&shown, reach)) {
+            let got = "a buffer of a NumPy array that was resized after the buffer was made".to_owned();
+            let allowed = "a new one: take a memoryview of the array as it is now";
+            return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
+        }
         Ok(Owner::foreign((pinned, self.into_holder())))
     }
 
-    /// Rejects a buffer that is not in the memory of the array which has exported it. Those of a `memoryview` show any part.
-    fn check_unmoved(&self, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
-        let Some(was) = self.span()? else { return Ok(()) };
-        let now = numpy_api::span(array).unwrap_or_default();
-        if now.start <= was.start && was.end <= now.end {
-            return Ok(());
-        }
-        let object = args::shown(array.get_type().as_any());
-        let shown = |bytes: Range<i128>| format!("{} bytes at {:#x}", bytes.end - bytes.start, bytes.start);
-        Err(ExchangeError::Moved { object, was: shown(was), found: shown(now) }.into())
-    }
-
     /// Returns the addresses of the elements, from the lowest byte to one past the highest; `None` without elements.
-    fn span(&self) -> PyResult<Option<Range<i128>>> {
+    fn reach(&self) -> PyResult<Option<(usize, usize)>> {
         let (_, shape, byte_strides, _) = self.fields()?;
         let (start, len, _) = self.bytes();
         let whole = [i64::try_from(len).unwrap_or(i64::MAX)];
@@ -97,7 +87,7 @@ impl Held {
             (Some(shape), Some(byte_strides)) => (shape, byte_strides, self.0.itemsize.unsigned_abs()),
             _ => (&whole[..], &[1][..], 1),
         };
-        Ok(byte_strided_span(start.addr(), shape, byte_strides, itemsize))
+        Ok(byte_strided_reach(start.addr(), shape, byte_strides, itemsize))
     }
 
     /// Returns an owner that holds the buffer.

@@ -1,11 +1,9 @@
 //! Finds the owner of memory that came from a `Tensor`: it is shared, not wrapped, so that no chain of owners grows.
 
-use numpy::PyUntypedArray;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-use crate::descriptor::Descriptor;
 use crate::python::ffi::deferred;
 use crate::python::ffi::numpy_api::{self, base, is_array, is_exact};
 use crate::python::own_classes;
@@ -66,19 +64,22 @@ fn exporter<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     }
 }
 
-/// Returns an owner that keeps `owner`, that of the capsule which an array of a subclass has exported, and the array's memory
-/// where it is: NumPy's capsules only keep the array. Other memory than the array's is left alone.
-pub(super) fn with_array(array: &Bound<'_, PyAny>, owner: Owner, exported: &Descriptor) -> PyResult<Owner> {
-    let pinned = pinned_array(array)?;
-    let (low, high) = exported.reach();
-    let own = numpy_api::span(array.cast::<PyUntypedArray>()?).unwrap_or_default();
-    let is_own = own.start <= low as i128 && high as i128 <= own.end;
-    Ok(if is_own { Owner::foreign((owner, pinned)) } else { owner })
-}
-
 /// Returns an owner of an array's memory. While it lives, NumPy does not resize the memory: an array with a weak reference
 /// rejects that, also with `refcheck=False` (`PyArray_Resize`).
 pub(super) fn pinned_array(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
+    let holder = holder(array);
+    let owner = py_owner::pinned(&holder)?;
+    Ok(if holder.is(array) { owner } else { owner_and_object(owner, array) })
+}
+
+/// Whether these addresses, from the lowest byte to one past the highest, are in the memory that an array has or shows. Memory
+/// which NumPy has not allocated is not known, but NumPy does not resize that either.
+pub(super) fn owns(array: &Bound<'_, PyAny>, (low, high): (usize, usize)) -> bool {
+    numpy_api::own_memory(&holder(array)).is_none_or(|own| own.start <= low && high <= own.end)
+}
+
+/// Returns the array that has the memory which an array shows.
+fn holder<'py>(array: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     let (mut holder, mut shown) = (array.clone(), array.clone());
     // Between two arrays there may be a `memoryview`, as that of `np.frombuffer`.
     while let Some(below) = underlying(&shown) {
@@ -87,6 +88,5 @@ pub(super) fn pinned_array(array: &Bound<'_, PyAny>) -> PyResult<Owner> {
         }
         shown = below;
     }
-    let owner = py_owner::pinned(&holder)?;
-    Ok(if holder.is(array) { owner } else { owner_and_object(owner, array) })
+    holder
 }

@@ -5,11 +5,13 @@
 use std::ptr::NonNull;
 
 use dlpark::ffi::{DLPackExchangeAPI, DLPackVersion};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern};
 
+use crate::python::ffi::deferred;
 use crate::python::ffi::getattr::{Method, loaded};
 use crate::python::ffi::instance_dict::InstanceDict;
 use crate::python::ffi::type_cache::{TypeCache, TypeVersion};
@@ -93,13 +95,12 @@ impl TypeInfo {
 
     #[cold]
     fn find(object: &Bound<'_, PyAny>) -> PyResult<TypeInfo> {
-        let ty = &object.get_type();
         if !TypeVersion::of(object).is_assigned() {
-            // The interpreter assigns it with the first look-up of an attribute, and nothing else here is one for some types.
-            getattr::getattr_opt(ty, Name::Dlpack.text(object.py()))?;
+            assign_version(&object.get_type())?;
         }
-        // The version first: the calls below may run code of a metaclass, which may change the type.
-        let version = TypeVersion::of(object);
+        // The version first: the calls below may run code of a metaclass, which may change the type. Both at once: the object may
+        // get another type.
+        let (version, ty) = (TypeVersion::of(object), &object.get_type());
         let (framework, wrapper) = (Framework::of(ty)?, Wrapper::of(ty)?);
         let (on_type, methods, dlpack) = on_type(ty);
         let instance = Instance::of(ty, framework, wrapper);
@@ -191,6 +192,21 @@ impl TypeInfo {
     #[inline]
     pub(super) fn may_be_labelled(&self, object: &Bound<'_, PyAny>) -> bool {
         self.may_have(object, Name::LABELS)
+    }
+}
+
+/// Has the interpreter assign a version to a type, as it does with the first look-up of an attribute. Runs no code of a metaclass.
+fn assign_version(ty: &Bound<'_, PyType>) -> PyResult<()> {
+    let py = ty.py();
+    // No type has this attribute, so the look-up finds no descriptor to call.
+    let absent = intern!(py, "__dlfield__");
+    let looked_up = py.get_type::<PyType>().call_method1(intern!(py, "__getattribute__"), (ty, absent));
+    match looked_up {
+        Err(error) if !error.is_instance_of::<PyAttributeError>(py) => Err(error),
+        _ => {
+            deferred::drop_deferred_references();
+            Ok(())
+        }
     }
 }
 

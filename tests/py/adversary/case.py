@@ -16,18 +16,15 @@ import torch
 
 import dlfield as dl
 import fakes
-from adversary import actions
+from adversary import actions, results
 from adversary.arguments import SELVES, arguments
-from adversary.consumers import consume
 from adversary.entries import Entry
-from adversary.memory import Memory, suspicious
+from adversary.memory import Memory
 
 # Callbacks that act in one call, and calls within calls.
 MOST_DEPTH = 3
 # What no call may raise, whatever it was given.
 NEVER = (SystemError, ReferenceError, UnboundLocalError, NameError)
-# Element types that every NumPy has.
-PLAIN = ("bool", "int32", "int64", "uint8", "float32", "float64")
 
 
 class Case:
@@ -141,12 +138,7 @@ class Case:
     def judge(self, error: BaseException) -> None:
         """Enter an exception that nobody should have to read."""
         kind = type(error).__name__
-        chain = [error]
-        following = error.__cause__ or error.__context__
-        while following is not None and not any(following is seen for seen in chain):
-            chain.append(following)
-            following = following.__cause__ or following.__context__
-        self.interrupts = [each for each in self.interrupts if not any(each is seen for seen in chain)]
+        chain = self.see(error)
         self.note(f"-> {kind}: {str(error)[:200]}")
         if isinstance(error, NEVER) or kind == "PanicException":
             lines = traceback.format_exception(error)
@@ -157,75 +149,24 @@ class Case:
         for seen in chain:
             seen.__traceback__ = None
 
-    def read(self, result: Any, depth: int = 0) -> None:
-        """Use a result: all elements of arrays, the fields of a bound call, parts of sequences."""
-        if isinstance(result, dl.Descriptor):
-            self.read(self.rng.choice((dl.as_numpy, dl.from_dlpack, dl.describe, dl.from_array))(result), depth)
-        elif isinstance(result, dl.Bound):
-            self._enter(result)
-        elif isinstance(result, dl.Tensor):
-            repr(result)
-            if result.dtype in PLAIN:
-                self._check(np.asarray(result))
-            if self.rng.random() < 0.5:
-                consume(self, result)
-        elif isinstance(result, torch.Tensor):
-            self._check(result.detach().cpu().numpy())
-        elif isinstance(result, np.ndarray):
-            self.note(f"  an array of {result.dtype}, {result.shape}, base {type(result.base).__name__}")
-            self._check(result)
-        elif isinstance(result, (np.generic, memoryview)):
-            self._check(np.asarray(result))
-        elif isinstance(result, (tuple, list)) and depth < 3:
-            for each in result[:4]:
-                self.read(each, depth + 1)
-        elif isinstance(result, dict) and depth < 3:
-            for each in list(result.values())[:4]:
-                self.read(each, depth + 1)
-        elif type(result).__name__ == "PyCapsule":
-            self.read(dl.from_dlpack(result), depth)
-        elif type(result).__module__.startswith("jax"):
-            self._check(np.asarray(result))
+    def see(self, error: BaseException | None) -> list[BaseException]:
+        """Enter that an exception has reached somebody; return it with all that led to it."""
+        chain: list[BaseException] = []
+        while error is not None and not any(error is seen for seen in chain):
+            chain.append(error)
+            error = error.__cause__ or error.__context__
+        self.interrupts = [each for each in self.interrupts if not any(each is seen for seen in chain)]
+        return chain
 
-    def _in_place(self, result: Any) -> None:
-        """Check what a function has just returned: nobody can have moved that memory since."""
-        if isinstance(result, dl.Bound) and self.rng.random() < 0.5:
-            final = self.final
-            with result as fields:
-                if self.final == final:
-                    self._in_place(fields[self.rng.choice(list(fields))])
-        elif isinstance(result, dl.Descriptor):
-            quiet, self.budget = self.budget, 0
-            try:
-                dl.describe(result)
-            except dl.ExchangeError as error:
-                if "moved: " in str(error):
-                    self.found(f"a description was returned of memory that was moved before: {error}")
-            self.budget = quiet
-
-    def _enter(self, bound: Any) -> None:
-        with bound as fields:
-            for name in list(fields)[:4]:
-                field = fields[name]
-                if isinstance(field, dl.Descriptor):
-                    writable = not field.readonly
-                    values = dl.as_numpy(field)
-                    self._check(values)
-                    if writable and values.flags.writeable and self.rng.random() < 0.5:
-                        values[...] = 1
-                    del values
-            if self.rng.random() < 0.3:
-                actions.move_all(self)
-
-    def _check(self, values: np.ndarray[Any, Any]) -> None:
-        if not values.dtype.hasobject and "empty" not in self.entry.name:
-            why = suspicious(values)
-            if why:
-                self.found(why)
+    def read(self, result: Any) -> None:
+        """Use a result."""
+        results.read(self, result)
 
     def run(self) -> list[str]:
         """Make the call; return what is wrong."""
         before = _live()
+        # Exceptions that cannot be raised are seen here. Those of finalizers are none of dlfield's.
+        sys.unraisablehook = lambda unraisable: self.see(unraisable.exc_value)
         with warnings.catch_warnings():
             warnings.simplefilter(self.rng.choice(("ignore", "ignore", "ignore", "error")))
             try:
@@ -258,7 +199,7 @@ class Case:
             result = call()
             self.note(f"-> {type(result).__name__}")
             if self.final == final:
-                self._in_place(result)
+                results.check_in_place(self, result)
         except BaseException as error:
             self.judge(error)
         keywords = {}

@@ -67,7 +67,7 @@ def field_spec(case: Case) -> Any:
     element = (
         dtype(case)
         if case.rng.random() < 0.2
-        else case.rng.choice(("float64", None, "float64 | float32 | int32 | bool"))
+        else case.rng.choice(("float64", "float32", None, "float64 | float32 | int32 | bool"))
     )
     return dl.FieldSpec(element, case.rng.choice((labels, labels, None)), access=access)
 
@@ -83,7 +83,9 @@ def bound(case: Case) -> Any:
     labelled = [dl.from_array(fresh(case), dims="IJK"[: len(case.shape)]) for _ in range(2)]
     second = numpy_array(case) if case.rng.random() < 0.5 else data_interface(case)
     first = numpy_array(case) if case.rng.random() < 0.5 else labelled[0]
-    spec = dl.FieldSpec(None, "IJK"[: len(case.shape)], access=case.rng.choice(("r", "w")))
+    # Another element type than the field's is copied into a temporary, and back at the end.
+    element = case.rng.choice((None, None, "float32", "float64"))
+    spec = dl.FieldSpec(element, "IJK"[: len(case.shape)], access=case.rng.choice(("r", "w")))
     spec = spec if case.shape else dl.FieldSpec(None)
     return dl.Signature(x=spec, y=dl.FieldSpec(None), on_mismatch=case.rng.choice(("raise", "copy"))).bind(
         x=first, y=second
@@ -139,6 +141,9 @@ def ufunc_keywords(case: Case) -> dict[str, Any]:
 
 
 def fields(case: Case) -> dict[str, Any]:
+    if case.rng.random() < 0.3:
+        # What hooks of the second can move.
+        return {"x": numpy_array(case), "y": data_interface(case)}
     return {name: producer(case) for name in ("x", "y")}
 
 

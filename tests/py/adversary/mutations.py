@@ -20,6 +20,8 @@ class Mutation(NamedTuple):
     new: str
     # Whether it shows in the example extension instead of the module.
     of_extension: bool = False
+    # Parts of the names of the functions that the adversary calls, to find it in less time; without any, all.
+    functions: tuple[str, ...] = ()
 
     def apply(self, tree: Path) -> None:
         """Change the file in a copy of the sources; the text has to be there once."""
@@ -73,18 +75,21 @@ MUTATIONS = (
         "python/src/signature/field.rs",
         "let _pinned = import::pin_described(&self.original.get().parts(py))?;",
         "let _pinned = ();",
+        functions=("Bound", "Signature.bind"),
     ),
     Mutation(
         "bind does not check earlier arguments after code of later ones",
         "python/src/signature/bind.rs",
         "            if ran_code {\n",
         "            if ran_code && false {\n",
+        functions=("Bound", "Signature.bind"),
     ),
     Mutation(
         "a bound call does not check its fields after their acquire hooks",
         "python/src/signature/bound.rs",
         "if ran_code && errors.is_empty() {",
         "if ran_code && errors.is_empty() && false {",
+        functions=("Bound", "Signature.bind"),
     ),
     Mutation(
         "an extension's arguments are not checked after code of later ones",
@@ -99,12 +104,14 @@ MUTATIONS = (
         "        imported.ran_no_code &= !looked_up;\n",
         "        let _ = looked_up;\n",
         of_extension=True,
+        functions=("rust_extension.mixed",),
     ),
     Mutation(
         "PyTorch is given a managed tensor of a type that it may lack",
         "python/src/export/torch.rs",
         " || !supports(py, dtype)? {",
         " || !supports(py, dtype)? && false {",
+        functions=("as_torch",),
     ),
     Mutation(
         "a request for a buffer without a shape gets all dimensions",
@@ -123,5 +130,6 @@ MUTATIONS = (
         f"{IMPORT}/exchange_errors.rs",
         "error.unwrap_or_else(|| errors::no_exception_set(function, object.get_type()))",
         "error.unwrap_or_else(|| { let _ = function; PyErr::fetch(object.py()) })",
+        functions=("describe", "from_dlpack"),
     ),
 )

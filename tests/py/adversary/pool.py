@@ -54,7 +54,6 @@ def worker(seeds: Iterable[int], only: Sequence[str] = (), *, verbose: bool = Fa
     faulthandler.enable()
     # A case that hangs prints where, and ends the process.
     faulthandler.register(signal.SIGALRM, chain=True)
-    sys.unraisablehook = lambda _unraisable: None
     functions = [entry for entry in entries() if not only or any(part in entry.name for part in only)]
     gc.collect()
     gc.freeze()

@@ -109,7 +109,7 @@ def array_interface(case: Case) -> Any:
     interface = interface_of(data)
     form = case.rng.random()
     if form < 0.2:
-        interface["data"] = numpy_array(case)
+        interface["data"] = case.keep(data.copy())
     elif form < 0.3:
         interface["data"] = (integer(case, data.ctypes.data), bool(case.rng.random() < 0.2))
     if case.rng.random() < 0.3:
@@ -136,7 +136,7 @@ def data_interface(case: Case) -> Any:
     entry = interface_of(data)
     entry.pop("version")
     if case.rng.random() < 0.5:
-        entry["data"] = numpy_array(case) if case.rng.random() < 0.5 else data
+        entry["data"] = case.keep(data.copy()) if case.rng.random() < 0.5 else data
     for hook in ("acquire", "touch", "release"):
         if case.rng.random() < 0.6:
             entry[hook] = Hook(case, hook)

@@ -1,0 +1,96 @@
+"""What is done with the result of a call: all of its elements are read, and its memory has to be where it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+import dlfield as dl
+from adversary import actions
+from adversary.consumers import consume
+from adversary.memory import suspicious
+
+if TYPE_CHECKING:
+    from adversary.case import Case
+
+# Element types that every NumPy has.
+PLAIN = ("bool", "int32", "int64", "uint8", "float32", "float64")
+
+
+def read(case: Case, result: Any, depth: int = 0) -> None:
+    """Use a result: all elements of arrays, the fields of a bound call, parts of sequences."""
+    if isinstance(result, dl.Descriptor):
+        read(case, case.rng.choice((dl.as_numpy, dl.from_dlpack, dl.describe, dl.from_array))(result), depth)
+    elif isinstance(result, dl.Bound):
+        _enter(case, result)
+    elif isinstance(result, dl.Tensor):
+        repr(result)
+        if result.dtype in PLAIN:
+            _check(case, np.asarray(result))
+        if case.rng.random() < 0.5:
+            consume(case, result)
+    elif isinstance(result, torch.Tensor):
+        # Perhaps it was an argument, and a callback has freed its storage: PyTorch itself would read on.
+        last = result.storage_offset() + sum(
+            (size - 1) * step for size, step in zip(result.shape, result.stride(), strict=True)
+        )
+        if result.numel() == 0 or (last + 1) * result.itemsize <= result.untyped_storage().nbytes():
+            _check(case, result.detach().cpu().numpy())
+    elif isinstance(result, np.ndarray):
+        case.note(f"  an array of {result.dtype}, {result.shape}, base {type(result.base).__name__}")
+        _check(case, result)
+    elif isinstance(result, (np.generic, memoryview)):
+        _check(case, np.asarray(result))
+    elif isinstance(result, (tuple, list)) and depth < 3:
+        for each in result[:4]:
+            read(case, each, depth + 1)
+    elif isinstance(result, dict) and depth < 3:
+        for each in list(result.values())[:4]:
+            read(case, each, depth + 1)
+    elif type(result).__name__ == "PyCapsule":
+        read(case, dl.from_dlpack(result), depth)
+    elif type(result).__module__.startswith("jax"):
+        _check(case, np.asarray(result))
+
+
+def check_in_place(case: Case, result: Any) -> None:
+    """Check what a function has just returned: nobody can have moved that memory since."""
+    if isinstance(result, dl.Bound) and case.rng.random() < 0.5:
+        final = case.final
+        with result as fields:
+            if case.final == final:
+                check_in_place(case, fields[case.rng.choice(list(fields))])
+    elif isinstance(result, dl.Bound):
+        check_in_place(case, result[case.rng.choice(list(result))])
+    elif isinstance(result, dl.Descriptor):
+        quiet, case.budget = case.budget, 0
+        try:
+            dl.describe(result)
+        except dl.ExchangeError as error:
+            if "moved: " in str(error):
+                case.found(f"a description was returned of memory that was moved before: {error}")
+        case.budget = quiet
+
+
+def _enter(case: Case, bound: Any) -> None:
+    with bound as fields:
+        for name in list(fields)[:4]:
+            field = fields[name]
+            if isinstance(field, dl.Descriptor):
+                writable = not field.readonly
+                values = dl.as_numpy(field)
+                _check(case, values)
+                if writable and values.flags.writeable and case.rng.random() < 0.5:
+                    values[...] = 1
+                del values
+        if case.rng.random() < 0.3:
+            actions.move_all(case)
+
+
+def _check(case: Case, values: np.ndarray[Any, Any]) -> None:
+    if not values.dtype.hasobject and "empty" not in case.entry.name:
+        why = suspicious(values)
+        if why:
+            case.found(why)
