@@ -55,6 +55,8 @@ class Case:
         # Calls of destructors, which run after a function has checked its result.
         self.final = 0
         self.unending = self.reached_the_limit = False
+        # The first array is NumPy's, whose address is read early, and the next ones run code that may move it.
+        self.is_moved_later = self.rng.random() < 0.25
         # NumPy arrays that are being changed: what NumPy calls meanwhile does nothing.
         self.moving = 0
         # All arrays of a case have one shape, so that calls get far.

@@ -141,9 +141,6 @@ def ufunc_keywords(case: Case) -> dict[str, Any]:
 
 
 def fields(case: Case) -> dict[str, Any]:
-    if case.rng.random() < 0.3:
-        # What hooks of the second can move.
-        return {"x": numpy_array(case), "y": data_interface(case)}
     return {name: producer(case) for name in ("x", "y")}
 
 

@@ -85,7 +85,7 @@ def _enter(case: Case, bound: Any) -> None:
                 if writable and values.flags.writeable and case.rng.random() < 0.5:
                     values[...] = 1
                 del values
-        if case.rng.random() < 0.3:
+        if case.rng.random() < 0.5:
             actions.move_all(case)
 
 
