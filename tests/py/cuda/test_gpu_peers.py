@@ -28,8 +28,6 @@ def in_a_thread(test: Callable[..., None]) -> Callable[..., None]:
             except BaseException as error:
                 raised.append(error)
 
-        # What earlier tests left may make another context current when it is collected, in the middle of a call.
-        gc.collect()
         thread = threading.Thread(target=body)
         thread.start()
         thread.join()

@@ -11,14 +11,20 @@ const PER_THREAD: u64 = 2;
 const FOUND: c_int = 0;
 const NO_SUCH_NAME: c_int = 1;
 
-/// Names that mean another function from a version on: name, version, symbol. The last entry that applies wins.
+/// Names that mean a function with other arguments from a version on: name, version, symbol. The last entry that applies wins.
 const SINCE: &[(&str, c_int, &str)] = &[
+    ("cuCtxGetDevice", 2000, "cuCtxGetDevice"),
+    ("cuCtxGetDevice", 13000, "cuCtxGetDevice_v2"),
     ("cuCtxSynchronize", 2000, "cuCtxSynchronize"),
     ("cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"),
     ("cuMemPrefetchAsync", 8000, "cuMemPrefetchAsync"),
     ("cuMemPrefetchAsync", 13000, "cuMemPrefetchAsync_v2"),
     ("cuMemAdvise", 8000, "cuMemAdvise"),
     ("cuMemAdvise", 13000, "cuMemAdvise_v2"),
+    ("cuGetProcAddress", 11030, "cuGetProcAddress"),
+    ("cuGetProcAddress", 12000, "cuGetProcAddress_v2"),
+    ("cuStreamBeginCapture", 10000, "cuStreamBeginCapture"),
+    ("cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"),
     ("cuStreamGetCtx", 9020, "cuStreamGetCtx"),
     ("cuStreamGetCtx", 12050, "cuStreamGetCtx_v2"),
     ("cuStreamGetCaptureInfo", 10010, "cuStreamGetCaptureInfo"),
