@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Move = Callable[[Any], object]
 
+# Bytes of an array that has grown, perhaps several times.
+LARGEST = 1 << 28
+
 
 class Thrown(Exception):  # noqa: N818
     """What a callback raises."""
@@ -68,6 +71,8 @@ def _set(name: str, value: Callable[[Any], Any]) -> Move:
 
 
 def _grow(found: Any, factor: int) -> None:
+    if factor * found.nbytes > LARGEST:
+        raise MemoryError("it has grown enough")
     # NumPy clears the new elements of writable arrays only.
     found.setflags(write=True)
     found.resize(factor * found.size + 1, refcheck=False)
