@@ -26,9 +26,9 @@ mod of_python {
     pub use crate::memory::cuda::stream::{pop_stream, push_stream, with_owned_stream};
     pub use crate::preflight::{jax_takes, torch_shares};
     pub use crate::python::convert::metadata_state::MetadataState;
-    pub use crate::python::ffi::new_error::{new_error, new_error_of};
+    pub use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
     pub use crate::python::ffi::{dlpack_c, fastcall, getattr, numpy_api, panics, saved_error};
-    pub use crate::python::nearest::{did_you_mean, unexpected_keyword};
+    pub use crate::python::nearest::did_you_mean;
     pub use crate::python::own_classes::{Description, OwnClasses, register as register_own_classes};
     pub use crate::signature::bound::{check_overlap, common_domain, shared_copies};
     pub use crate::signature::size::check_sizes;

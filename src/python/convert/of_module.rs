@@ -17,9 +17,8 @@ use crate::python::convert::device::{DlpackPair, dlpack_device};
 use crate::python::convert::dtype::wrapped;
 use crate::python::convert::errors::{ErrorKind, TYPES, made, noted, subclass};
 use crate::python::convert::stream::{handle, number, owner};
-use crate::python::ffi::new_error::{new_error, new_error_of};
+use crate::python::ffi::new_error::{new_error, new_error_of, unexpected_keyword};
 use crate::python::ffi::{deferred, getattr, numpy_api};
-use crate::python::nearest::unexpected_keyword;
 
 const ALLOWED: &str = "None, 1 (legacy default), 2 (per-thread default), the handle of a stream, or an object with \
                        __cuda_stream__";

@@ -13,9 +13,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
 pub use super::deferred::drop_deferred_references;
-use crate::python::ffi::new_error::new_error;
+use crate::python::ffi::new_error::{new_error, unexpected_keyword};
 use crate::python::ffi::panics;
-use crate::python::nearest::unexpected_keyword;
 
 /// The definition of a function or method that the interpreter calls from C.
 pub struct Definition(ffi::PyMethodDef);
