@@ -142,7 +142,7 @@ class Case:
         kind = type(error).__name__
         chain = self.see(error)
         self.note(f"-> {kind}: {str(error)[:200]}")
-        if isinstance(error, NEVER) or kind == "PanicException":
+        if isinstance(error, NEVER) or any(is_panic(each) for each in chain):
             lines = traceback.format_exception(error)
             self.found(f"{kind}: {error}\n{''.join(lines[-4:])}")
         elif not isinstance(error, (Exception, *actions.THROWN)):
@@ -255,6 +255,11 @@ class Case:
         after = _live()
         if after != before:
             self.found(f"dlfield's memory: {before} blocks and bytes before, {after} after")
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether Rust code has panicked: what PyO3 makes of that, and what dlfield does."""
+    return type(error).__name__ == "PanicException" or str(error).startswith("dlfield: internal error")
 
 
 def _live() -> tuple[int, int]:
