@@ -155,7 +155,8 @@ def _release_buffer(fake: Any, _view: Any) -> None:
 # They have to live as long as the type.
 _functions = (
     ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(PyBuffer), ctypes.c_int)(_get_buffer),
-    ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.POINTER(PyBuffer))(_release_buffer),
+    # NumPy releases buffers also while an exception is set, and then no pointer object can be made.
+    ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)(_release_buffer),
 )
 
 
