@@ -30,6 +30,7 @@ LAYERS = {
         "copy",
         "tensor",
         "arithmetic signature preflight",
+        "python::interrupt",
         "python::nearest",
         "python::ffi",
         "python::py_owner",

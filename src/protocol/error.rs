@@ -184,7 +184,7 @@ pub enum ExchangeError {
     },
     /// Memory that changed while arguments of a call were imported or their labels read.
     #[error(
-        "moved: importing an argument, or reading its labels, ran code that changed an argument, {object}: it was {was}, now \
+        "moved: converting an argument, or reading its labels, ran code that changed an argument, {object}: it was {was}, now \
          it is {found}; pass a copy"
     )]
     Disturbed {

@@ -99,12 +99,16 @@
 //! a PyTorch tensor, or one inside an xarray or GT4Py object, has moved its memory or changed its shape, strides or element
 //! type; if memory to write has become read-only; or if a bool has become another byte than 0 or 1.
 //!
+//! The same is checked before an argument's first view, as arguments of other types may have run code since: a number with a
+//! `__float__`, a `Vec` of a sequence class. `view` returns the error. `array`, `array_mut`, `as_slice` and `as_slice_mut`, which
+//! return none, unwind with its text, and PyO3 raises its `PanicException`; a program with `panic = "abort"` ends. The address in
+//! `descriptor` is not checked again. So take numbers before arrays.
+//!
 //! No library can check what other code does with the memory:
 //!
 //! - Python code that runs in another thread, or is called while a view lives, can write to the memory or free it
-//!   (`numpy.ndarray.resize`). So can code that the function itself calls before it takes a view, and arguments of other
-//!   types that are extracted after the arrays and run Python code: a `Vec` of a sequence class written in Python, a type
-//!   with its own `FromPyObject`. The same holds for rust-numpy's borrows.
+//!   (`numpy.ndarray.resize`). So can code that the function itself calls between two views. The same holds for rust-numpy's
+//!   borrows, from the argument on.
 //! - Views of an array that was resized keep their old address and shape, in NumPy too. Memory of an object that only
 //!   states its address, as `__array_interface__` does, cannot be checked at all.
 //! - Where another extension has made the list of borrows that rust-numpy's types use, memory of one NumPy array that
@@ -131,6 +135,7 @@ pub(crate) mod ffi;
 mod from_py;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod import;
+mod interrupt;
 mod into_py;
 pub(crate) mod nearest;
 #[allow(missing_docs, reason = "public only for `native`")]

@@ -2,6 +2,9 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::python::interrupt;
 
 /// Names longer than this are not compared: the time grows with the square of the length.
 const LONGEST: usize = 64;
@@ -13,7 +16,11 @@ pub fn did_you_mean<S: AsRef<str>>(py: Python<'_>, got: &str, known: impl IntoIt
         return String::new();
     }
     // An error of the search must not replace the error that the hint is for.
-    nearest(py, got, known).ok().flatten().map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+    let found = nearest(py, got, known).unwrap_or_else(|error| {
+        interrupt::report(&error, PyString::new(py, got).as_any());
+        None
+    });
+    found.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
 /// The nearest name by `difflib`, ignoring case.

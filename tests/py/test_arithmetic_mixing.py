@@ -171,6 +171,21 @@ def test_types_that_opt_out_of_ufuncs() -> None:
         np.add(field, Refusing())
 
 
+class Unwrapped(np.ndarray):  # type: ignore[misc]
+    """A subclass of ndarray whose `__array_wrap__` cannot be read: NumPy 2.4 crashes in `np.add` of it and a number."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__array_wrap__":
+            raise TypeError(name)
+        return super().__getattribute__(name)
+
+
+def test_a_subclass_without_dimensions_whose_wrapper_fails() -> None:
+    number = np.array(2.0).view(Unwrapped)
+    assert (dl.ones(3) + number).to_numpy().tolist() == [3.0, 3.0, 3.0]
+    assert (number + dl.ones(())).to_numpy() == 3.0
+
+
 @pytest.mark.parametrize("value", [None, "text", b"text", Decimal(1), object(), {}])
 def test_operands_that_are_no_array_or_number(value: object) -> None:
     field = dl.zeros((2, 3))

@@ -223,3 +223,10 @@ def test_other_threads_run_during_a_cast() -> None:
         thread.join()
     assert after > before
     assert field.to_numpy()[-1] == 1
+
+
+@pytest.mark.parametrize("backend", [None, "gt:cpu_ifirst", "gtmc"])
+def test_a_cast_to_a_subarray_repeats_each_element(backend: str | None) -> None:
+    values = np.arange(6000.0).reshape(5, 12, 100)
+    found = dl.from_array(values, backend=backend).__array__(np.dtype(("f8", (3,))))
+    assert found.tolist() == np.repeat(values[..., None], 3, axis=-1).tolist()

@@ -1,5 +1,6 @@
 """Bad input: the error of SPEC 9, and a message that names the argument and what was found."""
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -195,6 +196,119 @@ def test_values_that_do_not_fit_are_named(value: Any, error: Any) -> None:
         dl.full((2, 2), value, "int8")
     with pytest.raises(error, match="value"):
         dl.zeros((2, 2), "int8")[...] = value
+
+
+class Interrupting(tuple):  # type: ignore[type-arg]
+    """Labels that are interrupted while they are read."""
+
+    def __iter__(self) -> Any:
+        raise KeyboardInterrupt
+
+
+class Endless(tuple):  # type: ignore[type-arg]
+    def __iter__(self) -> Any:
+        return itertools.repeat("I")
+
+
+class Labelled:
+    def __init__(self, dims: Any) -> None:
+        self.dims = dims
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return np.ones((2, 3))
+
+
+@pytest.mark.parametrize("read", [dl.from_dlpack, dl.from_array, dl.get_dims, dl.zeros_like])
+def test_an_interrupt_while_the_dims_of_an_object_are_read_arrives(read: Callable[[Any], Any]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        read(Labelled(Interrupting(("I", "J"))))
+
+
+class InterruptingIndex:
+    def __index__(self) -> int:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("key", [lambda index: index, lambda index: (index, [0, 1]), lambda index: ([0, 1], index)])
+def test_an_interrupt_in_an_index_arrives(key: Callable[[Any], Any]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        dl.ones((3, 4))[key(InterruptingIndex())]
+
+
+class Long(list[Any]):
+    """A list that lies about its length."""
+
+    length: Any = 2**34
+
+    def __len__(self) -> int:
+        if isinstance(self.length, int):
+            return self.length
+        raise self.length
+
+
+@pytest.mark.parametrize("length", [2**34, 2**62, 0, MemoryError()])
+def test_a_list_that_lies_about_its_length_describes_no_fields(length: Any) -> None:
+    class Described:
+        array = np.ones(3, "f4")
+
+        @property
+        def __array_interface__(self) -> dict[str, Any]:
+            fields = Long([("", "<f4")])
+            fields.length = length
+            return {**self.array.__array_interface__, "descr": fields}
+
+    assert dl.describe(Described()).dtype == "float32"
+
+
+def test_a_masked_number_is_no_operand() -> None:
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        dl.ones(3) + np.ma.array(5.0, mask=True)
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        dl.ones(3) + np.ma.masked
+
+
+def test_an_interrupt_while_preflight_looks_for_a_copy_arrives() -> None:
+    class Copies:
+        calls = 0
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+        def __dlpack__(self, **keywords: Any) -> Any:
+            self.calls += 1
+            if self.calls > 1:
+                raise KeyboardInterrupt
+            raise dl.ExchangeError("only copies")
+
+    with pytest.raises(KeyboardInterrupt):
+        dl.preflight(Copies(), "numpy")
+
+
+def test_dims_without_end_are_too_many() -> None:
+    with pytest.raises(dl.DimsError):
+        dl.from_array(Labelled(Endless(("I", "J"))))
+
+
+def test_a_repr_that_makes_the_call_again_ends() -> None:
+    class Recursive:
+        calls = 0
+
+        def __hash__(self) -> int:
+            return self._again()
+
+        def __repr__(self) -> str:
+            return str(self._again())
+
+        def _again(self) -> int:
+            self.calls += 1
+            dl.zeros(3, self)
+            return 1
+
+    found = Recursive()
+    with pytest.raises((RecursionError, dl.DTypeError)):
+        dl.zeros(3, found)
+    # Each level makes one message, whose `__repr__` goes down to the limit once: not two for each, which would never end.
+    assert found.calls < sys.getrecursionlimit() ** 2
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])

@@ -171,3 +171,34 @@ def test_registered_layout_is_gt4pys(backend: str) -> None:
     for dimensions in (("I", "J", "K"), ("J", "K"), ("I", "I"), ("I", "J", "K", "0", "1"), ()):
         found = registered_layout(backend, dimensions)
         assert found == (tuple(info["layout_map"](dimensions)), info["alignment"], info["device"])
+
+
+def test_other_arguments_are_read_before_the_data() -> None:
+    array = np.ones((100, 100))
+
+    class Label(str):
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("dims are compared as plain strings")
+
+        __hash__ = str.__hash__
+
+    class Index:
+        def __index__(self) -> int:
+            array.resize((2, 3), refcheck=False)
+            return 0
+
+    found = ours.from_array(array, backend=Label("numpy"), dimensions=(Label("I"), "J"), aligned_index=(Index(), 0))
+    assert found.tolist() == [[1.0] * 3] * 2
+
+
+def test_data_is_converted_once() -> None:
+    class Once:
+        calls = 0
+
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            self.calls += 1
+            return np.arange(12.0).reshape(3, 4)[1:]
+
+    data = Once()
+    assert ours.from_array(data, backend="numpy").tolist() == [[4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]]
+    assert data.calls == 1

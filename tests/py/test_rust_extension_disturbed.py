@@ -17,7 +17,7 @@ rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds
 
 LONG = 100_000
-MOVED = r"moved: importing an argument, or reading its labels, ran code .* pass a copy"
+MOVED = r"moved: converting an argument, or reading its labels, ran code .* pass a copy"
 
 
 class Meddler:
@@ -93,6 +93,82 @@ def test_an_array_that_another_argument_moves_is_refused(
     assert caught.value.__notes__
     # No borrow and no refusal outlives the call.
     assert kinds.several([np.ones(3), meddler(lambda: None)], []) == 6.0
+
+
+class Number:
+    """A number whose `__float__` runs `deed` first."""
+
+    def __init__(self, deed: Callable[[], Any]) -> None:
+        self.deed = deed
+
+    def __float__(self) -> float:
+        self.deed()
+        return 2.0
+
+
+@pytest.mark.parametrize("deed", [reallocate, set_state, set_shape, lambda array: array.setflags(write=False)])
+def test_an_array_that_a_later_number_moves_has_no_view(deed: Callable[[Any], None]) -> None:
+    """PyO3 converts numbers itself: the memory is looked at again before the first view."""
+    array = np.ones(LONG)
+    with pytest.raises(BaseException, match=MOVED) as caught:
+        kinds.fill(array, Number(lambda: deed(array)))
+    assert type(caught.value).__name__ == "PanicException"
+    kept = np.ones(LONG)
+    kinds.fill(kept, Number(lambda: None))
+    assert set(kept) == {2.0}
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        lambda tensor: tensor.untyped_storage().resize_(0),
+        lambda tensor: tensor.resize_(10 * LONG),
+        lambda tensor: setattr(tensor, "data", tensor.new_zeros(3)),
+    ],
+)
+def test_a_torch_tensor_that_a_later_number_moves_has_no_view(deed: Callable[[Any], None]) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.ones(LONG, dtype=torch.float64)
+    with pytest.raises(BaseException, match=MOVED) as caught:
+        kinds.fill(tensor, Number(lambda: deed(tensor)))
+    assert type(caught.value).__name__ == "PanicException"
+
+
+def test_bools_that_a_later_number_spoils_have_no_view() -> None:
+    flags = np.ones(LONG, "?")
+    with pytest.raises(BaseException, match=r"moved: .*bool with the byte 7") as caught:
+        kinds.flags_before(flags, Number(lambda: flags.view("u1").fill(7)))
+    assert type(caught.value).__name__ == "PanicException"
+    assert kinds.flags_before(np.ones(LONG, "?"), 1.0) == (LONG, 1.0)
+
+
+def test_moved_bools_are_not_read_to_check_them() -> None:
+    flags = np.ones(LONG, "?")
+    with pytest.raises(dl.ExchangeError, match=MOVED):
+        kinds.any_flags_before(flags, Number(lambda: reallocate(flags)))
+    assert kinds.any_flags_before(np.ones(LONG, "?"), 1.0) == (LONG, 1.0)
+
+
+def test_a_repr_that_unwinds_leaves_later_messages_whole() -> None:
+    array = np.ones(LONG)
+
+    class Unwinding:
+        def __repr__(self) -> str:
+            kinds.fill(array, Number(lambda: reallocate(array)))
+            return "never"
+
+    class Labelled(np.ndarray[Any, Any]):
+        __gt_dims__: Any = Unwinding()
+
+    class Plain:
+        def __repr__(self) -> str:
+            return "a plain text"
+
+    with pytest.raises(BaseException, match=MOVED):
+        kinds.labels(np.ones(3).view(Labelled))
+    Labelled.__gt_dims__ = Plain()
+    with pytest.raises(dl.DimsError, match=r"__gt_dims__: a plain text is not"):
+        kinds.labels(np.ones(3).view(Labelled))
 
 
 def test_a_torch_tensor_that_another_argument_moves_is_refused() -> None:

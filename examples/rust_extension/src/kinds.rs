@@ -74,6 +74,18 @@ pub mod kinds {
         out.array_mut().fill(value);
     }
 
+    /// Returns how many flags are set, and a number that was converted after them.
+    #[pyfunction]
+    fn flags_before(x: In<'_, bool, IxDyn>, value: f64) -> (usize, f64) {
+        (x.array().iter().filter(|flag| **flag).count(), value)
+    }
+
+    /// As `flags_before`, of any array: the view is the first look at its bytes.
+    #[pyfunction]
+    fn any_flags_before(x: AnyIn<'_>, value: f64) -> PyResult<(usize, f64)> {
+        Ok((x.view::<bool, IxDyn>()?.iter().filter(|flag| **flag).count(), value))
+    }
+
     #[pyfunction]
     fn flags(x: In<'_, bool, IxDyn>) -> usize {
         x.array().iter().filter(|flag| **flag).count()

@@ -183,16 +183,20 @@ def from_array(
     >>> gt4py.from_array(np.arange(3, dtype="int32"), dtype=None, backend="numpy").dtype
     dtype('int32')
     """
+    # The other arguments first: reading them may run code that moves the memory of `data`.
+    backend = _plain(backend)
+    dimensions = None if dimensions is None else _given_names(dimensions)
+    aligned_index = None if aligned_index is None else _integers(aligned_index)
+    given = None if dtype is None else _element(dtype)
     inside = getattr(data, "ndarray", data)
     source = as_cupy(inside) if hasattr(inside, "__cuda_array_interface__") else np.asarray(inside)
-    element, inner = _element(source.dtype if dtype is None else dtype)
-    split = len(source.shape) - len(inner)
-    if split < 0 or source.shape[split:] != inner:
-        raise LayoutError(
-            f"data: its shape {source.shape} must end with {inner}, the shape of the sub-array dtype {dtype}"
-        )
+    element, inner = _element(source.dtype) if given is None else given
+    shape = source.shape
+    split = len(shape) - len(inner)
+    if split < 0 or shape[split:] != inner:
+        raise LayoutError(f"data: its shape {shape} must end with {inner}, the shape of the sub-array dtype {dtype}")
     subarray = np.dtype((element, inner)) if inner else element
-    target = _allocate(_native.empty, source.shape[:split], subarray, backend, aligned_index, dimensions)
+    target = _allocate(_native.empty, shape[:split], subarray, backend, aligned_index, dimensions)
     # Cast by NumPy's rules for assignment; tensors allow fewer casts.
     target[...] = source.astype(target.dtype, copy=False)
     return _array(target)
@@ -277,23 +281,37 @@ def _element(dtype: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def _aligned_index(aligned_index: Sequence[SupportsIndex], ndim: int) -> tuple[int, ...]:
-    if not isinstance(aligned_index, Iterable):
-        raise TypeError(f"aligned_index: found {aligned_index!r}, must be a sequence of indices")
-    index = tuple(operator.index(each) for each in aligned_index)
+    index = _integers(aligned_index)
     if len(index) != ndim:
         raise LayoutError(f"aligned_index: found {index}, must be one index for each of the {ndim} dimensions")
     return index
 
 
+def _integers(aligned_index: Sequence[SupportsIndex]) -> tuple[int, ...]:
+    if not isinstance(aligned_index, Iterable):
+        raise TypeError(f"aligned_index: found {aligned_index!r}, must be a sequence of indices")
+    return tuple(operator.index(each) for each in aligned_index)
+
+
 def _names(dimensions: Sequence[Any] | None, ndim: int) -> tuple[str, ...]:
-    """Return the names of the dimensions. A GTScript axis alone is one dimension; iterating over it would never end."""
     if dimensions is None:
         return (*_CARTESIAN[:ndim], *(str(number) for number in range(ndim - len(_CARTESIAN))))
-    named: Sequence[Any] = (dimensions,) if hasattr(dimensions, "__gt_axis_name__") else dimensions
-    names = tuple(getattr(name, "__gt_axis_name__", name) for name in named)
-    for name in names:
-        if name not in _CARTESIAN and not (isinstance(name, str) and name.isdigit()):
-            raise DimsError(f'dimensions: found {name!r} in {names}, allowed are "I", "J", "K" and decimal digits')
+    names = _given_names(dimensions)
     if len(names) != ndim:
         raise DimsError(f"dimensions: found {len(names)} names {names}, must be one for each of the {ndim} dimensions")
     return names
+
+
+def _given_names(dimensions: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the dimensions. A GTScript axis alone is one dimension; iterating over it would never end."""
+    named: Sequence[Any] = (dimensions,) if hasattr(dimensions, "__gt_axis_name__") else dimensions
+    names = tuple(_plain(getattr(name, "__gt_axis_name__", name)) for name in named)
+    for name in names:
+        if not isinstance(name, str) or not (name in _CARTESIAN or name.isdigit()):
+            raise DimsError(f'dimensions: found {name!r} in {names}, allowed are "I", "J", "K" and decimal digits')
+    return names
+
+
+def _plain(text: Any) -> Any:
+    """Return a string of a subclass, whose methods may be code of others, as one of the class itself."""
+    return str.__str__(text) if isinstance(text, str) else text

@@ -133,6 +133,10 @@ pub(crate) fn array<'py>(
                 format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
             Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
         }
-        (false, None | Some(true)) => array.call_method1(intern!(py, "astype"), (wanted,)),
+        // NumPy 2.4 leaves elements unset that it casts to a sub-array in another order than C.
+        (false, None | Some(true)) if wanted.getattr(intern!(py, "subdtype"))?.is_none() => {
+            array.call_method1(intern!(py, "astype"), (wanted,))
+        }
+        (false, None | Some(true)) => array.call_method1(intern!(py, "astype"), (wanted, "C")),
     }
 }

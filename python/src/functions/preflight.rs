@@ -1,6 +1,6 @@
 //! `dlfield.preflight` and `dlfield.Preflight`.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -147,6 +147,7 @@ fn of_object(
                 found if found.verdict == Verdict::Impossible => found,
                 _ => Preflight::exported_copy(write),
             },
+            Err(interrupt) if !interrupt.is_instance_of::<PyException>(py) => return Err(interrupt),
             _ => Preflight::refused(&error.value(py).to_string()),
         },
         Err(error) => return Err(error),

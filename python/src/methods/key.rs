@@ -190,7 +190,11 @@ fn converted<'py>(
         return Ok(part.clone());
     }
     let is_own = has_own_labels(part)?;
-    let Some(value) = import::assigned_value(part, device)? else { return Ok(part.clone()) };
+    let Some(value) = import::assigned_value(part, device)? else {
+        // NumPy would drop what `__index__` raises, Ctrl+C too.
+        let integer: Option<i64> = args::if_converted(py, part.extract())?;
+        return integer.map_or_else(|| Ok(part.clone()), |integer| Ok(integer.into_pyobject(py)?.into_any()));
+    };
     let mut array = Tensor::clone(&value);
     if whole && (is_own || array.descriptor().dims().is_some()) {
         array = by_label(array, field)?;

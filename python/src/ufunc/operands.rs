@@ -87,7 +87,12 @@ impl<'py> Operand<'py> {
             return Ok(Some(Operand::Number(value.clone())));
         }
         if value.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0) {
-            return Ok(Some(Operand::Number(value.clone())));
+            if numpy_api::is_exact(value) {
+                return Ok(Some(Operand::Number(value.clone())));
+            }
+            // Importing it refuses a mask. NumPy reads `__array_wrap__` of a subclass, and crashes if that fails.
+            Array::read(value, Device::CPU)?;
+            return Ok(Some(Operand::Number(as_array(value)?)));
         }
         // Of an object with memory on several devices, the memory on the first tensor's device.
         let tensor = beside.iter().find_map(|other| other.cast_exact::<PyTensor>().ok());
@@ -98,9 +103,7 @@ impl<'py> Operand<'py> {
         if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
             return Ok(None);
         }
-        let py = value.py();
-        let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
-        Ok(Array::read(&array, Device::CPU)?.map(Operand::Array))
+        Ok(Array::read(&as_array(value)?, Device::CPU)?.map(Operand::Array))
     }
 
     pub(super) fn array(&self) -> Option<&Array<'py>> {
@@ -168,6 +171,12 @@ impl<'py> Array<'py> {
              that of the result with sizes of 1, or three dimensions I, J, K: label it with dl.from_dlpack(array, dims=...)"
         ))
     }
+}
+
+/// Converts to an array of NumPy's own class.
+fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))
 }
 
 /// Whether a shape equals another one, except for sizes of 1.

@@ -1,7 +1,7 @@
 //! Arguments from Python: numbers, sequences, labels, streams; each error names the argument.
 
 use numpy::npyffi::NpyTypes;
-use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyIterator, PySet, PyString, PyTuple};
 
@@ -10,6 +10,7 @@ use crate::dims::Dims;
 use crate::layout::{Extents, Halo, MAX_NDIM};
 use crate::protocol::ExchangeError;
 use crate::python::convert::errors::ErrorKind;
+use crate::python::convert::repr;
 use crate::python::ffi::new_error::new_error;
 use crate::python::ffi::numpy_api;
 use crate::python::own_classes;
@@ -268,17 +269,8 @@ pub fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResu
 
 /// An argument as an error message shows it, cut off after 80 characters.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text = own_classes::text(value).or_else(|| match value.repr() {
-        Ok(text) => Some(text.to_string()),
-        Err(error) => {
-            // The message that this is for says what was wrong first; but an interrupt must not vanish.
-            if !error.is_instance_of::<PyException>(value.py()) {
-                error.write_unraisable(value.py(), Some(value.get_type().as_any()));
-            }
-            None
-        }
-    });
-    let text = text.unwrap_or_else(|| format!("<{}>", value.get_type()));
+    let text =
+        own_classes::text(value).or_else(|| repr::of(value)).unwrap_or_else(|| format!("<{}>", value.get_type()));
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -6,14 +6,18 @@
 #![allow(unsafe_code, reason = "entries are reached through their addresses")]
 
 use std::marker::PhantomData;
+use std::panic::{panic_any, resume_unwind};
 use std::ptr::NonNull;
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
 
 use crate::descriptor::Descriptor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::protocol::ExchangeError;
 use crate::python::convert::args;
+use crate::python::ffi::getattr;
 use crate::python::from_py::ledger::{self, Entry, Holding, is_same_memory, with_ledger};
 pub(super) use crate::python::from_py::ledger::{BorrowAccess, CheckValues};
 use crate::python::from_py::{rust_numpy, threads};
@@ -82,8 +86,7 @@ impl<'py> Loan<'py> {
     #[cold]
     fn enter_other_list(&mut self, access: BorrowAccess) -> Result<()> {
         let (py, entry) = (self.py(), self.entry);
-        // SAFETY: the entry is this loan's; other code only reads this field.
-        let object = match unsafe { &(*(*entry.as_ptr()).holding.get()).source } {
+        let object = match &self.holding().source {
             BorrowSource::Inside(array) => array.bind(py),
             _ => self.object(),
         };
@@ -122,23 +125,13 @@ impl<'py> Loan<'py> {
             let entries = ledger.waiting().filter_map(|entry| {
                 // SAFETY: both are complete, and no longer change while the entry is in use.
                 let (found, holding) = unsafe { (&*entry.descriptor.get(), &*entry.holding.get()) };
-                let source = match &holding.source {
-                    BorrowSource::None => None,
-                    BorrowSource::Argument => holding.object.as_ref(),
-                    BorrowSource::Inside(array) => Some(array),
-                };
-                source.map(|source| (source.clone_ref(py).into_bound(py), found.clone(), entry.access))
+                let array = holding.array()?;
+                Some((array.clone_ref(py).into_bound(py), found.clone(), entry.access))
             });
             entries.collect()
         });
         for (source, found, access) in &borrowed {
-            let mut now = Descriptor::BLANK;
-            let state = match import::reborrow(source, &mut now) {
-                Ok(()) if is_same(found, &now, *access) => continue,
-                Ok(()) => import::summary(&now),
-                Err(error) => error.to_string(),
-            };
-            return Err(disturbed(args::shown(source.get_type().as_any()), import::summary(found), state));
+            check_source(source, found, *access)?;
         }
         // This memory is known to be in place. While the ledger is held no writer can start.
         with_ledger(py, |ledger| {
@@ -146,21 +139,53 @@ impl<'py> Loan<'py> {
                 let Some(check) = entry.values else { return Ok(()) };
                 // SAFETY: complete, and the memory is as readable as at the first check.
                 let (found, checked) = unsafe { (&*entry.descriptor.get(), check(&*entry.descriptor.get())) };
-                checked.map_err(|error| disturbed("an array".to_owned(), import::summary(found), error.to_string()))
+                checked.map_err(|error| bad_values(found, &error))
             })
         })
     }
 
-    /// Returns the descriptor to make a view of; from now on the memory is not checked any more.
+    /// Returns the descriptor to make a view of. The first time it looks at the memory again: what PyO3 has converted after this
+    /// argument, such as a number with a `__float__`, may have run any code. After that the memory is not checked any more.
+    /// `check` then looks at the descriptor, and may read the elements.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Disturbed`], as for [`Loan::check_undisturbed`], and those of `check`.
     #[inline]
-    pub(super) fn descriptor_for_view(&self) -> &Descriptor {
+    pub(super) fn descriptor_for_view(&self, check: impl FnOnce(&Descriptor) -> Result<()>) -> Result<&Descriptor> {
         let entry = self.entry;
         // SAFETY: only the ledger and this loan access this field, and it is written for this loan only.
-        if !unsafe { (*entry.as_ptr()).viewed } {
+        let viewed = unsafe { (*entry.as_ptr()).viewed };
+        if !viewed {
+            self.check_in_place()?;
+        }
+        check(self.descriptor())?;
+        if !viewed {
             // SAFETY: as above, and other code reads it through the ledger.
             with_ledger(self.py(), |_| unsafe { (*entry.as_ptr()).viewed = true });
         }
-        self.descriptor()
+        Ok(self.descriptor())
+    }
+
+    /// As [`Loan::descriptor_for_view`], for functions that return no error: it unwinds to PyO3, which raises its
+    /// `PanicException` with the message.
+    #[inline]
+    pub(super) fn descriptor_or_unwind(&self) -> &Descriptor {
+        self.descriptor_for_view(|_| Ok(())).unwrap_or_else(|error| unwind(&error))
+    }
+
+    /// As [`Loan::check_undisturbed`], for this argument alone.
+    #[inline]
+    fn check_in_place(&self) -> Result<()> {
+        let (found, entry) = (self.descriptor(), self.entry.as_ptr());
+        // SAFETY: these fields are written for this loan only. Once the memory is known to be in place it is as readable as at the
+        // first check, and the loan keeps others from borrowing it to write.
+        let checked = unsafe {
+            if let Some(source) = self.holding().array() {
+                check_source(source.bind(self.py()), found, (*entry).access)?;
+            }
+            (*entry).values.map_or(Ok(()), |check| check(found))
+        };
+        checked.map_err(|error| bad_values(found, &error))
     }
 
     #[inline]
@@ -172,11 +197,17 @@ impl<'py> Loan<'py> {
     /// The object that was described.
     #[inline]
     pub(super) fn object(&self) -> &Bound<'py, PyAny> {
-        // SAFETY: the entry is this loan's; other code only reads this field.
-        match unsafe { &(*(*self.entry.as_ptr()).holding.get()).object } {
+        match &self.holding().object {
             Some(object) => object.bind(self.py()),
             None => unreachable!("a loan that is open has its object"),
         }
+    }
+
+    /// What keeps the memory alive.
+    #[inline]
+    fn holding(&self) -> &Holding {
+        // SAFETY: the entry is this loan's; other code only reads this field.
+        unsafe { &*(*self.entry.as_ptr()).holding.get() }
     }
 
     #[inline]
@@ -200,6 +231,49 @@ fn is_same(found: &Descriptor, now: &Descriptor, access: BorrowAccess) -> bool {
     writable && is_same_memory(found, now)
 }
 
-fn disturbed(object: String, was: String, found: String) -> crate::Error {
+/// Checks that an array still has the memory that was described.
+#[inline]
+fn check_source(source: &Bound<'_, PyAny>, found: &Descriptor, access: BorrowAccess) -> Result<()> {
+    if import::is_as_described(source, found) {
+        return Ok(());
+    }
+    let mut now = Descriptor::BLANK;
+    let state = match import::reborrow(source, &mut now) {
+        Ok(()) if is_same(found, &now, access) => return Ok(()),
+        Ok(()) => import::summary(&now),
+        Err(error) => error.to_string(),
+    };
+    Err(disturbed(shown_class(&source.get_type()), import::summary(found), state))
+}
+
+/// A class as Python shows it. The text of one with a metaclass would be code of others, which may change memory that has views.
+#[cold]
+fn shown_class(class: &Bound<'_, PyType>) -> String {
+    if class.is_exact_instance_of::<PyType>() {
+        return args::shown(class);
+    }
+    let module = getattr::on_type(class, intern!(class.py(), "__module__"));
+    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+    let module = module.map_or_else(String::new, |module| format!("{}.", module.to_string_lossy()));
+    let name = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned());
+    format!("<class '{module}{name}'>")
+}
+
+#[cold]
+fn bad_values(found: &Descriptor, error: &Error) -> Error {
+    disturbed("an array".to_owned(), import::summary(found), error.to_string())
+}
+
+/// Unwinds to PyO3 without a panic's message on standard error, which only a program that ends by it needs.
+#[cold]
+#[expect(
+    clippy::panic,
+    reason = "a view of memory that was moved would be undefined behaviour, and `array` returns no error"
+)]
+fn unwind(error: &Error) -> ! {
+    if cfg!(panic = "unwind") { resume_unwind(Box::new(error.to_string())) } else { panic_any(error.to_string()) }
+}
+
+fn disturbed(object: String, was: String, found: String) -> Error {
     ExchangeError::Disturbed { object, was, found }.into()
 }

@@ -42,6 +42,16 @@ pub(super) struct Holding {
 impl Holding {
     const NOTHING: Holding = Holding { object: None, owner: None, source: BorrowSource::None, listed: None };
 
+    /// The array whose memory may move, if there is one.
+    #[inline]
+    pub(super) fn array(&self) -> Option<&Py<PyAny>> {
+        match &self.source {
+            BorrowSource::None => None,
+            BorrowSource::Argument => self.object.as_ref(),
+            BorrowSource::Inside(array) => Some(array),
+        }
+    }
+
     /// Gives everything back. It may run foreign code.
     #[inline]
     pub(super) fn release(self, py: Python<'_>) {

@@ -173,11 +173,11 @@ macro_rules! described {
             /// }
             /// ```
             pub fn labelled(&self) -> PyResult<Descriptor> {
-                let found = import::metadata_of(self.object());
+                let found = import::metadata_of(self.object())?;
                 // The properties of the object may have run any code, which may have moved the memory.
                 self.loan.check_undisturbed().map_err(open::refusal)?;
                 let mut descriptor = self.descriptor().clone();
-                descriptor.relabel(found?.with_default_origin())?;
+                descriptor.relabel(found.with_default_origin())?;
                 Ok(descriptor)
             }
 
@@ -211,6 +211,10 @@ macro_rules! described {
             /// Returns a view of the elements, with any strides. [`traverse`](crate::traverse) loops over such views in the
             /// order of memory.
             ///
+            /// # Panics
+            /// Before the first view, if [code has moved the memory](crate::python#what-is-checked-and-what-cannot-be) that ran
+            /// since the argument was converted.
+            ///
             /// # Example
             /// ```
             /// use dlfield::ndarray::Ix2;
@@ -226,7 +230,7 @@ macro_rules! described {
             pub fn array(&self) -> ArrayView<'_, T, D> {
                 // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, the
                 // ledger rejects other writers, and an `Out` is written through `&mut` only.
-                unsafe { array_views::view(self.loan.descriptor_for_view()) }
+                unsafe { array_views::view(self.loan.descriptor_or_unwind()) }
             }
         }
     };
@@ -237,6 +241,9 @@ described!(Out);
 
 impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     /// Returns a writable view of the elements, with any strides.
+    ///
+    /// # Panics
+    /// As for `array`.
     ///
     /// # Example
     /// ```
@@ -253,6 +260,6 @@ impl<T: Element, D: Dimension, O> Out<'_, T, D, O, Host> {
     pub fn array_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         // SAFETY: `extract` has checked the descriptor. The loan keeps the object, which keeps the memory, and the ledger
         // rejects every other reference.
-        unsafe { array_views::view_mut(self.loan.descriptor_for_view()) }
+        unsafe { array_views::view_mut(self.loan.descriptor_or_unwind()) }
     }
 }

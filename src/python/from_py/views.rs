@@ -21,6 +21,8 @@ macro_rules! viewed {
             /// # Errors
             /// [`Error`](crate::Error) with what was found and what is wanted, also for memory that the host cannot reach.
             /// [`Error::in_argument`](crate::Error::in_argument) adds the argument's name, which only the function knows.
+            /// Before the first view also for memory that [code has
+            /// moved](crate::python#what-is-checked-and-what-cannot-be).
             ///
             /// # Example
             /// ```
@@ -60,10 +62,7 @@ macro_rules! viewed {
             {
                 // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects other writers. An `Out` is
                 // written through `&mut` only.
-                unsafe {
-                    views::check::<E, F>(self.descriptor())?;
-                    Ok(views::view(self.loan.descriptor_for_view()))
-                }
+                unsafe { Ok(views::view(self.loan.descriptor_for_view(|field| views::check::<E, F>(field))?)) }
             }
         }
 
@@ -96,6 +95,9 @@ macro_rules! viewed {
         impl<T: Element, D> $argument<'_, T, D, COrder, Host> {
             /// Returns the elements as a slice, in C order.
             ///
+            /// # Panics
+            /// As for `array`.
+            ///
             /// # Example
             /// ```
             /// use dlfield::ndarray::Ix2;
@@ -119,7 +121,7 @@ macro_rules! viewed {
             #[inline]
             pub fn as_slice(&self) -> &[T] {
                 // SAFETY: as for `array`, and `extract` has checked the order.
-                unsafe { views::slice(self.loan.descriptor_for_view()) }
+                unsafe { views::slice(self.loan.descriptor_or_unwind()) }
             }
         }
     };
@@ -153,15 +155,15 @@ impl<T: Elements, D, O, M: ViewedByHost> Out<'_, T, D, O, M> {
     {
         // SAFETY: the loan keeps the object, which keeps the memory, and the ledger rejects every other reference. `extract` has
         // checked that the memory is writable.
-        unsafe {
-            views::check::<E, F>(self.descriptor())?;
-            Ok(views::view_mut(self.loan.descriptor_for_view()))
-        }
+        unsafe { Ok(views::view_mut(self.loan.descriptor_for_view(|field| views::check::<E, F>(field))?)) }
     }
 }
 
 impl<T: Element, D> Out<'_, T, D, COrder, Host> {
     /// Returns the elements as a slice to write, in C order.
+    ///
+    /// # Panics
+    /// As for `array`.
     ///
     /// # Example
     /// ```
@@ -186,6 +188,6 @@ impl<T: Element, D> Out<'_, T, D, COrder, Host> {
     #[inline]
     pub fn as_slice_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `array_mut`, and `extract` has checked the order.
-        unsafe { views::slice_mut(self.loan.descriptor_for_view()) }
+        unsafe { views::slice_mut(self.loan.descriptor_or_unwind()) }
     }
 }

@@ -271,9 +271,14 @@ pub(super) fn descr(value: &Bound<'_, PyAny>, typestr: &str) -> PyResult<Descr> 
     {
         return Ok(Descr::Absent);
     }
-    let plain = value.extract::<Vec<(String, String)>>().ok();
-    Ok(match plain.as_deref() {
-        Some([(name, text)]) if name.is_empty() => Descr::Plain(text.clone()),
+    // Two entries are enough to know; how many there are, a class of others may state wrongly.
+    let entries = args::iterator(value)?.map(|entries| entries.take(2).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let field = match entries.as_deref() {
+        Some([field]) => args::if_converted(value.py(), field.extract::<(String, String)>())?,
+        _ => None,
+    };
+    Ok(match field {
+        Some((name, text)) if name.is_empty() => Descr::Plain(text),
         _ => Descr::Fields(args::shown(value)),
     })
 }

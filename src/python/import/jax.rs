@@ -1,6 +1,7 @@
 //! Imports JAX arrays on the host by the buffer protocol: the same description as by their `__dlpack__`, in a quarter of the
 //! time.
 
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -22,8 +23,10 @@ pub(super) fn import<'py>(
     if elsewhere || ordered {
         return Ok(false);
     }
-    if buffer::hold(object, request, imported).is_ok() {
-        return Ok(true);
+    match buffer::hold(object, request, imported) {
+        Ok(_) => return Ok(true),
+        Err(error) if error.is_instance_of::<PyException>(object.py()) => {}
+        Err(interrupt) => return Err(interrupt),
     }
     deferred::drop_deferred_references();
     // For a deleted array the error of `__dlpack_device__` would only say that None has no length.

@@ -1,6 +1,6 @@
 //! Finds the metadata that objects state, dims, origin and halo, for any protocol of their memory.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
@@ -79,15 +79,28 @@ pub fn find_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) ->
         answer.add(source.name, read(source.name, source.get(Key::Dims)?)?)?;
     }
     // Other libraries use `dims` for other things; only tuples and lists of strings are labels.
-    let plain = attribute(object, Name::Dims)?
-        .filter(|value| value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>())
-        .filter(|value| {
-            value
-                .try_iter()
-                .is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| item.is_instance_of::<PyString>())))
-        });
-    answer.add("dims", read("dims", plain)?)?;
+    if let Some(plain) = attribute(object, Name::Dims)?
+        && (plain.is_instance_of::<PyTuple>() || plain.is_instance_of::<PyList>())
+        && has_strings_only(&plain)?
+    {
+        answer.add("dims", read("dims", Some(plain))?)?;
+    }
     Ok(answer.given())
+}
+
+/// Whether all entries of a tuple or list are strings, of a long one the first thousand: its class may iterate by code of its own,
+/// without end. If that fails, they are not; but Ctrl+C reaches the caller.
+fn has_strings_only(entries: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_string = |entry: PyResult<Bound<'_, PyAny>>| Ok::<_, PyErr>(entry?.is_instance_of::<PyString>());
+    let found = entries.try_iter().and_then(|mut entries| {
+        let strings = entries.by_ref().take(1000).map(is_string);
+        strings.collect::<PyResult<Vec<bool>>>()
+    });
+    match found {
+        Ok(strings) => Ok(strings.into_iter().all(|is_string| is_string)),
+        Err(error) if error.is_instance_of::<PyException>(entries.py()) => Ok(false),
+        Err(interrupt) => Err(interrupt),
+    }
 }
 
 /// Returns the halo that an object's data interface states.

@@ -48,6 +48,7 @@ mod wrapper;
 pub use borrow::{BorrowSource, Borrowed, borrow};
 pub use dlpack::inspect_capsule;
 pub use metadata::metadata_of;
+pub use numpy::is_as_described;
 pub use pinned::{reborrow, summary};
 use pyo3::prelude::*;
 

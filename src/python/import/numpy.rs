@@ -80,27 +80,69 @@ pub fn describe_exact(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) ->
     if is_exact(object) { describe(object, descriptor).map(Some) } else { Ok(None) }
 }
 
+/// Whether an exact array has the address, element type, shape and strides that it was described with, and is still writable if it
+/// was. `false` for other objects. As describing it again, in a fraction of the time.
+#[inline]
+pub fn is_as_described(object: &Bound<'_, PyAny>, found: &Descriptor) -> bool {
+    if !is_exact(object) || native_dtype(object) != Some(found.dtype()) {
+        return false;
+    }
+    let itemsize = i64::try_from(found.dtype().itemsize()).unwrap_or(i64::MAX);
+    let is_same_stride = |(stride, bytes): (&i64, &i64)| stride.checked_mul(itemsize) == Some(*bytes);
+    with_memory(object, |memory| {
+        memory.data == found.ptr()
+            && memory.shape == found.shape()
+            && std::iter::zip(found.strides(), memory.byte_strides).all(is_same_stride)
+            && (found.is_readonly() || !memory.readonly)
+    })
+}
+
 /// Describes an object that is an array. `true` if its dtype had to be inspected, which may run foreign code.
 #[inline]
 pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
-    let array = object.as_ptr().cast::<PyArrayObject>();
-    // SAFETY: the callers have checked the type, and an array has a dtype, which lives as long as it does.
-    let native = unsafe { dtype::of_native((*array).fields.descr) };
+    let native = native_dtype(object);
     let dtype = match native {
         Some(dtype) => dtype,
         None => unusual(object)?,
     };
     // Read after the dtype: inspecting it may run foreign code, which may change the array's shape.
-    // SAFETY: as above; no code runs before this returns that could change the array or free what the struct points to.
-    let (fields, shape, byte_strides) = unsafe {
-        let fields = &(*array).fields;
-        let ndim = usize::try_from(fields.nd).unwrap_or(0);
-        (fields, numbers(fields.dimensions, ndim), numbers(fields.strides, ndim))
-    };
-    let readonly = fields.flags & NPY_ARRAY_WRITEABLE == 0;
-    let data = fields.data.cast();
-    descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)?;
+    with_memory(object, |memory| {
+        let Memory { data, readonly, shape, byte_strides } = memory;
+        descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)
+    })?;
     Ok(native.is_none())
+}
+
+/// The element type of an object that is an array, if it is one of NumPy's own in native byte order.
+#[inline]
+fn native_dtype(object: &Bound<'_, PyAny>) -> Option<DType> {
+    // SAFETY: the callers have checked the type, and an array has a dtype, which lives as long as it does.
+    unsafe { dtype::of_native((*object.as_ptr().cast::<PyArrayObject>()).fields.descr) }
+}
+
+/// What an array's struct says about its memory.
+struct Memory<'a> {
+    data: *mut u8,
+    readonly: bool,
+    shape: &'a [i64],
+    byte_strides: &'a [i64],
+}
+
+/// Reads an object that is an array. `read` must not run code that could change the array.
+#[inline]
+fn with_memory<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(Memory<'_>) -> R) -> R {
+    // SAFETY: the callers have checked the type; no code runs before this returns that could free what the struct points to.
+    let memory = unsafe {
+        let fields = &(*object.as_ptr().cast::<PyArrayObject>()).fields;
+        let ndim = usize::try_from(fields.nd).unwrap_or(0);
+        Memory {
+            data: fields.data.cast(),
+            readonly: fields.flags & NPY_ARRAY_WRITEABLE == 0,
+            shape: numbers(fields.dimensions, ndim),
+            byte_strides: numbers(fields.strides, ndim),
+        }
+    };
+    read(memory)
 }
 
 /// Returns the element type of an array if it is not one of NumPy's own in native byte order.

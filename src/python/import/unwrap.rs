@@ -87,9 +87,9 @@ fn ranges(field: &Bound<'_, PyAny>) -> PyResult<Vec<Range>> {
     for (dim, range) in dims.try_iter()?.zip(ranges.try_iter()?) {
         let range = range?;
         // For an infinite dimension these are not integers.
-        let start = range.getattr(intern!(py, "start"))?.extract::<i64>();
-        let stop = range.getattr(intern!(py, "stop"))?.extract::<i64>();
-        let points = start.ok().zip(stop.ok()).map(|(start, stop)| stop.saturating_sub(start));
+        let start: Option<i64> = args::if_converted(py, range.getattr(intern!(py, "start"))?.extract())?;
+        let stop: Option<i64> = args::if_converted(py, range.getattr(intern!(py, "stop"))?.extract())?;
+        let points = start.zip(stop).map(|(start, stop)| stop.saturating_sub(start));
         found.push((dim?.getattr(intern!(py, "value"))?.to_string(), points));
     }
     Ok(found)
