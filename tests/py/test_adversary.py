@@ -23,15 +23,17 @@ CASES = 500
 
 
 def test_nothing_is_found_in_the_fixed_cases() -> None:
-    cases, findings = pool.hunt(0, CASES)
+    cases, calls, findings = pool.hunt(0, CASES)
     said = [f"seed {seed}: {text}\n  again with: python tests/py/adversary --seed {seed}" for seed, text in findings]
     assert not said, "\n".join(said)
     assert cases == CASES
+    assert calls > CASES / 2
 
 
 def test_the_fixed_cases_call_every_function() -> None:
     functions = entries()
-    called = {pool.chosen(functions, seed).name for seed in range(CASES)}
+    turns = pool.Turns(functions)
+    called = {turns.function(seed).name for seed in range(CASES)}
     assert called == {entry.name for entry in functions}
 
 

@@ -37,9 +37,9 @@ def main() -> int:
         pool.worker(given.seed, given.functions, verbose=True)
         return 0
     start = secrets.randbelow(1 << 40) if given.start is None else given.start
-    cases, findings = pool.hunt(start, given.count, given.seconds, first=given.first, functions=given.functions)
-    print(f"{cases} cases from seed {start} on, {len(findings)} findings")
-    return bool(findings)
+    found = pool.hunt(start, given.count, given.seconds, first=given.first, functions=given.functions)
+    print(f"{found.cases} cases from seed {start} on, {found.calls} calls, {len(found.findings)} findings")
+    return bool(found.findings)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from adversary.kinds import (
     shape,
     signature,
     state,
+    true_shape,
+    true_strides,
     ufunc_keywords,
     zeros,
 )
@@ -64,7 +66,10 @@ KINDS: dict[str, Kind] = {
     "data": producer,
     "obj": producer,
     "buf": producer,
+    # How far the memory reaches is the caller's promise.
     "address": address,
+    "from_pointer.shape": true_shape,
+    "from_pointer.strides": true_strides,
     "strides": lambda case: entries_of(case, np.empty(case.shape).strides),
     "owner": lambda case: case.keep(np.ones(3)),
     "readonly": truth,
@@ -171,6 +176,8 @@ KINDS: dict[str, Kind] = {
     "then": callback_beside_views,
     "factor": number,
     "rust_extension.kinds.fill.value": number,
+    "rust_extension.kinds.flags_before.value": number,
+    "rust_extension.kinds.any_flags_before.value": number,
     "rust_extension.kinds.several.reading": listed(producer),
     "rust_extension.kinds.several.writing": listed(writable),
     "arrays": listed(numpy_array),

@@ -10,7 +10,7 @@ import torch
 
 import dlfield as dl
 from adversary.memory import fill
-from adversary.values import Trap, entries_of, text
+from adversary.values import Trap, act_unheard, entries_of, text
 
 if TYPE_CHECKING:
     from adversary.case import Case
@@ -92,12 +92,20 @@ class Meta(type):
     def __getattribute__(cls, name: str) -> Any:
         case = type.__getattribute__(cls, "class_case")
         if not name.startswith("__") or name.startswith(("__dl", "__array", "__gt", "__cuda")):
-            case.act(f"metaclass.{name}")
+            act_looked_up(case, "metaclass", name)
         return type.__getattribute__(cls, name)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         type.__getattribute__(cls, "class_case").act("__instancecheck__")
         return type.__instancecheck__(cls, instance)
+
+
+def act_looked_up(case: Case, where: str, name: str) -> None:
+    """What the look-up of an attribute calls."""
+    if name.startswith("__array"):
+        act_unheard(case, f"{where} {name}")
+    else:
+        case.act(f"{where} {name}")
 
 
 def build(case: Case, base: tuple[type, ...], protocol: dict[str, Any]) -> type[Any]:
@@ -113,8 +121,10 @@ def build(case: Case, base: tuple[type, ...], protocol: dict[str, Any]) -> type[
     if rng.random() < 0.1:
 
         def getattribute(self: Any, name: str) -> Any:
-            if name not in ("case", "memory", "kept", "__dict__", "__class__"):
-                object.__getattribute__(self, "case").act(f"__getattribute__ {name}")
+            # The text of an array, NumPy's own Python code, reads its sizes again and again.
+            is_size = bool(base) and not name.startswith("__")
+            if not is_size and name not in ("case", "memory", "kept", "__dict__", "__class__"):
+                act_looked_up(object.__getattribute__(self, "case"), "__getattribute__", name)
             return base_of(self, name)
 
         base_of: Any = base[0].__getattribute__ if base else object.__getattribute__
@@ -127,7 +137,8 @@ def build(case: Case, base: tuple[type, ...], protocol: dict[str, Any]) -> type[
             raise AttributeError(name)
 
         namespace["__getattr__"] = missing
-    if rng.random() < 0.1:
+    # NumPy goes on with an exception set when the class of an array cannot be read.
+    if rng.random() < 0.1 and not base:
         namespace["__class__"] = acting("__class__", lambda _self: rng.choice((np.ndarray, torch.Tensor, dl.Tensor)))
     if rng.random() < 0.1 and not base:
         return Meta("Hostile", base, {**namespace, "class_case": case})

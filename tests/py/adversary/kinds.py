@@ -14,7 +14,7 @@ from adversary import actions
 from adversary.classes import Hook, fresh, labels_of, numpy_array
 from adversary.producers import own_tensor, producer, tensor_of, writable
 from adversary.protocols import data_interface
-from adversary.values import Stated, dtype, entries_of, integer, number, text
+from adversary.values import Stated, dtype, entries_of, integer, number, text, true_integer
 from dlfield import _native
 
 if TYPE_CHECKING:
@@ -158,9 +158,17 @@ def state(case: Case) -> Any:
 
 def address(case: Case) -> Any:
     # The memory stays, and reaches far on both sides, for other types and strides: an address is the caller's promise.
-    data = np.ones(1 << 17)
+    data = np.ones(1 << 20)
     case.promised.append(data)
-    return integer(case, data[data.size // 2 :].ctypes.data)
+    return true_integer(case, data[data.size // 2 :].ctypes.data)
+
+
+def true_shape(case: Case) -> Any:
+    return tuple(true_integer(case, extent) for extent in case.shape)
+
+
+def true_strides(case: Case) -> Any:
+    return tuple(true_integer(case, step) for step in np.empty(case.shape).strides)
 
 
 def path(case: Case) -> Any:

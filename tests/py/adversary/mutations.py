@@ -104,15 +104,7 @@ MUTATIONS = (
         "        imported.ran_no_code &= !looked_up;\n",
         "        let _ = looked_up;\n",
         of_extension=True,
-        functions=(
-            "add_scaled",
-            "laplacian",
-            "several",
-            "both_flags",
-            "reading_and_copying",
-            "bound_copy",
-            "sum_and_keep",
-        ),
+        functions=("kinds.several",),
     ),
     Mutation(
         "PyTorch is given a managed tensor of a type that it may lack",

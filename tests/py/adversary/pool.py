@@ -40,6 +40,14 @@ class Finding(NamedTuple):
     text: str
 
 
+class Hunt(NamedTuple):
+    """How many cases were run, the calls of dlfield's functions in them, and what was found."""
+
+    cases: int
+    calls: int
+    findings: list[Finding]
+
+
 def worker(seeds: Iterable[int], only: Sequence[str] = (), *, verbose: bool = False) -> None:
     """Run cases in this process; print each seed before its case, and what was found after it.
 
@@ -54,28 +62,37 @@ def worker(seeds: Iterable[int], only: Sequence[str] = (), *, verbose: bool = Fa
     faulthandler.enable()
     # A case that hangs prints where, and ends the process.
     faulthandler.register(signal.SIGALRM, chain=True)
-    functions = [entry for entry in entries() if not only or any(part in entry.name for part in only)]
+    turns = Turns([entry for entry in entries() if not only or any(part in entry.name for part in only)])
     gc.collect()
     gc.freeze()
     for seed in seeds:
         print(f"seed {seed}", flush=True)
         signal.setitimer(signal.ITIMER_REAL, LIMIT)
-        findings = Case(seed, chosen(functions, seed), verbose=verbose).run()
+        case = Case(seed, turns.function(seed), verbose=verbose)
+        findings = case.run()
         # What is still there are modules that were imported: later collections would take as long as all modules do.
         gc.freeze()
         for text in findings:
             print(f"found {text!r}", flush=True)
+        print(f"calls {case.calls}", flush=True)
     print("end", flush=True)
 
 
-def chosen(functions: Sequence[Entry], seed: int) -> Entry:
-    """The function of a case: seeds in a row call all of them in turn, then again those that take arrays."""
-    arrays = [entry for entry in functions if entry.takes_arrays()]
-    turns = [*functions, *arrays, *arrays]
-    rounds, at = divmod(seed, len(turns))
-    if rounds:
-        random.Random(rounds).shuffle(turns)
-    return turns[at]
+class Turns:
+    """Which function each case calls: seeds in a row call all in turn, then again those that take arrays."""
+
+    def __init__(self, functions: Sequence[Entry]) -> None:
+        arrays = [entry for entry in functions if entry.takes_arrays()]
+        self.sorted = [*functions, *arrays, *arrays]
+        self.rounds, self.shuffled = 0, self.sorted
+
+    def function(self, seed: int) -> Entry:
+        """The function of one case. Each round has an order of its own."""
+        rounds, at = divmod(seed, len(self.sorted))
+        if rounds != self.rounds:
+            self.rounds, self.shuffled = rounds, list(self.sorted)
+            random.Random(rounds).shuffle(self.shuffled)
+        return self.shuffled[at] if rounds else self.sorted[at]
 
 
 class Process:
@@ -84,7 +101,7 @@ class Process:
     def __init__(self, start: int, stop: int, step: int, functions: Sequence[str] = ()) -> None:
         self.next, self.stop, self.step = start, stop, step
         self.findings: list[Finding] = []
-        self.cases = 0
+        self.cases = self.calls = 0
         self.until = math.inf
         self.command = [sys.executable, str(TESTS / "adversary")]
         self.functions = ["--functions", *functions] if functions else []
@@ -125,6 +142,8 @@ class Process:
                 seed = int(rest)
                 self.next = seed + self.step
                 self.cases += 1
+            elif word == "calls":
+                self.calls += int(rest)
             elif word == "found":
                 self.enter(Finding(seed, ast.literal_eval(rest)))
             ended = line == "end\n"
@@ -133,7 +152,9 @@ class Process:
         if not ended:
             self.next = max(self.next, seed + self.step)
             how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-            self.enter(Finding(seed, f"the process ended, {how}:\n{''.join(said[:40])}"))
+            # Not the list of all modules, which `faulthandler` prints last.
+            where = "".join(line for line in said[:60] if not line.startswith("Extension modules"))
+            self.enter(Finding(seed, f"the process ended, {how}:\n{where}"))
 
 
 def hunt(
@@ -144,8 +165,8 @@ def hunt(
     *,
     first: bool = False,
     functions: Sequence[str] = (),
-) -> tuple[int, list[Finding]]:
-    """Run cases in some processes; return how many were run, and what was found. With `first` it stops at that."""
+) -> Hunt:
+    """Run cases in some processes. With `first` it stops at what is found."""
     processes = [Process(start + at, start + count, workers, functions) for at in range(workers)]
     for process in processes:
         process.until = time.monotonic() + seconds
@@ -158,4 +179,5 @@ def hunt(
             for process in processes:
                 process.until = 0
     findings = [finding for process in processes for finding in process.findings]
-    return sum(process.cases for process in processes), sorted(findings)
+    cases, calls = (sum(getattr(process, name) for process in processes) for name in ("cases", "calls"))
+    return Hunt(cases, calls, sorted(findings))

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from adversary.case import Case
 
 # Parts of the names of functions whose result has elements that nobody has set, or padding.
-UNINITIALIZED = ("empty", "as_storage", "block")
+UNINITIALIZED = ("empty", "storage.storage", "as_storage", "block")
+# Functions that take any bytes for bools.
+ANY_BYTES = ("frombuffer", "from_pointer", "_rebuild")
 # Element types that every NumPy has.
 PLAIN = ("bool", "int32", "int64", "uint8", "float32", "float64")
 
@@ -92,7 +94,10 @@ def _enter(case: Case, bound: Any) -> None:
 
 
 def _check(case: Case, values: np.ndarray[Any, Any]) -> None:
-    if not values.dtype.hasobject and not any(part in case.entry.name for part in UNINITIALIZED):
+    is_any = any(part in case.entry.name for part in UNINITIALIZED) or (
+        values.dtype == bool and case.entry.name in ANY_BYTES
+    )
+    if not values.dtype.hasobject and not is_any:
         why = suspicious(values)
         if why:
             case.found(why)

@@ -52,6 +52,14 @@ class Integer(Trap):
         return bool(self._answer("__bool__"))
 
 
+class TrueInteger(Integer):
+    """An integer that acts, and does not lie: whether memory is at an address nobody else can know."""
+
+    def _answer(self, name: str) -> Any:
+        self.case.act(name)
+        return self.value
+
+
 class Number(Integer):
     """A number by `__float__` and `__complex__` too."""
 
@@ -107,6 +115,21 @@ class Text(str):
         return str.__len__(self)
 
 
+def act_unheard(case: Case, where: str) -> None:
+    """What a `__len__` and a look-up of NumPy's methods call: NumPy drops every exception of theirs."""
+    # NumPy reads on in a list that an entry's `__len__` has shortened.
+    case.reading += 1
+    try:
+        case.act(where)
+    except BaseException as error:
+        case.see(error)
+        # Nobody tells NumPy's caller of the limit either: it would be reached again and again.
+        case.unending = False
+        raise
+    finally:
+        case.reading -= 1
+
+
 class Entries(Trap):
     """A sequence whose methods act."""
 
@@ -115,7 +138,7 @@ class Entries(Trap):
         self.values = list(values)
 
     def __len__(self) -> int:
-        self.case.act("__len__")
+        act_unheard(self.case, "__len__")
         found: int = self.case.true(len(self.values))
         return found
 
@@ -149,7 +172,7 @@ class EntriesOfTuple(tuple):  # type: ignore[type-arg]
         return iter(self.case.true(list(tuple.__iter__(self))))
 
     def __len__(self) -> int:
-        self.case.act("__len__ of a tuple")
+        act_unheard(self.case, "__len__ of a tuple")
         return tuple.__len__(self)
 
 
@@ -166,6 +189,11 @@ def integer(case: Case, value: int) -> Any:
     return case.rng.choice(
         (lambda: Integer(case, value), lambda: _of(IntegerSubclass, case, value), lambda: np.int64(value))
     )()
+
+
+def true_integer(case: Case, value: int) -> Any:
+    """An integer, hostile by chance, which does not lie."""
+    return TrueInteger(case, value) if case.rng.random() < case.hostility else value
 
 
 def number(case: Case) -> Any:
