@@ -49,6 +49,11 @@ mod of_python {
         pub use crate::python::sync::{may_have_device_work, order_current_stream, synchronize_host, wait_for_device};
     }
 
+    /// Errors that are no `Exception`.
+    pub mod interrupt {
+        pub use crate::python::interrupt::answer;
+    }
+
     /// Conversions of arguments.
     pub mod args {
         pub use crate::python::convert::args::*;

@@ -135,7 +135,7 @@ pub(crate) mod ffi;
 mod from_py;
 #[allow(missing_docs, reason = "public only for `native`")]
 pub(crate) mod import;
-mod interrupt;
+pub(crate) mod interrupt;
 mod into_py;
 pub(crate) mod nearest;
 #[allow(missing_docs, reason = "public only for `native`")]

@@ -267,6 +267,21 @@ def test_a_masked_number_is_no_operand() -> None:
         dl.ones(3) + np.ma.masked
 
 
+class Exiting:
+    """An object whose attribute `dtype`, which NumPy reads, raises `SystemExit`."""
+
+    @property
+    def dtype(self) -> Any:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize("call", [dl.zeros, dl.storage.zeros, dl.FieldSpec])
+def test_an_interrupt_in_a_dtype_arrives(call: Callable[..., Any]) -> None:
+    arguments: tuple[Any, ...] = (Exiting(),) if call is dl.FieldSpec else ((3,), Exiting())
+    with pytest.raises(SystemExit):
+        call(*arguments)
+
+
 def test_an_interrupt_while_preflight_looks_for_a_copy_arrives() -> None:
     class Copies:
         calls = 0

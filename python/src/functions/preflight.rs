@@ -1,6 +1,6 @@
 //! `dlfield.preflight` and `dlfield.Preflight`.
 
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -9,7 +9,7 @@ use crate::classes::device::parse_device;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::new_error;
-use dlfield::native::{args, import};
+use dlfield::native::{args, import, interrupt};
 use dlfield::{Descriptor, Preflight, Support, Target, Verdict, preflight};
 
 /// Keywords that others use, and what to write here.
@@ -141,13 +141,12 @@ fn of_object(
     let found = match import::description(obj, near) {
         Ok((descriptor, _owner)) => judge(py, &descriptor, wanted, write)?,
         Err(error) if ErrorKind::DType.is(py, &error) => Preflight::refused(&error.value(py).to_string()),
-        Err(error) if ErrorKind::Exchange.is(py, &error) => match import::own(obj) {
+        Err(error) if ErrorKind::Exchange.is(py, &error) => match interrupt::answer(py, import::own(obj))? {
             // The producer exports a copy, whose description differs from that of the object.
-            Ok(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
+            Some(Some(copy)) => match judge(py, copy.descriptor(), wanted, write)? {
                 found if found.verdict == Verdict::Impossible => found,
                 _ => Preflight::exported_copy(write),
             },
-            Err(interrupt) if !interrupt.is_instance_of::<PyException>(py) => return Err(interrupt),
             _ => Preflight::refused(&error.value(py).to_string()),
         },
         Err(error) => return Err(error),

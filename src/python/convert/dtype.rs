@@ -15,6 +15,7 @@ use crate::layout::Extents;
 use crate::python::convert::args::shown;
 use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api;
+use crate::python::interrupt::is_interrupt;
 use crate::python::nearest::did_you_mean;
 
 /// The first type number that NumPy gives to types of other packages.
@@ -176,8 +177,11 @@ fn unsupported(descriptor: &Bound<'_, PyArrayDescr>) -> PyErr {
     ErrorKind::DType.error(format!("dtype: {} {why}", shown(descriptor.as_any())))
 }
 
-/// A `DTypeError` with another library's error as its cause.
+/// A `DTypeError` with another library's error as its cause; an interrupt stays what it is.
 pub fn wrapped(py: Python<'_>, cause: PyErr, message: &str) -> PyErr {
+    if is_interrupt(py, &cause) {
+        return cause;
+    }
     let error = ErrorKind::DType.error(format!("{message} ({})", cause.value(py)));
     error.set_cause(py, Some(cause));
     error

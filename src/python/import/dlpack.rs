@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use dlpark::ManagedTensorBase;
 use dlpark::ffi::{DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::{DlpackFlags, Managed};
-use pyo3::exceptions::{PyException, PyRecursionError, PyTypeError};
+use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyTuple};
@@ -30,6 +30,7 @@ use crate::python::import::names::Name;
 use crate::python::import::request::{Ownership, Request, RequestAccess, refused_copy};
 use crate::python::import::type_info::{Exported, Framework, TypeInfo};
 use crate::python::import::{cuda_array_interface, owners, stream_sync, torch, type_info};
+use crate::python::interrupt::is_interrupt;
 #[cfg(feature = "signature")]
 use crate::python::sync;
 #[cfg(feature = "signature")]
@@ -73,7 +74,7 @@ fn export(object: &Bound<'_, PyAny>, request: &Request<'_, '_>, imported: &mut I
         }
         exported = match result {
             // An interrupt, or a recursion without end, which would call everything twice at each level.
-            Err(error) if !error.is_instance_of::<PyException>(py) || error.is_instance_of::<PyRecursionError>(py) => {
+            Err(error) if is_interrupt(py, &error) || error.is_instance_of::<PyRecursionError>(py) => {
                 return Err(error);
             }
             result => Some(result),

@@ -1,7 +1,6 @@
 //! Imports JAX arrays on the host by the buffer protocol: the same description as by their `__dlpack__`, in a quarter of the
 //! time.
 
-use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 
@@ -11,6 +10,7 @@ use crate::python::ffi::deferred;
 use crate::python::import::buffer;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::Request;
+use crate::python::interrupt;
 
 /// Imports an array of JAX; `false` if another protocol has to be tried.
 pub(super) fn import<'py>(
@@ -23,10 +23,8 @@ pub(super) fn import<'py>(
     if elsewhere || ordered {
         return Ok(false);
     }
-    match buffer::hold(object, request, imported) {
-        Ok(_) => return Ok(true),
-        Err(error) if error.is_instance_of::<PyException>(object.py()) => {}
-        Err(interrupt) => return Err(interrupt),
+    if interrupt::answer(object.py(), buffer::hold(object, request, imported))?.is_some() {
+        return Ok(true);
     }
     deferred::drop_deferred_references();
     // For a deleted array the error of `__dlpack_device__` would only say that None has no length.

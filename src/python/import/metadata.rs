@@ -1,6 +1,6 @@
 //! Finds the metadata that objects state, dims, origin and halo, for any protocol of their memory.
 
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
@@ -19,6 +19,7 @@ use crate::python::import::imported::{Imported, Inner};
 use crate::python::import::names::Name;
 use crate::python::import::type_info;
 use crate::python::import::unwrap::{field_origin, is_field};
+use crate::python::interrupt;
 use crate::python::own_classes;
 use crate::python::tensor_api;
 
@@ -89,18 +90,15 @@ pub fn find_dims<'py>(object: &Bound<'py, PyAny>, interface: &Interface<'py>) ->
 }
 
 /// Whether all entries of a tuple or list are strings, of a long one the first thousand: its class may iterate by code of its own,
-/// without end. If that fails, they are not; but Ctrl+C reaches the caller.
+/// without end. If that fails, they are not.
 fn has_strings_only(entries: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_string = |entry: PyResult<Bound<'_, PyAny>>| Ok::<_, PyErr>(entry?.is_instance_of::<PyString>());
     let found = entries.try_iter().and_then(|mut entries| {
         let strings = entries.by_ref().take(1000).map(is_string);
         strings.collect::<PyResult<Vec<bool>>>()
     });
-    match found {
-        Ok(strings) => Ok(strings.into_iter().all(|is_string| is_string)),
-        Err(error) if error.is_instance_of::<PyException>(entries.py()) => Ok(false),
-        Err(interrupt) => Err(interrupt),
-    }
+    let strings = interrupt::answer(entries.py(), found)?;
+    Ok(strings.is_some_and(|strings| strings.into_iter().all(|is_string| is_string)))
 }
 
 /// Returns the halo that an object's data interface states.

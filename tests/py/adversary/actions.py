@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Move = Callable[[Any], object]
 
 # Bytes of an array that has grown, perhaps several times.
-LARGEST = 1 << 28
+LARGEST = 1 << 24
 
 
 class Thrown(Exception):  # noqa: N818
