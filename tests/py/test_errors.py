@@ -235,6 +235,25 @@ def test_an_interrupt_in_an_index_arrives(key: Callable[[Any], Any]) -> None:
         dl.ones((3, 4))[key(InterruptingIndex())]
 
 
+class FailingIndex:
+    """An `__index__` that fails at first, and is interrupted if it is asked again."""
+
+    calls = 0
+
+    def __index__(self) -> int:
+        self.calls += 1
+        if self.calls == 1:
+            raise TypeError("not now")
+        raise KeyboardInterrupt
+
+
+def test_an_index_that_fails_is_not_asked_for_its_number_by_numpy_too() -> None:
+    # Basic indexing, then the parts of an index with arrays.
+    for key in (FailingIndex(), (FailingIndex(), [0, 1])):
+        with pytest.raises((IndexError, KeyboardInterrupt)):
+            dl.ones((3, 4))[key]
+
+
 class Long(list[Any]):
     """A list that lies about its length."""
 
@@ -380,7 +399,7 @@ def test_an_interrupt_of_a_repr_for_a_message_is_reported(monkeypatch: pytest.Mo
 
     seen: list[str] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(str(unraisable.exc_value)))
-    with pytest.raises(dl.ExchangeError, match=r"^stream: <<class '.*; allowed is None on the host"):
+    with pytest.raises(dl.ExchangeError, match=r"^stream: <class '.*; allowed is None on the host"):
         dl.from_dlpack(np.ones(3), stream=Interrupting())
     assert seen == ["in __repr__"]
 

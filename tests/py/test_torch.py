@@ -224,3 +224,12 @@ def test_keywords_do_not_change_what_is_accepted(torch: Any) -> None:
         with pytest.raises(dl.ExchangeError, match="requires grad"):
             dl.from_dlpack(tensor, **keywords)
     assert dl.describe(tensor, device="cpu").protocol == "dlpack-c"
+
+
+def test_a_message_does_not_show_a_tensor_whose_storage_was_freed() -> None:
+    """PyTorch's own `repr` of it crashes."""
+    torch = pytest.importorskip("torch")
+    freed = torch.ones(1000)
+    freed.untyped_storage().resize_(0)
+    with pytest.raises(TypeError, match=r"<class 'torch\.Tensor'>"):
+        np.add(dl.ones(1000, "f4"), 1, out=freed)

@@ -13,7 +13,7 @@ use crate::export::cupy;
 use crate::ufunc::is_number;
 use dlfield::native::import::Value;
 use dlfield::native::new_error;
-use dlfield::native::{args, import, sync};
+use dlfield::native::{args, getattr, import, sync};
 use dlfield::{DType, Descriptor, Device, Index, IndexError, Tensor};
 
 /// An index expression.
@@ -191,9 +191,15 @@ fn converted<'py>(
     }
     let is_own = has_own_labels(part)?;
     let Some(value) = import::assigned_value(part, device)? else {
-        // NumPy would drop what `__index__` raises, Ctrl+C too.
-        let integer: Option<i64> = args::if_converted(py, part.extract())?;
-        return integer.map_or_else(|| Ok(part.clone()), |integer| Ok(integer.into_pyobject(py)?.into_any()));
+        if getattr::on_type(&part.get_type(), intern!(py, "__index__")).is_none() {
+            return Ok(part.clone());
+        }
+        // Not by NumPy, which drops what `__index__` raises, Ctrl+C too.
+        let Some(position) = position(part)? else {
+            let what = args::shown(part);
+            return Err(new_error::<PyIndexError>(format!("index: the `__index__` of {what} returns no integer")));
+        };
+        return Ok(position.into_pyobject(py)?.into_any());
     };
     let mut array = Tensor::clone(&value);
     if whole && (is_own || array.descriptor().dims().is_some()) {

@@ -269,8 +269,8 @@ pub fn check_stream(stream: Option<&Bound<'_, PyAny>>, device: Device) -> PyResu
 
 /// An argument as an error message shows it, cut off after 80 characters.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text =
-        own_classes::text(value).or_else(|| repr::of(value)).unwrap_or_else(|| format!("<{}>", value.get_type()));
+    let text = own_classes::text(value).or_else(|| repr::of(value));
+    let text = text.unwrap_or_else(|| repr::of_class(&value.get_type()));
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -9,5 +9,5 @@ pub mod errors;
 pub mod metadata_state;
 #[cfg(feature = "signature")]
 pub mod of_module;
-mod repr;
+pub mod repr;
 pub mod stream;

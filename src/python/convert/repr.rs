@@ -1,10 +1,12 @@
-//! The `repr` of an argument, for an error message.
+//! The `repr` of arguments and of classes, for error messages.
 
 use std::cell::Cell;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString, PyType};
 
+use crate::python::ffi::getattr;
 use crate::python::interrupt;
 
 thread_local! {
@@ -21,10 +23,31 @@ impl Drop for Running {
     }
 }
 
+/// A class as Python shows it. The text of one with a metaclass would be code of others, which may change memory that has views.
+#[cold]
+pub fn of_class(class: &Bound<'_, PyType>) -> String {
+    if class.is_exact_instance_of::<PyType>()
+        && let Some(text) = of(class)
+    {
+        return text;
+    }
+    let module = getattr::on_type(class, intern!(class.py(), "__module__"));
+    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+    let module = module.map_or_else(String::new, |module| format!("{}.", module.to_string_lossy()));
+    let name = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned());
+    format!("<class '{module}{name}'>")
+}
+
 /// The `repr` of an object, if it has one. While another object's `__repr__` runs, only that of builtin classes: a `__repr__` that
 /// calls dlfield, and fails there, would otherwise be called again by each of these calls, and take twice the time with each
 /// level.
+///
+/// `None` also for PyTorch's tensors: their text is made of their elements, and PyTorch crashes where the storage was freed.
 pub fn of(value: &Bound<'_, PyAny>) -> Option<String> {
+    let ty = value.get_type();
+    if getattr::on_type(&ty, intern!(value.py(), "__torch_function__")).is_some() {
+        return None;
+    }
     let is_builtin = value.is_exact_instance_of::<PyType>()
         || value.is_exact_instance_of::<PyString>()
         || value.is_exact_instance_of::<PyInt>()

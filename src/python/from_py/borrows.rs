@@ -9,15 +9,12 @@ use std::marker::PhantomData;
 use std::panic::{panic_any, resume_unwind};
 use std::ptr::NonNull;
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::protocol::ExchangeError;
-use crate::python::convert::args;
-use crate::python::ffi::getattr;
+use crate::python::convert::repr;
 use crate::python::from_py::ledger::{self, Entry, Holding, is_same_memory, with_ledger};
 pub(super) use crate::python::from_py::ledger::{BorrowAccess, CheckValues};
 use crate::python::from_py::{rust_numpy, threads};
@@ -243,20 +240,7 @@ fn check_source(source: &Bound<'_, PyAny>, found: &Descriptor, access: BorrowAcc
         Ok(()) => import::summary(&now),
         Err(error) => error.to_string(),
     };
-    Err(disturbed(shown_class(&source.get_type()), import::summary(found), state))
-}
-
-/// A class as Python shows it. The text of one with a metaclass would be code of others, which may change memory that has views.
-#[cold]
-fn shown_class(class: &Bound<'_, PyType>) -> String {
-    if class.is_exact_instance_of::<PyType>() {
-        return args::shown(class);
-    }
-    let module = getattr::on_type(class, intern!(class.py(), "__module__"));
-    let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
-    let module = module.map_or_else(String::new, |module| format!("{}.", module.to_string_lossy()));
-    let name = class.name().map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned());
-    format!("<class '{module}{name}'>")
+    Err(disturbed(repr::of_class(&source.get_type()), import::summary(found), state))
 }
 
 #[cold]

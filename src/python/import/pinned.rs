@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::descriptor::Descriptor;
 use crate::protocol::ExchangeError;
-use crate::python::convert::args;
+use crate::python::convert::repr;
 use crate::python::ffi::numpy_api::is_array;
 use crate::python::import::imported::Imported;
 use crate::python::import::request::not_an_array;
@@ -41,7 +41,7 @@ pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> Py
         Ok(()) => summary(&now),
         Err(error) => error.to_string(),
     };
-    let object = args::shown(object.get_type().as_any());
+    let object = repr::of_class(&object.get_type());
     Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())
 }
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 Move = Callable[[Any], object]
 
+# Parts of the names of functions that pass PyTorch's own tensors on: `clone` crashes for one whose storage was freed, and NumPy,
+# which reads fill values and for GT4Py's functions, allocates memory for it and leaves that as it is.
+READ_BY_OTHERS = ("as_torch", "gt4py.", "full", "fill")
+
 # Bytes of an array that has grown, perhaps several times.
 LARGEST = 1 << 24
 
@@ -174,9 +178,7 @@ def _move(case: Case, found: Any) -> None:
     name, do = case.rng.choice(list(moves_of(found).items()))
     if issubclass(type(found), np.ndarray) and name not in ("freeze", "thaw") and is_borrowed_by_rust_numpy(case):
         return
-    if name == "free the storage" and case.entry.name.startswith(("as_torch", "gt4py.")):
-        # `as_torch` passes a copy of PyTorch's own tensors on to `clone`, which crashes then. NumPy, which reads for
-        # GT4Py's functions, allocates memory for a tensor without any, and leaves it as it is.
+    if name == "free the storage" and any(part in case.entry.name for part in READ_BY_OTHERS):
         return
     if case.reading and issubclass(type(found), list):
         return

@@ -165,8 +165,9 @@ class Case:
 
     def is_by_others(self, error: BaseException) -> bool:
         """Whether an error that nobody should read has another reason than dlfield."""
-        # `ActingBuffer` is released by Python code of ctypes, which loses the exception that NumPy has set.
-        if isinstance(error, SystemError) and self.exporters and "function copyto> returned NULL" in str(error):
+        # `ActingBuffer` is released by Python code of ctypes, which loses the exception that is set meanwhile.
+        is_lost = isinstance(error, SystemError) and ("returned NULL" in str(error) or "error return" in str(error))
+        if is_lost and self.exporters:
             return True
         # PyO3 converts a number after the array whose memory it moves: `array` returns no error.
         is_view = type(error).__name__ == "PanicException" and str(error).startswith("moved: converting an argument")
@@ -244,14 +245,17 @@ class Case:
     def _settle(self, before: tuple[int, int]) -> None:
         """Drop everything: nothing may be left, and nothing released may have been written."""
         self.call = lambda: None
-        for lost in self.interrupts:
+        # At Python's limit of recursion `sys.unraisablehook` fails too.
+        for lost in [] if self.reached_the_limit else self.interrupts:
             self.found(f"nobody has seen the {type(lost).__name__} that a callback raised")
         self.interrupts.clear()
         self.holders.clear()
         # Not of other classes: those may have references to participants.
         counted = [each for each in self.participants if type(each) in (np.ndarray, torch.Tensor, bytearray)]
         self.participants.clear()
-        gc.collect()
+        # A tensor in a cycle hides what it keeps from the collector, which may be a cycle again.
+        while gc.collect():
+            pass
         for memory in self.memories:
             for text in memory.findings():
                 self.found(text)
