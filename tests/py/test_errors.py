@@ -341,7 +341,7 @@ def test_a_repr_that_makes_the_call_again_ends() -> None:
     found = Recursive()
     with pytest.raises((RecursionError, dl.DTypeError)):
         dl.zeros(3, found)
-    # Each level makes one message, whose `__repr__` goes down to the limit once: not two for each, which would never end.
+    # Each level makes one message, whose `__repr__` goes down to the limit once: two for each would never end.
     assert found.calls < sys.getrecursionlimit() ** 2
 
 

@@ -41,7 +41,8 @@ from adversary.kinds import (
     zeros,
 )
 from adversary.producers import description, own_tensor, producer, writable
-from adversary.values import device, dtype, entries_of, integer, number, stream, truth
+from adversary.stated import device, dtype, stream
+from adversary.values import entries_of, integer, number, truth
 
 if TYPE_CHECKING:
     from adversary.case import Case

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import random
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,14 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 
-import dlfield as dl
-import fakes
 from adversary import actions, results
 from adversary.arguments import SELVES, arguments
 from adversary.entries import Entry
 from adversary.memory import Memory
+from adversary.settle import live, settle
 
 # Callbacks that act in one call, and calls within calls.
 MOST_DEPTH = 3
@@ -188,7 +184,7 @@ class Case:
 
     def run(self) -> list[str]:
         """Make the call; return what is wrong."""
-        before = _live()
+        before = live()
         # Exceptions that cannot be raised are seen here. Those of finalizers are none of dlfield's.
         sys.unraisablehook = lambda unraisable: self.see(unraisable.exc_value)
         with warnings.catch_warnings():
@@ -199,7 +195,7 @@ class Case:
                 # Building the arguments, which may call dlfield, is part of the case.
                 self.judge(error)
         self.budget = 0
-        self._settle(before)
+        settle(self, before)
         return self.findings
 
     def _run(self) -> None:
@@ -242,68 +238,10 @@ class Case:
             actions.drop_all(self)
         self.read(result)
 
-    def _settle(self, before: tuple[int, int]) -> None:
-        """Drop everything: nothing may be left, and nothing released may have been written."""
-        self.call = lambda: None
-        # At Python's limit of recursion `sys.unraisablehook` fails too.
-        for lost in [] if self.reached_the_limit else self.interrupts:
-            self.found(f"nobody has seen the {type(lost).__name__} that a callback raised")
-        self.interrupts.clear()
-        self.holders.clear()
-        # Not of other classes: those may have references to participants.
-        counted = [each for each in self.participants if type(each) in (np.ndarray, torch.Tensor, bytearray)]
-        self.participants.clear()
-        # A tensor in a cycle hides what it keeps from the collector, which may be a cycle again.
-        while gc.collect():
-            pass
-        for memory in self.memories:
-            for text in memory.findings():
-                self.found(text)
-        for exporter in self.exporters:
-            # A request fails at Python's limit of recursion after it was counted.
-            if exporter.requested != exporter.released and not self.reached_the_limit:
-                self.found(f"{exporter.requested} buffers requested, {exporter.released} released")
-        self.memories.clear()
-        self.exporters.clear()
-        self.promised.clear()
-        if self.entry.name == "as_jax":
-            wait_for_jax(counted, before)
-        while counted:
-            last = counted.pop()
-            # `last` and the argument.
-            references = 0 if any(last is each for each in counted) else sys.getrefcount(last) - 2
-            if references:
-                for each in gc.get_referrers(last):
-                    self.note(f"  referred to by {type(each).__name__}: {str(each)[:300]}")
-                self.found(f"{references} references to a {type(last).__name__} are left")
-        last = None
-        if not self.findings:
-            fakes._kept.clear()
-        gc.collect()
-        after = _live()
-        if after != before:
-            self.found(f"dlfield's memory: {before} blocks and bytes before, {after} after")
-
-
-def wait_for_jax(found: list[Any], before: tuple[int, int]) -> None:
-    """Wait until JAX's threads have dropped the memory that it has copied, for a second at most."""
-    # The list, the loop's variable and the argument.
-    for _ in range(100):
-        if _live() == before and all(sys.getrefcount(each) <= 3 for each in found):
-            return
-        time.sleep(0.01)
-        gc.collect()
-
 
 def is_panic(error: BaseException) -> bool:
     """Whether Rust code has panicked: what PyO3 makes of that, and what dlfield does."""
     return type(error).__name__ == "PanicException" or str(error).startswith("dlfield: internal error")
-
-
-def _live() -> tuple[int, int]:
-    """The blocks and bytes that dlfield has allocated and not freed."""
-    report = dl.memory_report()
-    return len(report.blocks) + report.small_blocks, report.nbytes
 
 
 def invoke(entry: Entry, target: Any, positional: list[Any], keywords: dict[str, Any]) -> Any:

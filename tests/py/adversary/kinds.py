@@ -14,7 +14,8 @@ from adversary import actions
 from adversary.classes import Hook, fresh, labels_of, numpy_array
 from adversary.producers import own_tensor, producer, tensor_of, writable
 from adversary.protocols import data_interface
-from adversary.values import Stated, dtype, entries_of, integer, number, text, true_integer
+from adversary.stated import Stated, dtype
+from adversary.values import entries_of, integer, number, text, true_integer
 from dlfield import _native
 
 if TYPE_CHECKING:
