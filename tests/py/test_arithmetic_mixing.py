@@ -184,6 +184,8 @@ def test_a_subclass_without_dimensions_whose_wrapper_fails() -> None:
     number = np.array(2.0).view(Unwrapped)
     assert (dl.ones(3) + number).to_numpy().tolist() == [3.0, 3.0, 3.0]
     assert (number + dl.ones(())).to_numpy() == 3.0
+    swapped = np.array(2.0, ">f8").view(type("Subclass", (np.ndarray,), {}))
+    assert (dl.ones(3) + swapped).to_numpy().tolist() == [3.0, 3.0, 3.0]
 
 
 @pytest.mark.parametrize("value", [None, "text", b"text", Decimal(1), object(), {}])

@@ -250,8 +250,37 @@ class FailingIndex:
 def test_an_index_that_fails_is_not_asked_for_its_number_by_numpy_too() -> None:
     # Basic indexing, then the parts of an index with arrays.
     for key in (FailingIndex(), (FailingIndex(), [0, 1])):
-        with pytest.raises((IndexError, KeyboardInterrupt)):
+        with pytest.raises(KeyboardInterrupt):
             dl.ones((3, 4))[key]
+
+
+def test_an_index_that_always_fails_says_why() -> None:
+    class Fails:
+        def __index__(self) -> int:
+            raise TypeError("metres")
+
+        def __repr__(self) -> str:
+            return "a length"
+
+    with pytest.raises(IndexError, match="index: a length: metres") as caught:
+        dl.ones((3, 4))[Fails()]
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_a_sequence_with_dimensions_is_no_position() -> None:
+    class Rows:
+        ndim = 1
+
+        def __index__(self) -> int:
+            raise TypeError("several")
+
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, at: int) -> int:
+            return [0, 2][at]
+
+    assert dl.ones((3, 4))[Rows()].shape == (2, 4)
 
 
 class Long(list[Any]):
@@ -321,6 +350,26 @@ def test_an_interrupt_while_preflight_looks_for_a_copy_arrives() -> None:
 def test_dims_without_end_are_too_many() -> None:
     with pytest.raises(dl.DimsError):
         dl.from_array(Labelled(Endless(("I", "J"))))
+
+
+def test_the_text_of_a_repr_is_not_converted_by_code() -> None:
+    class Text(str):
+        def __str__(self) -> str:
+            raise AssertionError("__str__ is not called")
+
+    class Shown:
+        def __repr__(self) -> str:
+            return Text("shown")
+
+    with pytest.raises(dl.ExchangeError, match=r"^stream: shown; allowed"):
+        dl.from_dlpack(np.ones(3), stream=Shown())
+
+
+def test_a_list_that_contains_itself_is_shown() -> None:
+    endless: list[Any] = []
+    endless.extend([endless] * 1000)
+    with pytest.raises(dl.ExchangeError, match=r"^stream: \[\[\.\.\.\]"):
+        dl.from_dlpack(np.ones(3), stream=endless)
 
 
 def test_a_repr_that_makes_the_call_again_ends() -> None:

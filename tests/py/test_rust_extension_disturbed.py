@@ -118,6 +118,28 @@ def test_an_array_that_a_later_number_moves_has_no_view(deed: Callable[[Any], No
     assert set(kept) == {2.0}
 
 
+def test_the_check_before_a_view_runs_no_code() -> None:
+    """Other arguments may have views by then."""
+
+    class Title:
+        def __hash__(self) -> int:
+            return 7
+
+        def __repr__(self) -> str:
+            raise AssertionError("the element type is not shown")
+
+    array = np.ones(LONG)
+    other = np.dtype({"names": ["a"], "formats": ["f8"], "titles": [Title()]})
+
+    def set_dtype() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            array.dtype = other
+
+    with pytest.raises(BaseException, match=r"moved: .* now it is an array with elements of a type that"):
+        kinds.fill(array, Number(set_dtype))
+
+
 @pytest.mark.parametrize(
     "deed",
     [

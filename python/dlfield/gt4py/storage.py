@@ -147,9 +147,7 @@ def full(
     [2, 2]
     """
     target = _allocate(_native.empty, shape, dtype, backend, aligned_index, dimensions)
-    # NumPy's scalar types drop what `__array__` raises and read the object in other ways, one after the other.
-    value = np.asarray(fill_value) if hasattr(type(fill_value), "__array__") else fill_value
-    target[...] = target.dtype.type(value)
+    target[...] = target.dtype.type(fill_value)
     return _array(target)
 
 

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyInt, PyString};
 
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
@@ -238,7 +238,8 @@ pub(super) fn surplus_error(
     ))
 }
 
-/// The correct call if sizes were given as separate arguments; `None` if they are not sizes.
+/// The correct call if sizes were given as separate arguments; `None` if they are not sizes. Other objects than ints are not asked
+/// for an integer: what they raise would be lost.
 #[cold]
 pub(crate) fn sizes<'py>(
     function: &str,
@@ -248,9 +249,8 @@ pub(crate) fn sizes<'py>(
     let all: Vec<String> = first
         .into_iter()
         .chain(others)
-        .map(|size| size.extract::<i64>().map(|size| size.to_string()))
-        .collect::<PyResult<_>>()
-        .ok()?;
+        .map(|size| Some(size.cast::<PyInt>().ok()?.extract::<i64>().ok()?.to_string()))
+        .collect::<Option<_>>()?;
     Some(format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
 }
 

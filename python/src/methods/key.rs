@@ -109,11 +109,23 @@ fn position(key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     match key.extract() {
         Ok(position) => Ok(Some(position)),
         Err(error) if error.is_instance_of::<PyTypeError>(key.py()) => Ok(None),
-        Err(error) if error.is_instance_of::<PyOverflowError>(key.py()) => {
-            Err(new_error::<PyIndexError>("index: the position does not fit in 64 bits"))
-        }
-        Err(error) => Err(error),
+        Err(error) => Err(no_position(key, error)),
     }
+}
+
+/// The error for an object whose `__index__` returns no integer of 64 bits, or raises.
+#[cold]
+fn no_position(key: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = key.py();
+    if error.is_instance_of::<PyOverflowError>(py) {
+        return new_error::<PyIndexError>("index: the position does not fit in 64 bits");
+    }
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let wrong = new_error::<PyIndexError>(format!("index: {}: {}", args::shown(key), error.value(py)));
+    wrong.set_cause(py, Some(error));
+    wrong
 }
 
 /// Whether the object states dimensions, or the element type bool.
@@ -191,15 +203,13 @@ fn converted<'py>(
     }
     let is_own = has_own_labels(part)?;
     let Some(value) = import::assigned_value(part, device)? else {
-        if getattr::on_type(&part.get_type(), intern!(py, "__index__")).is_none() {
+        let is_index = getattr::on_type(&part.get_type(), intern!(py, "__index__")).is_some();
+        if !is_index || is_array_or_mask(part)? {
             return Ok(part.clone());
         }
         // Not by NumPy, which drops what `__index__` raises, Ctrl+C too.
-        let Some(position) = position(part)? else {
-            let what = args::shown(part);
-            return Err(new_error::<PyIndexError>(format!("index: the `__index__` of {what} returns no integer")));
-        };
-        return Ok(position.into_pyobject(py)?.into_any());
+        let index: i64 = part.extract().map_err(|error| no_position(part, error))?;
+        return Ok(index.into_pyobject(py)?.into_any());
     };
     let mut array = Tensor::clone(&value);
     if whole && (is_own || array.descriptor().dims().is_some()) {

@@ -90,8 +90,8 @@ impl<'py> Operand<'py> {
             if numpy_api::is_exact(value) {
                 return Ok(Some(Operand::Number(value.clone())));
             }
-            // Importing it refuses a mask. NumPy reads `__array_wrap__` of a subclass, and crashes if that fails.
-            Array::read(value, Device::CPU)?;
+            import::refuse_mask(value)?;
+            // NumPy reads `__array_wrap__` of a subclass, and crashes if that fails.
             return Ok(Some(Operand::Number(as_array(value)?)));
         }
         // Of an object with memory on several devices, the memory on the first tensor's device.

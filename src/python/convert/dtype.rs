@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use numpy::npyffi::PyArray_Descr;
 use numpy::npyffi::types::NPY_TYPES;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -14,7 +15,7 @@ use crate::dtype::DType;
 use crate::layout::Extents;
 use crate::python::convert::args::shown;
 use crate::python::convert::errors::ErrorKind;
-use crate::python::ffi::numpy_api;
+use crate::python::ffi::{getattr, numpy_api};
 use crate::python::interrupt::is_interrupt;
 use crate::python::nearest::did_you_mean;
 
@@ -36,9 +37,12 @@ pub fn parse(value: &Bound<'_, PyAny>) -> PyResult<(DType, Extents)> {
     if let Some(dtype) = of_torch(value)? {
         return Ok((dtype, Extents::new()));
     }
-    if value.is_none() {
+    // NumPy shows it in its error: PyTorch crashes as it prints a tensor whose storage was freed.
+    let is_tensor = getattr::on_type(&value.get_type(), intern!(py, "__torch_function__")).is_some();
+    if value.is_none() || is_tensor {
+        let found = shown(value);
         return Err(
-            ErrorKind::DType.error("dtype: None is not an element type; allowed is what np.dtype() takes".to_owned())
+            ErrorKind::DType.error(format!("dtype: {found} is not an element type; allowed is what np.dtype() takes"))
         );
     }
     numpy_api::require(py)?;
@@ -95,7 +99,7 @@ pub fn of_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<DType> {
 }
 
 /// As [`of_descriptor`]; `None` for a type that only NumPy supports.
-fn find(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<Option<DType>> {
+pub fn find(descriptor: &Bound<'_, PyArrayDescr>) -> PyResult<Option<DType>> {
     // SAFETY: a bound dtype object is a live struct of this type.
     let known = unsafe { of_native(descriptor.as_dtype_ptr()) };
     let number = descriptor.num();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::python::ffi::getattr;
 use crate::python::interrupt;
@@ -23,7 +23,26 @@ impl Drop for Running {
     }
 }
 
-/// A class as Python shows it. The text of one with a metaclass would be code of others, which may change memory that has views.
+/// How many entries of lists and tuples are looked at: a list may contain itself.
+const MOST_ENTRIES: usize = 1000;
+
+/// Whether an object is one of PyTorch's tensors, or a list or tuple with one among its first entries. `left` is how many more
+/// are looked at.
+fn has_tensor(value: &Bound<'_, PyAny>, left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        return list.iter().any(|entry| has_tensor(&entry, left));
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        return tuple.iter().any(|entry| has_tensor(&entry, left));
+    }
+    getattr::on_type(&value.get_type(), intern!(value.py(), "__torch_function__")).is_some()
+}
+
+/// A class, by module and name, as Python shows it. The text of one with a metaclass would be code of others, which may change memory that has views.
 #[cold]
 pub fn of_class(class: &Bound<'_, PyType>) -> String {
     if class.is_exact_instance_of::<PyType>()
@@ -42,10 +61,10 @@ pub fn of_class(class: &Bound<'_, PyType>) -> String {
 /// calls dlfield, and fails there, would otherwise be called again by each of these calls, and take twice the time with each
 /// level.
 ///
-/// `None` also for PyTorch's tensors: their text is made of their elements, and PyTorch crashes where the storage was freed.
+/// `None` also for PyTorch's tensors and for lists and tuples of them: their text is made of their elements, and PyTorch crashes
+/// where the storage was freed.
 pub fn of(value: &Bound<'_, PyAny>) -> Option<String> {
-    let ty = value.get_type();
-    if getattr::on_type(&ty, intern!(value.py(), "__torch_function__")).is_some() {
+    if has_tensor(value, &mut { MOST_ENTRIES }) {
         return None;
     }
     let is_builtin = value.is_exact_instance_of::<PyType>()
@@ -59,10 +78,11 @@ pub fn of(value: &Bound<'_, PyAny>) -> Option<String> {
         RUNS.set(true);
         Running
     });
-    let text = value.repr();
+    // A subclass of str may be returned, whose `__str__` is not called.
+    let text = value.repr().map(|text| text.to_string_lossy().into_owned());
     drop(running);
     match text {
-        Ok(text) => Some(text.to_string()),
+        Ok(text) => Some(text),
         Err(error) => {
             interrupt::report(&error, value);
             None

@@ -130,7 +130,8 @@ impl<'py> Loan<'py> {
         for (source, found, access) in &borrowed {
             check_source(source, found, *access)?;
         }
-        // This memory is known to be in place. While the ledger is held no writer can start.
+        // What can be looked at again is in place; other memory is there as long as its protocol promises. While the ledger is held
+        // no writer can start.
         with_ledger(py, |ledger| {
             ledger.waiting().try_for_each(|entry| {
                 let Some(check) = entry.values else { return Ok(()) };
@@ -174,8 +175,9 @@ impl<'py> Loan<'py> {
     #[inline]
     fn check_in_place(&self) -> Result<()> {
         let (found, entry) = (self.descriptor(), self.entry.as_ptr());
-        // SAFETY: these fields are written for this loan only. Once the memory is known to be in place it is as readable as at the
-        // first check, and the loan keeps others from borrowing it to write.
+        // SAFETY: these fields are written for this loan only. Memory that can be looked at again is in place, and as readable as at
+        // the first check; that of other objects is there as long as their protocol promises. The loan keeps others from borrowing
+        // it to write.
         let checked = unsafe {
             if let Some(source) = self.holding().array() {
                 check_source(source.bind(self.py()), found, (*entry).access)?;
@@ -238,7 +240,7 @@ fn check_source(source: &Bound<'_, PyAny>, found: &Descriptor, access: BorrowAcc
     let state = match import::reborrow(source, &mut now) {
         Ok(()) if is_same(found, &now, access) => return Ok(()),
         Ok(()) => import::summary(&now),
-        Err(error) => error.to_string(),
+        Err(error) => error.value(source.py()).to_string(),
     };
     Err(disturbed(repr::of_class(&source.get_type()), import::summary(found), state))
 }

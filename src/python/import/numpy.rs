@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::protocol::ExchangeError;
 use crate::python::convert::dtype;
+use crate::python::convert::errors::ErrorKind;
 use crate::python::ffi::numpy_api::{base, is_array, is_exact};
 use crate::python::import::imported::Imported;
 use crate::python::import::owners;
@@ -37,15 +38,22 @@ pub(super) fn import_subclass(
     if !is_array(object) {
         return Ok(false);
     }
+    refuse_mask(object)?;
+    let export = intern!(py, "__dlpack__");
+    let base = PyUntypedArray::type_object(py).getattr(export)?;
+    let inherited = object.get_type().getattr(export)?.is(&base);
+    if inherited { import_struct(object, request, imported) } else { Ok(false) }
+}
+
+/// Rejects NumPy's masked arrays.
+pub fn refuse_mask(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
     if object.is_instance(&py.import(intern!(py, "numpy.ma"))?.getattr(intern!(py, "MaskedArray"))?)? {
         let got = "a masked array, whose mask no protocol can express".to_owned();
         let allowed = "an ordinary array: pass .data, or .filled() to replace masked elements";
         return Err(ExchangeError::Argument { argument: "obj", got, allowed }.into());
     }
-    let export = intern!(py, "__dlpack__");
-    let base = PyUntypedArray::type_object(py).getattr(export)?;
-    let inherited = object.get_type().getattr(export)?.is(&base);
-    if inherited { import_struct(object, request, imported) } else { Ok(false) }
+    Ok(())
 }
 
 /// Imports an object that is an array.
@@ -101,16 +109,33 @@ pub fn is_as_described(object: &Bound<'_, PyAny>, found: &Descriptor) -> bool {
 #[inline]
 pub(super) fn describe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<bool> {
     let native = native_dtype(object);
+    // Read before the memory: inspecting it may run foreign code, which may change the array's shape.
     let dtype = match native {
         Some(dtype) => dtype,
-        None => unusual(object)?,
+        None => dtype::of_descriptor(&dtype_object(object)?)?,
     };
-    // Read after the dtype: inspecting it may run foreign code, which may change the array's shape.
+    set(object, dtype, descriptor)?;
+    Ok(native.is_none())
+}
+
+/// As [`describe`], without running foreign code: the error does not show an element type that cannot be shared.
+pub(super) fn redescribe(object: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
+    let dtype = match native_dtype(object) {
+        Some(dtype) => dtype,
+        None => dtype::find(&dtype_object(object)?)?.ok_or_else(|| {
+            ErrorKind::DType.error("an array with elements of a type that cannot be shared".to_owned())
+        })?,
+    };
+    set(object, dtype, descriptor)
+}
+
+#[inline]
+fn set(object: &Bound<'_, PyAny>, dtype: DType, descriptor: &mut Descriptor) -> PyResult<()> {
     with_memory(object, |memory| {
         let Memory { data, readonly, shape, byte_strides } = memory;
         descriptor.set_with_byte_strides(data, Device::CPU, dtype, readonly, shape, byte_strides)
     })?;
-    Ok(native.is_none())
+    Ok(())
 }
 
 /// The element type of an object that is an array, if it is one of NumPy's own in native byte order.
@@ -145,13 +170,13 @@ fn with_memory<R>(object: &Bound<'_, PyAny>, read: impl FnOnce(Memory<'_>) -> R)
     read(memory)
 }
 
-/// Returns the element type of an array if it is not one of NumPy's own in native byte order.
+/// Returns the dtype object of an array.
 #[cold]
-fn unusual(array: &Bound<'_, PyAny>) -> PyResult<DType> {
+fn dtype_object<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDescr>> {
     let object = array.as_ptr().cast::<PyArrayObject>();
     // SAFETY: the callers have checked the type, and an array has a dtype.
     let descriptor = unsafe { Bound::from_borrowed_ptr(array.py(), (*object).fields.descr.cast()) };
-    dtype::of_descriptor(&descriptor.cast_into::<PyArrayDescr>()?)
+    Ok(descriptor.cast_into::<PyArrayDescr>()?)
 }
 
 /// Returns the `ndim` numbers at `start`.

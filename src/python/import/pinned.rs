@@ -19,7 +19,7 @@ use crate::tensor::Owner;
 /// Describes the current memory of a source, without running foreign code.
 pub fn reborrow(source: &Bound<'_, PyAny>, descriptor: &mut Descriptor) -> PyResult<()> {
     if is_array(source) {
-        return numpy::describe(source, descriptor).map(drop);
+        return numpy::redescribe(source, descriptor);
     }
     match torch_table(source) {
         Some(table) => torch::describe(source, table.version, table.borrow, descriptor),
@@ -39,7 +39,7 @@ pub(super) fn check_unmoved(object: &Bound<'_, PyAny>, found: &Descriptor) -> Py
     let state = match reborrow(object, &mut now) {
         Ok(()) if is_same_memory(found, &now) => return Ok(()),
         Ok(()) => summary(&now),
-        Err(error) => error.to_string(),
+        Err(error) => error.value(object.py()).to_string(),
     };
     let object = repr::of_class(&object.get_type());
     Err(ExchangeError::Moved { object, was: summary(found), found: state }.into())

@@ -153,7 +153,7 @@ class Case:
         if isinstance(error, NEVER) or any(is_panic(each) for each in chain):
             lines = traceback.format_exception(error)
             self.found(f"{kind}: {error}\n{''.join(lines[-4:])}")
-        elif not isinstance(error, (Exception, *actions.THROWN)):
+        elif not isinstance(error, (Exception, BaseExceptionGroup, *actions.THROWN)):
             self.found(f"{kind} was not thrown by a callback: {error}")
         # Its producer may keep the exception, and with it the variables of every call that it went through.
         for seen in chain:
@@ -172,9 +172,13 @@ class Case:
     def see(self, error: BaseException | None) -> list[BaseException]:
         """Enter that an exception has reached somebody; return it with all that led to it."""
         chain: list[BaseException] = []
-        while error is not None and not any(error is seen for seen in chain):
-            chain.append(error)
-            error = error.__cause__ or error.__context__
+        waiting = [error]
+        while waiting:
+            error = waiting.pop()
+            if error is not None and not any(error is seen for seen in chain):
+                chain.append(error)
+                # The errors of several hooks are a group.
+                waiting += [error.__cause__ or error.__context__, *getattr(error, "exceptions", ())]
         self.interrupts = [each for each in self.interrupts if not any(each is seen for seen in chain)]
         return chain
 

@@ -38,12 +38,7 @@ def read(case: Case, result: Any, depth: int = 0) -> None:
         if case.rng.random() < 0.5:
             consume(case, result)
     elif isinstance(result, torch.Tensor):
-        # Perhaps it was an argument, and a callback has freed its storage: PyTorch itself would read on.
-        last = result.storage_offset() + sum(
-            (size - 1) * step for size, step in zip(result.shape, result.stride(), strict=True)
-        )
-        if result.numel() == 0 or (last + 1) * result.itemsize <= result.untyped_storage().nbytes():
-            _check(case, result.detach().cpu().numpy())
+        _read_torch(case, result)
     elif isinstance(result, np.ndarray):
         case.note(f"  an array of {result.dtype}, {result.shape}, base {type(result.base).__name__}")
         _check(case, result)
@@ -59,6 +54,20 @@ def read(case: Case, result: Any, depth: int = 0) -> None:
         read(case, dl.from_dlpack(result), depth)
     elif type(result).__module__.startswith("jax"):
         _check(case, np.asarray(result))
+
+
+def _read_torch(case: Case, result: Any) -> None:
+    # The methods of a subclass act, and PyTorch reads on where that frees the storage.
+    case.moving += 1
+    try:
+        # Perhaps it was an argument, and a callback has freed its storage.
+        last = result.storage_offset() + sum(
+            (size - 1) * step for size, step in zip(result.shape, result.stride(), strict=True)
+        )
+        if result.numel() == 0 or (last + 1) * result.itemsize <= result.untyped_storage().nbytes():
+            _check(case, result.detach().cpu().numpy())
+    finally:
+        case.moving -= 1
 
 
 def check_in_place(case: Case, result: Any) -> None:
