@@ -128,8 +128,8 @@ def test_the_check_before_a_view_runs_no_code() -> None:
         def __repr__(self) -> str:
             raise AssertionError("the element type is not shown")
 
-    array = np.ones(LONG)
-    other = np.dtype({"names": ["a"], "formats": ["f8"], "titles": [Title()]})
+    array: Any = np.ones(LONG)
+    other: Any = np.dtype({"names": ["a"], "formats": ["f8"], "titles": [Title()]})
 
     def set_dtype() -> None:
         with warnings.catch_warnings():
