@@ -27,7 +27,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 def main() -> int:
     """Search on each mutant; return how many were not found, and how many findings the unchanged sources have."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000, help="how many cases to run on each")
+    parser.add_argument("--count", type=int, default=20_000, help="how many cases to run on each")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--only", nargs="+", default=[""], help="mutations whose name contains one of these texts")
     given = parser.parse_args()

@@ -15,8 +15,9 @@ from adversary.memory import suspicious
 if TYPE_CHECKING:
     from adversary.case import Case
 
-# Parts of the names of functions whose result has elements that nobody has set, or padding.
-UNINITIALIZED = ("empty", "storage.storage", "as_storage", "block")
+# Parts of the names of functions whose result has elements that nobody has set, or padding. For `gt4py.full` NumPy's
+# scalar types read, also in an array that its own `__array_finalize__` has resized.
+UNINITIALIZED = ("empty", "storage.storage", "as_storage", "block", "gt4py.full")
 # Functions that take any bytes for bools.
 ANY_BYTES = ("frombuffer", "from_pointer", "_rebuild")
 # Element types that every NumPy has.

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def settle(case: Case, before: tuple[int, int]) -> None:
     """Drop everything: nothing may be left, and nothing released may have been written."""
     case.call = lambda: None
-    # At Python's limit of recursion `sys.unraisablehook` fails too.
-    for lost in [] if case.reached_the_limit else case.interrupts:
+    # At the limit of recursion `sys.unraisablehook` fails too. `np.float64`, which converts for GT4Py, drops errors.
+    may_be_lost = case.reached_the_limit or case.entry.name == "gt4py.full"
+    for lost in [] if may_be_lost else case.interrupts:
         case.found(f"nobody has seen the {type(lost).__name__} that a callback raised")
     case.interrupts.clear()
     case.holders.clear()
