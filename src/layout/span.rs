@@ -129,6 +129,26 @@ mod tests {
         assert_eq!(byte_span(&[], &[], 8), Some((0, 8)));
     }
 
+    #[cfg(feature = "python")]
+    #[test]
+    fn addresses_reach_both_ways() {
+        assert_eq!(byte_strided_reach(1000, &[3, 4], &[-32, 8], 8), Some((936, 1032)));
+        assert_eq!(byte_strided_reach(1000, &[], &[], 8), Some((1000, 1008)));
+        // Strides that are no multiple of the itemsize, as fields of structs have.
+        assert_eq!(byte_strided_reach(1000, &[3], &[3], 2), Some((1000, 1008)));
+        assert_eq!(byte_strided_reach(1000, &[3, 0], &[32, 8], 8), None);
+    }
+
+    #[cfg(feature = "python")]
+    #[test]
+    fn addresses_beyond_memory_reach_everywhere() {
+        let everywhere = Some((0, usize::MAX));
+        assert_eq!(byte_strided_reach(16, &[3], &[-16], 8), everywhere);
+        assert_eq!(byte_strided_reach(usize::MAX - 8, &[2], &[8], 8), everywhere);
+        assert_eq!(byte_strided_reach(1000, &[i64::MAX], &[i64::MAX], 8), everywhere);
+        assert_eq!(byte_strided_reach(1000, &[1], &[0], usize::MAX), everywhere);
+    }
+
     #[test]
     fn extents_of_one_do_not_break_contiguity() {
         assert!(is_contiguous(&[2, 1, 3], &[3, 77, 1], 0..3));

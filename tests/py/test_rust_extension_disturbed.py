@@ -193,6 +193,16 @@ def test_a_repr_that_unwinds_leaves_later_messages_whole() -> None:
         kinds.labels(np.ones(3).view(Labelled))
 
 
+def test_an_interrupt_in_the_labels_arrives() -> None:
+    class Labelled(np.ndarray[Any, Any]):
+        @property
+        def __gt_dims__(self) -> Any:
+            raise KeyboardInterrupt("in __gt_dims__")
+
+    with pytest.raises(KeyboardInterrupt, match="in __gt_dims__"):
+        kinds.labels(np.ones(3).view(Labelled))
+
+
 def test_a_torch_tensor_that_another_argument_moves_is_refused() -> None:
     torch = pytest.importorskip("torch")
     for nbytes in (0, 8 * LONG * 10):

@@ -3,6 +3,7 @@
 import gc
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,22 @@ def test_fields_without_an_array_are_refused(gtx: Any) -> None:
         for read in READERS:
             with pytest.raises(dl.ExchangeError, match=named):
                 read(field)
+
+
+def test_an_interrupt_in_the_bounds_of_a_domain_arrives(gtx: Any) -> None:
+    sound = field_of(gtx, "I", (0,), (2,))
+
+    class Bound:
+        def __index__(self) -> int:
+            raise KeyboardInterrupt("in __index__")
+
+    class Odd(type(sound)):  # type: ignore[misc]
+        domain = SimpleNamespace(dims=sound.domain.dims, ranges=[SimpleNamespace(start=Bound(), stop=2)])
+        ndarray = np.zeros(2)
+
+    for read in READERS:
+        with pytest.raises(KeyboardInterrupt, match="in __index__"):
+            read(object.__new__(Odd))
 
 
 def test_fields_and_their_arrays_have_the_same_dimensions(gtx: Any) -> None:
