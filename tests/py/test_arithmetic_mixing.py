@@ -213,3 +213,10 @@ def test_arrays_that_cannot_be_read_are_errors() -> None:
 def test_matrices_and_memmaps_are_arrays(tmp_path: Any) -> None:
     mapped = np.memmap(tmp_path / "numbers", np.float64, "w+", shape=(2, 3))
     assert isinstance(numbered((2, 3)) + mapped, dl.Tensor)
+
+
+def test_a_masked_number_is_no_operand() -> None:
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        dl.ones(3) + np.ma.array(5.0, mask=True)
+    with pytest.raises(dl.ExchangeError, match="mask"):
+        dl.ones(3) + np.ma.masked

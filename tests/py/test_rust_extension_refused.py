@@ -1,0 +1,221 @@
+"""What the example extension in Rust says when an argument is refused, and that nothing is consumed or lost by it."""
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlfield as dl
+from childproc import run_python
+from dlpack_structs import IS_COPIED
+from fakes import FakeTensor, OldProducer, Producer
+
+rx = pytest.importorskip("rust_extension")
+kinds = rx.kinds
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(TypeError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_bools_are_checked_only_without_a_writer() -> None:
+    flags = np.array([0, 1, 2], "u1").view("?")
+    # Otherwise the error would be about the byte 2.
+    said = kinds.writing_flags(flags[:2], lambda: refused(lambda: kinds.flags(flags)))
+    assert said.startswith("overlap: this array would be read, but another argument or a running call writes memory")
+    capsule = FakeTensor(np.array([0, 1, 2], "u1"), dtype=(6, 8, 1)).capsule()
+    assert "bool with the byte 2" in refused(lambda: kinds.flags(capsule))
+
+
+def test_bools_of_a_copy_are_bools() -> None:
+    table = np.array([[True, False], [True, True]])
+    assert kinds.flags_or_copy(table) == (False, 3)
+    assert kinds.flags_or_copy(table.T) == (True, 3)
+    table.view("u1")[1, 1] = 2
+    for flags in (table, table.T, FakeTensor(table.view("u1"), dtype=(6, 8, 1)).capsule()):
+        assert "bool with the byte 2" in refused(lambda: kinds.flags_or_copy(flags))  # noqa: B023
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_a_capsule_that_overlaps_is_not_consumed(version: tuple[int, int] | None) -> None:
+    array = np.zeros(4)
+    fake = FakeTensor(array, version=version)
+    capsule = fake.capsule()
+    assert "overlap" in kinds.writing(array, lambda: refused(lambda: rx.sum(capsule)))
+    if version is not None:
+        assert "overlap" in kinds.reading(array, lambda: refused(lambda: kinds.fill(capsule, 1.0)))[1]
+    assert fake.deleted == 0
+    assert rx.sum(capsule) == 4.0
+    assert fake.deleted == 1
+
+
+@pytest.mark.parametrize("data", [np.ones((2, 2), "c16"), np.ones(3)])
+def test_a_capsule_that_cannot_be_copied_is_not_consumed(data: Any) -> None:
+    fake = FakeTensor(data)
+    capsule = fake.capsule()
+    refused(lambda: kinds.or_copy(capsule))
+    assert fake.deleted == 0
+    assert dl.from_dlpack(capsule).to_numpy().tolist() == data.tolist()
+
+
+def test_a_capsule_with_a_copy_is_not_consumed() -> None:
+    fake = FakeTensor(np.ones(3), flags=IS_COPIED)
+    capsule = fake.capsule()
+    for call in (rx.sum, rx.ndim, lambda given: kinds.fill(given, 1.0)):
+        assert "the producer has made a copy" in refused(lambda: call(capsule))  # noqa: B023
+    assert fake.deleted == 0
+    assert dl.from_dlpack(capsule).to_numpy().tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        kinds.c_order,
+        lambda source: kinds.fill(source, 1.0),
+        lambda source: kinds.both_flags(np.array([True]), source),
+        lambda source: kinds.several([np.ones(3), source, [1.0]], []),
+    ],
+)
+@pytest.mark.parametrize("flags", [0, IS_COPIED, 1])
+def test_exported_memory_is_released_when_refused(refuse: Callable[[Any], Any], flags: int) -> None:
+    data = np.arange(3, dtype="f8")
+    data.flags.writeable = False
+    fake = FakeTensor(data, flags=flags, dtype=(2, 64, 1), strides=(0,))
+    refused(lambda: refuse(Producer(fake)))
+    gc.collect()
+    assert fake.deleted == 1
+
+
+def test_no_memory_for_a_copy_is_a_memory_error() -> None:
+    with pytest.raises(MemoryError):
+        kinds.or_copy(np.broadcast_to(np.float32(0), (2**42, 4)))
+
+
+def test_writable_of_a_legacy_description_is_kept() -> None:
+    fake = FakeTensor(np.zeros(3), version=None)
+    seen = dl.describe(OldProducer(fake), writable=True)
+    fresh = FakeTensor(fake.data, version=None)
+    seen.owner.tensor = fresh
+    kinds.fill(seen, 7.0)
+    assert fake.data.tolist() == [7.0] * 3
+    seen.owner.tensor = FakeTensor(fake.data, version=None)
+    unsure = dl.describe(seen.owner)
+    seen.owner.tensor = FakeTensor(fake.data, version=None)
+    assert "read-only" in refused(lambda: kinds.fill(unsure, 7.0))
+
+
+def test_a_description_of_a_capsule_says_why_it_is_refused() -> None:
+    seen = dl.describe(dl.zeros(3).__dlpack__())
+    with pytest.raises(TypeError, match=r"a dlfield.Descriptor of a DLPack capsule, .*from_dlpack") as caught:
+        rx.sum(seen)
+    assert type(caught.value) is TypeError
+
+
+def test_a_process_without_dlfield_says_what_is_refused() -> None:
+    code = """
+        import sys
+        import rust_extension as rx
+        sys.modules["dlfield"] = sys.modules["dlfield._native"] = None
+        try:
+            rx.sum([1.0])
+        except TypeError as error:
+            print(type(error).__name__, "has no protocol of an array" in str(error))
+        try:
+            rx.kinds.fail()
+        except ValueError as error:
+            print(type(error).__name__, error)
+    """
+    assert run_python(code).splitlines() == [
+        "TypeError True",
+        "LayoutError shape: extent -1 at axis 0; allowed is 0 or more",
+    ]
+
+
+def test_a_failing_import_of_dlfield_is_raised() -> None:
+    code = """
+        import sys
+        import rust_extension as rx
+
+        class Broken:
+            def find_spec(self, name, path=None, target=None):
+                if name == "dlfield._native":
+                    raise ImportError("built for another Python")
+
+        sys.meta_path.insert(0, Broken())
+        for attempt in range(2):
+            try:
+                rx.kinds.fail()
+            except ImportError as error:
+                print(error, error.__notes__)
+    """
+    note = "['while raising dlfield.LayoutError: shape: extent -1 at axis 0; allowed is 0 or more']"
+    assert run_python(code).splitlines() == [f"built for another Python {note}"] * 2
+
+
+WITHOUT_NUMPY = """
+    import array
+    import sys
+    import warnings
+
+    class Blocked:
+        def find_spec(self, name, path=None, target=None):
+            if name.split(".")[0] == "numpy":
+                raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    sys.meta_path.insert(0, Blocked())
+
+    class Interface:
+        numbers = array.array("d", [1.0, 2.0])
+        __array_interface__ = {"shape": (2,), "typestr": "<f8", "data": (numbers.buffer_info()[0], False), "version": 3}
+
+    class Array:
+        def __array__(self, copy=None):
+            return [1.0]
+
+    class Void:
+        dtype = "V2"
+        __array_interface__ = Interface.__array_interface__ | {"typestr": "|V2"}
+
+    def said(call, *arguments):
+        try:
+            return call(*arguments)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+"""
+
+
+def test_arrays_are_read_without_numpy() -> None:
+    pytest.importorskip("torch")
+    code = """
+    import rust_extension as rx
+
+    for source in (Interface.numbers, memoryview(Interface.numbers), Interface()):
+        print(said(rx.sum, source))
+    with warnings.catch_warnings(action="ignore"):
+        import torch
+    tensor = torch.ones(3, dtype=torch.float64)
+    print(said(rx.sum, tensor), said(rx.sum, tensor.__dlpack__()))
+    print(said(rx.ndim, b"bytes"), said(rx.ndim, bytearray(3)))
+    rx.kinds.fill(Interface.numbers, 4.0)
+    print(said(rx.kinds.or_copy, memoryview(array.array("f", [1.0, 2.0])).cast("B").cast("f", (1, 2))))
+    print(said(rx.sum, Array()).split(";")[0])
+    print(said(rx.sum, [1.0]).split(";")[0])
+    print(said(rx.sum, Void()))
+    print("numpy" in sys.modules)
+    """
+    assert run_python(WITHOUT_NUMPY + code).splitlines() == [
+        "3.0",
+        "3.0",
+        "3.0",
+        "3.0 3.0",
+        "1 1",
+        "(True, [1.0, 2.0])",
+        "TypeError: __array__: [1.0]",
+        "TypeError: obj: <class 'list'> has no protocol of an array",
+        "ModuleNotFoundError: No module named 'numpy'",
+        "False",
+    ]
