@@ -32,9 +32,11 @@ def explain(target: str) -> str:
         ...
     dlfield._explain.ExplainError: TARGET: math:pi is a float, which is no array
     """
-    array = _file(target) if Path(target).suffix in (".npy", ".dlf") else _object(target)
+    array: Any = _file(target) if Path(target).suffix in (".npy", ".dlf") else _object(target)
     try:
-        described, tensor = dl.describe(array), dl.from_dlpack(array)
+        described = dl.describe(array)
+        # PyTorch's tensors that require grad are described, but no field may own them.
+        tensor = dl.from_dlpack(array.detach() if getattr(array, "requires_grad", False) else array)
     except dl.NotAnArrayError:
         raise ExplainError(f"TARGET: {target} is a {type(array).__name__}, which is no array") from None
     except Exception as error:  # whatever a protocol of the user's object raises

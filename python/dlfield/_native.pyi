@@ -284,6 +284,9 @@ class Tensor:
         >>> dl.zeros((2, 3)).T.dims
         ('J', 'I')
         """
+    # For `field.T += 1`, which sets the view itself.
+    @T.setter
+    def T(self, view: Tensor) -> None: ...
     @property
     def domain_view(self) -> Tensor:
         """The field without its halo, on the same memory.
@@ -292,6 +295,8 @@ class Tensor:
         >>> dl.zeros((6, 6), halo=(1, (2, 0))).domain_view.shape
         (4, 4)
         """
+    @domain_view.setter
+    def domain_view(self, view: Tensor) -> None: ...
     @property
     def block(self) -> Tensor:
         """The whole memory block, padding included, as a contiguous field of one dimension on the same memory: for MPI, checksums

@@ -230,14 +230,16 @@ class _Kernel:
         """Return a scalar as the body gets it."""
         if value is _MISSING:
             raise self._missing(name)
-        rule = self.scalars[name]
+        rule, fix = self.scalars[name], ""
         try:
             return rule.convert(value)
         except OverflowError as error:
             found = f"{_shown(value)}: {error}"
         except (TypeError, ValueError):
             found = f"{_shown(value)} is a {type(value).__name__}"
-        raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}"))
+            if getattr(value, "shape", None) == ():
+                fix = f"; pass {name}={name}.item()"
+        raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}{fix}"))
 
     def failed(self, error: Exception, /, **fields: Any) -> None:
         """Add the function and its signature to an error of `bind`, or raise one for a field that is missing."""
@@ -290,6 +292,7 @@ def _shown(value: Any) -> str:
     """Return a value as messages show it, also if its `__repr__` fails, as that of integers with 5000 digits does."""
     try:
         # The first line: arrays have many.
-        return f"{repr(value).partition(chr(10))[0]:.80}"
+        text = repr(value).partition("\n")[0]
+        return text if len(text) <= 80 else f"{text[:80]}…"
     except Exception:
         return object.__repr__(value)

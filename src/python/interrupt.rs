@@ -23,7 +23,7 @@ pub fn answer<T>(py: Python<'_>, found: PyResult<T>) -> PyResult<Option<T>> {
 
 /// Drops an error that was raised while a message was made: the message says what was wrong first. `sys.unraisablehook` gets
 /// an interrupt. `of` is the object of the message.
-pub(crate) fn report(error: &PyErr, of: &Bound<'_, PyAny>) {
+pub fn report(error: &PyErr, of: &Bound<'_, PyAny>) {
     let py = of.py();
     if is_interrupt(py, error) {
         error.clone_ref(py).write_unraisable(py, Some(of.get_type().as_any()));

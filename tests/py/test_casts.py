@@ -230,3 +230,31 @@ def test_a_cast_to_a_subarray_repeats_each_element(backend: str | None) -> None:
     values = np.arange(6000.0).reshape(5, 12, 100)
     found = dl.from_array(values, backend=backend).__array__(np.dtype(("f8", (3,))))
     assert found.tolist() == np.repeat(values[..., None], 3, axis=-1).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint64", "float32", "complex64"])
+@pytest.mark.parametrize("numbers", [[1, 0], [200, 1], [-1, 1], [1, 2**40], [True, False], (1, 300)])
+def test_integers_in_lists_are_converted_as_numpy_converts_them(numbers: Any, dtype: str) -> None:
+    try:
+        wanted = np.array(numbers, dtype)
+    except OverflowError as error:
+        with pytest.raises(OverflowError, match=f"^data: {error}$"):
+            dl.from_array(numbers, dtype)
+        field = dl.zeros(2, dtype)
+        for key in (..., [0, 1], slice(None)):
+            with pytest.raises(OverflowError, match=f"^value: {error}$"):
+                field[key] = numbers
+        return
+    assert dl.from_array(numbers, dtype).tolist() == wanted.tolist()
+    for key in (..., [0, 1], slice(None)):
+        field = dl.zeros(2, dtype)
+        field[key] = numbers
+        assert field.tolist() == wanted.tolist()
+
+
+def test_numbers_that_do_not_fit_are_no_fields_either() -> None:
+    with pytest.raises(OverflowError, match=r"^data: .*300 .*uint8"):
+        dl.from_array(300, "uint8")
+    # Arrays have an element type, and go by the rule of all casts.
+    with pytest.raises(dl.DTypeError, match=r"^data: .*same_kind"):
+        dl.from_array(np.array([1, 0]), bool)

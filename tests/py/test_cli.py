@@ -231,6 +231,11 @@ class Broken:
         raise ValueError("not yet computed")
 broken = Broken()
 text = "no array"
+def __getattr__(name):
+    if name != "trained":
+        raise AttributeError(name)
+    import torch
+    return torch.ones((2, 3)).requires_grad_()
 """
 
 
@@ -261,6 +266,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("empty", ("no elements",)),
         ("scalar", ("one element", "shape +\\(\\)")),
         ("five", ("shape +.2, 2, 2, 2, 2", "I=0")),
+        ("trained", ("torch.Tensor", "requires grad", "shape +.2, 3")),
         ("State.field", ("compact in C and Fortran order", "numpy +zero-copy")),
     ],
 )

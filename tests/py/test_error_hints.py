@@ -32,6 +32,20 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "sizes, two": (lambda: dl.zeros(3, 4), dl.DTypeError, r"dtype: 4 .*a tuple: zeros\(\(3, 4\)\)$"),
     "sizes, three": (lambda: dl.empty(3, 4, 5), TypeError, r"2 positional .* 3 were given.*: empty\(\(3, 4, 5\)\)$"),
     "sizes, numpy's": (lambda: dl.ones(np.int64(3), 4), dl.DTypeError, r"ones\(\(3, 4\)\)$"),
+    "labels as text": (lambda: dl.zeros((3, 4)).sum("IJ"), dl.DimsError, r"a tuple of these: axis=\('I', 'J'\)$"),
+    "labels as a list": (lambda: dl.zeros((3, 4)).mean(["J", "I"]), dl.DimsError, r": axis=\('J', 'I'\)$"),
+    "no labels": (lambda: dl.zeros((3, 4)).sum("Ix"), dl.DimsError, "a tuple of these$"),
+    "integers only": (
+        lambda: dl.from_array([1.5], "i4"),
+        dl.DTypeError,
+        "^data: its dtype cannot be cast by the rule 'same_kind'; cast it first",
+    ),
+    "domain, set": (
+        lambda: setattr(dl.ones((5,), halo=(1,)), "domain_view", 3),
+        AttributeError,
+        r"field\.domain_view\[\.\.\.\] = value writes to it$",
+    ),
+    "transpose, set": (lambda: setattr(dl.ones((2, 3)), "T", np.ones((3, 2))), AttributeError, r"field\.T\[\.\.\.\]"),
     "too many arguments": (
         lambda: dl.full((3,), 4, "f8", "C"),
         TypeError,

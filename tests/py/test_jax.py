@@ -188,3 +188,11 @@ def test_jax_writes_are_refused_not_lost(jnp: Any) -> None:
     copied = dl.from_dlpack(jnp.ones(3), copy=True)
     copied[0] = 2
     assert copied.to_numpy().tolist() == [2, 1, 1]
+
+
+def test_a_field_that_meets_a_traced_value_is_refused_with_what_to_write(jax: Any, jnp: Any) -> None:
+    field = dl.ones((3,), "float32")
+    for f in (lambda x: x + field, lambda x: field * x):
+        with pytest.raises(jax.errors.ConcretizationTypeError) as caught:
+            jax.jit(f)(jnp.ones(3))
+        assert any("write dl.as_jax(field)" in note for note in caught.value.__notes__)

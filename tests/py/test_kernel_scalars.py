@@ -119,6 +119,13 @@ def test_scalars_that_cannot_be_printed_are_refused_by_name(given: Any) -> None:
         kernel_of(float)(X, given)
 
 
+def test_a_number_in_a_field_is_refused_with_what_to_write() -> None:
+    largest, take = dl.ones(3).max(), kernel_of(float)
+    with pytest.raises(TypeError, match=r"alignment_… is a Tensor; wanted is float; pass value=value\.item\(\)\n"):
+        take(X, largest)
+    take(X, largest.item())
+
+
 def test_a_default_that_cannot_be_printed_leaves_errors_as_they_are() -> None:
     @dl.kernel
     def take(inp: Annotated[Any, dl.FieldSpec(None)], value: object = Unprintable()) -> None: ...

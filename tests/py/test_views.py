@@ -284,6 +284,20 @@ def test_domain_view_is_without_halo() -> None:
     assert dl.zeros((2, 2), halo=(1, 1)).domain_view.shape == (0, 0)
 
 
+def test_operators_in_place_write_to_views_that_are_attributes() -> None:
+    field = dl.ones((5,), halo=(1,))
+    field.domain_view += 1
+    field.domain_view *= 2
+    assert field.tolist() == [1, 4, 4, 4, 1]
+    table = dl.from_array([[1.0, 2.0], [3.0, 4.0]])
+    table.T += dl.from_array([10.0, 20.0], dims="J")
+    assert table.tolist() == [[11, 22], [13, 24]]
+    for other in (field.copy().domain_view, field, field[2:], table, 3.0, field.domain_view.to_numpy()):
+        with pytest.raises(AttributeError, match="not writable"):
+            field.domain_view = other  # type: ignore[assignment]
+    assert field.tolist() == [1, 4, 4, 4, 1]
+
+
 def test_views_stay_readonly() -> None:
     field = filled((3, 4)).as_readonly()
     for view in (field[1:], field.T, field.domain_view, field.as_readonly()):

@@ -9,7 +9,7 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::classes::tensor::PyTensor;
 use dlfield::native::Extents;
@@ -83,18 +83,42 @@ fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     Ok(sync::wait_for_device(py, tensor)?)
 }
 
-/// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts.
-pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+/// Whether a value is a list of integers or bools, which have no element type yet: NumPy converts such numbers to any, and raises
+/// `OverflowError` for one that does not fit.
+pub(crate) fn is_list_of_integers(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+        return Ok(false);
+    }
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
+    is_of_integers(&array)
+}
+
+/// Whether an array of NumPy has integers or bools.
+pub(crate) fn is_of_integers(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = array.py();
+    let kind: char = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    Ok(matches!(kind, 'b' | 'i' | 'u'))
+}
+
+/// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts. Errors call the value `argument`.
+pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>, argument: &str) -> PyResult<()> {
     let py = target.py();
+    let named = |error| dtype::named(py, error, argument);
+    if is_list_of_integers(value).map_err(named)? {
+        // `copyto` would make an array of int64 first, and cut off what does not fit.
+        return target.set_item(py.Ellipsis(), value).map_err(named);
+    }
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;
     let copied = py.import(intern!(py, "numpy"))?.call_method(intern!(py, "copyto"), (target, value), Some(&keywords));
     match copied {
         Ok(_) => Ok(()),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            Err(dtype::wrapped(py, error, "value: its dtype cannot be cast by the rule 'same_kind'; cast it first"))
+            let message = format!("{argument}: its dtype cannot be cast by the rule 'same_kind'; cast it first");
+            Err(dtype::wrapped(py, error, &message))
         }
-        Err(error) => Err(dtype::named(py, error, "value")),
+        Err(error) => Err(named(error)),
     }
 }
 
@@ -108,7 +132,7 @@ pub(crate) fn assign_at<'py>(
     if selected.cast::<PyUntypedArray>().is_err() {
         return target.set_item(key, value);
     }
-    assign(&selected, value)?;
+    assign(&selected, value, "value")?;
     target.set_item(key, selected)
 }
 

@@ -92,7 +92,7 @@ fn copy(py: Python<'_>, tensor: &mut Tensor, spec: &Spec, data: &Tensor) -> PyRe
     }
     // NumPy can cast more element types.
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
-    export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any())?;
+    export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
     *tensor = if spec.device() == Device::CPU { cast } else { sync::copy_into(py, spec, &cast)? };
     Ok(())
 }
@@ -307,7 +307,7 @@ allocation! {
             return Ok(());
         }
         let near = call.keywords.device_or_default()?;
-        let data = data_argument::readable(call.first, near)?;
+        let data = data_argument::readable(call.first, near, given.as_ref().map(|given| given.0))?;
         let (spec, added) = converted(data.descriptor(), given.as_ref())?;
         let mut spec = with_metadata_of(spec, &data);
         call.keywords.apply(&mut spec, added)?;

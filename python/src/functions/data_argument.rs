@@ -2,19 +2,23 @@
 
 use pyo3::prelude::*;
 
+use crate::export;
+use dlfield::native::dtype;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
 use dlfield::native::{fastcall, numpy_api};
-use dlfield::{Descriptor, Device, Tensor};
+use dlfield::{DType, Descriptor, Device, Tensor};
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements.
 pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    import::own(data)?.map_or_else(|| converted(data), Ok)
+    import::own(data)?.map_or_else(|| converted(data, None), Ok)
 }
 
-/// As [`described`], for elements that are read and copied to `near`; those of the other byte order are converted.
-pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device) -> PyResult<Value> {
-    let found = import::value(data, near).and_then(|found| found.map_or_else(|| converted(data).map(Value::from), Ok));
+/// As [`described`], for elements that are read and copied to `near`; those of the other byte order are converted, and integers in
+/// lists to `wanted`.
+pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device, wanted: Option<DType>) -> PyResult<Value> {
+    let found =
+        import::value(data, near).and_then(|found| found.map_or_else(|| converted(data, wanted).map(Value::from), Ok));
     match found {
         Err(error) if ErrorKind::DType.is(data.py(), &error) => Ok(in_native_byte_order(data)?.ok_or(error)?.into()),
         found => found,
@@ -41,10 +45,17 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
     }
 }
 
-/// Converts an object to an array with NumPy.
-fn converted(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+/// Converts an object to an array with NumPy; integers and bools, which have no element type yet, to `wanted`.
+fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
     let py = data.py();
-    let array = py.import("numpy")?.call_method1("asarray", (data,))?;
+    let numpy = py.import("numpy")?;
+    let mut array = numpy.call_method1("asarray", (data,))?;
+    if let Some(wanted) = wanted
+        && export::numpy::is_of_integers(&array)?
+    {
+        let wanted = dtype::to_numpy(py, wanted)?;
+        array = numpy.call_method1("asarray", (data, wanted)).map_err(|error| dtype::named(py, error, "data"))?;
+    }
     // NumPy makes an array of one object from anything that it does not understand.
     let not_an_array =
         || ErrorKind::NotAnArray.error(format!("data: {} is not an array, nor a number or list", data.get_type()));

@@ -78,6 +78,6 @@ pub(super) fn copy(
     }
     // NumPy can cast more element types.
     let cast = Tensor::empty(&spec.clone().with_device(Device::CPU))?;
-    export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any())?;
+    export::numpy::assign(&export::numpy::view(py, &cast)?, export::numpy::view(py, &data)?.as_any(), "data")?;
     Ok(assign(&cast)?)
 }

@@ -2,13 +2,14 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::PyString;
 
 use crate::classes::device::parse_device;
 use crate::classes::preset::{parse_rules, warn_of_labels};
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::fastcall::{Argument, Surplus, given};
+use dlfield::native::interrupt;
 use dlfield::native::new_error;
 use dlfield::native::unexpected_keyword;
 use dlfield::native::{args, check_len, stream};
@@ -238,19 +239,19 @@ pub(super) fn surplus_error(
     ))
 }
 
-/// The correct call if sizes were given as separate arguments; `None` if they are not sizes. Other objects than ints are not asked
-/// for an integer: what they raise would be lost.
+/// The correct call if sizes were given as separate arguments; `None` if they are not sizes.
 #[cold]
 pub(crate) fn sizes<'py>(
     function: &str,
     first: [&Bound<'py, PyAny>; 2],
     others: &[Bound<'py, PyAny>],
 ) -> Option<String> {
-    let all: Vec<String> = first
+    let all: PyResult<Vec<i64>> = first
         .into_iter()
         .chain(others)
-        .map(|size| Some(size.cast::<PyInt>().ok()?.extract::<i64>().ok()?.to_string()))
-        .collect::<Option<_>>()?;
+        .map(|size| size.extract().inspect_err(|error| interrupt::report(error, size)))
+        .collect();
+    let all: Vec<String> = all.ok()?.iter().map(i64::to_string).collect();
     Some(format!("; a shape is one argument, a tuple: {function}(({}))", all.join(", ")))
 }
 

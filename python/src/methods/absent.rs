@@ -66,7 +66,7 @@ const OF_OTHERS: [(&str, &str); 33] = [
 ];
 
 /// Attributes of tensors that are often looked up on descriptors, which have no elements.
-const OF_TENSORS: [&str; 16] = [
+const OF_TENSORS: [&str; 18] = [
     "T",
     "astype",
     "copy",
@@ -76,6 +76,7 @@ const OF_TENSORS: [&str; 16] = [
     "max",
     "mean",
     "min",
+    "numpy",
     "reshape",
     "sum",
     "to_cupy",
@@ -83,6 +84,7 @@ const OF_TENSORS: [&str; 16] = [
     "to_numpy",
     "tolist",
     "transpose",
+    "values",
 ];
 
 #[pymethods]

@@ -4,6 +4,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 
 use crate::classes::tensor::PyTensor;
+use dlfield::Tensor;
 use dlfield::native::new_error;
 
 #[pymethods]
@@ -43,10 +44,38 @@ impl PyTensor {
         fixed("origin", "set field.halo, whose lower widths become the origin")
     }
 
+    /// `field.domain_view += 1` sets the view itself, after it was added to.
+    #[setter]
+    fn set_domain_view(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if is_view(value, &self.0.domain_view()) {
+            return Ok(());
+        }
+        fixed("domain_view", "field.domain_view[...] = value writes to it")
+    }
+
+    #[setter]
+    #[pyo3(name = "T")]
+    fn set_reversed(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if is_view(value, &self.reversed()?.0) {
+            return Ok(());
+        }
+        fixed("T", "field.T[...] = value writes to it")
+    }
+
     #[setter]
     fn set_readonly(&self, _value: &Bound<'_, PyAny>) -> PyResult<()> {
         fixed("readonly", "field.as_readonly() is a view that is read-only, and field.copy() can be written")
     }
+}
+
+/// Whether a value is a tensor that shows the same memory in the same way as another.
+fn is_view(value: &Bound<'_, PyAny>, other: &Tensor) -> bool {
+    let Ok(tensor) = value.cast_exact::<PyTensor>() else { return false };
+    let (found, wanted) = (tensor.get().descriptor(), other.descriptor());
+    found.ptr() == wanted.ptr()
+        && found.shape() == wanted.shape()
+        && found.strides() == wanted.strides()
+        && found.dtype() == wanted.dtype()
 }
 
 #[cold]

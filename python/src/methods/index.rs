@@ -95,7 +95,7 @@ fn set_array(
         if copies {
             export::numpy::assign_at(&target, &key.key, &value)
         } else {
-            export::numpy::assign(&target.get_item(&key.key)?, &value)
+            export::numpy::assign(&target.get_item(&key.key)?, &value, "value")
         }
     } else {
         let from = device_source(tensor, value, array.as_deref())?;
@@ -130,7 +130,7 @@ fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, arra
         Some(array) => export::numpy::view(py, array)?,
         None => value.clone(),
     };
-    let written = export::numpy::assign(&export::numpy::view(py, selected)?, &value);
+    let written = export::numpy::assign(&export::numpy::view(py, selected)?, &value, "value");
     match (written, array) {
         (Err(error), Some(array)) => Err(with_domain_hint(py, error, array, own_labels, selected)),
         (written, _) => written,
@@ -200,7 +200,9 @@ fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
     let shape: Vec<i64> = array.getattr(intern!(py, "shape"))?.extract()?;
     let staged = Tensor::empty(&Spec::new(&shape, like.descriptor().dtype()))?;
-    export::numpy::assign(&export::numpy::view(py, &staged)?, &array)?;
+    // A list, whose integers have no element type yet.
+    let value = if export::numpy::is_list_of_integers(value)? { value } else { &array };
+    export::numpy::assign(&export::numpy::view(py, &staged)?, value, "value")?;
     Ok(staged)
 }
 

@@ -23,7 +23,7 @@ impl PyTensor {
     /// ('J', 'I')
     #[getter]
     #[pyo3(name = "T")]
-    fn reversed(&self) -> PyResult<PyTensor> {
+    pub(crate) fn reversed(&self) -> PyResult<PyTensor> {
         let axes: SmallVec<[usize; 6]> = (0..self.descriptor().ndim()).rev().collect();
         Ok(PyTensor::new(self.0.transpose(&axes)?))
     }

@@ -5,13 +5,13 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
 use crate::ufunc::sizes::{Named, different_sizes};
 use dlfield::arithmetic::LabelledShape;
-use dlfield::native::errors::ErrorKind;
+use dlfield::native::errors::{ErrorKind, noted};
 use dlfield::native::import::Value;
 use dlfield::native::{getattr, import, numpy_api};
 use dlfield::{Device, Dim, Dims, Index, Metadata, Tensor};
@@ -111,10 +111,23 @@ impl<'py> Operand<'py> {
     }
 }
 
+/// Adds to an error what to write if the value is one that JAX traces, which has no elements yet.
+#[cold]
+fn with_traced_hint(value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let is_tracer = |class: Bound<'_, PyAny>| {
+        class.cast::<PyType>().is_ok_and(|class| class.name().is_ok_and(|name| name == "Tracer"))
+    };
+    if !value.get_type().mro().iter().any(is_tracer) {
+        return error;
+    }
+    noted(value.py(), "a field met a value that JAX traces: write dl.as_jax(field) for the field", error)
+}
+
 impl<'py> Array<'py> {
     /// Imports another library's array for reading; `None` for an object without a protocol.
     pub(super) fn read(value: &Bound<'py, PyAny>, near: Device) -> PyResult<Option<Array<'py>>> {
-        let Some(found) = import::value(value, near)? else { return Ok(None) };
+        let found = import::value(value, near).map_err(|error| with_traced_hint(value, error))?;
+        let Some(found) = found else { return Ok(None) };
         let tensor = Tensor::clone(&found);
         let labels = if tensor.descriptor().dims().is_some() { LabelSource::Known } else { LabelSource::Unknown };
         Ok(Some(Array { tensor: PyTensor::create(value.py(), tensor)?, labels, imported: Some(Box::new(found)) }))

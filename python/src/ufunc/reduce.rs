@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use crate::classes::tensor::PyTensor;
@@ -125,6 +125,22 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
     Ok(found)
 }
 
+/// What to write if several labels were given as a text or a list; else nothing.
+fn as_tuple(tensor: &Tensor, given: &Bound<'_, PyAny>) -> String {
+    let dims = tensor.dims();
+    let labels: Vec<String> = if let Ok(text) = given.cast::<PyString>() {
+        text.to_string_lossy().chars().map(String::from).collect()
+    } else if let Ok(list) = given.cast_exact::<PyList>() {
+        list.iter().filter_map(|label| Some(label.cast::<PyString>().ok()?.to_string_lossy().into_owned())).collect()
+    } else {
+        return String::new();
+    };
+    if labels.len() < 2 || labels.iter().any(|label| dims.position(label).is_none()) {
+        return String::new();
+    }
+    format!(": axis=({})", labels.iter().map(|label| format!("'{label}'")).collect::<Vec<_>>().join(", "))
+}
+
 fn integer(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     args::if_converted(given.py(), given.extract())
 }
@@ -138,7 +154,7 @@ pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize>
             Some(last) => format!("-{ndim} to {last}, a label, or a tuple of these"),
             None => "0 or -1, as there are no dimensions".to_owned(),
         };
-        ErrorKind::Dims.error(format!("{what}; allowed is {allowed}"))
+        ErrorKind::Dims.error(format!("{what}; allowed is {allowed}{}", as_tuple(tensor, given)))
     };
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);
