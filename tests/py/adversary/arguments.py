@@ -92,6 +92,7 @@ KINDS: dict[str, Kind] = {
     "tensor": own_tensor,
     "near": device,
     "field": own_tensor,
+    "view": operand,
     "key": key,
     "memory": device,
     "spec": field_spec,
