@@ -51,7 +51,7 @@ mod of_python {
 
     /// Errors that are no `Exception`.
     pub mod interrupt {
-        pub use crate::python::interrupt::{answer, report};
+        pub use crate::python::interrupt::{answer, is_interrupt, report};
     }
 
     /// Conversions of arguments.

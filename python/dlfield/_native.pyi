@@ -284,7 +284,7 @@ class Tensor:
         >>> dl.zeros((2, 3)).T.dims
         ('J', 'I')
         """
-    # For `field.T += 1`, which sets the view itself.
+    # This setter and those below are for `field.T += 1`, which sets the view itself.
     @T.setter
     def T(self, view: Tensor) -> None: ...
     @property
@@ -310,6 +310,8 @@ class Tensor:
         >>> field.block.shape, field[1, 2:].block.ptr == field.block.ptr
         ((24,), True)
         """
+    @block.setter
+    def block(self, view: Tensor) -> None: ...
     # `dlfield._flags.Flags`: what `numpy.ndarray.flags` has, read-only.
     @property
     def flags(self) -> Any:

@@ -9,7 +9,7 @@ from functools import update_wrapper
 from types import FrameType, FunctionType
 from typing import Any, Literal, NoReturn, TypeVar, overload
 
-from dlfield._native import Bound, Error, FieldSpec, Signature, _as_optional
+from dlfield._native import Bound, Error, FieldSpec, Signature, Tensor, _as_optional
 from dlfield.annotations import evaluated, field_spec
 from dlfield.scalars import Scalar, scalar
 
@@ -237,9 +237,17 @@ class _Kernel:
             found = f"{_shown(value)}: {error}"
         except (TypeError, ValueError):
             found = f"{_shown(value)} is a {type(value).__name__}"
-            if getattr(value, "shape", None) == ():
+            if isinstance(value, Tensor) and value.ndim == 0 and self._fits(rule, value):
                 fix = f"; pass {name}={name}.item()"
         raise TypeError(self._message(f"argument {name!r}: {found}; wanted is {rule.text}{fix}"))
+
+    def _fits(self, rule: Scalar, value: Tensor) -> bool:
+        """Return whether the element of a field without dimensions would be taken."""
+        try:
+            rule.convert(value.item())
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return True
 
     def failed(self, error: Exception, /, **fields: Any) -> None:
         """Add the function and its signature to an error of `bind`, or raise one for a field that is missing."""

@@ -34,7 +34,15 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "sizes, numpy's": (lambda: dl.ones(np.int64(3), 4), dl.DTypeError, r"ones\(\(3, 4\)\)$"),
     "labels as text": (lambda: dl.zeros((3, 4)).sum("IJ"), dl.DimsError, r"a tuple of these: axis=\('I', 'J'\)$"),
     "labels as a list": (lambda: dl.zeros((3, 4)).mean(["J", "I"]), dl.DimsError, r": axis=\('J', 'I'\)$"),
+    "labels with a quote": (
+        lambda: dl.zeros((3, 4), dims=("it's", "x")).sum(["it's", "x"]),
+        dl.DimsError,
+        r""": axis=\("it's", 'x'\)$""",
+    ),
     "no labels": (lambda: dl.zeros((3, 4)).sum("Ix"), dl.DimsError, "a tuple of these$"),
+    "labels twice": (lambda: dl.zeros((3, 4)).sum("II"), dl.DimsError, "a tuple of these$"),
+    "labels and a number": (lambda: dl.zeros((3, 4)).sum(["I", "J", 7]), dl.DimsError, "a tuple of these$"),
+    "labels without end": (lambda: dl.zeros((3, 4)).sum("I" * 10**6), dl.DimsError, "a tuple of these$"),
     "integers only": (
         lambda: dl.from_array([1.5], "i4"),
         dl.DTypeError,

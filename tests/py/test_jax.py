@@ -196,3 +196,13 @@ def test_a_field_that_meets_a_traced_value_is_refused_with_what_to_write(jax: An
         with pytest.raises(jax.errors.ConcretizationTypeError) as caught:
             jax.jit(f)(jnp.ones(3))
         assert any("write dl.as_jax(field)" in note for note in caught.value.__notes__)
+
+
+def test_other_classes_of_that_name_are_not_jaxs() -> None:
+    class Tracer:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        dl.ones(3) + Tracer()
+    assert not hasattr(caught.value, "__notes__")

@@ -292,7 +292,11 @@ def test_operators_in_place_write_to_views_that_are_attributes() -> None:
     table = dl.from_array([[1.0, 2.0], [3.0, 4.0]])
     table.T += dl.from_array([10.0, 20.0], dims="J")
     assert table.tolist() == [[11, 22], [13, 24]]
-    for other in (field.copy().domain_view, field, field[2:], table, 3.0, field.domain_view.to_numpy()):
+    padded = dl.zeros((2, 3), alignment_size=64)
+    padded.block += 1
+    assert padded.sum() == 6
+    relabelled = dl.from_dlpack(field.domain_view, dims="J")
+    for other in (field.copy().domain_view, field, field[2:], table, 3.0, field.domain_view.to_numpy(), relabelled):
         with pytest.raises(AttributeError, match="not writable"):
             field.domain_view = other  # type: ignore[assignment]
     assert field.tolist() == [1, 4, 4, 4, 1]

@@ -8,6 +8,7 @@ pub(crate) mod dlpack;
 pub(crate) mod dlpack_c_exchange;
 pub(crate) mod gt_data_interface;
 mod jax;
+pub(crate) mod lists;
 pub(crate) mod numpy;
 mod tensor_api;
 pub(crate) mod torch;

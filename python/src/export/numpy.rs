@@ -5,13 +5,14 @@
 use std::ptr::{NonNull, null_mut};
 
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
-use numpy::{PyArrayDescrMethods, PyUntypedArray};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
+use crate::export::lists;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{dtype, sync};
@@ -83,32 +84,13 @@ fn reach(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     Ok(sync::wait_for_device(py, tensor)?)
 }
 
-/// Whether a value is a list of integers or bools, which have no element type yet: NumPy converts such numbers to any, and raises
-/// `OverflowError` for one that does not fit.
-pub(crate) fn is_list_of_integers(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = value.py();
-    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
-        return Ok(false);
-    }
-    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
-    is_of_integers(&array)
-}
-
-/// Whether an array of NumPy has integers or bools.
-pub(crate) fn is_of_integers(array: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = array.py();
-    let kind: char = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
-    Ok(matches!(kind, 'b' | 'i' | 'u'))
-}
-
 /// `target[...] = value` with NumPy's broadcasting and its "same_kind" rule for casts. Errors call the value `argument`.
 pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>, argument: &str) -> PyResult<()> {
     let py = target.py();
     let named = |error| dtype::named(py, error, argument);
-    if is_list_of_integers(value).map_err(named)? {
-        // `copyto` would make an array of int64 first, and cut off what does not fit.
-        return target.set_item(py.Ellipsis(), value).map_err(named);
-    }
+    let wanted = dtype::of_descriptor(&target.cast::<PyUntypedArray>()?.dtype())?;
+    let array = lists::array_of(value, wanted, argument)?;
+    let value = array.as_ref().unwrap_or(value);
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;
     let copied = py.import(intern!(py, "numpy"))?.call_method(intern!(py, "copyto"), (target, value), Some(&keywords));

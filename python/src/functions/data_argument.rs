@@ -2,8 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::export;
-use dlfield::native::dtype;
+use crate::export::lists;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
 use dlfield::native::{fastcall, numpy_api};
@@ -15,7 +14,7 @@ pub(super) fn described(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 }
 
 /// As [`described`], for elements that are read and copied to `near`; those of the other byte order are converted, and integers in
-/// lists to `wanted`.
+/// lists cast to `wanted`.
 pub(super) fn readable(data: &Bound<'_, PyAny>, near: Device, wanted: Option<DType>) -> PyResult<Value> {
     let found =
         import::value(data, near).and_then(|found| found.map_or_else(|| converted(data, wanted).map(Value::from), Ok));
@@ -45,16 +44,12 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
     }
 }
 
-/// Converts an object to an array with NumPy; integers and bools, which have no element type yet, to `wanted`.
+/// Converts an object to an array with NumPy, and casts integers and bools to `wanted`.
 fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
     let py = data.py();
-    let numpy = py.import("numpy")?;
-    let mut array = numpy.call_method1("asarray", (data,))?;
-    if let Some(wanted) = wanted
-        && export::numpy::is_of_integers(&array)?
-    {
-        let wanted = dtype::to_numpy(py, wanted)?;
-        array = numpy.call_method1("asarray", (data, wanted)).map_err(|error| dtype::named(py, error, "data"))?;
+    let mut array = py.import("numpy")?.call_method1("asarray", (data,))?;
+    if let Some(wanted) = wanted {
+        array = lists::fitted(array, wanted, "data")?;
     }
     // NumPy makes an array of one object from anything that it does not understand.
     let not_an_array =

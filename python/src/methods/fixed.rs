@@ -54,6 +54,14 @@ impl PyTensor {
     }
 
     #[setter]
+    fn set_block(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if is_view(value, &self.0.block()?) {
+            return Ok(());
+        }
+        fixed("block", "field.block[...] = value writes to it")
+    }
+
+    #[setter]
     #[pyo3(name = "T")]
     fn set_reversed(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if is_view(value, &self.reversed()?.0) {
@@ -68,11 +76,12 @@ impl PyTensor {
     }
 }
 
-/// Whether a value is a tensor that shows the same memory in the same way as another.
+/// Whether a value is a tensor that shows the same memory as another in the same way, with the same labels.
 fn is_view(value: &Bound<'_, PyAny>, other: &Tensor) -> bool {
     let Ok(tensor) = value.cast_exact::<PyTensor>() else { return false };
     let (found, wanted) = (tensor.get().descriptor(), other.descriptor());
-    found.ptr() == wanted.ptr()
+    tensor.get().0.dims() == other.dims()
+        && found.ptr() == wanted.ptr()
         && found.shape() == wanted.shape()
         && found.strides() == wanted.strides()
         && found.dtype() == wanted.dtype()

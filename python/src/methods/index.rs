@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
+use crate::export::lists;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::with_domain_hint;
 use dlfield::native::errors::ErrorKind;
@@ -197,12 +198,13 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
 /// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
 fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = value.py();
-    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?;
+    let array = match lists::array_of(value, like.descriptor().dtype(), "value")? {
+        Some(array) => array,
+        None => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?,
+    };
     let shape: Vec<i64> = array.getattr(intern!(py, "shape"))?.extract()?;
     let staged = Tensor::empty(&Spec::new(&shape, like.descriptor().dtype()))?;
-    // A list, whose integers have no element type yet.
-    let value = if export::numpy::is_list_of_integers(value)? { value } else { &array };
-    export::numpy::assign(&export::numpy::view(py, &staged)?, value, "value")?;
+    export::numpy::assign(&export::numpy::view(py, &staged)?, &array, "value")?;
     Ok(staged)
 }
 

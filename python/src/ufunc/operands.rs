@@ -13,6 +13,7 @@ use crate::ufunc::sizes::{Named, different_sizes};
 use dlfield::arithmetic::LabelledShape;
 use dlfield::native::errors::{ErrorKind, noted};
 use dlfield::native::import::Value;
+use dlfield::native::interrupt::is_interrupt;
 use dlfield::native::{getattr, import, numpy_api};
 use dlfield::{Device, Dim, Dims, Index, Metadata, Tensor};
 
@@ -114,13 +115,18 @@ impl<'py> Operand<'py> {
 /// Adds to an error what to write if the value is one that JAX traces, which has no elements yet.
 #[cold]
 fn with_traced_hint(value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = value.py();
     let is_tracer = |class: Bound<'_, PyAny>| {
-        class.cast::<PyType>().is_ok_and(|class| class.name().is_ok_and(|name| name == "Tracer"))
+        let Ok(class) = class.cast::<PyType>() else { return false };
+        let module = getattr::on_type(class, intern!(py, "__module__"));
+        let module = module.as_ref().and_then(|module| module.cast::<PyString>().ok());
+        module.is_some_and(|module| module.to_string_lossy().starts_with("jax."))
+            && class.name().is_ok_and(|name| name == "Tracer")
     };
-    if !value.get_type().mro().iter().any(is_tracer) {
+    if is_interrupt(py, &error) || !value.get_type().mro().iter().any(is_tracer) {
         return error;
     }
-    noted(value.py(), "a field met a value that JAX traces: write dl.as_jax(field) for the field", error)
+    noted(py, "a field met a value that JAX traces: write dl.as_jax(field) for the field", error)
 }
 
 impl<'py> Array<'py> {

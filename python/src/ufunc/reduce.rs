@@ -127,18 +127,26 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
 
 /// What to write if several labels were given as a text or a list; else nothing.
 fn as_tuple(tensor: &Tensor, given: &Bound<'_, PyAny>) -> String {
-    let dims = tensor.dims();
-    let labels: Vec<String> = if let Ok(text) = given.cast::<PyString>() {
-        text.to_string_lossy().chars().map(String::from).collect()
+    let (py, dims) = (given.py(), tensor.dims());
+    // One more than there are labels: then some of them are none.
+    let most = dims.len() + 1;
+    let labels: Option<Vec<String>> = if let Ok(text) = given.cast::<PyString>() {
+        Some(text.to_string_lossy().chars().take(most).map(String::from).collect())
     } else if let Ok(list) = given.cast_exact::<PyList>() {
-        list.iter().filter_map(|label| Some(label.cast::<PyString>().ok()?.to_string_lossy().into_owned())).collect()
+        let label = |one: Bound<'_, PyAny>| Some(one.cast::<PyString>().ok()?.to_string_lossy().into_owned());
+        list.iter().take(most).map(label).collect()
     } else {
-        return String::new();
+        None
     };
-    if labels.len() < 2 || labels.iter().any(|label| dims.position(label).is_none()) {
+    let labels = labels.unwrap_or_default();
+    let mut axes: Vec<Option<usize>> = labels.iter().map(|label| dims.position(label)).collect();
+    axes.sort_unstable();
+    axes.dedup();
+    if labels.len() < 2 || axes.len() < labels.len() || axes.contains(&None) {
         return String::new();
     }
-    format!(": axis=({})", labels.iter().map(|label| format!("'{label}'")).collect::<Vec<_>>().join(", "))
+    let shown: Vec<String> = labels.iter().map(|label| args::shown(PyString::new(py, label).as_any())).collect();
+    format!(": axis=({})", shown.join(", "))
 }
 
 fn integer(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {

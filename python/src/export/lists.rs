@@ -1,0 +1,61 @@
+//! Integers in lists, which have no element type of their own. NumPy makes an array of int64 of them: before that is cast, its
+//! numbers have to fit.
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyRange, PyTuple};
+
+use dlfield::DType;
+use dlfield::dlpark::ffi::DLDataTypeCode;
+use dlfield::native::{dtype, new_error};
+
+/// Returns the array that NumPy makes of a list, a tuple or a range, with integers and bools cast as by [`fitted`]; `None` for
+/// any other value.
+pub(crate) fn array_of<'py>(
+    value: &Bound<'py, PyAny>,
+    wanted: DType,
+    argument: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = value.py();
+    let is_list =
+        value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyRange>();
+    if !is_list {
+        return Ok(None);
+    }
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,));
+    fitted(array.map_err(|error| dtype::named(py, error, argument))?, wanted, argument).map(Some)
+}
+
+/// Casts an array of integers or bools to integers or bools. An array of other elements stays as it is, and so does one for
+/// floating-point numbers, to which the rule "same_kind" casts.
+///
+/// Raises `OverflowError` for a number that does not fit.
+pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let bits = u32::from(wanted.bits());
+    let limits: Option<(i128, i128)> = match wanted.code() {
+        DLDataTypeCode::BOOL => None,
+        DLDataTypeCode::INT => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        DLDataTypeCode::UINT => Some((0, (1 << bits) - 1)),
+        _ => return Ok(array),
+    };
+    let kind: char = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    if !matches!(kind, 'b' | 'i' | 'u') {
+        return Ok(array);
+    }
+    if let Some((lowest, highest)) = limits
+        && kind != 'b'
+        && array.getattr(intern!(py, "size"))?.extract::<usize>()? > 0
+    {
+        for extreme in [intern!(py, "min"), intern!(py, "max")] {
+            let found: i128 = array.call_method0(extreme)?.extract()?;
+            if found < lowest || found > highest {
+                return Err(new_error::<PyOverflowError>(format!(
+                    "{argument}: {found} does not fit {wanted}; allowed is {lowest} to {highest}"
+                )));
+            }
+        }
+    }
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (array, dtype::to_numpy(py, wanted)?))
+}
