@@ -131,6 +131,12 @@ class Exiting:
 
 @pytest.mark.parametrize("call", [dl.zeros, dl.storage.zeros, dl.FieldSpec])
 def test_an_interrupt_in_a_dtype_arrives(call: Callable[..., Any]) -> None:
+    try:
+        np.dtype(Exiting())
+    except TypeError:
+        pytest.skip("this NumPy drops what the attribute raises")
+    except SystemExit:
+        pass
     arguments: tuple[Any, ...] = (Exiting(),) if call is dl.FieldSpec else ((3,), Exiting())
     with pytest.raises(SystemExit):
         call(*arguments)
