@@ -1477,8 +1477,8 @@ def from_array(
     """Allocates a field and copies `data` into it, in the layout that `backend` or the keywords ask for.
 
     `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
-    elements are cast by NumPy's "same_kind" rule. The other byte order is converted. Dims, halo and origin come from
-    `data` unless given. Keywords and errors as for `empty`.
+    elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
+    fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for `empty`.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
     which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;

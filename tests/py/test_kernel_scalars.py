@@ -124,7 +124,7 @@ def test_a_number_in_a_field_is_refused_with_what_to_write() -> None:
     with pytest.raises(TypeError, match=r"alignment_… is a Tensor; wanted is float; pass value=value\.item\(\)\n"):
         take(X, largest)
     take(X, largest.item())
-    # Neither would be taken.
+    # `item()` would give nothing that is taken.
     for number, annotation in ((largest, int), (np.complex128(1), float), (dl.ones(3), float)):
         with pytest.raises(TypeError, match=r"; wanted is (int|float)\n"):
             kernel_of(annotation)(X, number)

@@ -294,8 +294,8 @@ allocation! {
     /// Allocates a field and copies `data` into it, in the layout that `backend` or the keywords ask for.
     ///
     /// `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
-    /// elements are cast by NumPy's "same_kind" rule. The other byte order is converted. Dims, halo and origin come from
-    /// `data` unless given. Keywords and errors as for `empty`.
+    /// elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
+    /// fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for `empty`.
     example
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
