@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 use crate::classes::attribute_values;
 use crate::classes::device::PyDevice;
 use crate::classes::tensor::PyTensor;
-use dlfield::native::{args, dtype, import};
+use dlfield::native::{args, dtype};
 
 #[pymethods]
 impl PyTensor {
@@ -88,8 +88,7 @@ impl PyTensor {
 
     #[setter]
     fn set_halo(&self, halo: &Bound<'_, PyAny>) -> PyResult<()> {
-        let widths = args::halo(halo, Some(self.descriptor().ndim()))
-            .map_err(|error| import::with_source(halo.py(), "halo", error))?;
+        let widths = args::halo(halo, Some(self.descriptor().ndim()))?;
         Ok(self.0.set_halo(&widths)?)
     }
 

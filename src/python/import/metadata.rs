@@ -141,7 +141,7 @@ fn in_index_order(origin: Extents, dims: Option<&Dims>) -> Extents {
 }
 
 /// Turns a `TypeError` for a stated value into a `LayoutError` that names its source, as no argument has the wrong type.
-pub fn with_source(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
+fn with_source(py: Python<'_>, source: &str, error: PyErr) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
