@@ -115,7 +115,12 @@ kernels: $(BIN)/uv
 
 check: lint test exhaustive
 
-lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny docs
+# Two at a time: most of them have a target folder of their own, or use one core.
+lint: $(VENV)/.check $(VENV)/.docs $(VENV)/.build
+	@+$(MAKE) --jobs=2 --output-sync=target --no-print-directory platforms features api .lint-rust .lint-python semver deny docs
+
+.PHONY: .lint-rust .lint-python
+.lint-rust:
 	cargo fmt --all --check
 	cd $(EXAMPLE) && cargo fmt --check
 	cd $(EXTENSION) && cargo fmt --check
@@ -126,6 +131,9 @@ lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny docs
 	cd $(EXAMPLE) && cargo clippy --all-features -- -D warnings
 	cd fuzz && cargo fmt --check
 	$(call fuzz,clippy) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
+
+.lint-python:
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
 	"$(BIN)/python" tests/import_order.py
@@ -134,7 +142,6 @@ lint: $(VENV)/.check $(VENV)/.build features platforms api semver deny docs
 	"$(BIN)/pyright" --pythonpath "$(BIN)/python"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
 	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
 # No features, the features that make sense alone, all features, the Python module. Tests and examples need the default ones.
 # Without `python` the dependency tree has no PyO3.
