@@ -261,7 +261,8 @@ impl Dims {
         self.iter().position(|dim| dim == wanted)
     }
 
-    /// Returns the labels of the given axes, in the order given: the dims of a view.
+    /// Returns the labels of the given axes, in the order given: the dims of a view. Axes that do not exist, or come again, are
+    /// left out.
     ///
     /// # Example
     /// ```
@@ -269,11 +270,13 @@ impl Dims {
     /// ```
     pub fn select(&self, axes: &[usize]) -> Dims {
         if let Repr::Standard(_) = self.0
+            && axes.len() <= self.len()
             && axes.iter().enumerate().all(|(new, old)| new == *old)
         {
             return Dims::standard(axes.len());
         }
-        Dims(Repr::Named(axes.iter().map(|axis| self.get(*axis)).collect()))
+        let kept = distinct(axes).filter(|axis| *axis < self.len());
+        Dims(Repr::Named(kept.map(|axis| self.get(axis)).collect()))
     }
 
     /// Appends `count` data dimensions, numbered from the first number not in use.
@@ -346,6 +349,11 @@ impl fmt::Display for Dims {
     }
 }
 
+/// Iterates over the axes, each where it is named first.
+pub(crate) fn distinct(axes: &[usize]) -> impl Iterator<Item = usize> + '_ {
+    axes.iter().enumerate().filter(|(position, axis)| !axes[..*position].contains(axis)).map(|(_, axis)| *axis)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,6 +378,14 @@ mod tests {
         assert_eq!(Dims::parse(["I", ""]), Err(DimsError::Empty { axis: 1 }));
         let twice = DimsError::Duplicate { label: "J".into(), first: 0, second: 2 };
         assert_eq!(Dims::parse(["J", "I", "J"]), Err(twice));
+    }
+
+    #[test]
+    fn selected_labels_differ() {
+        assert_eq!(Dims::standard(3).select(&[0, 0, 2, 7]).to_string(), "I, K");
+        assert_eq!(Dims::standard(2).select(&[0, 1, 2]), Dims::standard(2));
+        let named = Dims::parse(["x", "I"]).expect("valid");
+        assert_eq!(named.select(&[1, 1, 2, 0]).to_string(), "I, x");
     }
 
     #[test]

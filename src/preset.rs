@@ -22,8 +22,8 @@ pub enum LayoutRule {
     C,
     /// First index contiguous, whatever the labels.
     F,
-    /// By label: the ranks of I, J and K among each other; 0 is the largest stride. Data dimensions get the largest strides of
-    /// all, "0" first; user labels come between those and the grid.
+    /// By label: the ranks of I, J and K among each other; 0 is the largest stride, and dimensions of equal ranks keep their
+    /// order. Data dimensions get the largest strides of all, "0" first; user labels come between those and the grid.
     Grid([u8; 3]),
 }
 

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use smallvec::SmallVec;
 
 use super::LayoutError;
+use crate::dims::distinct;
 #[cfg(feature = "fields")]
 use crate::dims::{Dim, Dims};
 #[cfg(feature = "fields")]
@@ -142,7 +143,8 @@ impl Layout {
         axes.into_iter()
     }
 
-    /// Returns the layout of a view that keeps the given axes in the given order.
+    /// Returns the layout of a view that keeps the given axes in the given order. Axes that do not exist, or come again, are
+    /// left out.
     ///
     /// # Example
     /// ```
@@ -150,7 +152,8 @@ impl Layout {
     /// assert_eq!(Layout::new(&[2, 0, 1], 3).unwrap().select(&[0, 2]).to_vec(), [1, 0]);
     /// ```
     pub fn select(&self, axes: &[usize]) -> Layout {
-        Layout::ranked(axes.len(), |axis| self.0[axes[axis]])
+        let kept: SmallVec<[u8; 16]> = distinct(axes).filter_map(|axis| self.0.get(axis).copied()).collect();
+        Layout::ranked(kept.len(), |axis| kept[axis])
     }
 
     /// Appends `count` data dimensions, which get the largest strides, the first one the largest of all.
@@ -215,8 +218,12 @@ impl Layout {
         match rule {
             LayoutRule::C => self.set(ascending(dims.len())),
             LayoutRule::F => *self = Layout::f_order(dims.len()),
-            // Most fields have these dimensions, and the ranks are theirs.
-            LayoutRule::Grid(ranks) if dims.len() == 3 && dims.is_standard() => self.set(&ranks),
+            // Most fields have these dimensions, and the ranks are theirs, unless someone's rule has others than 0, 1 and 2.
+            LayoutRule::Grid(ranks)
+                if dims.len() == 3 && dims.is_standard() && (0..3).all(|rank| ranks.contains(&rank)) =>
+            {
+                self.set(&ranks);
+            }
             LayoutRule::Grid(ranks) => {
                 *self = Layout::ranked(dims.len(), |axis| match dims.get(axis) {
                     Dim::Data(number) => (0, number),
@@ -270,6 +277,17 @@ mod tests {
         assert_eq!(by_rule([0, 1, 2], &["I", "J", "K", "0", "1"]), [2, 3, 4, 0, 1]);
         assert_eq!(by_rule([0, 1, 2], &["1", "0", "I"]), [1, 0, 2]);
         assert_eq!(by_rule([2, 1, 0], &["I", "cell", "0"]), [2, 1, 0]);
+    }
+
+    #[test]
+    fn rules_that_are_no_permutation_make_layouts() {
+        for ranks in [[9, 9, 9], [0, 0, 0], [1, 1, 2], [2, 1, 1], [255, 0, 1]] {
+            for dims in [&["I", "J", "K"][..], &["K", "J", "I"], &["I", "J", "K", "0"]] {
+                let found: Vec<i64> = by_rule(ranks, dims).into_iter().map(i64::from).collect();
+                assert!(Layout::new(&found, dims.len()).is_ok(), "{ranks:?} make {found:?}");
+            }
+        }
+        assert_eq!(by_rule([1, 1, 0], &["I", "J", "K"]), [1, 2, 0]);
     }
 
     #[test]
