@@ -167,6 +167,13 @@ def test_producers_that_copy() -> None:
         dl.as_torch(producer(), copy=False)
 
 
+@pytest.mark.parametrize("target", ["numpy", "torch", "jax"])
+def test_producers_that_refuse_to_share(target: Any) -> None:
+    """`__array__` of pandas raises ValueError for arrays with a mask unless it may copy."""
+    pandas = pytest.importorskip("pandas")
+    assert dl.preflight(pandas.Series([1, None], dtype="Int64"), target).verdict == "copy"
+
+
 def test_exceptions_of_the_producer_pass_through() -> None:
     with pytest.raises(RuntimeError, match="mine"):
         dl.preflight(RaisingProducer(RuntimeError("mine")), "numpy")
