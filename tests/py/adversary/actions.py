@@ -80,6 +80,9 @@ def _move(case: Case, found: Any) -> None:
         return
     if case.reading and issubclass(type(found), list):
         return
+    # NumPy reads the memory that an entry of a list has stated after it has asked the next entry for its own.
+    if case.reading_entries:
+        return
     case.note(f"  {name}: {type(found).__name__}")
     # An `__array_finalize__` that resizes the array whose shape is being set has NumPy itself write to freed memory.
     # PyTorch leaves new memory as it is until `_fill_storage`.
@@ -153,12 +156,12 @@ def call_other(case: Case) -> None:
         if found:
             case.calls += 1
             chosen = case.rng.choice(found)
-            # NumPy reads a list, and reads on in one that is shortened meanwhile.
-            case.reading += type(chosen) is list
+            # NumPy reads a list.
+            case.reading_entries += type(chosen) is list
             try:
                 case.read(case.rng.choice(calls)(chosen))
             finally:
-                case.reading -= type(chosen) is list
+                case.reading_entries -= type(chosen) is list
 
 
 def collect(_case: Case) -> None:
