@@ -270,7 +270,7 @@ pub enum LayoutError {
     },
     /// A field to write whose elements share memory with each other.
     #[error(
-        "strides: {strides:?} elements for shape {shape:?} make elements share memory, and the field is written; allowed \
+        "strides: {strides:?} elements for shape {shape:?} may make elements share memory, and the field is written; allowed \
          are strides that are each larger than the span of all smaller ones: pass a copy"
     )]
     SharedElements {
