@@ -246,7 +246,8 @@ pub enum ExchangeError {
     /// Memory that was exported to another library, or comes from Python, where others may write to it.
     #[error(
         "owner: the memory was exported, or comes from Python, and others may write to it; allowed is memory that was never \
-         exported: copy it before the export, borrow it as an argument (In), or use the unsafe functions"
+         exported, or that array_view_mut or into_array has found to be back: copy it before the export, borrow it as an \
+         argument (In), or use the unsafe functions"
     )]
     Exported,
     /// Read-only memory that the format cannot express, or that was to be written.

@@ -120,8 +120,8 @@ impl Tensor {
     /// temporary.
     ///
     /// # Safety
-    /// - This tensor's memory may be written. Meanwhile no other code reads or writes it, or writes to that of `from`; on a
-    ///   device, until its current stream has finished the work.
+    /// - This tensor's memory may be written, also if it is marked as read-only. Meanwhile no other code reads or writes it, or
+    ///   writes to that of `from`; on a device, until its current stream has finished the work.
     ///
     /// # Example
     /// ```
@@ -159,8 +159,8 @@ impl Tensor {
     /// cannot be reached.
     ///
     /// # Safety
-    /// - This tensor's memory may be written, and no other code reads or writes it meanwhile; on a device, until its current
-    ///   stream has finished the work.
+    /// - This tensor's memory may be written, also if it is marked as read-only, and no other code reads or writes it
+    ///   meanwhile; on a device, until its current stream has finished the work.
     ///
     /// # Example
     /// ```

@@ -317,6 +317,8 @@ impl Tensor {
     /// Sets the halo, also of a tensor that others share. The dims stay, and the origin becomes the lower halo. Memory and
     /// aligned index do not change, nor does the halo of views and clones.
     ///
+    /// The tensor keeps each halo that differs from all before it: references to it may exist.
+    ///
     /// # Errors
     /// [`crate::LayoutError`] unless each dimension has one entry, whose numbers are 0 or more and in sum at most the extent.
     ///

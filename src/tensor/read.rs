@@ -59,10 +59,13 @@ impl<T: fmt::Debug, D: Dimension> fmt::Debug for ReadGuard<'_, T, D> {
 
 impl Tensor {
     /// Returns the elements for reading. Clones, views and other threads can read them too; safe functions cannot write to
-    /// them, and an export to another library, which could, is an error while the guard lives.
+    /// them, and an export to another library, which could, is an error while the guard lives. That holds for this tensor, its
+    /// clones and its views: what [`Tensor::from_managed`] makes counts exports of its own, and its caller promises that nobody
+    /// writes.
     ///
     /// # Errors
-    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if the memory was exported, or imported from Python;
+    /// [`ExchangeError::Exported`](crate::ExchangeError::Exported) if the memory was exported, or imported from Python. Once all
+    /// that was exported is dropped, [`Tensor::array_view_mut`] succeeds, and after it this function too;
     /// [`ExchangeError::TooManyGuards`](crate::ExchangeError::TooManyGuards) if 2^31 guards were forgotten, on 32-bit platforms
     /// 2^15;
     /// [`DTypeError::Unlike`](crate::DTypeError::Unlike) or [`LayoutError::Rank`](crate::LayoutError::Rank) for another
