@@ -812,6 +812,7 @@ class Descriptor:
         """Returns the largest power of two that divides the address."""
     def is_contiguous(self, order: Literal["C", "F", "A"] = "C") -> bool:
         """Returns whether the elements are contiguous: "C" with the last index fastest, "F" with the first, "A" either."""
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
 
 @final
 class Preflight:
@@ -852,7 +853,7 @@ class FieldSpec:
         indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
     access
         "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
-        their values.
+        their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
     layout
         The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
         the largest. None: any. Without `dims`, a layout or shape fixes the number of dimensions.
@@ -902,6 +903,7 @@ class FieldSpec:
         optional: bool = False,
         backend: str | None = None,
     ) -> FieldSpec: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str | None, tuple[str, ...] | None], dict[str, Any]]: ...
     @property
     def dtype(self) -> np.dtype[Any] | None:
         """Element type, as `numpy.dtype`, if exactly one is allowed; else None."""
@@ -975,6 +977,8 @@ class Signature:
     (inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w])
     """
 
+    # The second and the third are for `**signature.fields`: type checkers take these for values of all keywords that are left.
+    @overload
     def __new__(
         cls,
         *,
@@ -983,6 +987,11 @@ class Signature:
         allow_overlap: bool = False,
         **fields: FieldSpec,
     ) -> Signature: ...
+    @overload
+    def __new__(cls, *, on_mismatch: Literal["raise", "copy"], **fields: FieldSpec) -> Signature: ...
+    @overload
+    def __new__(cls, **fields: FieldSpec) -> Signature: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     @classmethod
     def from_annotations(
         cls,

@@ -115,6 +115,26 @@ def test_the_warning_comes_once_for_each_field_of_a_signature() -> None:
         assert warned(sig, x=numbers("int32"), y=numbers("float32")) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [("float64", "float32"), ("int64", "int32"), ("complex128", "complex64"), ("float32", "bfloat16")],
+)
+def test_the_warning_says_that_all_is_cast_to_a_narrower_type(given: str, wanted: str) -> None:
+    sig = copying(x=dl.FieldSpec(wanted, "IJ", access="w"))
+    with pytest.warns(dl.LayoutWarning, match=rf"temporary copy is used: every element is cast to {wanted} and back$"):
+        sig.bind(x=numbers(given))
+    sig = copying(x=dl.FieldSpec(wanted, "IJ"))
+    with pytest.warns(dl.LayoutWarning, match="temporary copy is used$"):
+        sig.bind(x=numbers(given))
+
+
+def test_all_of_a_copy_is_written_back() -> None:
+    field = dl.full((3, 4), 0.1, halo=(1, 1))
+    with pytest.warns(dl.LayoutWarning), copying(x=dl.FieldSpec("float32", "IJ", access="w")).bind(x=field):
+        pass
+    assert np.array_equal(np.asarray(field), np.full((3, 4), np.float32(0.1), "float64"))
+
+
 def test_a_layout_that_cannot_be_copied_is_slow() -> None:
     """GPU memory cannot be copied here, so each `bind` warns that the layout is slow."""
     sig = dl.Signature(device="cuda:0", on_mismatch="copy", x=accessed(layout=(1, 0)))

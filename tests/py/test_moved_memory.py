@@ -119,9 +119,14 @@ else:
 
 
 @pytest.mark.usefixtures("torch")
-def test_memory_moved_by_a_hook_is_refused() -> None:
+def test_memory_moved_before_or_by_a_hook_is_refused() -> None:
     run_torch(
         {
+            "before": """
+bound = dl.Signature(x=dl.FieldSpec("float32", "I")).bind(x=x)
+move()
+refused(bound.__enter__, 'field "x": moved')
+""",
             "acquire": """
 class Hooked:
     array = np.zeros(N, "f4")
@@ -129,7 +134,7 @@ class Hooked:
 spec = dl.FieldSpec("float32", "I")
 bound = dl.Signature(x=spec, y=spec).bind(x=x, y=Hooked())
 refused(bound.__enter__, 'field "x": moved')
-"""
+""",
         }
     )
 
@@ -360,6 +365,14 @@ def test_a_description_leaves_an_array_free_to_move() -> None:
     ):
         dl.from_dlpack(seen)
     assert dl.from_dlpack(dl.describe(array)).shape == (100_000,)
+
+
+def test_memory_moved_before_the_with_block_is_refused() -> None:
+    array = np.ones(1000)
+    bound = dl.Signature(x=dl.FieldSpec("float64", "I", access="w")).bind(x=array)
+    array.resize(100_000, refcheck=False)
+    with pytest.raises(dl.ExchangeError, match=r'^field "x": moved: .*\[1000\].*now'):
+        bound.__enter__()
 
 
 def test_a_description_of_unmoved_memory_stays_valid() -> None:

@@ -142,7 +142,7 @@ CASES = {
     "on_mismatch": signature(ValueError, r"on_mismatch: 'cast'; allowed is 'raise' or 'copy'", on_mismatch="cast"),
     "device": signature(dl.DeviceError, r"device.*tpu", device="tpu"),
     "device is a field": signature(TypeError, r"device: FieldSpec\(.* is not a Device", device=FIELD),
-    "by position of a signature": Case(lambda: dl.Signature(FIELD), TypeError, r"each field by its name"),  # type: ignore[arg-type,call-arg]
+    "by position of a signature": Case(lambda: dl.Signature(FIELD), TypeError, r"each field by its name"),  # type: ignore[call-overload]
 }
 
 

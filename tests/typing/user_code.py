@@ -97,5 +97,7 @@ def call(field: dl.Tensor) -> tuple[int, ...]:
         address: int = bound.x.ptr if bound.y is None else bound.y.ptr
         assert_type(bound.x.origin, tuple[int, ...] | Any)
         print(bound.x.adress)  # type: ignore[union-attr] # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportAttributeAccessIssue]
+    assert_type(dl.Signature(**signature.fields), dl.Signature)
+    assert_type(dl.Signature(on_mismatch="copy", **signature.fields), dl.Signature)
     dl.FieldSpec("f4", access="x")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     return bound.domain if address else ()

@@ -124,19 +124,27 @@ pub(crate) fn array<'py>(
     dtype: Option<&Bound<'py, PyAny>>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = base.py();
-    let array = view_of(base)?;
+    as_requested(view_of(base)?, dtype, copy)
+}
+
+/// The array itself, or cast or copied if requested.
+pub(crate) fn as_requested<'py>(
+    array: Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let found = array.getattr(intern!(py, "dtype"))?;
     let wanted = match dtype.filter(|dtype| !dtype.is_none()) {
         Some(dtype) => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (dtype,))?,
-        None => array.getattr(intern!(py, "dtype"))?,
+        None => found.clone(),
     };
-    let same = wanted.eq(array.getattr(intern!(py, "dtype"))?)?;
+    let same = wanted.eq(&found)?;
     match (same, copy) {
         (true, None | Some(false)) => Ok(array),
         (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
         (false, Some(false)) => {
-            let reason =
-                format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
+            let reason = format!("dtype {wanted} is requested and the memory holds {found}");
             Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
         }
         // NumPy 2.4 leaves elements unset that it casts to a sub-array in another order than C.

@@ -44,7 +44,8 @@ impl PyTensor {
         fixed("origin", "set field.halo, whose lower widths become the origin")
     }
 
-    /// `field.domain_view += 1` sets the view itself, after it was added to.
+    // `field.domain_view += 1` sets the view itself, after it was added to. A documentation comment would, or would not, take the
+    // place of the getter's, as the linker orders the two.
     #[setter]
     fn set_domain_view(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         if is_view(value, &self.0.domain_view()) {

@@ -222,17 +222,16 @@ impl PyBound {
         let mut errors = Errors::default();
         let mut acquired = 0;
         let signature = bound.signature()?;
-        let mut ran_code = false;
         for (place, field) in bound.given() {
             let acquire = field.hooks().and_then(|hooks| hooks.acquire.as_ref());
-            ran_code |= acquire.is_some();
             errors.call(py, signature.spec(place).0, "acquire", acquire);
             if !errors.is_empty() {
                 break;
             }
             acquired += 1;
         }
-        if ran_code && errors.is_empty() {
+        if errors.is_empty() {
+            // Code that ran since `bind`, an `acquire` among it, may have moved the memory.
             errors.add(bound.check_unmoved(py, signature));
         }
         if errors.is_empty() {

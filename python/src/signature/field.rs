@@ -120,11 +120,15 @@ impl Field {
     /// Warns of a slow field at each call, and of a copied field once for each field of a signature.
     pub(crate) fn warn(&self, py: Python<'_>, signature: &PySignature, place: usize) -> PyResult<()> {
         let Some(reason) = self.extras.as_ref().and_then(|extras| extras.warning.as_ref()) else { return Ok(()) };
-        let (name, _) = signature.spec(place);
-        if !self.is_copied() {
+        let (name, spec) = signature.spec(place);
+        let Some(copy) = self.copy() else {
             return errors::warn(py, &format!("field {name:?}: {reason}; this is slow"));
-        }
-        signature.warn_once(place, || errors::warn(py, &format!("field {name:?}: {reason}; a temporary copy is used")))
+        };
+        let (original, copied) = (self.original().dtype(), copy.writeback.tensor().descriptor().dtype());
+        let narrower = spec.declared_access().writes() && copied.itemsize() < original.itemsize();
+        let casts = if narrower { format!(": every element is cast to {copied} and back") } else { String::new() };
+        let message = format!("field {name:?}: {reason}; a temporary copy is used{casts}");
+        signature.warn_once(place, || errors::warn(py, &message))
     }
 
     /// Rejects memory that the caller's object has moved since it was described.

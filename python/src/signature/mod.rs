@@ -7,6 +7,7 @@ mod dtypes;
 mod field;
 mod hooks;
 pub(crate) mod kernel;
+mod pickle;
 mod spec;
 mod stencil;
 
@@ -61,7 +62,7 @@ use dlfield::{Device, FieldSpec, Signature, SignatureError};
 /// ((4, 5), (8, 32), (4, 5))
 /// >>> print(sig)
 /// (inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w])
-#[pyclass(name = "Signature", module = "dlfield", frozen)]
+#[pyclass(name = "Signature", module = "dlfield", frozen, weakref)]
 pub(crate) struct PySignature {
     signature: Signature,
     /// The names, interned, in the signature's order.
@@ -204,7 +205,7 @@ impl PySignature {
 
     /// The `FieldSpec` of each field, by name.
     #[getter]
-    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         for ((_, spec), name) in self.signature.fields().iter().zip(&self.names) {
             fields.set_item(name, Py::new(py, PyFieldSpec(spec.clone()))?)?;
@@ -214,19 +215,19 @@ impl PySignature {
 
     /// The device that uses the fields.
     #[getter]
-    fn device(&self) -> PyDevice {
+    pub(crate) fn device(&self) -> PyDevice {
         PyDevice(self.signature.device())
     }
 
     /// "raise", or "copy" for temporary copies.
     #[getter]
-    fn on_mismatch(&self) -> &'static str {
+    pub(crate) fn on_mismatch(&self) -> &'static str {
         if self.copies { "copy" } else { "raise" }
     }
 
     /// Whether written fields may share memory with other fields.
     #[getter]
-    fn allow_overlap(&self) -> bool {
+    pub(crate) fn allow_overlap(&self) -> bool {
         self.signature.allows_overlap()
     }
 

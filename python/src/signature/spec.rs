@@ -47,7 +47,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 ///     indexed in the argument's own order, whatever its labels; they bound `Bound.domain` if the argument states them.
 /// access
 ///     "r": read only; "w": written, without use of the old values; "rw": both. Elements that a call does not write keep
-///     their values.
+///     their values; but if the call gets a temporary copy in a narrower type, all elements are cast to it and back.
 /// layout
 ///     The order of strides in which the kernel is fast: the rank of each dimension's stride, in the order of `dims`, 0 for
 ///     the largest. None: any. Without `dims`, a layout or shape fixes the number of dimensions.
@@ -83,7 +83,7 @@ fn given_by_position(surplus: usize, first: &Bound<'_, PyAny>) -> PyErr {
 /// ('I', 'J', 'K')
 /// >>> dl.FieldSpec("float32", "IJK", backend="gtmc").alignment_size
 /// 32
-#[pyclass(name = "FieldSpec", module = "dlfield", frozen)]
+#[pyclass(name = "FieldSpec", module = "dlfield", frozen, weakref)]
 pub(crate) struct PyFieldSpec(pub(crate) FieldSpec);
 
 #[pymethods]
@@ -153,13 +153,13 @@ impl PyFieldSpec {
 
     /// Labels, in the order in which the kernel indexes the field; None for any.
     #[getter]
-    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    pub(crate) fn dims<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.0.dims().map(|dims| attribute_values::labels(py, dims)).transpose()
     }
 
     /// "r", "w" or "rw".
     #[getter]
-    fn access(&self) -> &'static str {
+    pub(crate) fn access(&self) -> &'static str {
         match self.0.declared_access() {
             Access::Read => "r",
             Access::Write => "w",
@@ -183,7 +183,7 @@ impl PyFieldSpec {
 
     /// The extents: integers, None for any, names of sizes with an offset; None if all are free.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    pub(crate) fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let entry = |size: &Size| match size {
             Size::Any => Ok(py.None().into_bound(py)),
             Size::Fixed(extent) => extent.into_bound_py_any(py),
@@ -201,7 +201,7 @@ impl PyFieldSpec {
 
     /// The preset; None if there is none.
     #[getter]
-    fn backend(&self) -> Option<&str> {
+    pub(crate) fn backend(&self) -> Option<&str> {
         self.0.declared_preset().map(Preset::name)
     }
 
@@ -225,10 +225,17 @@ impl PyFieldSpec {
         Ok(spec.cast::<PyFieldSpec>().map_err(|_| wrong())?.get().0.clone())
     }
 
-    pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
+    /// The element types as the argument `dtype` has them; None if any is allowed.
+    pub(crate) fn dtype_names(&self) -> Option<String> {
         let names: Vec<&str> = self.0.declared_dtypes().iter().map(|dtype| dtype.name()).collect();
-        let mut text =
-            if names.is_empty() { "FieldSpec(None".to_owned() } else { format!("FieldSpec('{}'", names.join(" | ")) };
+        (!names.is_empty()).then(|| names.join(" | "))
+    }
+
+    pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let mut text = match self.dtype_names() {
+            None => "FieldSpec(None".to_owned(),
+            Some(names) => format!("FieldSpec('{names}'"),
+        };
         if let Some(dims) = self.dims(py)? {
             text += &format!(", {}", dims.repr()?);
         }
