@@ -181,7 +181,7 @@ pub enum DTypeError {
         to: &'static str,
     },
     /// A fill element whose size differs from the dtype's.
-    #[error("fill_value: {got} bytes given, dtype {name} takes {wanted}")]
+    #[error("element: {got} bytes given, dtype {name} takes {wanted}")]
     ElementSize {
         /// The element type.
         name: &'static str,

@@ -118,7 +118,7 @@ pub enum LayoutError {
         /// Bytes that are missing.
         missing: usize,
     },
-    /// An aligned index outside the field.
+    /// An aligned index before the field, or beyond the index after its last one.
     #[error("aligned_index: {got} at axis {axis} of extent {extent}; allowed is 0 to {extent}")]
     AlignedIndex {
         /// The dimension.

@@ -17,7 +17,7 @@ impl Error {
 ///
 /// `dispatch!(field, T in floats => expression)` compiles the expression once for each type of the set, in which `T` stands for
 /// it, and evaluates the one for the element type of `field`: a [`Tensor`](crate::Tensor), an argument such as
-/// [`AnyIn`](crate::python::AnyIn), or anything else with a method `descriptor`. The sets:
+/// `AnyIn` of the feature `python`, or anything else with a method `descriptor`. The sets:
 ///
 /// | set | types |
 /// |---|---|

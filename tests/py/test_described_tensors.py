@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dlfield as dl
-from fakes_interfaces import cuda
 
 
 def metadata(field: Any) -> tuple[Any, ...]:
@@ -50,28 +48,3 @@ def test_descriptions_change_nothing_for_others() -> None:
     assert dl.describe(field).origin == (1, 1, 0)
     for seen in (before, dl.describe(other)):
         assert metadata(seen) == (("I", "J", "K"), ((0, 0),) * 3, (0, 0, 0))
-
-
-def test_numpy_takes_a_description_as_an_array() -> None:
-    field = dl.zeros((3, 4), "float32", backend="F")
-    with dl.Signature(x=dl.FieldSpec("float32", "IJ", access="w")).bind(x=field) as bound:
-        array = np.asarray(bound.x)
-        assert (array.ctypes.data, array.strides) == (field.ptr, field.strides)
-        array[...] = 2
-        np.add(bound.x, 1, out=array)
-    assert (field.to_numpy() == 3).all()
-    seen = dl.describe(field)
-    assert np.array(seen).ctypes.data != field.ptr
-    assert np.asarray(seen, "float64").dtype == "float64"
-    with pytest.raises(dl.ExchangeError, match="dtype float64 is requested and the memory holds float32"):
-        np.asarray(seen, "float64", copy=False)
-    with pytest.raises((dl.NoSuchBufferError, dl.DeviceError), match=r"^device: cuda:0"):
-        np.asarray(dl.describe(cuda(shape=(2, 3), typestr="<f4")))
-
-
-def test_no_array_is_made_of_memory_that_was_moved() -> None:
-    array = np.ones(1000)
-    seen = dl.describe(array)
-    array.resize(100_000, refcheck=False)
-    with pytest.raises(dl.ExchangeError, match=r"^moved: "):
-        np.asarray(seen)

@@ -46,7 +46,7 @@ def test_a_signature_binds_as_before(duplicate: Callable[[Any], Any]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dl.LayoutWarning)
             with twin.bind(x=array) as bound:
-                np.asarray(bound.x)[...] = 2
+                dl.as_numpy(bound.x)[...] = 2
         assert array.sum() == 12
 
 

@@ -124,27 +124,19 @@ pub(crate) fn array<'py>(
     dtype: Option<&Bound<'py, PyAny>>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    as_requested(view_of(base)?, dtype, copy)
-}
-
-/// The array itself, or cast or copied if requested.
-pub(crate) fn as_requested<'py>(
-    array: Bound<'py, PyAny>,
-    dtype: Option<&Bound<'py, PyAny>>,
-    copy: Option<bool>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = array.py();
-    let found = array.getattr(intern!(py, "dtype"))?;
+    let py = base.py();
+    let array = view_of(base)?;
     let wanted = match dtype.filter(|dtype| !dtype.is_none()) {
         Some(dtype) => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (dtype,))?,
-        None => found.clone(),
+        None => array.getattr(intern!(py, "dtype"))?,
     };
-    let same = wanted.eq(&found)?;
+    let same = wanted.eq(array.getattr(intern!(py, "dtype"))?)?;
     match (same, copy) {
         (true, None | Some(false)) => Ok(array),
         (true, Some(true)) => array.call_method1(intern!(py, "copy"), ("K",)),
         (false, Some(false)) => {
-            let reason = format!("dtype {wanted} is requested and the memory holds {found}");
+            let reason =
+                format!("dtype {wanted} is requested and the memory holds {}", base.get().0.descriptor().dtype());
             Err(dlfield::ExchangeError::NeedsCopy { reason }.into())
         }
         // NumPy 2.4 leaves elements unset that it casts to a sub-array in another order than C.

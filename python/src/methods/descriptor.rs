@@ -1,6 +1,6 @@
 //! The attributes and methods of a descriptor.
 
-use dlfield::native::{args, dtype, import};
+use dlfield::native::{args, dtype};
 use numpy::PyArrayDescr;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -9,7 +9,6 @@ use pyo3::types::PyTuple;
 use crate::classes::attribute_values;
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::PyDevice;
-use crate::export;
 
 #[pymethods]
 impl PyDescriptor {
@@ -123,17 +122,6 @@ impl PyDescriptor {
     #[pyo3(signature = (order="C"))]
     fn is_contiguous(&self, order: &str) -> PyResult<bool> {
         attribute_values::contiguous(&self.descriptor, order)
-    }
-
-    /// Returns the NumPy array on the memory, as `as_numpy` does, cast or copied if requested.
-    #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(
-        slf: &Bound<'py, PyDescriptor>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let array = export::numpy::view(slf.py(), &import::tensor(slf, None)?)?;
-        export::numpy::as_requested(array, dtype, copy)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -35,8 +35,9 @@ use dlfield::{Device, FieldSpec, Signature, SignatureError};
 /// on_mismatch
 ///     What happens to a field with another device, dtype, alignment or layout than wanted. "raise": an error, or for
 ///     layout a `LayoutWarning`. "copy": the stencil gets a temporary copy, with one warning for each field; it is written
-///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written. The
-///     host casts, so another dtype remains an error if the host can reach neither the field nor the copy.
+///     back after the call if the field is written. Dtypes are cast by NumPy's "same_kind" rule, both ways if written, except
+///     for those of less than 16 bits that NumPy itself lacks (float8, int4). The host casts, so another dtype remains an error if
+///     the host can reach neither the field nor the copy.
 /// allow_overlap
 ///     Whether written fields may share memory with other fields, as when an array is passed twice. The kernel is then
 ///     responsible for the order of its reads and writes. Fields with the same elements share one temporary copy; a

@@ -196,13 +196,17 @@ def in_bind(_: str, wrapped: Any) -> float:
         return float((ctypes.c_double * 10).from_address(fields.field.ptr)[9]) * 10
 
 
+def in_numpy(_: str, wrapped: Any) -> float:
+    return float(dl.as_numpy(wrapped)[9]) * 10
+
+
 @pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("name", ["total", "sum", "add_scaled", "bind"])
+@pytest.mark.parametrize("name", ["total", "sum", "add_scaled", "bind", "as_numpy"])
 def test_a_wrapped_argument_is_viewed_after_the_work_of_all_streams(
     driver: Driver, gate: Gate, name: str, wrapper: str, kind: str
 ) -> None:
-    call = in_bind if name == "bind" else in_rust
+    call = {"bind": in_bind, "as_numpy": in_numpy}.get(name, in_rust)
     held, results = [dl.zeros(10, device=kind), dl.ones(10, device="cuda:0")], list[Any]()
     held.append(WRAPPERS[wrapper](held[0]))
     # The first call finds the module.
