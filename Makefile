@@ -235,8 +235,8 @@ semver: $(BIN)/uv
 	  cargo +$(API_TOOLCHAIN) semver-checks --package dlfield --all-features --baseline-rev "$(RELEASE)"; \
 	fi
 
-# $(call tool,NAME,VERSION) compiles a tool of cargo.
-tool = CARGO_TARGET_DIR="$(TOOLS)/build" cargo install --quiet --locked --root "$(TOOLS)" $(1)@$(2) && rm -rf "$(TOOLS)/build"
+# $(call tool,NAME,VERSION) compiles a tool of cargo, without optimization: it runs for seconds, and compiled for minutes.
+tool = CARGO_TARGET_DIR="$(TOOLS)/build" cargo install --quiet --locked --debug --root "$(TOOLS)" $(1)@$(2) && rm -rf "$(TOOLS)/build"
 $(TOOLS)/bin/cargo-public-api:
 	$(call tool,cargo-public-api,0.52.0)
 
