@@ -85,10 +85,10 @@ MUTATIONS = (
         functions=("Signature.bind",),
     ),
     Mutation(
-        "a bound call does not check its fields after their acquire hooks",
+        "a bound call does not check its fields when it is entered",
         "python/src/signature/bound.rs",
-        "if ran_code && errors.is_empty() {",
-        "if ran_code && errors.is_empty() && false {",
+        "errors.add(bound.check_unmoved(py, signature));",
+        "errors.add(Ok(()));",
         functions=("Signature.bind",),
     ),
     Mutation(
