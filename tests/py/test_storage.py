@@ -165,7 +165,7 @@ def test_the_halo_can_be_set_and_the_rest_stays() -> None:
     assert np.shares_memory(field.to_numpy(), before)
     assert field.aligned_index == (0, 0)
     for wrong in ((1,), (3, 0), (1, (0, 1, 2)), (-1, 0)):
-        with pytest.raises((ValueError, TypeError), match="^halo: "):
+        with pytest.raises((ValueError, TypeError), match=r"^halo: "):
             field.halo = wrong
     assert field.halo == ((1, 1), (0, 2))
 
