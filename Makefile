@@ -287,7 +287,7 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	$(PYTEST) -q -m hypothesis --hypothesis-profile=check
 	@$(MAKE) --no-print-directory test-portable
 	$(call double,1,$(PYTEST) -q -m hypothesis --hypothesis-profile=check tests/py/cuda)
-	$(call double,0,$(PYTEST) -q --hypothesis-profile=check tests/py/cuda)
+	$(call double,0,$(PYTEST) -q tests/py/cuda)
 
 soak: $(VENV)/.test $(VENV)/.build
 	"$(BIN)/python" tests/soak.py
