@@ -115,7 +115,7 @@ kernels: $(BIN)/uv
 
 check: lint test exhaustive
 
-# Two at a time: most of them have a target folder of their own, or use one core.
+# Two checks at a time: most of them have a target folder of their own, or use one core.
 lint: $(VENV)/.check $(VENV)/.docs $(VENV)/.build
 	@+$(MAKE) --jobs=2 --output-sync=target --no-print-directory platforms features api .lint-rust .lint-python semver deny docs
 

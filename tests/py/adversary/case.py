@@ -58,6 +58,7 @@ class Case:
         self.moving = 0
         # Callbacks that NumPy calls while it may read a list.
         self.reading = 0
+        # Calls in which NumPy reads a list and the memory of its entries.
         self.reading_entries = 0
         # All arrays of a case have one shape, so that calls get far.
         large = self.rng.random() < 0.6
