@@ -392,6 +392,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/uv
 	@echo "Installing every framework the tests use (PyTorch is gigabytes)"
 	@$(call extras,demo test)
 	@$(call extras,sim)
+	@$(call extras,browser) || echo "NOT INSTALLED: Chromium for tests/py/test_notebook.py, which is skipped"
 	@touch "$(VENV)/.demo" $@
 
 $(VENV)/.check: pyproject.toml | $(VENV)/.test

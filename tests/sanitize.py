@@ -26,6 +26,7 @@ LEFT_OUT = {
     "dask_cluster": "starts a cluster",
     "docs": "compares sessions with pages, in processes with compilers and clusters",
     "docs_fortran": "as test_docs",
+    "notebook": "starts a browser",
     "mpi": "starts processes of MPI",
     "ray": "starts a cluster",
 }

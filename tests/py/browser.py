@@ -1,0 +1,123 @@
+"""A page in headless Chromium: where its shapes are, in which colours, and a picture of it.
+
+Chromium is Qt's, from PyPI. It runs in a process of its own, so that the tests load no part of Qt.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import svg_boxes
+
+SHAPES = Path(__file__).with_name("browser_shapes.js")
+# A pixel in the lower left corner of the window.
+MARKED = (1, 2, 3)
+MARK = f"""
+const mark = document.body.appendChild(document.createElement("div"));
+mark.style.cssText = "position: fixed; left: 0; bottom: 0; width: 1px; height: 1px; background: rgb{MARKED}";
+"""
+
+
+class Shape(NamedTuple):
+    """An element as the browser shows it. Colours are red, green, blue, from 0 to 255."""
+
+    tag: str
+    kind: str
+    box: svg_boxes.Box
+    color: tuple[float, float, float]
+    background: tuple[float, float, float]
+    hidden: float
+    """By how many pixels its content is wider than the place it has; without a scroll bar, that part can't be seen."""
+
+    @property
+    def contrast(self) -> float:
+        """The contrast of text and background by WCAG 2.2, from 1 to 21."""
+        light, dark = sorted((_luminance(self.color), _luminance(self.background)), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: tuple[float, float, float]) -> float:
+    parts = [part / 255 for part in color]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def visit(page: Path, screenshot: Path, width: int) -> dict[str, list[Shape]]:
+    """Show a page in a window of this width, write a picture of all of it, and return the shapes of each output cell.
+
+    The keys are the numbers of the cells, as text. Skips the test where the system lacks a library that Qt loads.
+    """
+    environment = {
+        **os.environ,
+        "QT_QPA_PLATFORM": "offscreen",
+        # In containers Chromium's own sandbox needs rights that tests do not have; the page is ours.
+        "QTWEBENGINE_CHROMIUM_FLAGS": "--no-sandbox --disable-gpu",
+    }
+    command = [sys.executable, __file__, str(page), str(screenshot), str(width)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
+    if "ImportError: lib" in done.stderr:
+        pytest.skip(f"Chromium can't be loaded: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    cells: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
+    return {cell: [_shape(shape) for shape in shapes] for cell, shapes in cells.items()}
+
+
+def _shape(found: dict[str, Any]) -> Shape:
+    left, top, right, bottom = found["box"]
+    box = svg_boxes.Box(left, top, right, bottom, found["text"])
+    return Shape(found["tag"], found["kind"], box, tuple(found["color"]), tuple(found["background"]), found["hidden"])
+
+
+def main(page: str, screenshot: str, width: str) -> None:
+    """Write the shapes of `page` to the output, as JSON, and its picture to a file."""
+    # Not at the top: the process of the tests imports this module too.
+    from PyQt6.QtCore import QTimer, QUrl
+    from PyQt6.QtWebEngineWidgets import QWebEngineView
+    from PyQt6.QtWidgets import QApplication
+
+    application = QApplication(sys.argv[:1])
+    view = QWebEngineView()
+    view.resize(int(width), 800)
+    view.show()
+    browser_page = view.page()
+    assert browser_page is not None
+
+    def loaded(well: bool) -> None:
+        if not well:
+            raise SystemExit(f"{page}: not loaded")
+        browser_page.runJavaScript("document.documentElement.scrollHeight", grow)
+
+    def grow(height: float) -> None:
+        view.resize(int(width), int(height))
+        browser_page.runJavaScript(MARK)
+        timer.start(250)
+
+    def look() -> None:
+        """Wait until the mark is painted and nothing changes: Chromium paints in processes of its own."""
+        picture = view.grab().toImage()
+        painted = picture.pixelColor(0, picture.height() - 1).getRgb()[:3] == MARKED
+        if painted and picture == seen.get("picture"):
+            timer.stop()
+            picture.save(screenshot)
+            browser_page.runJavaScript(SHAPES.read_text(), answer)
+        seen["picture"] = picture
+
+    def answer(shapes: str) -> None:
+        sys.stdout.write(shapes)
+        application.quit()
+
+    seen: dict[str, Any] = {}
+    timer = QTimer()
+    timer.timeout.connect(look)
+    view.loadFinished.connect(loaded)
+    view.load(QUrl.fromLocalFile(page))
+    application.exec()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
