@@ -797,6 +797,20 @@ class Descriptor:
     def layout(self) -> tuple[int, ...]:
         """Rank of each dimension's stride; 0 is the largest."""
     @property
+    def alignment_size(self) -> int:
+        """Alignment in bytes of the element at `aligned_index`, which a `Tensor` promises; 1 for other objects."""
+    @property
+    def aligned_index(self) -> tuple[int, ...]:
+        """The index of the aligned element; zeros for objects that promise none."""
+    @property
+    def T(self) -> Descriptor:
+        """The description with its dimensions, and their labels, in reverse order; `owner` is the same object.
+
+        >>> import dlfield as dl, numpy as np
+        >>> dl.describe(np.ones((2, 3)), dims="JI").T.dims
+        ('I', 'J')
+        """
+    @property
     def ptr(self) -> int:
         """Address of the element at index 0."""
     @property

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use super::Descriptor;
 use super::halo_override::HaloOverride;
 use crate::dims::Dims;
@@ -229,8 +231,24 @@ impl Descriptor {
         is_absent
     }
 
+    /// Returns the description of the same memory with the dimensions, and what belongs to each, in reverse order.
+    ///
+    /// # Example
+    /// ```
+    /// use dlfield::{DType, Descriptor, Device, Dims};
+    /// let mut memory = [0u8; 6];
+    /// let field = Descriptor::new(memory.as_mut_ptr(), Device::CPU, DType::U8, false, &[2, 3], &[3, 1]).unwrap();
+    /// let turned = field.with_dims(Dims::parse(["J", "I"]).unwrap()).unwrap().reversed();
+    /// assert_eq!((turned.shape(), turned.strides()), (&[3, 2][..], &[1, 3][..]));
+    /// assert_eq!(turned.dims().unwrap().to_string(), "I, J");
+    /// ```
+    pub fn reversed(&self) -> Descriptor {
+        let mut reversed = self.clone();
+        reversed.permute(&(0..self.ndim()).rev().collect::<SmallVec<[usize; 6]>>());
+        reversed
+    }
+
     /// Reorders dimensions and metadata; `axes` has each axis once.
-    #[cfg(feature = "signature")]
     pub(crate) fn permute(&mut self, axes: &[usize]) {
         let pick = |all: &[i64]| -> crate::layout::Extents { axes.iter().map(|axis| all[*axis]).collect() };
         let (shape, strides) = (pick(self.shape()), pick(self.strides()));

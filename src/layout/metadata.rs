@@ -118,7 +118,6 @@ impl Metadata {
     }
 
     /// Reorders the dimensions; `axes` has each axis once.
-    #[cfg(feature = "signature")]
     pub(crate) fn permute(&mut self, axes: &[usize]) {
         fn pick<T: Copy>(axes: &[usize], all: &[T]) -> Box<[T]> {
             axes.iter().map(|axis| all[*axis]).collect()

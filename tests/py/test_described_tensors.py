@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dlfield as dl
@@ -48,3 +49,55 @@ def test_descriptions_change_nothing_for_others() -> None:
     assert dl.describe(field).origin == (1, 1, 0)
     for seen in (before, dl.describe(other)):
         assert metadata(seen) == (("I", "J", "K"), ((0, 0),) * 3, (0, 0, 0))
+
+
+ALIGNED: dict[str, Callable[[], dl.Tensor]] = {
+    "halo": lambda: dl.zeros((6, 5, 4), halo=(1, 0, 2), alignment_size=64),
+    "index": lambda: dl.zeros((6, 5), "float32", aligned_index=(2, 3), alignment_size=32),
+    "view": lambda: dl.zeros((6, 5, 4), halo=(1, 0, 2), alignment_size=64)[1:, 1:],
+    "square": lambda: dl.zeros((5, 5), halo=(1, 2), alignment_size=64),
+    "small": lambda: dl.zeros((1, 3), aligned_index=(0, 2), alignment_size=64),
+    "no dimensions": lambda: dl.zeros((), alignment_size=64),
+}
+
+
+def numbers(field: Any) -> tuple[Any, ...]:
+    """What says where the elements are, and how they are aligned."""
+    places = (field.shape, field.strides, field.layout, field.ptr, field.size, field.dtype)
+    return (*places, field.alignment_size, field.aligned_index)
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_a_description_has_the_alignment_of_its_tensor(name: str) -> None:
+    field = ALIGNED[name]()
+    assert numbers(dl.describe(field)) == numbers(field)
+    assert numbers(dl.describe(dl.describe(field))) == numbers(field)
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_the_reverse_of_a_description_describes_the_reversed_tensor(name: str) -> None:
+    field = ALIGNED[name]()
+    seen = dl.describe(field).T
+    assert seen.owner is field
+    same = dl.describe(field.T)
+    assert (numbers(seen), metadata(seen)) == (numbers(same), metadata(same))
+    assert (numbers(seen.T), metadata(seen.T)) == (numbers(field), metadata(field))
+
+
+def test_the_reverse_of_another_object_shares_its_memory() -> None:
+    array = np.arange(6).reshape(2, 3)
+    seen = dl.describe(array, dims="JI").T
+    assert (seen.alignment_size, seen.aligned_index, seen.dims, seen.owner is array) == (1, (0, 0), ("I", "J"), True)
+    shared = dl.from_dlpack(seen)
+    assert shared.dims == ("I", "J")
+    assert np.array_equal(shared, array.T)
+    shared[2, 1] = -1
+    assert array[1, 2] == -1
+
+
+def test_the_reverse_notices_memory_that_moved() -> None:
+    array = np.zeros((2, 3))
+    seen = dl.describe(array).T
+    array.resize((200, 300), refcheck=False)
+    with pytest.raises(dl.ExchangeError, match=r"was float64 of shape \[3, 2\]"):
+        dl.from_dlpack(seen)

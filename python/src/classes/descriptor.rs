@@ -43,6 +43,15 @@ impl PyDescriptor {
         self.object.as_ref().map_or_else(|| py.None(), |object| object.clone_ref(py)).into_bound(py)
     }
 
+    /// Returns the description of the same object with the dimensions in reverse order.
+    pub(crate) fn reversed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDescriptor>> {
+        freelist::create(py, |reversed: &mut PyDescriptor| {
+            reversed.descriptor = self.descriptor.reversed();
+            reversed.set(self.object(py), self.owner.clone(), self.protocol);
+            Ok(())
+        })
+    }
+
     /// Returns the parts that imports use.
     pub(crate) fn parts<'py>(&self, py: Python<'py>) -> Description<'_, 'py> {
         Description { descriptor: &self.descriptor, object: self.object(py), owner: self.owner.as_ref() }

@@ -66,8 +66,7 @@ const OF_OTHERS: [(&str, &str); 33] = [
 ];
 
 /// Attributes of tensors that are often looked up on descriptors, which have no elements.
-const OF_TENSORS: [&str; 18] = [
-    "T",
+const OF_TENSORS: [&str; 17] = [
     "astype",
     "copy",
     "data",

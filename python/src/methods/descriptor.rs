@@ -9,6 +9,7 @@ use pyo3::types::PyTuple;
 use crate::classes::attribute_values;
 use crate::classes::descriptor::PyDescriptor;
 use crate::classes::device::PyDevice;
+use crate::classes::tensor::PyTensor;
 
 #[pymethods]
 impl PyDescriptor {
@@ -87,6 +88,38 @@ impl PyDescriptor {
     #[getter]
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         attribute_values::layout(py, &self.descriptor.layout())
+    }
+
+    /// Alignment in bytes of the element at `aligned_index`, which a `Tensor` promises; 1 for other objects.
+    #[getter]
+    fn alignment_size(&self, py: Python<'_>) -> i64 {
+        self.object(py).cast::<PyTensor>().map_or(1, |tensor| tensor.get().0.alignment_size())
+    }
+
+    /// The index of the aligned element; zeros for objects that promise none.
+    #[getter]
+    fn aligned_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let object = self.object(py);
+        let Ok(tensor) = object.cast::<PyTensor>() else { return attribute_values::zeros(py, self.descriptor.ndim()) };
+        let (tensor, index) = (tensor.get().descriptor(), tensor.get().0.aligned_index());
+        // The description has the dimensions of its object, or the reverse of them. If both are the same, both indices have
+        // the same address.
+        if (tensor.shape(), tensor.strides()) == (self.descriptor.shape(), self.descriptor.strides()) {
+            PyTuple::new(py, index)
+        } else {
+            PyTuple::new(py, index.iter().rev())
+        }
+    }
+
+    /// The description with its dimensions, and their labels, in reverse order; `owner` is the same object.
+    ///
+    /// >>> import dlfield as dl, numpy as np
+    /// >>> dl.describe(np.ones((2, 3)), dims="JI").T.dims
+    /// ('I', 'J')
+    #[getter]
+    #[pyo3(name = "T")]
+    fn reversed_dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDescriptor>> {
+        self.reversed(py)
     }
 
     /// Address of the element at index 0.
