@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::classes::descriptor::PyDescriptor;
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use dlfield::Device;
@@ -61,15 +60,7 @@ fn as_numpy<'py>(
         return export::numpy::view_of(tensor);
     }
     if copy != Some(true) {
-        let tensor = import::tensor(obj, copy)?;
-        if let Ok(description) = obj.cast_exact::<PyDescriptor>()
-            && description.get().descriptor().device().is_host_readable()
-        {
-            // The owner that was just made does not know the streams of what is inside a wrapper.
-            let described = description.get().parts(py);
-            import::synchronize_described(&described.object, described.owner, tensor.descriptor())?;
-        }
-        return export::numpy::view(py, &tensor);
+        return export::numpy::view(py, &import::tensor(obj, copy)?);
     }
     let value = import::value(obj, Device::CPU)?.ok_or_else(|| not_an_array(obj))?;
     let copied = if value.descriptor().device().is_host_readable() {

@@ -13,7 +13,7 @@ use crate::tensor::Owner;
 /// Returns an owner that keeps both `owner` and the object. A description's owner alone may not keep the memory, as the
 /// description keeps its object separately.
 pub(super) fn owner_and_object(owner: Owner, object: &Bound<'_, PyAny>) -> Owner {
-    Owner::foreign((owner, PyOwner::new(object)))
+    owner.with(PyOwner::new(object))
 }
 
 /// Returns the object to keep: for a `Descriptor` the object that it describes, as descriptors of descriptors would be a chain.

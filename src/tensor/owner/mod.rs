@@ -80,6 +80,9 @@ enum OwnerKind {
     Elements(Box<dyn Any + Send + Sync>),
     /// Any other value whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
+    /// An owner, and something else that has to live as long.
+    #[cfg(feature = "python")]
+    Both(Box<(Owner, Box<dyn Send + Sync>)>),
     /// An object of another runtime.
     Object(Object),
     /// Memory for one field in what another owner keeps.
@@ -145,6 +148,8 @@ impl Owner {
         let inner = self.0.as_deref()?;
         match &*inner.kind {
             OwnerKind::Returned(exported) if inner.uses.is_none() => exported.stream_uses(),
+            #[cfg(feature = "python")]
+            OwnerKind::Both(both) if inner.uses.is_none() => both.0.stream_uses(),
             #[cfg(all(feature = "python", feature = "signature"))]
             OwnerKind::Range(range) if inner.uses.is_none() => range.owner.stream_uses(),
             _ => inner.uses.as_deref(),
@@ -204,6 +209,12 @@ impl Owner {
     /// ```
     pub fn foreign(keeper: impl Send + Sync + 'static) -> Owner {
         Owner(OwnerInner::new(OwnerKind::Foreign(Box::new(keeper))))
+    }
+
+    /// Returns an owner that keeps another value too, and knows the streams of this one.
+    #[cfg(feature = "python")]
+    pub(crate) fn with(self, keeper: impl Send + Sync + 'static) -> Owner {
+        Owner(OwnerInner::new(OwnerKind::Both(Box::new((self, Box::new(keeper))))))
     }
 
     /// Owns a vector of elements.
@@ -314,6 +325,8 @@ impl fmt::Debug for Owner {
             #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
             Some(OwnerKind::Elements(_)) => "Owner(elements)",
             Some(OwnerKind::Foreign(_)) => "Owner(foreign)",
+            #[cfg(feature = "python")]
+            Some(OwnerKind::Both(_)) => "Owner(both)",
             Some(OwnerKind::Object(_)) => "Owner(object)",
             #[cfg(all(feature = "python", feature = "signature"))]
             Some(OwnerKind::Range(_)) => "Owner(range)",

@@ -200,13 +200,17 @@ def in_numpy(_: str, wrapped: Any) -> float:
     return float(dl.as_numpy(wrapped)[9]) * 10
 
 
+def in_tensor(_: str, wrapped: Any) -> float:
+    return float(np.asarray(dl.from_dlpack(wrapped))[9]) * 10
+
+
 @pytest.mark.parametrize("kind", ["cuda_host", "cuda_managed"])
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("name", ["total", "sum", "add_scaled", "bind", "as_numpy"])
+@pytest.mark.parametrize("name", ["total", "sum", "add_scaled", "bind", "as_numpy", "from_dlpack"])
 def test_a_wrapped_argument_is_viewed_after_the_work_of_all_streams(
     driver: Driver, gate: Gate, name: str, wrapper: str, kind: str
 ) -> None:
-    call = {"bind": in_bind, "as_numpy": in_numpy}.get(name, in_rust)
+    call = {"bind": in_bind, "as_numpy": in_numpy, "from_dlpack": in_tensor}.get(name, in_rust)
     held, results = [dl.zeros(10, device=kind), dl.ones(10, device="cuda:0")], list[Any]()
     held.append(WRAPPERS[wrapper](held[0]))
     # The first call finds the module.
