@@ -69,10 +69,10 @@ impl Owner {
     pub(crate) fn check_exclusive(&mut self) -> Result<(), ExchangeError> {
         let Some(inner) = self.0.as_mut() else { return Err(ExchangeError::NotOwned) };
         let is_kept_by_others = match &*inner.kind {
-            OwnerKind::Managed(_) | OwnerKind::Foreign(_) | OwnerKind::Object(_) => true,
-            #[cfg(all(feature = "python", feature = "signature"))]
-            OwnerKind::Range(_) => true,
-            _ => false,
+            #[cfg(feature = "fields")]
+            OwnerKind::Block(_) => false,
+            OwnerKind::Elements(_) | OwnerKind::Returned(_) => false,
+            _ => true,
         };
         let Some(inner) = Arc::get_mut(inner).filter(|_| !is_kept_by_others) else {
             return Err(if is_kept_by_others { ExchangeError::NotOwned } else { ExchangeError::Shared });
@@ -104,5 +104,17 @@ impl Owner {
         let OwnerKind::Elements(elements) = &mut *Arc::get_mut(self.0.as_mut()?)?.kind else { return None };
         let elements = elements.downcast_mut::<Vec<T>>().filter(|elements| elements.as_ptr() == start)?;
         Some(std::mem::take(elements))
+    }
+}
+
+#[cfg(all(test, feature = "ndarray"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_another_value_keeps_too_is_not_exclusive() {
+        let mut owner = Owner::elements(vec![1.0f64]);
+        assert!(owner.is_exclusive());
+        assert_eq!(owner.with(()).check_exclusive(), Err(ExchangeError::NotOwned));
     }
 }

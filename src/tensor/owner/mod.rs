@@ -9,6 +9,7 @@ mod guard;
 mod object;
 #[cfg(feature = "fields")]
 mod range;
+mod readers;
 #[cfg(feature = "fields")]
 mod registry;
 #[cfg(feature = "fields")]
@@ -23,7 +24,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use dlpark::{AllocationDeleter, Managed, ManagedTensorBase, OpaqueContext};
 
@@ -38,8 +39,6 @@ pub use registry::{BlockInfo, MemoryReport, report};
 pub(super) use weak::WeakOwner;
 
 use crate::memory::cuda::StreamUses;
-#[cfg(any(feature = "ndarray", feature = "fields"))]
-use crate::protocol::ExchangeError;
 
 /// Keeps memory while any clone of it lives, and releases it once, on the thread that drops the last clone.
 ///
@@ -81,7 +80,7 @@ enum OwnerKind {
     /// Any other value whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An owner, and something else that has to live as long.
-    #[cfg(feature = "python")]
+    #[cfg(any(feature = "python", test))]
     Both(Box<(Owner, Box<dyn Send + Sync>)>),
     /// An object of another runtime.
     Object(Object),
@@ -103,25 +102,6 @@ impl Drop for OwnerInner {
             None => deferred_drop::now(kind),
             Some(uses) => deferred_drop::after_work(uses, kind),
         }
-    }
-}
-
-/// Counts one reader, also if it panics.
-#[cfg(any(feature = "ndarray", feature = "fields"))]
-struct Reader<'i>(&'i OwnerInner);
-
-#[cfg(any(feature = "ndarray", feature = "fields"))]
-impl Reader<'_> {
-    fn of(inner: &OwnerInner) -> Reader<'_> {
-        inner.readers.fetch_add(1, Ordering::SeqCst);
-        Reader(inner)
-    }
-}
-
-#[cfg(any(feature = "ndarray", feature = "fields"))]
-impl Drop for Reader<'_> {
-    fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -148,7 +128,7 @@ impl Owner {
         let inner = self.0.as_deref()?;
         match &*inner.kind {
             OwnerKind::Returned(exported) if inner.uses.is_none() => exported.stream_uses(),
-            #[cfg(feature = "python")]
+            #[cfg(any(feature = "python", test))]
             OwnerKind::Both(both) if inner.uses.is_none() => both.0.stream_uses(),
             #[cfg(all(feature = "python", feature = "signature"))]
             OwnerKind::Range(range) if inner.uses.is_none() => range.owner.stream_uses(),
@@ -212,7 +192,7 @@ impl Owner {
     }
 
     /// Returns an owner that keeps another value too, and knows the streams of this one.
-    #[cfg(feature = "python")]
+    #[cfg(any(feature = "python", test))]
     pub(crate) fn with(self, keeper: impl Send + Sync + 'static) -> Owner {
         Owner(OwnerInner::new(OwnerKind::Both(Box::new((self, Box::new(keeper))))))
     }
@@ -227,55 +207,6 @@ impl Owner {
     #[cfg(feature = "cuda-any")]
     pub(crate) fn elements_freed_after(elements: impl Send + Sync + 'static, uses: Box<StreamUses>) -> Owner {
         Owner(OwnerInner::with_stream_uses(OwnerKind::Elements(Box::new(elements)), Some(uses)))
-    }
-
-    /// Marks the memory as exported to another library: safe functions reject it from now on. Returns whether none of them is
-    /// still reading it; if not, [`Owner::wait_for_readers`] returns once this should be called again. Memory with a guard is
-    /// not marked.
-    ///
-    /// A reader increments the count before it checks the mark, and an exporter sets the mark before it checks the count. All
-    /// four are sequentially consistent, so at least one of the two sees the other.
-    #[inline]
-    #[must_use]
-    pub(crate) fn mark_exported(&self) -> bool {
-        let Some(inner) = &self.0 else { return true };
-        if !inner.exported.load(Ordering::SeqCst) {
-            if inner.is_guarded() {
-                return false;
-            }
-            inner.exported.store(true, Ordering::SeqCst);
-        }
-        inner.readers.load(Ordering::SeqCst) == 0
-    }
-
-    /// Waits until no safe function reads memory that is marked as exported; new ones are rejected. Does not wait for guards.
-    /// A thread attached to Python must detach first: a reader may wait for a device, whose callbacks may need the GIL.
-    #[cold]
-    fn wait_for_readers(&self) {
-        let Some(inner) = &self.0 else { return };
-        while inner.readers.load(Ordering::SeqCst) > 0 && !inner.is_guarded() {
-            std::thread::yield_now();
-        }
-    }
-
-    /// Rejects memory that was exported: the other library may write to it.
-    #[cfg(any(feature = "ndarray", feature = "fields"))]
-    pub(crate) fn check_not_exported(&self) -> Result<(), ExchangeError> {
-        let exported = self.0.as_ref().is_some_and(|inner| inner.exported.load(Ordering::SeqCst));
-        if exported { Err(ExchangeError::Exported) } else { Ok(()) }
-    }
-
-    /// Runs `read`, which reads the memory, unless it was exported: then only unsafe code can write to it meanwhile. An export
-    /// waits for `read`, so `read` must neither allocate a tensor nor drop an owner: both may run foreign code, which may
-    /// export the memory or wait for an export.
-    #[cfg(any(feature = "ndarray", feature = "fields"))]
-    pub(crate) fn read<R>(&self, read: impl FnOnce() -> R) -> Result<R, ExchangeError> {
-        let Some(inner) = &self.0 else { return Ok(read()) };
-        // Before counting, so that a rejected reader delays no export.
-        self.check_not_exported()?;
-        let _counted = Reader::of(inner);
-        self.check_not_exported()?;
-        Ok(read())
     }
 
     /// The owner that [`OpaqueContext::into_raw`] has made an address of.
@@ -325,7 +256,7 @@ impl fmt::Debug for Owner {
             #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
             Some(OwnerKind::Elements(_)) => "Owner(elements)",
             Some(OwnerKind::Foreign(_)) => "Owner(foreign)",
-            #[cfg(feature = "python")]
+            #[cfg(any(feature = "python", test))]
             Some(OwnerKind::Both(_)) => "Owner(both)",
             Some(OwnerKind::Object(_)) => "Owner(object)",
             #[cfg(all(feature = "python", feature = "signature"))]
