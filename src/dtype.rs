@@ -171,8 +171,8 @@ pub enum DTypeError {
     },
     /// Element types without an allowed cast.
     #[error(
-        "dtype: {from} cannot be cast to {to}; allowed are casts by the rule \"same_kind\": to the same kind of number, or \
-         to a later one of bool, uint, int, float, complex"
+        "dtype: {from} cannot be cast to {to}; allowed are casts of NumPy's types and bfloat16 by the rule \"same_kind\": to the \
+         same kind of number, or to a later one of bool, uint, int, float, complex"
     )]
     Cast {
         /// The element type of the source.

@@ -263,6 +263,25 @@ def test_numbers_that_do_not_fit_are_no_fields_either() -> None:
         dl.from_array(np.array([1, 0]), bool)
 
 
+def test_integers_of_more_than_64_bits_fit_floating_point_numbers_only() -> None:
+    large = 2**70
+    for dtype in (None, "int64", "uint8"):
+        with pytest.raises(
+            OverflowError, match=rf"^data: {large} does not fit {dtype or 'int64'}; allowed is -?\d+ to \d+$"
+        ):
+            dl.from_array([[1], [large]], dtype)
+    field = dl.zeros(2, "int32")
+    with pytest.raises(OverflowError, match=rf"^value: {-large} does not fit int32"):
+        field[...] = [1, -large]
+    assert field.tolist() == [0, 0]
+    for dtype in ("float32", "complex128", "bool"):
+        assert dl.from_array([1, large], dtype).tolist() == np.array([1, large], dtype).tolist()
+    with pytest.raises(OverflowError, match="too large to convert to float"):
+        dl.from_array([2**2000], "float64")
+    with pytest.raises(dl.DTypeError, match="holds Python objects"):
+        dl.from_array([1, large, None], "float64")
+
+
 def test_arrays_in_lists_have_to_fit_too() -> None:
     with pytest.raises(OverflowError, match=r"^data: -1 does not fit uint8"):
         dl.from_array([np.array([-1, 3])], "uint8")

@@ -4,7 +4,7 @@
 use pyo3::exceptions::PyOverflowError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyRange, PyTuple};
+use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
 use dlfield::DType;
 use dlfield::dlpark::ffi::DLDataTypeCode;
@@ -27,21 +27,24 @@ pub(crate) fn array_of<'py>(
     fitted(array.map_err(|error| dtype::named(py, error, argument))?, wanted, argument).map(Some)
 }
 
-/// Casts an array of integers or bools to integers or bools. An array of other elements stays as it is, and so does one for
-/// floating-point numbers, to which the rule "same_kind" casts.
+/// Casts an array of integers or bools to integers or bools, and integers of more than 64 bits, which NumPy keeps as objects, to
+/// any type. An array of other elements stays as it is, and so does one for floating-point numbers, to which the rule
+/// "same_kind" casts.
 ///
 /// Raises `OverflowError` for a number that does not fit.
 pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let bits = u32::from(wanted.bits());
+    let kind: char = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    let is_wide = kind == 'O' && holds_integers(&array)?;
     let limits: Option<(i128, i128)> = match wanted.code() {
         DLDataTypeCode::BOOL => None,
         DLDataTypeCode::INT => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
         DLDataTypeCode::UINT => Some((0, (1 << bits) - 1)),
+        _ if is_wide => None,
         _ => return Ok(array),
     };
-    let kind: char = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
-    if !matches!(kind, 'b' | 'i' | 'u') {
+    if !is_wide && !matches!(kind, 'b' | 'i' | 'u') {
         return Ok(array);
     }
     if let Some((lowest, highest)) = limits
@@ -49,8 +52,9 @@ pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &st
         && array.getattr(intern!(py, "size"))?.extract::<usize>()? > 0
     {
         for extreme in [intern!(py, "min"), intern!(py, "max")] {
-            let found: i128 = array.call_method0(extreme)?.extract()?;
-            if found < lowest || found > highest {
+            let found = array.call_method0(extreme)?;
+            // Python's integers have no limit.
+            if !found.extract::<i128>().is_ok_and(|found| (lowest..=highest).contains(&found)) {
                 return Err(new_error::<PyOverflowError>(format!(
                     "{argument}: {found} does not fit {wanted}; allowed is {lowest} to {highest}"
                 )));
@@ -58,4 +62,11 @@ pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &st
         }
     }
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (array, dtype::to_numpy(py, wanted)?))
+}
+
+/// Whether all elements of an array of objects are Python's integers, and there are some.
+fn holds_integers(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let objects = array.call_method0(intern!(array.py(), "ravel"))?.call_method0(intern!(array.py(), "tolist"))?;
+    let objects = objects.cast::<PyList>()?;
+    Ok(!objects.is_empty() && objects.iter().all(|object| object.is_exact_instance_of::<PyInt>()))
 }

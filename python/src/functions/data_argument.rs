@@ -44,11 +44,13 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
     }
 }
 
-/// Converts an object to an array with NumPy, and casts integers and bools to `wanted`.
+/// Converts an object to an array with NumPy, and casts integers and bools to `wanted`; those of more than 64 bits to `int64`,
+/// if nothing else is wanted, in which they do not fit.
 fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
     let py = data.py();
     let mut array = py.import("numpy")?.call_method1("asarray", (data,))?;
-    if let Some(wanted) = wanted {
+    let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
+    if let Some(wanted) = wanted.or(holds_objects.then_some(DType::I64)) {
         array = lists::fitted(array, wanted, "data")?;
     }
     // NumPy makes an array of one object from anything that it does not understand.
