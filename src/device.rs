@@ -34,7 +34,7 @@ const KINDS: &[(DLDeviceType, &str)] = &[
 /// assert_eq!(device.to_string(), "cuda:0");
 /// assert_eq!(Device::CPU.to_string(), "cpu");
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Device {
     kind: DLDeviceType,
     id: i32,

@@ -130,11 +130,11 @@ impl fmt::Display for Dim {
 /// assert_eq!(Dims::standard(4).to_string(), "I, J, K, 0");
 /// assert_eq!(Dims::parse(["K", "I"]).unwrap().position("I"), Some(1));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Dims(Repr);
 
 /// The standard labels need no allocation, so fields without explicit dims stay cheap.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Repr {
     Standard(usize),
     Named(Arc<[Dim]>),

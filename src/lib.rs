@@ -115,6 +115,7 @@ compile_error!(
 
 #[cfg(feature = "signature")]
 pub mod arithmetic;
+mod debug;
 mod descriptor;
 mod device;
 mod dims;

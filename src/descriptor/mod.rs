@@ -31,8 +31,8 @@ use crate::protocol::ExchangeError;
 /// // The transposed of a field of shape (3, 4) in C order.
 /// let field = Descriptor::new(memory.as_mut_ptr().cast(), Device::CPU, DType::F64, false, &[4, 3], &[1, 4]).unwrap();
 /// assert!(field.is_f_contiguous());
+/// assert!(format!("{field:?}").starts_with("Descriptor { shape: [4, 3], strides: [1, 4], dtype: DType(float64), device: Device(cpu)"));
 /// ```
-#[derive(Debug)]
 pub struct Descriptor {
     ptr: *mut u8,
     device: Device,

@@ -71,8 +71,9 @@ use crate::layout::{Extents, Layout, MAX_NDIM, Metadata, Padding, Promise};
 /// let row = field.view(&[Index::At(3)]).unwrap();
 /// assert_eq!(row.dims().to_string(), "J");
 /// assert_eq!(field.domain_view().descriptor().shape(), [8, 8]);
+/// assert!(format!("{row:?}").contains("dims: Dims(J), origin: [0], halo: [(0, 0)]"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Tensor {
     descriptor: Descriptor,
     owner: Owner,
