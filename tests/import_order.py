@@ -29,7 +29,7 @@ LAYERS = {
         "memory",
         "copy",
         "tensor",
-        "arithmetic signature preflight",
+        "arithmetic debug preflight signature",
         "python::interrupt",
         "python::nearest",
         "python::ffi",
