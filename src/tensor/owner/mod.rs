@@ -80,7 +80,7 @@ enum OwnerKind {
     /// Any other value whose drop releases the memory.
     Foreign(Box<dyn Send + Sync>),
     /// An owner, and something else that has to live as long.
-    #[cfg(any(feature = "python", test))]
+    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     Both(Box<(Owner, Box<dyn Send + Sync>)>),
     /// An object of another runtime.
     Object(Object),
@@ -128,7 +128,7 @@ impl Owner {
         let inner = self.0.as_deref()?;
         match &*inner.kind {
             OwnerKind::Returned(exported) if inner.uses.is_none() => exported.stream_uses(),
-            #[cfg(any(feature = "python", test))]
+            #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
             OwnerKind::Both(both) if inner.uses.is_none() => both.0.stream_uses(),
             #[cfg(all(feature = "python", feature = "signature"))]
             OwnerKind::Range(range) if inner.uses.is_none() => range.owner.stream_uses(),
@@ -192,7 +192,7 @@ impl Owner {
     }
 
     /// Returns an owner that keeps another value too, and knows the streams of this one.
-    #[cfg(any(feature = "python", test))]
+    #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
     pub(crate) fn with(self, keeper: impl Send + Sync + 'static) -> Owner {
         Owner(OwnerInner::new(OwnerKind::Both(Box::new((self, Box::new(keeper))))))
     }
@@ -256,7 +256,7 @@ impl fmt::Debug for Owner {
             #[cfg(any(feature = "ndarray", feature = "cuda-any"))]
             Some(OwnerKind::Elements(_)) => "Owner(elements)",
             Some(OwnerKind::Foreign(_)) => "Owner(foreign)",
-            #[cfg(any(feature = "python", test))]
+            #[cfg(any(feature = "python", all(test, feature = "ndarray")))]
             Some(OwnerKind::Both(_)) => "Owner(both)",
             Some(OwnerKind::Object(_)) => "Owner(object)",
             #[cfg(all(feature = "python", feature = "signature"))]
