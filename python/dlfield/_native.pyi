@@ -1302,6 +1302,8 @@ def full(
 ) -> Tensor:
     """Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
 
+    Raises `OverflowError` for an integer that does not fit.
+
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
     which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
     `alignment_size` is the alignment in bytes of the element at `aligned_index` (default: the lower halo);

@@ -263,6 +263,28 @@ def test_numbers_that_do_not_fit_are_no_fields_either() -> None:
         dl.from_array(np.array([1, 0]), bool)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "lowest", "highest"),
+    [("int4", -8, 7), ("uint4", 0, 15), ("int8", -128, 127), ("uint64", 0, 2**64 - 1), ("int64", -(2**63), 2**63 - 1)],
+)
+def test_one_integer_has_to_fit_as_those_in_lists(dtype: str, lowest: int, highest: int) -> None:
+    field = dl.zeros(2, dtype)
+    for number in (lowest - 1, highest + 1, 10**30, -(2**128)):
+        told = rf"{number} does not fit {dtype}; allowed is {lowest} to {highest}$"
+        for key in (0, ..., [0, 1]):
+            with pytest.raises(OverflowError, match=f"^value: {told}"):
+                field[key] = number
+        with pytest.raises(OverflowError, match=f"^value: {told}"):
+            field.fill(number)
+        with pytest.raises(OverflowError, match=f"^fill_value: {told}"):
+            dl.full(2, number, dtype)
+    assert [int(number) for number in np.asarray(field)] == [0, 0]
+    for number in (lowest, highest):
+        field[...] = number
+        assert [int(found) for found in np.asarray(field)] == [number, number]
+        assert [int(found) for found in np.asarray(dl.full(2, number, dtype))] == [number, number]
+
+
 def test_integers_of_more_than_64_bits_fit_floating_point_numbers_only() -> None:
     large = 2**70
     for dtype in (None, "int64", "uint8"):

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::classes::tensor::PyTensor;
-use crate::export::lists;
+use crate::export::integers;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{dtype, sync};
@@ -89,7 +89,8 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>,
     let py = target.py();
     let named = |error| dtype::named(py, error, argument);
     let wanted = dtype::of_descriptor(&target.cast::<PyUntypedArray>()?.dtype())?;
-    let array = lists::array_of(value, wanted, argument)?;
+    integers::check_one(value, wanted, argument)?;
+    let array = integers::array_of(value, wanted, argument)?;
     let value = array.as_ref().unwrap_or(value);
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;

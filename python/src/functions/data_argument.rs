@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::export::lists;
+use crate::export::integers;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
 use dlfield::native::{fastcall, numpy_api};
@@ -51,7 +51,7 @@ fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor>
     let mut array = py.import("numpy")?.call_method1("asarray", (data,))?;
     let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
     if let Some(wanted) = wanted.or(holds_objects.then_some(DType::I64)) {
-        array = lists::fitted(array, wanted, "data")?;
+        array = integers::fitted(array, wanted, "data")?;
     }
     // NumPy makes an array of one object from anything that it does not understand.
     let not_an_array =

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
 use smallvec::SmallVec;
 
+use crate::export::integers;
 use dlfield::DType;
 use dlfield::native::{args, dtype, fastcall};
 
@@ -100,6 +101,7 @@ fn pair<const N: usize>(first: [u8; N], second: [u8; N]) -> Element {
 /// The bytes of one element with `value`, cast by `numpy.full` itself.
 fn by_numpy(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
     let py = value.py();
+    integers::check_one(value, wanted, "fill_value")?;
     let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, wanted)?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {

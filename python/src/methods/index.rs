@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::classes::tensor::PyTensor;
 use crate::export;
 use crate::export::cupy;
-use crate::export::lists;
+use crate::export::integers;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
 use crate::ufunc::with_domain_hint;
 use dlfield::native::errors::ErrorKind;
@@ -198,7 +198,7 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
 /// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
 fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = value.py();
-    let array = match lists::array_of(value, like.descriptor().dtype(), "value")? {
+    let array = match integers::array_of(value, like.descriptor().dtype(), "value")? {
         Some(array) => array,
         None => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?,
     };

@@ -1,5 +1,4 @@
-//! Integers in lists, which have no element type of their own. NumPy makes an array of int64 of them: before that is cast, its
-//! numbers have to fit.
+//! Python's integers, alone and in lists, which have no element type of their own: before NumPy casts them, they have to fit.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::intern;
@@ -8,7 +7,7 @@ use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
 
 use dlfield::DType;
 use dlfield::dlpark::ffi::DLDataTypeCode;
-use dlfield::native::{dtype, new_error};
+use dlfield::native::{args, dtype, new_error};
 
 /// Returns the array that NumPy makes of a list, a tuple or a range, with integers and bools cast as by [`fitted`]; `None` for
 /// any other value.
@@ -34,34 +33,43 @@ pub(crate) fn array_of<'py>(
 /// Raises `OverflowError` for a number that does not fit.
 pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
-    let bits = u32::from(wanted.bits());
     let kind: char = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
     let is_wide = kind == 'O' && holds_integers(&array)?;
-    let limits: Option<(i128, i128)> = match wanted.code() {
-        DLDataTypeCode::BOOL => None,
-        DLDataTypeCode::INT => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        DLDataTypeCode::UINT => Some((0, (1 << bits) - 1)),
-        _ if is_wide => None,
-        _ => return Ok(array),
-    };
-    if !is_wide && !matches!(kind, 'b' | 'i' | 'u') {
+    let is_for_floats = !matches!(wanted.code(), DLDataTypeCode::BOOL | DLDataTypeCode::INT | DLDataTypeCode::UINT);
+    if !is_wide && (is_for_floats || !matches!(kind, 'b' | 'i' | 'u')) {
         return Ok(array);
     }
-    if let Some((lowest, highest)) = limits
-        && kind != 'b'
-        && array.getattr(intern!(py, "size"))?.extract::<usize>()? > 0
-    {
+    if kind != 'b' && array.getattr(intern!(py, "size"))?.extract::<usize>()? > 0 {
         for extreme in [intern!(py, "min"), intern!(py, "max")] {
-            let found = array.call_method0(extreme)?;
-            // Python's integers have no limit.
-            if !found.extract::<i128>().is_ok_and(|found| (lowest..=highest).contains(&found)) {
-                return Err(new_error::<PyOverflowError>(format!(
-                    "{argument}: {found} does not fit {wanted}; allowed is {lowest} to {highest}"
-                )));
-            }
+            check_fits(&array.call_method0(extreme)?, wanted, argument)?;
         }
     }
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (array, dtype::to_numpy(py, wanted)?))
+}
+
+/// Rejects one of Python's or NumPy's integers that the integers of type `wanted` do not have, by an `OverflowError`. Every
+/// integer fits a bool or a floating-point number.
+fn check_fits(found: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResult<()> {
+    let bits = u32::from(wanted.bits());
+    let (lowest, highest): (i128, i128) = match wanted.code() {
+        DLDataTypeCode::INT => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        DLDataTypeCode::UINT => (0, (1 << bits) - 1),
+        _ => return Ok(()),
+    };
+    // Python's integers have no limit.
+    if found.extract::<i128>().is_ok_and(|found| (lowest..=highest).contains(&found)) {
+        return Ok(());
+    }
+    // NumPy's integers are shown with their class.
+    let found = args::shown(&found.call_method0(intern!(found.py(), "__index__"))?);
+    Err(new_error::<PyOverflowError>(format!(
+        "{argument}: {found} does not fit {wanted}; allowed is {lowest} to {highest}"
+    )))
+}
+
+/// Rejects one of Python's integers as [`check_fits`], before NumPy casts it; every other value passes.
+pub(crate) fn check_one(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResult<()> {
+    if value.is_exact_instance_of::<PyInt>() { check_fits(value, wanted, argument) } else { Ok(()) }
 }
 
 /// Whether all elements of an array of objects are Python's integers, and there are some.
