@@ -16,7 +16,8 @@ impl LabelledShape {
     /// lacks; those that no input relates to the others are placed in C order if the first input is in C order, else with
     /// larger strides than all others. The alignment is the least common multiple of the inputs' alignments. Aligned index,
     /// halo and origin are the largest per dimension over the inputs that have it with this extent; they are 0 in a dimension
-    /// that a reduction has kept. Where halos cut by slices together exceed the extent, the upper width is reduced.
+    /// that a reduction has kept. A halo that a slice has cut, and its origin, count only in dimensions for which no input
+    /// states a halo; where such halos together exceed the extent, the upper width is reduced.
     ///
     /// # Errors
     /// [`LayoutError::AlignmentMultiple`] if the least common multiple is not below 2**63 bytes; the errors of
@@ -59,7 +60,8 @@ impl LabelledShape {
         }
         let found = Margins::of(self, inputs);
         if has_halo {
-            spec = spec.halo(&found.halo).halo_is_cut(any_input(|input| input.descriptor().halo_is_cut()));
+            let is_cut = found.is_any_cut(inputs);
+            spec = spec.halo(&found.halo).halo_is_cut(is_cut);
         }
         if has_origin {
             spec = spec.origin(&found.origin);
@@ -90,26 +92,51 @@ struct Margins {
     halo: Halo,
     origin: Extents,
     aligned_index: Extents,
+    /// Whether an input states a halo.
+    is_stated: SmallVec<[bool; 6]>,
 }
 
 impl Margins {
     fn of(result: &LabelledShape, inputs: &[&Tensor]) -> Margins {
         let ndim = result.shape.len();
         let none = Extents::from_elem(0, ndim);
-        let mut found = Margins { halo: Halo::from_elem((0, 0), ndim), origin: none.clone(), aligned_index: none };
-        for input in inputs {
-            let (halo, origin, aligned_index) = (input.halo(), input.inline_origin(), input.aligned_index());
-            for (axis, at) in result.places(input).into_iter().enumerate() {
-                let Some(at) = at else { continue };
-                let (lower, upper) = &mut found.halo[at];
-                (*lower, *upper) = ((*lower).max(halo[axis].0), (*upper).max(halo[axis].1));
-                found.origin[at] = found.origin[at].max(origin[axis]);
-                found.aligned_index[at] = found.aligned_index[at].max(aligned_index[axis]);
+        let mut found = Margins {
+            halo: Halo::from_elem((0, 0), ndim),
+            origin: none.clone(),
+            aligned_index: none,
+            is_stated: SmallVec::from_elem(false, ndim),
+        };
+        // The stated halos come first: where there is one, a slice has none.
+        for is_cut in [false, true] {
+            for input in inputs.iter().filter(|input| input.descriptor().halo_is_cut() == is_cut) {
+                found.include(result, input);
             }
         }
         for ((lower, upper), extent) in found.halo.iter_mut().zip(&result.shape) {
             *upper = (*upper).min(extent - *lower);
         }
         found
+    }
+
+    fn include(&mut self, result: &LabelledShape, input: &Tensor) {
+        let (halo, origin, aligned_index) = (input.halo(), input.inline_origin(), input.aligned_index());
+        let (states, is_cut) = (input.descriptor().halo().is_some(), input.descriptor().halo_is_cut());
+        for (axis, at) in result.places(input).into_iter().enumerate() {
+            let Some(at) = at else { continue };
+            self.aligned_index[at] = self.aligned_index[at].max(aligned_index[axis]);
+            if is_cut && self.is_stated[at] {
+                continue;
+            }
+            let (lower, upper) = &mut self.halo[at];
+            (*lower, *upper) = ((*lower).max(halo[axis].0), (*upper).max(halo[axis].1));
+            self.origin[at] = self.origin[at].max(origin[axis]);
+            self.is_stated[at] |= states && !is_cut;
+        }
+    }
+
+    /// Whether a dimension may have its halo from an input that a slice has cut.
+    fn is_any_cut(&self, inputs: &[&Tensor]) -> bool {
+        inputs.iter().any(|input| input.descriptor().halo_is_cut())
+            && !self.is_stated.iter().all(|is_stated| *is_stated)
     }
 }

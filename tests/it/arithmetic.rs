@@ -43,9 +43,13 @@ fn field_or_slice() -> impl Strategy<Value = Tensor> {
     })
 }
 
+/// Returns whether a field has a halo that no slice has cut.
+fn states_halo(field: &Tensor) -> bool {
+    field.descriptor().halo().is_some() && !field.descriptor().halo_is_cut()
+}
+
 /// Returns whether two fields have halos that differ along a dimension that they share.
 fn domains_differ(left: &Tensor, right: &Tensor) -> bool {
-    let states = |field: &Tensor| field.descriptor().halo().is_some() && !field.descriptor().halo_is_cut();
     let (of_left, of_right) = (texts(&left.dims()), texts(&right.dims()));
     let differ = |(axis, label): (usize, &String)| {
         let Some(other) = of_right.iter().position(|known| known == label) else { return false };
@@ -54,7 +58,7 @@ fn domains_differ(left: &Tensor, right: &Tensor) -> bool {
             && extent == right.descriptor().shape()[other]
             && ghosts != (right.halo()[other], right.origin()[other])
     };
-    states(left) && states(right) && of_left.iter().enumerate().any(differ)
+    states_halo(left) && states_halo(right) && of_left.iter().enumerate().any(differ)
 }
 
 fn texts(dims: &Dims) -> Vec<String> {
@@ -122,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn margins_are_the_largest_and_always_allowed(left in field_or_slice(), right in field_or_slice()) {
+    fn margins_are_the_largest_that_are_stated_and_always_allowed(left in field_or_slice(), right in field_or_slice()) {
         let Ok(result) = LabelledShape::broadcast(&[LabelledShape::of(&left), LabelledShape::of(&right)]) else { return Ok(()) };
         let spec = result.spec(DType::U8, &[&left, &right]);
         prop_assert_eq!(check_halos(&[&left, &right]).is_err(), domains_differ(&left, &right));
@@ -133,20 +137,26 @@ proptest! {
         }
         let made = Tensor::zeros(&spec.unwrap()).unwrap();
         let cut = [&left, &right].iter().any(|input| input.descriptor().halo_is_cut());
-        prop_assert_eq!(made.descriptor().halo_is_cut(), cut);
+        let mut all_stated = true;
         for (at, label) in made.dims().iter().enumerate() {
             let extent = made.descriptor().shape()[at];
             let mut largest = (0, 0, 0);
-            for input in [&left, &right] {
-                let Some(axis) = input.dims().iter().position(|known| known == label) else { continue };
-                if input.descriptor().shape()[axis] == extent {
+            let having = [&left, &right].into_iter().filter_map(|input| {
+                let axis = input.dims().iter().position(|known| known == label)?;
+                (input.descriptor().shape()[axis] == extent).then_some((input, axis))
+            });
+            let stated = having.clone().any(|(input, _)| states_halo(input));
+            for (input, axis) in having {
+                if !stated || !input.descriptor().halo_is_cut() {
                     largest.0 = largest.0.max(input.halo()[axis].0);
                     largest.1 = largest.1.max(input.origin()[axis]);
-                    largest.2 = largest.2.max(input.aligned_index()[axis]);
                 }
+                largest.2 = largest.2.max(input.aligned_index()[axis]);
             }
             prop_assert_eq!((made.halo()[at].0, made.origin()[at], made.aligned_index()[at]), largest);
+            all_stated &= stated;
         }
+        prop_assert_eq!(made.descriptor().halo_is_cut(), cut && !all_stated);
     }
 
     #[test]

@@ -93,6 +93,20 @@ def test_slices_match_by_index() -> None:
     assert oracle.values(even) == (array[::2] + array[1::2]).tolist()
 
 
+def test_a_stated_halo_holds_beside_those_of_slices() -> None:
+    field = numbered((6, 6), halo=(1, 1))
+    parts = [field.domain_view, field[2:, 1:-1], field[:-2, 1:-1], field[1:-1, 2:], field[1:-1, :-2]]
+    for first in range(5):
+        found = sum(parts[first:] + parts[:first], start=dl.zeros((4, 4)))
+        assert (found.halo, found.origin) == (((0, 0), (0, 0)), (0, 0))
+        with pytest.raises(dl.LayoutError, match="halo: operand 0"):
+            found + dl.ones((4, 4), halo=(1, 1))
+    # One label is stated, and the other is not.
+    found = field[2:, 1:-1] + dl.ones((4,), dims="J", halo=(2,)) + field[:-2, 1:-1]
+    assert found.halo == ((1, 1), (2, 2))
+    assert (found + dl.ones((4, 4), halo=(1, 1))).halo == ((1, 1), (1, 1))
+
+
 @pytest.mark.parametrize(
     "again",
     [dl.Tensor.copy, lambda part: pickle.loads(pickle.dumps(part)), dl.zeros_like, dl.from_array, dl.from_dlpack],
