@@ -1,11 +1,12 @@
 """`dlfield.dask.Array`, and what Dask has to know of tensors. Importing this module tells it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from dlfield._dask_blocks import Allocation, concatenate, size_of
-from dlfield._native import Tensor
+from dlfield._native import DimsError, Tensor
 from dlfield.frameworks import imported
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ else:
     from dask.array.dispatch import concatenate_lookup
     from dask.sizeof import sizeof
 
-__all__ = ["Array", "Halo", "da", "labelled", "pairs"]
+__all__ = ["Array", "Halo", "check_order", "da", "labelled", "pairs"]
 
 Halo = tuple[tuple[int, int], ...]
 
@@ -26,6 +27,8 @@ class Array(da.Array):  # type: ignore[misc, unused-ignore]
     """A Dask array of tensors that knows the halo of the whole field.
 
     Everything else is `dask.array.Array`. Results of Dask's own functions are of that class, and have no `halo`.
+    Operators and ufuncs raise `DimsError` for operands with labels in another order: Dask pairs blocks by position, and
+    fields go by label.
 
     Attributes
     ----------
@@ -36,12 +39,52 @@ class Array(da.Array):  # type: ignore[misc, unused-ignore]
     halo: Halo
     _allocation: Allocation
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        check_order(map(_dims_of, inputs))
+        return super().__array_ufunc__(ufunc, method, *inputs, **keywords)
+
     def __dask_postpersist__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         rebuild, arguments = super().__dask_postpersist__()
         return _persisted, (rebuild, arguments, self.halo, self._allocation)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (*super().__reduce__(), self.halo, self._allocation)
+
+
+def check_order(several: Iterable[tuple[str, ...]]) -> None:
+    """Reject operands whose labels, counted from the last, are not those of the one with most dimensions."""
+    dims = sorted(several, key=len)
+    for one in dims[:-1]:
+        if one != dims[-1][len(dims[-1]) - len(one) :]:
+            raise DimsError(
+                f"dims: operands with {one} and {dims[-1]}; Dask pairs blocks by position, so allowed are the same "
+                "last labels in the same order: transpose() one"
+            )
+
+
+def _dims_of(operand: Any) -> tuple[str, ...]:
+    """Return the labels of an operand; none if its blocks are no tensors."""
+    operand = getattr(operand, "_meta", operand)
+    return operand.dims if isinstance(operand, Tensor) else ()
+
+
+def _checked(name: str) -> Callable[..., Any]:
+    """Return an operator of Dask's arrays that rejects labels in another order."""
+    operation = getattr(da.Array, name)
+
+    @wraps(operation)
+    def method(self: Any, other: Any) -> Any:
+        check_order([_dims_of(self), _dims_of(other)])
+        return operation(self, other)
+
+    return method
+
+
+for _name in ["add", "and", "floordiv", "mod", "mul", "or", "pow", "sub", "truediv", "xor"]:
+    for _operator in (f"__{_name}__", f"__r{_name}__"):
+        setattr(Array, _operator, _checked(_operator))
+for _name in ["eq", "ge", "gt", "le", "lt", "ne"]:
+    setattr(Array, f"__{_name}__", _checked(f"__{_name}__"))
 
 
 def _persisted(graph: Any, rebuild: Callable[..., Any], arguments: Any, *stated: Any, **keywords: Any) -> Array:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
-from dlfield._dask_array import Array, Halo, da, labelled, pairs
+from dlfield._dask_array import Array, Halo, check_order, da, labelled, pairs
 from dlfield._dask_blocks import Allocation
 from dlfield._native import DimsError, LayoutError, Tensor, empty_like, from_array
 
@@ -65,7 +65,8 @@ def map_overlap(
         Chunks differ, no halo is known, a block has fewer points to compute than the halo is wide, or the result of
         `func` has another shape.
     DimsError
-        The arrays have no dimension with a label in `periodic`, or the result of `func` has other labels.
+        The arrays have no dimension with a label in `periodic`, or the labels of one in another order; or the result of
+        `func` has other labels.
 
     Example
     -------
@@ -93,6 +94,7 @@ def map_overlap(
             raise LayoutError(f"arrays: found chunks {array.chunks} beside {first.chunks}; rechunk() makes them equal")
     widths = _halo_of(arrays, halo)
     allocations = [_allocation_of(array) for array in arrays]
+    check_order([allocation.dims for allocation in allocations])
     dims, labels = allocations[0].dims, tuple(periodic)
     for label in labels:
         if label not in dims:

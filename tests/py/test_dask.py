@@ -1,5 +1,6 @@
 """Dask arrays with tensors as blocks, on the scheduler within the process."""
 
+import operator
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -198,6 +199,30 @@ def test_dlfield_alone_imports_no_dask() -> None:
 
 
 @pytest.mark.parametrize(
+    "combine",
+    [
+        *(getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
+        *(getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+        np.maximum,
+        lambda left, right: dd.map_overlap(operator.add, left + 0, right, halo=(0, 0)),
+    ],
+)
+def test_labels_in_another_order_are_refused(combine: Callable[[Any, Any], Any]) -> None:
+    """Dask pairs blocks by position, and fields match points by label: the result would depend on the blocks."""
+    array = dd.from_tensor(dl.from_array(np.arange(16.0).reshape(4, 4), dims="IJ"), 2)
+    for other in (array.T, dd.ones((4, 4), 2, dims="JI"), dl.ones((4, 4), dims="JI"), dl.ones(4, dims="I")):
+        if isinstance(other, dl.Tensor) and combine not in (operator.add, np.maximum):
+            continue
+        with pytest.raises(dl.DimsError, match="Dask pairs blocks by position"):
+            combine(array, other)
+    with pytest.raises(dl.DimsError, match="Dask pairs blocks by position"):
+        dl.ones((4, 4), dims="JI") * array
+    total: Any = array + dl.ones(4, dims="J")
+    assert (total.compute() - 1).tolist() == array.compute().tolist()
+    assert (array.T + np.ones((4, 4))).compute().dims == ("J", "I")
+
+
+@pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: dd.zeros((4, 4), 2, halo=(1,)), dl.LayoutError, "halo"),
@@ -209,6 +234,8 @@ def test_dlfield_alone_imports_no_dask() -> None:
         (lambda: dd.zeros((4, 4), 2, colour=1), TypeError, "colour"),
         (lambda: dd.zeros((4, 4), 3.5), ValueError, "hunks"),
         (lambda: dd.from_tensor(dl.zeros((4, 4)), (2, 2, 2)), ValueError, "hunks"),
+        (lambda: dd.zeros((4, 4), 2, origin=(0, 0)), TypeError, r"^zeros\(\) got .* 'origin': each block has its own"),
+        (lambda: dd.empty((4, 4), 2, buffer=bytearray(999)), TypeError, r"^empty\(\) got .* 'buffer'"),
     ],
 )
 def test_errors_come_before_the_tasks(call: Callable[[], Any], error: type[Exception], message: str) -> None:
