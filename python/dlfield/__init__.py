@@ -140,19 +140,22 @@ _LAZY = {"open_field": "files", "save_field": "files", "Drawing": "drawing", "dr
 _MODULES = frozenset({"gt4py", "storage", "xarray"})
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is imported with its first use."""
-    if name in _MODULES:
-        try:
-            return importlib.import_module(f"dlfield.{name}")
-        except ImportError as error:
-            # `hasattr`, `inspect.getmembers` and `help` expect this error of an attribute that cannot be had.
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r} here: {error}") from error
-    if name not in _LAZY:
-        from dlfield._names import instead_of
+# Type checkers would take every name for one of the module.
+if not TYPE_CHECKING:
 
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
-    return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
+    def __getattr__(name: str) -> Any:
+        """Import what is imported with its first use."""
+        if name in _MODULES:
+            try:
+                return importlib.import_module(f"dlfield.{name}")
+            except ImportError as error:
+                # `hasattr`, `inspect.getmembers` and `help` expect this error of an attribute that cannot be had.
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r} here: {error}") from error
+        if name not in _LAZY:
+            from dlfield._names import instead_of
+
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead_of(name, __dir__())}")
+        return globals().setdefault(name, getattr(importlib.import_module(f"dlfield.{_LAZY[name]}"), name))
 
 
 def __dir__() -> list[str]:

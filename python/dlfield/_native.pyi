@@ -182,7 +182,7 @@ class Preset:
         frameworks, which align the start of the memory and keep rows compact, have 1.
         """
     @property
-    def layout(self) -> str | tuple[int, int, int]:
+    def layout(self) -> Literal["C", "F"] | tuple[int, int, int]:
         """ "C" or "F" (by index), or the ranks of I, J and K (by label; 0 is the largest stride)."""
 
 @final
@@ -262,7 +262,8 @@ class Tensor:
         """Whether the memory is read-only through this tensor."""
     @property
     def data(self) -> memoryview | None:
-        """The memory as a `memoryview`, None if the host cannot read it.
+        """The memory as a `memoryview`, None if the host cannot read it. Raises `ExchangeError` for element types that the buffer
+        protocol lacks, as bfloat16.
 
         >>> import dlfield as dl
         >>> dl.zeros((2, 3)).data.shape
@@ -367,7 +368,8 @@ class Tensor:
         b'\x01\x03\x02\x04'
         """
     def fill(self, value: Any) -> None:
-        """Sets all elements to a number, as `field[...] = value`.
+        """Sets all elements to a number, as `field[...] = value`, by the same rules: `DTypeError` for one that is not cast by
+        NumPy's "same_kind" rule, as 2.5 for integers, `OverflowError` for an integer that does not fit.
 
         >>> import dlfield as dl
         >>> field = dl.zeros(2)
@@ -991,7 +993,7 @@ class Signature:
     (inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w])
     """
 
-    # The second and the third are for `**signature.fields`: type checkers take these for values of all keywords that are left.
+    # All but the first are for `**signature.fields`: type checkers take these for values of all keywords that are left.
     @overload
     def __new__(
         cls,
@@ -1002,7 +1004,21 @@ class Signature:
         **fields: FieldSpec,
     ) -> Signature: ...
     @overload
+    def __new__(
+        cls, *, device: _DeviceLike, on_mismatch: Literal["raise", "copy"], **fields: FieldSpec
+    ) -> Signature: ...
+    @overload
+    def __new__(cls, *, device: _DeviceLike, allow_overlap: bool, **fields: FieldSpec) -> Signature: ...
+    @overload
+    def __new__(
+        cls, *, on_mismatch: Literal["raise", "copy"], allow_overlap: bool, **fields: FieldSpec
+    ) -> Signature: ...
+    @overload
+    def __new__(cls, *, device: _DeviceLike, **fields: FieldSpec) -> Signature: ...
+    @overload
     def __new__(cls, *, on_mismatch: Literal["raise", "copy"], **fields: FieldSpec) -> Signature: ...
+    @overload
+    def __new__(cls, *, allow_overlap: bool, **fields: FieldSpec) -> Signature: ...
     @overload
     def __new__(cls, **fields: FieldSpec) -> Signature: ...
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
@@ -1202,9 +1218,10 @@ def empty(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> dl.empty((10, 10, 7), backend="gt:cpu_ifirst").strides
@@ -1238,9 +1255,10 @@ def zeros(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> dl.zeros((4, 3), halo=(1, 0)).origin
@@ -1274,9 +1292,10 @@ def ones(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> float(dl.ones((2, 2), "float32")[1, 1])
@@ -1313,9 +1332,10 @@ def full(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> float(dl.full((2, 2), -0.0)[0, 0])
@@ -1353,9 +1373,10 @@ def empty_like(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> dl.empty_like(dl.zeros((4, 3), layout=(1, 0))).layout
@@ -1393,9 +1414,10 @@ def zeros_like(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl, numpy as np
     >>> dl.zeros_like(np.ones((4, 3), order="F")).layout
@@ -1433,9 +1455,10 @@ def ones_like(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> dl.ones_like(dl.zeros((4, 3), dims="KI")).dims
@@ -1474,9 +1497,10 @@ def full_like(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> int(dl.full_like(dl.zeros((4, 3), "int32"), 7)[0, 0])
@@ -1503,7 +1527,8 @@ def from_array(
 
     `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
     elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
-    fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for `empty`.
+    fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for
+    `empty`, and for `data` as for `from_dlpack`; `ValueError` for lists of different lengths.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
     which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;
@@ -1514,9 +1539,10 @@ def from_array(
     `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked
     for: an object with the buffer protocol, or an array on `device`. The field keeps it.
 
-    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the
-    allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides
-    by I, J and K, and `dims` has several other labels and none of these.
+    Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another
+    type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a
+    stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders
+    strides by I, J and K, and `dims` has several other labels and none of these.
 
     >>> import dlfield as dl
     >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides
@@ -1574,7 +1600,7 @@ def from_pointer(
     LayoutError, DimsError, DTypeError
         An argument that does not fit the others, or that is no such thing.
     ExchangeError
-        Strides that are not whole elements, elements that leave the address space, address 0 with elements.
+        Another number of strides than of dimensions; strides that are not whole elements, elements that leave the address space, address 0 with elements.
     DeviceError
         Memory of another kind of device, no CUDA driver, or memory that is not on `device` according to the driver.
 
@@ -1901,6 +1927,8 @@ def as_torch(obj: Any, *, copy: bool | None = None) -> torch.Tensor:
     ------
     ExchangeError
         `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
+    NotAnArrayError, DTypeError, DeviceError
+        As for `from_dlpack`.
     ImportError
         PyTorch is not installed.
 

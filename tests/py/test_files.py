@@ -276,4 +276,4 @@ def test_the_module_is_imported_when_it_is_used() -> None:
     code = "import sys, dlfield; assert 'dlfield.files' not in sys.modules; assert 'open_field' in dir(dlfield)"
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="module 'dlfield' has no attribute 'open_fields'"):
-        dl.open_fields  # noqa: B018
+        dl.open_fields  # type: ignore[attr-defined] # noqa: B018

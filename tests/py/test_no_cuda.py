@@ -102,7 +102,7 @@ def test_pickles_of_a_gpus_field() -> None:
 def test_invalid_streams() -> None:
     with pytest.raises(dl.ExchangeError, match="stream: 0"):
         enter(0, 0)
-    assert dl.cuda.current_stream() == dl.cuda.Stream(1, 0)
+    assert dl.cuda.current_stream() == dl.cuda.current_stream(np.int64(0)) == dl.cuda.Stream(1, 0)
 
 
 def test_device_memory_is_described_without_a_driver() -> None:

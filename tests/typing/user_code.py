@@ -22,6 +22,7 @@ def allocate() -> dl.Tensor:
     dl.zeros(3, halo="no")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     dl.zeros(3, padding="column")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     dl.zeros(3, halos=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    dl.zeross(3)  # type: ignore[attr-defined] # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
     assert_type(dl.from_array(np.ones(3)), dl.Tensor)
     assert_type(field.halo, tuple[tuple[int, int], ...])
     assert_type(field.device == "cpu", bool)
@@ -99,5 +100,7 @@ def call(field: dl.Tensor) -> tuple[int, ...]:
         print(bound.x.adress)  # type: ignore[union-attr] # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportAttributeAccessIssue]
     assert_type(dl.Signature(**signature.fields), dl.Signature)
     assert_type(dl.Signature(on_mismatch="copy", **signature.fields), dl.Signature)
+    assert_type(dl.Signature(device="cpu", allow_overlap=True, **signature.fields), dl.Signature)
+    assert_type(dl.Signature(device="cpu", on_mismatch="copy", allow_overlap=True, **signature.fields), dl.Signature)
     dl.FieldSpec("f4", access="x")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     return bound.domain if address else ()

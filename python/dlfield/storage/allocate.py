@@ -14,7 +14,7 @@ from dlfield.storage.state import SyncState
 
 __all__ = ["empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
 
-_Shape = Sequence[SupportsIndex]
+_Shape = SupportsIndex | Sequence[SupportsIndex]
 
 
 def empty(shape: _Shape, dtype: Any = "float64", **parameters: Unpack[Parameters]) -> Storage:

@@ -28,10 +28,10 @@ class Parameters(TypedDict, total=False):
     """Keywords of all functions that make a storage."""
 
     defaults: str | None
-    device: str | Device | None
+    device: str | Device | tuple[int, int] | None
     managed: Managed
-    dims: str | Sequence[str] | None
-    halo: Sequence[SupportsIndex | tuple[SupportsIndex, SupportsIndex]] | None
+    dims: str | Sequence[str | SupportsIndex] | None
+    halo: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None
     layout: Sequence[SupportsIndex] | None
     aligned_index: Sequence[SupportsIndex] | None
     alignment_size: SupportsIndex | None

@@ -1,8 +1,8 @@
 //! The functions behind `dlfield.cuda`.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
 
 use crate::classes::device::parse_device;
 use dlfield::cuda::Stream;
@@ -12,8 +12,8 @@ use dlfield::{Device, DeviceError, Error, cuda};
 
 /// Converts the number of a CUDA device, or any other form of a device.
 fn device(value: &Bound<'_, PyAny>) -> PyResult<Device> {
-    if let Ok(number) = value.cast::<PyInt>() {
-        let id = args::int("device", number)?;
+    if value.get_type().hasattr(intern!(value.py(), "__index__"))? {
+        let id = args::int("device", value)?;
         let known = u16::try_from(id).map(Device::cuda);
         return Ok(known.map_err(|_| DeviceError::UnknownCode { code: 2, id })?);
     }
