@@ -10,6 +10,7 @@ block on a CUDA device the JSON holds the UUID of the device and CUDA's handle o
 each process that has the memory open holds a lock on the file: the process that allocated it frees it after that.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -97,7 +98,10 @@ def share(tensor: Tensor) -> Tensor:
         raise LayoutError(f"{found}; allowed in shared memory is a divisor of {alignment}: copy it into another layout")
     nbytes, state = _copy_state(tensor)
     token = secrets.token_hex(16)
-    file = os.memfd_create(f"dlfield-{token}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        file = os.memfd_create(f"dlfield-{token}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except OSError as error:
+        raise _not_allocated(nbytes, error) from error
     if device == "cpu":
         made = _rebuild(_create_on_host(nbytes, state, file, token), state)
     else:
@@ -117,9 +121,14 @@ def _create_on_host(nbytes: int, state: State, file: int, token: str) -> memoryv
     except BaseException as error:
         os.close(file)
         if isinstance(error, OSError):
-            raise MemoryError(f"{nbytes} bytes of shared memory: {error}") from error
+            raise _not_allocated(nbytes, error) from error
         raise
     return _block_on_host(mapping, segment)
+
+
+def _not_allocated(nbytes: int, error: OSError) -> MemoryError:
+    fix = "; drop fields that were shared, or raise the limit: ulimit -n" if error.errno == errno.EMFILE else ""
+    return MemoryError(f"{nbytes} bytes of shared memory: {error}{fix}")
 
 
 def _create_on_device(like: Tensor, nbytes: int, state: State, file: int, token: str) -> Tensor:

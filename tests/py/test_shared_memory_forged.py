@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,26 @@ def test_a_field_that_is_too_large_for_shared_memory_is_a_memory_error() -> None
     field = dl.from_dlpack(np.broadcast_to(np.ones(1), (2**55,)))
     with pytest.raises(MemoryError, match="bytes of shared memory"):
         field.share()
+
+
+def test_too_many_open_files_are_a_memory_error_that_names_the_limit() -> None:
+    def open_files() -> list[int]:
+        return sorted(int(file.name) for file in Path("/proc/self/fd").iterdir())
+
+    def share_until_it_fails(kept: list[dl.Tensor]) -> None:
+        while True:
+            kept.append(field.share())
+
+    field, before = dl.zeros(3), open_files()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Room for the file alone, and for the file and one duplicate, but not for two fields.
+    for more in (1, 2, 3):
+        shared: list[dl.Tensor] = []
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(before) + more, hard))
+            with pytest.raises(MemoryError, match=r"Too many open files; drop fields .* ulimit -n$"):
+                share_until_it_fails(shared)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        shared.clear()
+        assert open_files() == before
