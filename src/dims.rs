@@ -56,11 +56,11 @@ pub enum DimsError {
         ndim: usize,
     },
     /// Labels, or a number of labels, other than a stencil wants.
-    #[error("dims: {found}; wanted are {wanted}, in any order")]
+    #[error("dims: {found}; wanted are {wanted}")]
     Unlike {
         /// The labels or the number of dimensions found.
         found: String,
-        /// The labels wanted.
+        /// The labels wanted, and in which order.
         wanted: String,
     },
     /// A label that the target field does not have.

@@ -12,6 +12,7 @@ _INSTEAD = {
     "dask": "import dlfield.dask",
     "eye": "dl.from_array(numpy.eye(...))",
     "from_numpy": "dl.from_dlpack(obj), which shares memory, or dl.from_array(data), which copies",
+    "from_xarray": "dlfield.xarray.from_xarray(array)",
     "jax": "import dlfield.jax",
     "linspace": "dl.from_array(numpy.linspace(...))",
     "load": "dl.open_field(path)",

@@ -210,6 +210,8 @@ def synchronize(device: SupportsIndex | str | Device = 0, stream: Any = None) ->
 
     Raises
     ------
+    ExchangeError
+        `stream` is 0 or -1, or not a stream.
     DeviceError
         The device or the stream does not exist, its work has failed, or the stream is in graph capture, so that no work
         can be waited for.

@@ -75,6 +75,8 @@ def draw(array: Any) -> Drawing:
     ------
     DimsError
         More than four dimensions.
+    NotAnArrayError, ExchangeError, DTypeError, DeviceError
+        As for `from_dlpack`.
 
     Example
     -------

@@ -54,6 +54,8 @@ def save_field(path: str | bytes | os.PathLike[Any], field: Any) -> None:
         Another suffix, or a `.npy` file that cannot keep the field's labels, halo, origin, order or padding.
     DTypeError
         A `.npy` file for an element type that NumPy's format lacks, as `bfloat16`.
+    NotAnArrayError, ExchangeError, DeviceError
+        As for `from_dlpack`.
     OSError
         The file cannot be written, or the disk is full. Then there is no new file.
 
@@ -129,6 +131,8 @@ def open_field(path: str | bytes | os.PathLike[Any], mode: Literal["r", "r+", "c
         Elements of the other byte order, structured ones, objects, text.
     LayoutError, DimsError
         Labels or sizes in the file that are invalid.
+    ValueError
+        Another mode.
     OSError
         The file cannot be opened or mapped, or is no regular file.
 

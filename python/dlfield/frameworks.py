@@ -82,6 +82,8 @@ def as_jax(obj: Any, *, copy: bool | None = None) -> Any:
         `copy=False`, and the strides are not compact (padding, steps, negative, broadcast), the address of host memory
         is not a multiple of 64 bytes, or the memory is read-only and either on a GPU or not in C order. Also if JAX
         lacks the dtype or the device.
+    NotAnArrayError, DTypeError, DeviceError
+        As for `from_dlpack`.
     ImportError
         JAX is not installed.
 
@@ -136,6 +138,8 @@ def as_cupy(obj: Any, *, copy: bool | None = None) -> Any:
     ExchangeError
         `copy=False` and the memory is host memory or read-only. Also if the memory is on a device that CuPy can't read,
         or CuPy lacks the dtype.
+    NotAnArrayError, DTypeError, DeviceError
+        As for `from_dlpack`.
     ImportError
         CuPy is not installed.
 

@@ -61,6 +61,8 @@ def to_xarray(obj: Any, *, name: Hashable | None = None, coords: Any = None) -> 
         `obj` has no dims.
     ExchangeError
         NumPy cannot share the memory of `obj`.
+    NotAnArrayError, DTypeError, DeviceError
+        As for `from_dlpack`.
 
     Example
     -------

@@ -89,18 +89,19 @@ impl FieldSpec {
 
 /// Permutes the dimensions of a field with labels, and gives one without the labels wanted.
 fn orient_labelled(wanted: &Dims, field: &mut Descriptor) -> Result<()> {
-    let unlike = |found: String| DimsError::Unlike { found, wanted: format!("({wanted})") };
+    let unlike = |found: String, order: &str| DimsError::Unlike { found, wanted: format!("({wanted}), {order}") };
     match field.dims() {
         Some(dims) if dims != wanted => {
             let found: SmallVec<[Dim; 6]> = dims.iter().collect();
             let axes = wanted.iter().map(|wanted| found.iter().position(|dim| *dim == wanted));
             let axes: Option<SmallVec<[usize; 6]>> = axes.collect();
             let axes = axes.filter(|axes| axes.len() == found.len());
-            field.permute(&axes.ok_or_else(|| unlike(format!("({dims})")))?);
+            field.permute(&axes.ok_or_else(|| unlike(format!("({dims})"), "in any order"))?);
         }
         Some(_) => {}
         None if field.ndim() != wanted.len() => {
-            return Err(unlike(format!("{} dimensions without labels", field.ndim())).into());
+            let found = format!("{} dimensions without labels", field.ndim());
+            return Err(unlike(found, "in this order, or labelled in any order").into());
         }
         None => field.set_dims(wanted.clone())?,
     }

@@ -96,7 +96,8 @@ fn what_does_not_fit_is_named() {
     assert_eq!(refused(other, x), "field \"x\": dtype: float64; wanted is float32");
     assert_eq!(refused(wanted("IK"), x), "field \"x\": dims: (I, J); wanted are (I, K), in any order");
     assert_eq!(refused(wanted("IJK"), x), "field \"x\": dims: (I, J); wanted are (I, J, K), in any order");
-    let unlabelled = "field \"x\": dims: 2 dimensions without labels; wanted are (I), in any order";
+    let unlabelled =
+        "field \"x\": dims: 2 dimensions without labels; wanted are (I), in this order, or labelled in any order";
     assert_eq!(refused(wanted("I"), &plain), unlabelled);
     let extent = "field \"x\": shape: 4 points in dimension \"J\"; wanted are 5";
     assert_eq!(refused(wanted("JI").shape(&[Some(5), None]), x), extent);

@@ -93,7 +93,7 @@ def not_interned(name: str) -> str:
 # The arguments of a call of `empty`, the error that they cause, and the hint in its message.
 WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((), {}, "empty() missing 1 required positional argument: 'shape'"),
-    ((), {"shap": 3}, "empty() missing 1 required positional argument: 'shape'"),
+    ((), {"shap": 3}, "empty() got an unexpected keyword argument 'shap'; did you mean 'shape'?"),
     (
         (3, 4, 5),
         {},

@@ -41,6 +41,8 @@ Raises
 ------
 ExchangeError
     `copy=False` and the memory is read-only or has negative strides; or PyTorch lacks the dtype.
+NotAnArrayError, DTypeError, DeviceError
+    As for `from_dlpack`.
 ImportError
     PyTorch is not installed.
 

@@ -120,9 +120,10 @@ JAX or CuPy; `stream` is the CUDA stream that orders the work, by default the cu
 `buffer` is writable, contiguous memory to lay the field into, at the first address in it that is aligned as asked\n\
 for: an object with the buffer protocol, or an array on `device`. The field keeps it.\n\
 \n\
-Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `MemoryError` if the\n\
-allocation fails, `ExchangeError` if the buffer is read-only. Issues a `LayoutWarning` if `backend` orders strides\n\
-by I, J and K, and `dims` has several other labels and none of these.\n\
+Raises `LayoutError`, `DimsError`, `DTypeError` or `DeviceError` naming the argument, `TypeError` for one of another\n\
+type, as a number for `halo`, `MemoryError` if the allocation fails, `ExchangeError` if the buffer is read-only, or a\n\
+stream is given for the host, `NotAnArrayError` if it is no memory. Issues a `LayoutWarning` if `backend` orders\n\
+strides by I, J and K, and `dims` has several other labels and none of these.\n\
 \n",
                 $($example, "\n",)*
             );
@@ -297,7 +298,8 @@ allocation! {
     ///
     /// `data` is any array, or what NumPy can convert to one. Its element type is kept unless `dtype` is given; then
     /// elements are cast by NumPy's "same_kind" rule, and integers in lists to any type; `OverflowError` for one that does not
-    /// fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for `empty`.
+    /// fit. The other byte order is converted. Dims, halo and origin come from `data` unless given. Keywords and errors as for
+    /// `empty`, and for `data` as for `from_dlpack`; `ValueError` for lists of different lengths.
     example
     /// >>> import dlfield as dl
     /// >>> dl.from_array([[1, 2, 3], [4, 5, 6]], backend="F").strides

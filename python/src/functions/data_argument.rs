@@ -1,11 +1,12 @@
 //! The argument `data` of `from_array` and of the functions `*_like`: any array, or what NumPy converts to one.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::export::integers;
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::import::{self, Imported, Request, RequestAccess, Value};
-use dlfield::native::{fastcall, numpy_api};
+use dlfield::native::{dtype, fastcall, numpy_api};
 use dlfield::{DType, Descriptor, Device, Tensor};
 
 /// Imports an array, or what NumPy can convert to one, without reading its elements.
@@ -48,7 +49,11 @@ pub(super) fn described_at_once(data: &Bound<'_, PyAny>, descriptor: &mut Descri
 /// if nothing else is wanted, in which they do not fit.
 fn converted(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Tensor> {
     let py = data.py();
-    let mut array = py.import("numpy")?.call_method1("asarray", (data,))?;
+    let array = py.import("numpy")?.call_method1("asarray", (data,));
+    // Rows of different lengths. Other errors may be those of an object in a list, and stay what they are.
+    let is_value_error = |error: &PyErr| error.get_type(py).is(py.get_type::<PyValueError>());
+    let mut array =
+        array.map_err(|error| if is_value_error(&error) { dtype::named(py, error, "data") } else { error })?;
     let holds_objects = array.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'O';
     if let Some(wanted) = wanted.or(holds_objects.then_some(DType::I64)) {
         array = integers::fitted(array, wanted, "data")?;

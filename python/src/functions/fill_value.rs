@@ -1,7 +1,7 @@
 //! The value that `ones` and `full` write to every element.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::export::integers;
@@ -107,6 +107,11 @@ fn by_numpy(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {
             let what = format!("fill_value: {} is not a {}", args::shown(value), wanted);
             return dtype::wrapped(py, error, &what);
+        }
+        if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+            let what =
+                format!("fill_value: {} is not one element; from_array(data) copies several", args::shown(value));
+            return dtype::named(py, error, &what);
         }
         dtype::named(py, error, "fill_value")
     })?;

@@ -138,7 +138,7 @@ fn address_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
 /// LayoutError, DimsError, DTypeError
 ///     An argument that does not fit the others, or that is no such thing.
 /// ExchangeError
-///     Strides that are not whole elements, elements that leave the address space, address 0 with elements.
+///     Another number of strides than of dimensions; strides that are not whole elements, elements that leave the address space, address 0 with elements.
 /// DeviceError
 ///     Memory of another kind of device, no CUDA driver, or memory that is not on `device` according to the driver.
 ///

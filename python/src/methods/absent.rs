@@ -29,7 +29,7 @@ enum Instead {
 }
 
 /// Attributes of the arrays of other libraries than NumPy, and what to use instead.
-const OF_OTHERS: [(&str, &str); 33] = [
+const OF_OTHERS: [(&str, &str); 34] = [
     ("as_cupy", "dl.as_cupy(field)"),
     ("as_jax", "dl.as_jax(field)"),
     ("as_numpy", "to_numpy()"),
@@ -45,6 +45,7 @@ const OF_OTHERS: [(&str, &str); 33] = [
     ("dim", "ndim, or dims for the labels"),
     ("domain", "domain_view"),
     ("double", "astype('float64')"),
+    ("draw", "dl.draw(field)"),
     ("float", "astype('float32')"),
     ("get", "to_device('cpu')"),
     ("isel", "field[...], or dlfield.xarray.to_xarray(field).isel(...)"),

@@ -10,7 +10,7 @@ use crate::export;
 use crate::export::cupy;
 use crate::export::integers;
 use crate::methods::key::{Key, LibraryKey, has_own_labels};
-use crate::ufunc::with_domain_hint;
+use crate::ufunc::{labels_in, with_domain_hint};
 use dlfield::native::errors::ErrorKind;
 use dlfield::native::{args, import, sync};
 use dlfield::{Device, DeviceError, Error, ExchangeError, Spec, Tensor, can_cast};
@@ -236,7 +236,10 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
     }
     let axis = |item: &Bound<'_, PyAny>| -> PyResult<usize> {
         if let Ok(label) = item.cast::<PyString>() {
-            return Ok(tensor.axis(&label.to_cow()?)?);
+            return tensor.axis(&label.to_cow()?).map_err(|error| match labels_in(tensor, item) {
+                Some(labels) => ErrorKind::Dims.error(format!("{error}: transpose({labels})")),
+                None => error.into(),
+            });
         }
         let wrong = |got: String| {
             let allowed = match ndim.checked_sub(1) {

@@ -10,7 +10,8 @@ use dlfield::Device;
 
 #[pymethods]
 impl PyTensor {
-    /// The memory as a `memoryview`, None if the host cannot read it.
+    /// The memory as a `memoryview`, None if the host cannot read it. Raises `ExchangeError` for element types that the buffer
+    /// protocol lacks, as bfloat16.
     ///
     /// >>> import dlfield as dl
     /// >>> dl.zeros((2, 3)).data.shape

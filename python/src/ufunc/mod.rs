@@ -19,7 +19,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use self::keywords::Keywords;
 pub(super) use self::operands::is_number;
 pub(super) use self::operators::install;
-pub(super) use self::reduce::{axes, axis};
+pub(super) use self::reduce::{axes, axis, labels_in};
 pub(super) use self::sizes::with_domain_hint;
 use crate::classes::tensor::PyTensor;
 use dlfield::native::args;

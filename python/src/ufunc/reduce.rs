@@ -125,8 +125,8 @@ pub(crate) fn axes(tensor: &Tensor, given: Option<&Bound<'_, PyAny>>) -> PyResul
     Ok(found)
 }
 
-/// What to write if several labels were given as a text or a list; else nothing.
-fn as_tuple(tensor: &Tensor, given: &Bound<'_, PyAny>) -> String {
+/// Several labels that were given as a text or a list, as they are written in a tuple.
+pub(crate) fn labels_in(tensor: &Tensor, given: &Bound<'_, PyAny>) -> Option<String> {
     let (py, dims) = (given.py(), tensor.dims());
     // One more than there are labels: then some of them are none.
     let most = dims.len() + 1;
@@ -143,10 +143,10 @@ fn as_tuple(tensor: &Tensor, given: &Bound<'_, PyAny>) -> String {
     axes.sort_unstable();
     axes.dedup();
     if labels.len() < 2 || axes.len() < labels.len() || axes.contains(&None) {
-        return String::new();
+        return None;
     }
     let shown: Vec<String> = labels.iter().map(|label| args::shown(PyString::new(py, label).as_any())).collect();
-    format!(": axis=({})", shown.join(", "))
+    Some(shown.join(", "))
 }
 
 fn integer(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
@@ -162,7 +162,8 @@ pub(crate) fn axis(tensor: &Tensor, given: &Bound<'_, PyAny>) -> PyResult<usize>
             Some(last) => format!("-{ndim} to {last}, a label, or a tuple of these"),
             None => "0 or -1, as there are no dimensions".to_owned(),
         };
-        ErrorKind::Dims.error(format!("{what}; allowed is {allowed}{}", as_tuple(tensor, given)))
+        let fix = labels_in(tensor, given).map_or_else(String::new, |labels| format!(": axis=({labels})"));
+        ErrorKind::Dims.error(format!("{what}; allowed is {allowed}{fix}"))
     };
     if let Ok(label) = given.cast::<PyString>() {
         return tensor.dims().position(&label.to_cow()?).ok_or_else(wrong);

@@ -213,8 +213,9 @@ impl<const N: usize> Parameters<N> {
         self.error(&format!("got multiple values for argument '{}'", self.names[place]))
     }
 
-    /// The error for a call with wrong arguments, in Python's order: repeated ones, missing ones, and only then what `others`
-    /// says about the positional arguments and keywords beyond the parameters. The first `required` parameters are required.
+    /// The error for a call with wrong arguments, in Python's order: repeated ones, unknown keywords, which may be the missing
+    /// ones with a typo, missing ones, too many. `others` has the errors for what is beyond the parameters. The first `required`
+    /// parameters are required.
     ///
     /// # Safety
     /// - As for [`call`].
@@ -257,6 +258,7 @@ impl<const N: usize> Parameters<N> {
             .collect();
         match missing.len() {
             0 => others(py, &sorted, &surplus),
+            _ if surplus.keyword.is_some() => others(py, &sorted, &surplus),
             1 => self.error(&format!("missing 1 required positional argument: {}", missing[0])),
             count => self.error(&format!("missing {count} required positional arguments: {}", missing.join(" and "))),
         }
