@@ -84,8 +84,9 @@ __version__: str
 
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 _Dims: TypeAlias = str | Sequence[str | SupportsIndex]
-_Ints: TypeAlias = Sequence[SupportsIndex]
-_Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]]
+_IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
+_Ints: TypeAlias = Sequence[SupportsIndex] | _IntArray
+_Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]] | _IntArray
 _Axes: TypeAlias = SupportsIndex | str | tuple[SupportsIndex | str, ...]
 _Padding: TypeAlias = Literal["none", "row"]
 

@@ -19,6 +19,7 @@ def allocate() -> dl.Tensor:
     dl.ones([3, np.int64(4)], np.float64, halo=((1, 2), 0), device=("cpu", 0)[0], padding="row")
     dl.full_like(field, 3.0, halo=[(1, 1), [0, 0], 2])
     field.halo = [[0, 0], [1, 1], [0, 0]]
+    dl.zeros((4, 4), halo=np.array([[1, 1], [0, 0]]), layout=np.array([1, 0]), origin=np.array([2, 0]))
     dl.zeros(3, halo="no")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     dl.zeros(3, padding="column")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     dl.zeros(3, halos=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
