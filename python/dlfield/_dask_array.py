@@ -40,7 +40,7 @@ class Array(da.Array):  # type: ignore[misc, unused-ignore]
     _allocation: Allocation
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        check_order(map(_dims_of, inputs))
+        check_order([*inputs, *keywords.get("out", ()), keywords.get("where")])
         return super().__array_ufunc__(ufunc, method, *inputs, **keywords)
 
     def __dask_postpersist__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -51,21 +51,29 @@ class Array(da.Array):  # type: ignore[misc, unused-ignore]
         return _unpickled, (*super().__reduce__(), self.halo, self._allocation)
 
 
-def check_order(several: Iterable[tuple[str, ...]]) -> None:
-    """Reject operands whose labels, counted from the last, are not those of the one with most dimensions."""
-    dims = sorted(several, key=len)
-    for one in dims[:-1]:
-        if one != dims[-1][len(dims[-1]) - len(one) :]:
-            raise DimsError(
-                f"dims: operands with {one} and {dims[-1]}; Dask pairs blocks by position, so allowed are the same "
-                "last labels in the same order: transpose() one"
-            )
+def check_order(operands: Iterable[Any]) -> None:
+    """Reject operands with labels in another order, of which Dask would pair the wrong blocks.
 
-
-def _dims_of(operand: Any) -> tuple[str, ...]:
-    """Return the labels of an operand; none if its blocks are no tensors."""
-    operand = getattr(operand, "_meta", operand)
-    return operand.dims if isinstance(operand, Tensor) else ()
+    The labels of fields and of this package's arrays are compared, counted from the last. Results of Dask's functions
+    may state labels that their blocks do not have, as `array[0]` does: they are rejected only if they state the same
+    ones in another order.
+    """
+    known, stated = [], []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            known.append(operand.dims)
+        elif isinstance(operand, Array):
+            known.append(operand._allocation.dims)
+        elif isinstance(meta := getattr(operand, "_meta", None), Tensor):
+            stated.append(meta.dims)
+    most: tuple[str, ...] = max(known or stated, key=len, default=())
+    wrong = [dims for dims in known if dims != most[len(most) - len(dims) :]]
+    wrong += [dims for dims in stated if dims != most and sorted(dims) == sorted(most)]
+    if wrong:
+        raise DimsError(
+            f"dims: operands with {wrong[0]} and {most}; Dask pairs blocks by position, so allowed are the same last "
+            "labels in the same order: transpose() one"
+        )
 
 
 def _checked(name: str) -> Callable[..., Any]:
@@ -74,13 +82,13 @@ def _checked(name: str) -> Callable[..., Any]:
 
     @wraps(operation)
     def method(self: Any, other: Any) -> Any:
-        check_order([_dims_of(self), _dims_of(other)])
+        check_order([self, other])
         return operation(self, other)
 
     return method
 
 
-for _name in ["add", "and", "floordiv", "mod", "mul", "or", "pow", "sub", "truediv", "xor"]:
+for _name in ["add", "and", "floordiv", "lshift", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor"]:
     for _operator in (f"__{_name}__", f"__r{_name}__"):
         setattr(Array, _operator, _checked(_operator))
 for _name in ["eq", "ge", "gt", "le", "lt", "ne"]:

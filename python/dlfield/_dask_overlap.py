@@ -94,7 +94,7 @@ def map_overlap(
             raise LayoutError(f"arrays: found chunks {array.chunks} beside {first.chunks}; rechunk() makes them equal")
     widths = _halo_of(arrays, halo)
     allocations = [_allocation_of(array) for array in arrays]
-    check_order([allocation.dims for allocation in allocations])
+    check_order(arrays)
     dims, labels = allocations[0].dims, tuple(periodic)
     for label in labels:
         if label not in dims:

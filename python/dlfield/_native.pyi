@@ -370,7 +370,7 @@ class Tensor:
         """
     def fill(self, value: Any) -> None:
         """Sets all elements to a number, as `field[...] = value`, by the same rules: `DTypeError` for one that is not cast by
-        NumPy's "same_kind" rule, as 2.5 for integers, `OverflowError` for an integer that does not fit.
+        NumPy's "same_kind" rule, as 2.5 for int32, `OverflowError` for one of Python's integers that does not fit.
 
         >>> import dlfield as dl
         >>> field = dl.zeros(2)
@@ -1322,7 +1322,7 @@ def full(
 ) -> Tensor:
     """Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
 
-    Raises `OverflowError` for an integer that does not fit.
+    Raises `OverflowError` for one of Python's integers that does not fit.
 
     Keywords, each overriding the preset `backend`: `dims` labels the dimensions ("IJK", or a sequence of labels,
     which are strings, or integers from 0 for data dimensions); `layout` ranks the strides, 0 for the largest;

@@ -171,8 +171,8 @@ def _meta(field: Tensor) -> Any:
 def _allocate(
     make: Callable[..., Tensor], fill: tuple[Any, ...], shape: Any, chunks: Any, dtype: Any, keywords: dict[str, Any]
 ) -> Array:
-    for name in ("buffer", "origin", "aligned_index", "stream"):
-        if name in keywords:
+    for name in ("buffer", "origin", "stream"):
+        if keywords.pop(name, None) is not None:
             raise TypeError(f"{make.__name__}() got an unexpected keyword argument {name!r}: each block has its own")
     extents = tuple(index(extent) for extent in shape) if isinstance(shape, Sequence) else (index(shape),)
     halo = keywords.pop("halo", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 import time
 import warnings
@@ -269,8 +270,12 @@ def test_numbers_that_do_not_fit_are_no_fields_either() -> None:
 )
 def test_one_integer_has_to_fit_as_those_in_lists(dtype: str, lowest: int, highest: int) -> None:
     field = dl.zeros(2, dtype)
-    for number in (lowest - 1, highest + 1, 10**30, -(2**128)):
-        told = rf"{number} does not fit {dtype}; allowed is {lowest} to {highest}$"
+
+    class Enumerated(enum.IntEnum):
+        LARGE = 10**30
+
+    for number in (lowest - 1, highest + 1, 10**30, -(2**128), Enumerated.LARGE):
+        told = rf"{int(number)} does not fit {dtype}; allowed is {lowest} to {highest}$"
         for key in (0, ..., [0, 1]):
             with pytest.raises(OverflowError, match=f"^value: {told}"):
                 field[key] = number
@@ -298,8 +303,10 @@ def test_integers_of_more_than_64_bits_fit_floating_point_numbers_only() -> None
     assert field.tolist() == [0, 0]
     for dtype in ("float32", "complex128", "bool"):
         assert dl.from_array([1, large], dtype).tolist() == np.array([1, large], dtype).tolist()
-    with pytest.raises(OverflowError, match="too large to convert to float"):
+    with pytest.raises(OverflowError, match=r"^data: .*too large to convert to float"):
         dl.from_array([2**2000], "float64")
+    with pytest.raises(dl.DTypeError, match=r"^data: integers of more than 64 bits cannot be cast to bfloat16"):
+        dl.from_array([1, large], "bfloat16")
     with pytest.raises(dl.DTypeError, match="holds Python objects"):
         dl.from_array([1, large, None], "float64")
 

@@ -201,7 +201,10 @@ def test_dlfield_alone_imports_no_dask() -> None:
 @pytest.mark.parametrize(
     "combine",
     [
-        *(getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
+        *(
+            getattr(operator, name)
+            for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")
+        ),
         *(getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
         np.maximum,
         lambda left, right: dd.map_overlap(operator.add, left + 0, right, halo=(0, 0)),
@@ -220,6 +223,11 @@ def test_labels_in_another_order_are_refused(combine: Callable[[Any, Any], Any])
     total: Any = array + dl.ones(4, dims="J")
     assert (total.compute() - 1).tolist() == array.compute().tolist()
     assert (array.T + np.ones((4, 4))).compute().dims == ("J", "I")
+    assert (array * array[0]).compute().tolist() == (array.compute() * array.compute()[0]).tolist()
+    alike = dd.map_overlap(lambda left, _: left, array, da.ones((4, 4), chunks=2), halo=(0, 0))
+    assert alike.compute().dims == ("I", "J")
+    with pytest.raises(dl.DimsError, match="Dask pairs blocks by position"):
+        np.add(array, 1, where=array.T > 3)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Descriptions of our own tensors state all metadata, also what is the default."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,17 @@ def test_the_reverse_of_a_description_describes_the_reversed_tensor(name: str) -
     same = dl.describe(field.T)
     assert (numbers(seen), metadata(seen)) == (numbers(same), metadata(same))
     assert (numbers(seen.T), metadata(seen.T)) == (numbers(field), metadata(field))
+
+
+@pytest.mark.parametrize("order", map("".join, itertools.permutations("IJK")))
+@pytest.mark.parametrize("shape", [(4, 5, 6), (4, 4, 4), (3, 1, 6)])
+def test_bound_fields_state_the_alignment_of_their_dimensions(order: str, shape: tuple[int, ...]) -> None:
+    index = tuple(min(place, extent - 1) for place, extent in zip((1, 2, 3), shape, strict=True))
+    field = dl.zeros(shape, aligned_index=index, alignment_size=64)
+    with dl.Signature(x=dl.FieldSpec("float64", order)).bind(x=field) as bound:
+        address = bound.x.ptr + sum(at * step for at, step in zip(bound.x.aligned_index, bound.x.strides, strict=True))
+        assert (bound.x.alignment_size, address % 64) == (64, 0)
+        assert bound.x.aligned_index == field.transpose(*order).aligned_index
 
 
 def test_the_reverse_of_another_object_shares_its_memory() -> None:

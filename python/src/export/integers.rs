@@ -1,6 +1,6 @@
 //! Python's integers, alone and in lists, which have no element type of their own: before NumPy casts them, they have to fit.
 
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyRange, PyTuple};
@@ -44,11 +44,19 @@ pub(crate) fn fitted<'py>(array: Bound<'py, PyAny>, wanted: DType, argument: &st
             check_fits(&array.call_method0(extreme)?, wanted, argument)?;
         }
     }
-    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (array, dtype::to_numpy(py, wanted)?))
+    let cast =
+        py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (array, dtype::to_numpy(py, wanted)?));
+    cast.map_err(|error| {
+        // The element types that NumPy lacks are not cast from objects.
+        let is_type_error = error.is_instance_of::<PyTypeError>(py);
+        let message =
+            format!("{argument}: integers of more than 64 bits cannot be cast to {wanted}; cast them to float64 first");
+        if is_type_error { dtype::wrapped(py, error, &message) } else { dtype::named(py, error, argument) }
+    })
 }
 
-/// Rejects one of Python's or NumPy's integers that the integers of type `wanted` do not have, by an `OverflowError`. Every
-/// integer fits a bool or a floating-point number.
+/// Rejects one of Python's or NumPy's integers that the integers of type `wanted` do not have, by an `OverflowError`. Other types
+/// are left to NumPy.
 fn check_fits(found: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResult<()> {
     let bits = u32::from(wanted.bits());
     let (lowest, highest): (i128, i128) = match wanted.code() {
@@ -67,9 +75,11 @@ fn check_fits(found: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResu
     )))
 }
 
-/// Rejects one of Python's integers as [`check_fits`], before NumPy casts it; every other value passes.
+/// Rejects one of Python's integers as [`check_fits`], before NumPy casts it; every other value passes, and NumPy wraps its own
+/// integers around.
 pub(crate) fn check_one(value: &Bound<'_, PyAny>, wanted: DType, argument: &str) -> PyResult<()> {
-    if value.is_exact_instance_of::<PyInt>() { check_fits(value, wanted, argument) } else { Ok(()) }
+    let is_integer = value.is_instance_of::<PyInt>() && !args::is_bool(value);
+    if is_integer { check_fits(value, wanted, argument) } else { Ok(()) }
 }
 
 /// Whether all elements of an array of objects are Python's integers, and there are some.

@@ -212,7 +212,7 @@ allocation! {
 allocation! {
     /// Allocates a field of the given shape with every element `fill_value`, cast as by `numpy.full`, with its bits kept.
     ///
-    /// Raises `OverflowError` for an integer that does not fit.
+    /// Raises `OverflowError` for one of Python's integers that does not fit.
     example
     /// >>> import dlfield as dl
     /// >>> float(dl.full((2, 2), -0.0)[0, 0])

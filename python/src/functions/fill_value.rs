@@ -1,5 +1,6 @@
 //! The value that `ones` and `full` write to every element.
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
@@ -104,11 +105,12 @@ fn by_numpy(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
     integers::check_one(value, wanted, "fill_value")?;
     let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, wanted)?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
-        if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {
+        if error.is_instance_of::<PyTypeError>(py) {
             let what = format!("fill_value: {} is not a {}", args::shown(value), wanted);
             return dtype::wrapped(py, error, &what);
         }
-        if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let is_value_error = error.get_type(py).is(py.get_type::<PyValueError>());
+        if is_value_error && (value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()) {
             let what =
                 format!("fill_value: {} is not one element; from_array(data) copies several", args::shown(value));
             return dtype::named(py, error, &what);

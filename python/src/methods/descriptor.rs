@@ -5,6 +5,7 @@ use numpy::PyArrayDescr;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
 
 use crate::classes::attribute_values;
 use crate::classes::descriptor::PyDescriptor;
@@ -93,21 +94,15 @@ impl PyDescriptor {
     /// Alignment in bytes of the element at `aligned_index`, which a `Tensor` promises; 1 for other objects.
     #[getter]
     fn alignment_size(&self, py: Python<'_>) -> i64 {
-        self.object(py).cast::<PyTensor>().map_or(1, |tensor| tensor.get().0.alignment_size())
+        self.promised_alignment(py).map_or(1, |(size, _)| size)
     }
 
     /// The index of the aligned element; zeros for objects that promise none.
     #[getter]
     fn aligned_index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let object = self.object(py);
-        let Ok(tensor) = object.cast::<PyTensor>() else { return attribute_values::zeros(py, self.descriptor.ndim()) };
-        let (tensor, index) = (tensor.get().descriptor(), tensor.get().0.aligned_index());
-        // The description has the dimensions of its object, or the reverse of them. If both are the same, both indices have
-        // the same address.
-        if (tensor.shape(), tensor.strides()) == (self.descriptor.shape(), self.descriptor.strides()) {
-            PyTuple::new(py, index)
-        } else {
-            PyTuple::new(py, index.iter().rev())
+        match self.promised_alignment(py) {
+            Some((_, index)) => PyTuple::new(py, index),
+            None => attribute_values::zeros(py, self.descriptor.ndim()),
         }
     }
 
@@ -169,5 +164,27 @@ impl PyDescriptor {
             self.protocol,
             args::shown(self.object(py).get_type().as_any())
         ))
+    }
+}
+
+impl PyDescriptor {
+    /// The alignment that the object promises, and the index of the aligned element among the dimensions of this description:
+    /// `describe` has those of the object, `T` and `bind` have them in another order.
+    fn promised_alignment(&self, py: Python<'_>) -> Option<(i64, SmallVec<[i64; 6]>)> {
+        let object = self.object(py);
+        let tensor = &object.cast::<PyTensor>().ok()?.get().0;
+        let (here, there) = (&self.descriptor, tensor.descriptor());
+        if here.ptr() != there.ptr() || here.ndim() != there.ndim() {
+            return None;
+        }
+        let mut left: SmallVec<[_; 6]> =
+            there.shape().iter().zip(there.strides()).zip(tensor.aligned_index()).collect();
+        let mut index = SmallVec::<[i64; 6]>::new();
+        for dimension in here.shape().iter().zip(here.strides()) {
+            // Of several with the same extent and stride, each order has the same address.
+            let at = left.iter().position(|(other, _)| *other == dimension)?;
+            index.push(*left.remove(at).1);
+        }
+        Some((tensor.alignment_size(), index))
     }
 }

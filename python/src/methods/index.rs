@@ -198,6 +198,7 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
 /// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
 fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = value.py();
+    integers::check_one(value, like.descriptor().dtype(), "value")?;
     let array = match integers::array_of(value, like.descriptor().dtype(), "value")? {
         Some(array) => array,
         None => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?,
@@ -236,9 +237,12 @@ pub(crate) fn axes(tensor: &Tensor, given: &Bound<'_, PyTuple>) -> PyResult<Smal
     }
     let axis = |item: &Bound<'_, PyAny>| -> PyResult<usize> {
         if let Ok(label) = item.cast::<PyString>() {
-            return tensor.axis(&label.to_cow()?).map_err(|error| match labels_in(tensor, item) {
-                Some(labels) => ErrorKind::Dims.error(format!("{error}: transpose({labels})")),
-                None => error.into(),
+            let label = label.to_cow()?;
+            return tensor.axis(&label).map_err(|error| match labels_in(tensor, item) {
+                Some(all) if label.chars().count() == ndim => {
+                    ErrorKind::Dims.error(format!("{error}: transpose({all})"))
+                }
+                _ => error.into(),
             });
         }
         let wrong = |got: String| {

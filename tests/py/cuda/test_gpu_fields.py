@@ -154,6 +154,20 @@ def test_assignment_refuses() -> None:
     assert not held(field).any()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_integer_that_does_not_fit_is_refused(device: str) -> None:
+    field = dl.zeros((2, 2), "int8", device=device)
+    for number in (300, -129, 2**70):
+        for key in (..., 0, (0, 0), (slice(None), 1)):
+            with pytest.raises(OverflowError, match=f"^value: {number} does not fit int8; allowed is -128 to 127$"):
+                field[key] = number
+        with pytest.raises(OverflowError, match=f"^value: {number} does not fit int8"):
+            field.fill(number)
+    assert not held(field).any()
+    field[0] = 127
+    assert held(field).tolist() == [[127, 127], [0, 0]]
+
+
 @pytest.mark.skipif(not IS_FAKE, reason="only the double fails on demand")
 def test_assignment_raises_the_drivers_error(driver: Driver) -> None:
     on_device, on_host = dl.ones(64, device="cuda:0"), dl.zeros(64)
