@@ -85,7 +85,7 @@ def test_the_reverse_of_a_description_describes_the_reversed_tensor(name: str) -
     assert (numbers(seen.T), metadata(seen.T)) == (numbers(field), metadata(field))
 
 
-@pytest.mark.parametrize("order", map("".join, itertools.permutations("IJK")))
+@pytest.mark.parametrize("order", ["".join(order) for order in itertools.permutations("IJK")])
 @pytest.mark.parametrize("shape", [(4, 5, 6), (4, 4, 4), (3, 1, 6)])
 def test_bound_fields_state_the_alignment_of_their_dimensions(order: str, shape: tuple[int, ...]) -> None:
     index = tuple(min(place, extent - 1) for place, extent in zip((1, 2, 3), shape, strict=True))
