@@ -9,7 +9,7 @@
 #                make lint
 # make deny      checks licences, origins and known holes of the crates; part of make lint
 # make soak      makes a million round trips through every way in and out; memory has to stay flat
-# make api       compares the public interface of the Rust library with the lists in tests/public_api; RENEW=1 writes them
+# make api       compares the public interface of the Rust library with the lists in tools/public_api; RENEW=1 writes them
 # make semver    compares it with the newest release by the rules of semantic versioning; compiles a large tool first
 # make platforms checks the crates for other processors and systems, WebAssembly, free-threaded Python and other CUDA versions,
 #                without building for them; part of make lint. rustup installs missing targets
@@ -93,13 +93,14 @@ test-sim: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 
 # The module with the twins of src/python/ffi/private, beside the one in .venv.
 PORTABLE := $(CURDIR)/target/portable
-PORTABLE_TESTS := $(addprefix tests/py/test_,$(addsuffix .py,types recycling labels leaks unwrap signature bind bind_hooks \
-  bind_names dlpack_in exchange_api_in gt_interface_in moved_memory torch threads))
+PORTABLE_TESTS := $(addprefix tests/py/,$(addsuffix .py,$(addprefix exchange/test_,types unwrap dlpack_in exchange_api_in \
+  gt_interface_in moved_memory torch) $(addprefix tensor/test_,recycling labels leaks threads) \
+  $(addprefix stencil/test_,signature bind bind_hooks bind_names)))
 test-portable: $(VENV)/.test $(BIN)/maturin
 	@rm -rf "$(PORTABLE)/wheels" "$(PORTABLE)/python"
 	@RUSTFLAGS="--cfg dlfield_portable" CARGO_TARGET_DIR="$(PORTABLE)" "$(BIN)/maturin" build --quiet --locked --profile checked \
 	  --interpreter "$(BIN)/python" --out "$(PORTABLE)/wheels"
-	@"$(BIN)/python" tests/wheel.py "$(PORTABLE)"/wheels/*.whl
+	@"$(BIN)/python" tools/wheel.py "$(PORTABLE)"/wheels/*.whl
 	@"$(BIN)/uv" pip install --quiet --python "$(BIN)/python" --no-deps --target "$(PORTABLE)/python" "$(PORTABLE)"/wheels/*.whl
 	PYTHONPATH="$(PORTABLE)/python" $(PYTEST) -q $(PORTABLE_TESTS)
 
@@ -136,12 +137,12 @@ lint: $(VENV)/.check $(VENV)/.docs $(VENV)/.build
 .lint-python:
 	"$(BIN)/ruff" check
 	"$(BIN)/ruff" format --check
-	"$(BIN)/python" tests/import_order.py
-	"$(BIN)/python" tests/unsafe_count.py
+	"$(BIN)/python" tools/import_order.py
+	"$(BIN)/python" tools/unsafe_count.py
 	"$(BIN)/mypy"
 	"$(BIN)/pyright" --pythonpath "$(BIN)/python"
 	"$(BIN)/python" -m mypy.stubtest dlfield._native --mypy-config-file pyproject.toml \
-	  --allowlist tests/py/stubtest-allowlist.txt --ignore-unused-allowlist
+	  --allowlist tools/stubtest-allowlist.txt --ignore-unused-allowlist
 
 # No features, the features that make sense alone, all features, the Python module. Tests and examples need the default ones.
 # Without `python` the dependency tree has no PyO3.
@@ -225,7 +226,7 @@ api semver: export CARGO_TARGET_DIR := $(CURDIR)/target/api
 toolchain = cargo +$(API_TOOLCHAIN) --version >/dev/null 2>&1 || rustup --quiet toolchain install --profile minimal $(API_TOOLCHAIN)
 api: $(BIN)/uv $(TOOLS)/bin/cargo-public-api
 	@$(toolchain)
-	"$(BIN)/python" tests/public_api.py $(if $(RENEW),--renew)
+	"$(BIN)/python" tools/public_api.py $(if $(RENEW),--renew)
 
 # Before the first release there is nothing to compare with, and the tool is not compiled.
 RELEASE = $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
@@ -290,7 +291,7 @@ exhaustive: $(VENV)/.test $(VENV)/.example $(SIM)/.lib
 	$(call double,0,$(PYTEST) -q tests/py/cuda)
 
 soak: $(VENV)/.test $(VENV)/.build
-	"$(BIN)/python" tests/soak.py
+	"$(BIN)/python" tools/soak.py
 
 # $(call fuzz,COMMAND) runs a command of cargo on the fuzz targets, as cargo-fuzz does. Coverage and sanitizers are unstable
 # in Rust; RUSTC_BOOTSTRAP makes the stable toolchain, which has both, accept the flags.
@@ -303,13 +304,13 @@ fuzz = RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" CARGO_TARGET_DIR="$(CURDIR)/t
 	@$(call fuzz,build)
 
 fuzz-short: .fuzz-targets $(BIN)/uv
-	"$(BIN)/python" tests/fuzz_targets.py 2000
+	"$(BIN)/python" tools/fuzz_targets.py 2000
 
 fuzz: $(VENV)/.test $(VENV)/.example $(SIM)/.lib .fuzz-targets
-	"$(BIN)/python" tests/fuzz.py $(SECONDS)
+	"$(BIN)/python" tools/fuzz.py $(SECONDS)
 
 mutants: $(VENV)/.test $(VENV)/.example
-	"$(BIN)/python" tests/mutants.py
+	"$(BIN)/python" tools/mutants.py
 
 # Sanitizers are unstable in Rust, but the stable toolchain has their runtime; RUSTC_BOOTSTRAP makes it accept the flag.
 # Some tests need failed allocations, so the allocator may return null.
@@ -318,7 +319,7 @@ asan:
 	  cargo test --features ndarray --tests --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
 sanitize: $(VENV)/.test $(BIN)/maturin
-	"$(BIN)/python" tests/sanitize.py $(ONLY)
+	"$(BIN)/python" tools/sanitize.py $(ONLY)
 
 # Miri cannot run tests that use system files, and property tests over hundreds of megabytes. The queues under Rayon break the rules
 # of Stacked Borrows, which it checks by default, and keep those of Tree Borrows.
@@ -333,7 +334,7 @@ miri:
 	fi
 
 versions: $(BIN)/maturin
-	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" .ci/versions $(RUNS)
+	UV="$(BIN)/uv" MATURIN="$(BIN)/maturin" PYTHON="$(PYTHON)" tools/versions $(RUNS)
 
 # Zig links against the glibc of 2018, for both processors, and maturin knows how each Python was built.
 PACKAGES := $(CURDIR)/target/wheels
@@ -347,11 +348,11 @@ wheels: $(BIN)/maturin
 	  env -u PYO3_PYTHON PATH="$(BIN):$$PATH" "$(BIN)/maturin" build --quiet --locked --release --zig --compatibility manylinux_2_28 \
 	    --target "$$processor-unknown-linux-gnu" --interpreter $(PYTHONS) --out "$(PACKAGES)" || exit 1; \
 	done
-	"$(BIN)/python" tests/wheel.py "$(PACKAGES)"/*.whl
+	"$(BIN)/python" tools/wheel.py "$(PACKAGES)"/*.whl
 
 sdist: $(BIN)/maturin
 	"$(BIN)/maturin" sdist --out "$(PACKAGES)"
-	"$(BIN)/python" tests/wheel.py "$(PACKAGES)"/*.tar.gz
+	"$(BIN)/python" tools/wheel.py "$(PACKAGES)"/*.tar.gz
 
 crate:
 	cargo publish --quiet --package dlfield --locked --dry-run
@@ -392,7 +393,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/uv
 	@echo "Installing every framework the tests use (PyTorch is gigabytes)"
 	@$(call extras,demo test)
 	@$(call extras,sim)
-	@$(call extras,browser) || echo "NOT INSTALLED: Chromium for tests/py/test_notebook.py, which is skipped"
+	@$(call extras,browser) || echo "NOT INSTALLED: Chromium for tests/py/docs/test_notebook.py, which is skipped"
 	@touch "$(VENV)/.demo" $@
 
 $(VENV)/.check: pyproject.toml | $(VENV)/.test

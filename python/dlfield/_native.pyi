@@ -1,6 +1,6 @@
 """Types of the compiled module: everything in `dlfield` that is not written in Python.
 
-The docstrings are those of the module; `tests/stub_docs.py --write` copies them.
+The docstrings are those of the module; `tools/stub_docs.py --write` copies them.
 """
 
 from collections.abc import Callable, Iterator, Sequence

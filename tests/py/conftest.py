@@ -27,7 +27,7 @@ settings.load_profile("test")
 
 
 # Importing them for their docstrings would start MPI in this process, or need every framework.
-collect_ignore = ["mpi_programs", "adversary"]
+collect_ignore = ["support"]
 
 FRAMEWORKS = ("torch", "jax", "gt4py", "tvm_ffi", "xarray", "ml_dtypes", "mpi4py")
 

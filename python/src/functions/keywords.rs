@@ -42,7 +42,7 @@ macro_rules! keywords {
     };
 }
 
-// The one list: `tests/py/test_keywords.py` compares text signatures, stubs, `dlfield.storage` and `dlfield.gt4py` with it.
+// The one list: `tests/py/docs/test_keywords.py` compares text signatures, stubs, `dlfield.storage` and `dlfield.gt4py` with it.
 keywords! {
     backend, dims, layout, alignment_size, aligned_index, padding, halo, origin, device, stream, buffer,
 }

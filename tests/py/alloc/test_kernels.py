@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCES = Path(__file__).parents[2] / "src/copy/cuda"
+SOURCES = Path(__file__).parents[3] / "src/copy/cuda"
 PTX = SOURCES / "kernels.ptx"
 
 

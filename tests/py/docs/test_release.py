@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TARGETS = set(re.findall(r"^([a-z-]+(?: [a-z-]+)*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
@@ -37,7 +37,7 @@ def test_wheels_are_built_for_the_pythons_that_the_metadata_names() -> None:
 
 def test_the_program_that_tries_each_wheel_passes(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "installed.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "tools" / "installed.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("dlfield ")

@@ -7,7 +7,7 @@ import pytest
 
 from adversary.mutations import MUTATIONS, Mutation
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)

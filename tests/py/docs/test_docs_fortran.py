@@ -9,7 +9,7 @@ import pytest
 
 from fortran_modules import LANGUAGES, SOURCES, f2py_module, shared_library
 
-PAGE = Path(__file__).parents[2] / "docs" / "fortran.md"
+PAGE = Path(__file__).parents[3] / "docs" / "fortran.md"
 
 
 def blocks(language: str) -> list[str]:

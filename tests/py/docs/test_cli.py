@@ -18,7 +18,7 @@ import dlfield as dl
 from dlfield import _bench
 from dlfield.__main__ import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "command-line.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 PAGES = sorted([*(DOCS / "concepts").glob("*.md"), DOCS / "glossary.md", DOCS / "comparison.md"])
 
 

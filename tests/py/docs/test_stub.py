@@ -10,12 +10,12 @@ import pytest
 
 from dlfield import _native
 
-TESTS = Path(__file__).parents[1]
+TOOLS = Path(__file__).parents[3] / "tools"
 
 
 @pytest.fixture(scope="module")
 def stub_docs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("stub_docs", TESTS / "stub_docs.py")
+    spec = importlib.util.spec_from_file_location("stub_docs", TOOLS / "stub_docs.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -15,7 +15,7 @@ import mistakes
 from childproc import environment
 from mistakes import ANY_TEXT, Mistake, is_same
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 QUESTIONS = "".join((DOCS / page).read_text(encoding="utf8") for page in ("faq.md", "faq-use.md"))
 GALLERY = mistakes.gallery()
 

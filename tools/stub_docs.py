@@ -72,7 +72,7 @@ def main() -> int:
         return subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", STUB], check=False).returncode
     names = differences(STUB.read_text(encoding="utf8"))
     for name in names:
-        print(f"{STUB.name}: the docstring of {name} is not that of the module: tests/stub_docs.py --write")
+        print(f"{STUB.name}: the docstring of {name} is not that of the module: tools/stub_docs.py --write")
     return 1 if names else 0
 
 

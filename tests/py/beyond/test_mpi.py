@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import ranks
 from childproc import run_python
 
-PROGRAMS = Path(__file__).parent / "mpi_programs"
-ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parents[1] / "support" / "mpi_programs"
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python" / "dlfield" / "mpi"
 
 

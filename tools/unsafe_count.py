@@ -66,7 +66,7 @@ def main() -> int:
         if "--renew" in sys.argv:
             PAGE.write_text(wanted, encoding="utf8")
         else:
-            print("there is less than docs/unsafe.md says: run `python tests/unsafe_count.py --renew`")
+            print("there is less than docs/unsafe.md says: run `python tools/unsafe_count.py --renew`")
             status = 1
     return status
 

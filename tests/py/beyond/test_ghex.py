@@ -8,8 +8,8 @@ import pytest
 import ranks
 from childproc import run_python
 
-PROGRAM = Path(__file__).parent / "mpi_programs" / "ghex_exchange.py"
-PAGE = Path(__file__).parents[2] / "docs" / "mpi.md"
+PROGRAM = Path(__file__).parents[1] / "support" / "mpi_programs" / "ghex_exchange.py"
+PAGE = Path(__file__).parents[3] / "docs" / "mpi.md"
 
 # Not imported here: that would start MPI.
 needs_ghex = pytest.mark.skipif(importlib.util.find_spec("ghex") is None, reason="GHEX is not installed")

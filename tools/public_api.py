@@ -1,6 +1,6 @@
 """Check the public interface of the Rust library: `make api`.
 
-The lists in `tests/public_api/` are what `cargo public-api` prints with the default features and with all. A change of
+The lists in `tools/public_api/` are what `cargo public-api` prints with the default features and with all. A change of
 the interface shows as a change of these files, which `make api RENEW=1` writes. Each crate whose types are in the
 interface must be re-exported, each function, method and macro must have an example that uses it, and each type has one.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-LISTS = ROOT / "tests" / "public_api"
+LISTS = ROOT / "tools" / "public_api"
 
 # The file of a list, and the features. The last run leaves the JSON from which the examples are read.
 FEATURES = {"default.txt": [], "all.txt": ["--all-features"]}
@@ -115,7 +115,7 @@ def main() -> int:
             wrong = True
             print(*changed, sep="\n")
             print("The public interface has changed. If that is meant, renew the list: make api RENEW=1")
-            print(f"and commit tests/public_api/{name}")
+            print(f"and commit tools/public_api/{name}")
     for crate in hidden_crates(interface):
         wrong = True
         print(f"types of the crate {crate} are in the public interface: re-export it in src/lib.rs, or hide them")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FILES = ROOT / "tests/sanitizers"
+FILES = ROOT / "tools/sanitizers"
 TARGET = ROOT / "target/sanitize"
 VENV = Path(sys.prefix)
 PYTHON_TESTS = ROOT / "tests/py"
@@ -144,12 +144,12 @@ def address() -> bool:
     """AddressSanitizer: the tests in Python, and the adversary."""
     asan = address_sanitizer()
     options = "detect_leaks=0:allocator_may_return_null=1"
-    ignored = [f"--ignore=tests/py/test_{name}.py" for name in LEFT_OUT]
+    ignored = [f"--ignore={path}" for name in LEFT_OUT for path in PYTHON_TESTS.rglob(f"test_{name}.py")]
     tests = asan.call(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/py", *ignored], options)
     print(f"asan: the Python tests: {tests.stdout.splitlines()[-1]}")
     for name, reason in LEFT_OUT.items():
         print(f"asan: without test_{name}.py: it {reason}")
-    adversary = asan.call(["tests/py/adversary", "--start", "0", "--count", ADVERSARY_CASES], options)
+    adversary = asan.call(["tests/py/support/adversary", "--start", "0", "--count", ADVERSARY_CASES], options)
     print(f"asan: the adversary: {adversary.stdout.splitlines()[-1]}")
     failed = [run.stdout for run in (tests, adversary) if run.returncode]
     return told("asan", [*asan.reports(), *failed])

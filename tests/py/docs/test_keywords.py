@@ -13,7 +13,7 @@ import dlfield as dl
 from dlfield import gt4py, storage
 from dlfield.storage.parameters import Parameters, labels_of
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 FUNCTIONS = ["empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "from_array"]
 

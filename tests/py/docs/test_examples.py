@@ -10,7 +10,7 @@ import pytest
 for framework in ("gt4py", "torch", "xarray"):
     pytest.importorskip(framework)
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 # One is a module, one runs on several processes: test_mpi.py.
 OTHERS = ("only_dlpack.py", "diffusion_mpi.py")
 SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.name not in OTHERS)

@@ -25,7 +25,7 @@ rx = pytest.importorskip("rust_extension")
 kinds = rx.kinds
 
 SHAPE = (6, 5, 4)
-EXAMPLE = Path(__file__).parents[2] / "examples/rust_extension"
+EXAMPLE = Path(__file__).parents[3] / "examples/rust_extension"
 
 
 def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -15,7 +15,7 @@ import pytest
 import clusters
 import dlfield as dl
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 WRAPPER = DOCS / "wrapper.md"
 PAGES = sorted(DOCS.rglob("*.md"))
