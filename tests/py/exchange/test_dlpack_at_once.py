@@ -22,6 +22,8 @@ READERS: list[Callable[..., Any]] = [dl.describe, dl.from_dlpack]
 DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 # Takes an address: a capsule that is being destroyed must not get another reference.
 name_at = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_GetName", ctypes.pythonapi))
+# The destructors, for the life of the process: a capsule in a cycle may be destroyed after the producer that made it.
+destructors: list[Any] = []
 
 
 def producer_type(base: type = object) -> type[Any]:
@@ -38,6 +40,7 @@ def producer_type(base: type = object) -> type[Any]:
             self.calls: list[Any] = []
             self.dropped = 0
             self._destructor = DESTRUCTOR(self._drop)
+            destructors.append(self._destructor)
 
         def _drop(self, capsule: int) -> None:
             self.dropped += name_at(capsule) == self.tensor.name
