@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the host tests on the release wheel: Python 3.11 with the oldest packages that pyproject.toml allows, Python 3.11 and
-# 3.13 with the newest. `.ci/versions 3.12-newest` runs other combinations of that form.
+# 3.13 with the newest. `tools/versions.sh 3.12-newest` runs other combinations of that form.
 #
 # Interpreters are python3.11 and so on from PATH, pyenv or uv, or $PYTHON311 and so on. A missing interpreter is an error,
 # because a skipped run would pass unnoticed. With SKIP_MISSING=1 the script skips it, and its last lines list
@@ -42,7 +42,7 @@ prepare() {
             PYO3_PYTHON=$python "$MATURIN" build --quiet --locked --profile checked --features cuda,kinds,peers --interpreter "$python" --out "$wheels")
     fi
     "$UV" venv --quiet --clear --python "$python" "$venv"
-    "$UV" pip install --quiet --python "$venv" --resolution "$resolution" -r pyproject.toml --extra demo --extra test
+    "$UV" pip install --quiet --python "$venv" --resolution "$resolution" -r pyproject.toml --extra demo --extra xarray --extra dask --extra mpi --group test
     "$UV" pip install --quiet --python "$venv" --no-deps "$wheels"/*.whl
 }
 
