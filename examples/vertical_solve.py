@@ -23,6 +23,9 @@ BACKEND = "gt:cpu_ifirst"
 SHAPE = (24, 20, 30)
 NAMES = ("lower", "diagonal", "upper", "right")
 
+# GT4Py needs it on Python 3.14, before it compiles a stencil.
+dl_gt4py.prepare_build()
+
 
 @gtscript.stencil(backend=BACKEND)
 def plain(

@@ -34,6 +34,7 @@ def _case(stencil: Any, module: Any, backend: str, domain: tuple[int, int, int])
 def lines() -> list[Line]:
     """Measure both backends, a large and a tiny domain, `Tensor` fields and arrays of `dlfield.gt4py`."""
     found = []
+    dlfield.gt4py.prepare_build()
     for backend in ("gt:cpu_kfirst", "gt:cpu_ifirst"):
         stencil = gtscript.stencil(backend=backend)(laplacian)
         for domain in DOMAINS:

@@ -96,11 +96,14 @@ def _compile() -> Callable[..., None]:
     from gt4py.cartesian import gtscript
     from gt4py.cartesian.gtscript import PARALLEL, Field, computation, interval
 
+    from dlfield.gt4py import prepare_build
+
     def diffusion(inp: Field[np.float64], out: Field[np.float64], coefficient: np.float64) -> None:
         with computation(PARALLEL), interval(...):
             lap = inp[1, 0, 0] + inp[-1, 0, 0] + inp[0, 1, 0] + inp[0, -1, 0] - 4.0 * inp
             out = inp - coefficient * (lap[1, 0, 0] + lap[-1, 0, 0] + lap[0, 1, 0] + lap[0, -1, 0] - 4.0 * lap)  # noqa: F841
 
+    prepare_build()
     compiled: Callable[..., None] = gtscript.stencil(backend=_BACKEND, definition=diffusion)
     return compiled
 

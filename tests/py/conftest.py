@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dlfield import frameworks
+from dlfield.gt4py import prepare_build
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -44,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GT_CACHE_ROOT"] = cache.name
     os.environ["DACE_CONFIG"] = str(Path(cache.name) / "dace.conf")
     config.add_cleanup(cache.cleanup)
+    prepare_build()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,12 +6,14 @@
   `layout_registry`, is GT4Py's own.
 - `wrap` makes a compiled stencil accept any array.
 - `allocator` allocates the fields of `gt4py.next` in dlfield's memory.
+- `prepare_build` lets GT4Py compile stencils on Python 3.14.
 """
 
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dlfield.gt4py.allocator import Allocator, allocator
+from dlfield.gt4py.build import prepare_build
 from dlfield.gt4py.registry import UnknownPresetError, from_name, gt4py_storage, register
 from dlfield.gt4py.storage import empty, from_array, full, ones, zeros
 from dlfield.gt4py.wrap import WrappedStencil, wrap
@@ -26,6 +28,7 @@ __all__ = [
     "from_name",
     "full",
     "ones",
+    "prepare_build",
     "register",
     "wrap",
     "zeros",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
+from dlfield.gt4py.build import prepare_build
 from dlfield.gt4py.call import Call
 from dlfield.gt4py.signatures import Options
 
@@ -57,6 +58,8 @@ class WrappedStencil:
 
     def _prepare(self) -> tuple[Callable[..., None], Callable[..., None]]:
         """Make what `__call__` and `run` call."""
+        # A lazy stencil is compiled here.
+        prepare_build()
         call, target = _entry(self.__wrapped__, self._options)
         self._call, self._run = call, target.run
         return call, target.run
