@@ -33,7 +33,10 @@ def searches(seed: int) -> list[tuple[dict[str, str], list[str]]]:
         ({**DOUBLE, **rust}, [*RUST, "cuda"]),
         (DOUBLE, [*PYTHON, python, "tests/py/cuda"]),
         *(({}, fuzz_targets.search(target, seed, seconds=20)) for target in fuzz_targets.TARGETS),
-        ({}, [sys.executable, "tests/py/support/adversary", f"--start={seed}", f"--count={ADVERSARY_CASES}", "--first"]),
+        (
+            {},
+            [sys.executable, "tests/py/support/adversary", f"--start={seed}", f"--count={ADVERSARY_CASES}", "--first"],
+        ),
     ]
 
 

@@ -96,7 +96,13 @@ def _build(folder: Path, arguments: list[str], made: str, target: Path) -> None:
 def search(start: int, count: int, functions: Sequence[str]) -> tuple[int, str]:
     """Run the adversary on the copy until it finds something; return the cases, and the first line of what it found."""
     paths = [str(TREE / "python"), str(EXTENSION), os.environ.get("PYTHONPATH", "")]
-    command = [sys.executable, str(ROOT / "tests/py/support/adversary"), f"--start={start}", f"--count={count}", "--first"]
+    command = [
+        sys.executable,
+        str(ROOT / "tests/py/support/adversary"),
+        f"--start={start}",
+        f"--count={count}",
+        "--first",
+    ]
     command += ["--functions", *functions] if functions else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)

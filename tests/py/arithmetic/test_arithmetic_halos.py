@@ -5,11 +5,11 @@ import pickle
 from typing import Any
 
 import pytest
+from test_arithmetic import numbered
 
 import dlfield as dl
 import oracle
 from dlfield import _native
-from test_arithmetic import numbered
 from untyped import np
 
 NARROW, WIDE = ((1, 1), (0, 0)), ((2, 0), (0, 0))

@@ -9,9 +9,10 @@ import sys
 import warnings
 from contextlib import suppress
 
-import dlfield as dl
 import test_faults_memory
 import test_leaks
+
+import dlfield as dl
 
 ROUNDS = 3
 

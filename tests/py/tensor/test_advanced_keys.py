@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from test_arithmetic import numbered
 
 import dlfield as dl
 from fakes_interfaces import Exposing, interface_of
-from test_arithmetic import numbered
 from untyped import np
 
 
