@@ -1,6 +1,10 @@
 """Tensors in a real cluster of two processes: transfers, spilling, and what a step of `map_overlap` sends."""
 
+import pytest
+
 import clusters
+
+pytestmark = pytest.mark.exhaustive
 
 # Blocks of the lower half of dimension 0 belong to one worker, those of the upper half to the other; a piece is cut
 # where its block is. Dask drops such wishes when it fuses tasks.

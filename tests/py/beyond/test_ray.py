@@ -6,6 +6,7 @@ import clusters
 
 # Ray has no wheels for some Pythons, on which pyproject.toml does not ask for it.
 pytest.importorskip("ray")
+pytestmark = pytest.mark.exhaustive
 
 
 def test_fields_are_shared_readonly() -> None:

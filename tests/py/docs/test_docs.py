@@ -21,11 +21,11 @@ WRAPPER = DOCS / "wrapper.md"
 PAGES = sorted(DOCS.rglob("*.md"))
 # Pages whose code needs a compiler, a cluster, several processes or a device, and the tests that run it.
 ELSEWHERE = {
-    "clusters.md": "test_docs.py",
-    "fortran.md": "test_docs_fortran.py",
-    "mpi.md": "test_mpi.py",
+    "clusters.md": "docs/test_docs.py",
+    "fortran.md": "docs/test_docs_fortran.py",
+    "mpi.md": "beyond/test_mpi.py",
     "storages.md": "cuda/test_gpu_storage_examples.py",
-    "wrapper.md": "test_docs.py",
+    "wrapper.md": "docs/test_docs.py",
 }
 # Code in other languages than Python's, or for a device: tests/py/cuda/test_gpu_docs.py, the documentation tests of the
 # crate, and the test of Rust's lines below.
@@ -68,6 +68,7 @@ def test_the_wrapper_does_what_the_page_says(wrapper: dict[str, Any]) -> None:
     assert doctest.DocTestRunner(optionflags=FLAGS).run(page).failed == 0
 
 
+@pytest.mark.exhaustive
 def test_dask_and_ray_do_what_their_page_says() -> None:
     """In a process of its own: it starts clusters."""
     pytest.importorskip("ray")

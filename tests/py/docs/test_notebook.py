@@ -17,6 +17,8 @@ nbclient = pytest.importorskip("nbclient")
 nbconvert = pytest.importorskip("nbconvert")
 nbformat = pytest.importorskip("nbformat")
 
+pytestmark = pytest.mark.exhaustive
+
 WIDTH = 1000
 FIRST = """
 import numpy as np
