@@ -159,7 +159,7 @@ pub fn call(name: &str, body: impl FnOnce() -> Outcome) -> i32 {
     }
 }
 
-/// Exports functions of the driver.
+/// Exports functions of the driver. With `driver:` in front, they hold its lock, under this name.
 #[macro_export]
 macro_rules! export {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
@@ -168,35 +168,68 @@ macro_rules! export {
             $crate::entry::call(stringify!($name), || $body)
         }
     )*};
+    ($driver:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $crate::export! {$(
+            fn $name($($argument: $type),*) {
+                let mut locked = $crate::driver::lock()?;
+                let $driver = &mut *locked;
+                $body
+            }
+        )*}
+    };
 }
 
-/// Exports functions that take a stream, with variants that take stream 0 as the thread's own.
+/// Exports functions that take a stream. Their variants with `_ptsz` take stream 0 as the thread's own.
 #[macro_export]
 macro_rules! export_on {
-    ($stream:ident: $(fn $name:ident / $per_thread:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
-        $crate::export! {
-            fn $name($($argument: $type),*) $body
-            fn $per_thread($($argument: $type),*) {
+    ($stream:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $crate::export! { $(fn $name($($argument: $type),*) $body)* }
+        $($crate::export_variant! {
+            "_ptsz" fn $name($($argument: $type),*) {
                 let $stream = if $stream == $crate::stream::NULL { $crate::stream::PER_THREAD } else { $stream };
                 $body
             }
-        }
-    )*};
+        })*
+    };
+    ($driver:ident, $stream:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+        $crate::export_on! { $stream: $(
+            fn $name($($argument: $type),*) {
+                let mut locked = $crate::driver::lock()?;
+                let $driver = &mut *locked;
+                $body
+            }
+        )*}
+    };
 }
 
-/// Exports functions that use the default stream, with variants that use the thread's own.
+/// Exports functions that use the default stream. Their variants with `_ptds` use the thread's own.
 #[macro_export]
 macro_rules! export_default {
-    ($stream:ident: $(fn $name:ident / $per_thread:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+    ($stream:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
         $crate::export! {
             fn $name($($argument: $type),*) {
                 let $stream = $crate::stream::NULL;
                 $body
             }
-            fn $per_thread($($argument: $type),*) {
+        }
+        $crate::export_variant! {
+            "_ptds" fn $name($($argument: $type),*) {
                 let $stream = $crate::stream::PER_THREAD;
                 $body
             }
         }
     )*};
+}
+
+/// Exports a function under a name with this suffix; Rust cannot call it.
+#[macro_export]
+macro_rules! export_variant {
+    ($suffix:literal fn $name:ident($($argument:ident: $type:ty),*) $body:block) => {
+        const _: () = {
+            #[unsafe(export_name = concat!(stringify!($name), $suffix))]
+            pub unsafe extern "C" fn variant($($argument: $type),*) -> i32 {
+                $crate::entry::call(concat!(stringify!($name), $suffix), || $body)
+            }
+        };
+    };
 }

@@ -38,6 +38,11 @@ pub struct Set {
 }
 
 impl Set {
+    pub fn rows(destination: u64, pitch: usize, element: &[u8], width: usize, height: usize) -> Set {
+        let (pitch, width, height) = (pitch as u64, width as u64, height as u64);
+        Set { destination, pitch, element: element.to_vec(), width, height }
+    }
+
     fn run(&self, memory: &Memory) -> bool {
         let row = self.element.repeat(self.width as usize);
         (0..self.height).all(|index| memory.write(self.destination + index * self.pitch, &row))

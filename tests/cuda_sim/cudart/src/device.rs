@@ -3,7 +3,7 @@
 use crate::driver::{self, Handle};
 use crate::properties::Properties;
 use crate::runtime::{self, INVALID_VALUE};
-use crate::{export, export_early};
+use crate::{export, export_early, forward};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 const NOT_FOUND: c_int = 500;
@@ -12,9 +12,7 @@ const VERSION: c_int = 13_000;
 
 export_early! {
     fn cudaRuntimeGetVersion(version: *mut c_int) {
-        // SAFETY: the caller passes a place for the result.
-        unsafe { version.write(VERSION) };
-        Ok(())
+        runtime::put(version, VERSION)
     }
 
     fn cudaDriverGetVersion(version: *mut c_int) {
@@ -23,16 +21,12 @@ export_early! {
 
     fn cudaGetDeviceCount(count: *mut c_int) {
         let found = runtime::device_count();
-        // SAFETY: the caller passes a place for the result.
-        unsafe { count.write(*found.as_ref().unwrap_or(&0)) };
+        runtime::put(count, *found.as_ref().unwrap_or(&0))?;
         found.map(|_| ())
     }
 
     fn cudaGetDevice(device: *mut c_int) {
-        let found = runtime::device()?;
-        // SAFETY: the caller passes a place for the result.
-        unsafe { device.write(found) };
-        Ok(())
+        runtime::put(device, runtime::device()?)
     }
 
     fn cudaSetDevice(device: c_int) {
@@ -41,10 +35,7 @@ export_early! {
 
     fn cudaGetDeviceProperties(properties: *mut Properties, device: c_int) {
         runtime::device_count()?;
-        let found = Properties::of(device)?;
-        // SAFETY: the caller passes a place for the result.
-        unsafe { properties.write(found) };
-        Ok(())
+        runtime::put(properties, Properties::of(device)?)
     }
 
     fn cudaDeviceGetAttribute(value: *mut c_int, number: c_int, device: c_int) {
@@ -82,20 +73,11 @@ export! {
     fn cudaDeviceEnablePeerAccess(peer: c_int, flags: c_uint) {
         driver::cuCtxEnablePeerAccess(runtime::primary(peer)?, flags)
     }
+}
 
-    fn cudaDeviceSynchronize() {
-        driver::cuCtxSynchronize()
-    }
-
-    fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
-        driver::cuCtxGetStreamPriorityRange(least, greatest)
-    }
-
-    fn cudaMemGetInfo(free: *mut usize, total: *mut usize) {
-        driver::cuMemGetInfo_v2(free, total)
-    }
-
-    fn cudaDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int) {
-        driver::cuDeviceGetDefaultMemPool(pool, device)
-    }
+forward! {
+    fn cudaDeviceSynchronize = cuCtxSynchronize();
+    fn cudaDeviceGetStreamPriorityRange = cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
+    fn cudaMemGetInfo = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
+    fn cudaDeviceGetDefaultMemPool = cuDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int);
 }

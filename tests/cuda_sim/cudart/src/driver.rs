@@ -1,6 +1,6 @@
 //! The driver's functions, found at run time in `libcuda.so.1`.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 /// A context, stream, event or pool.
@@ -16,8 +16,8 @@ pub fn outcome(code: c_int) -> Outcome {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
-/// Returns the address of a driver function.
-fn find(name: &CStr) -> Result<usize, c_int> {
+/// Returns the address of a driver function, whose name ends with a zero.
+pub fn find(name: &str) -> Result<usize, c_int> {
     static LIBRARY: OnceLock<usize> = OnceLock::new();
     // SAFETY: the names are zero-terminated, and the library stays loaded.
     unsafe {
@@ -25,25 +25,25 @@ fn find(name: &CStr) -> Result<usize, c_int> {
         if library == 0 {
             return Err(NO_DRIVER);
         }
-        match libc::dlsym(library as *mut c_void, name.as_ptr()) as usize {
+        match libc::dlsym(library as *mut c_void, name.as_ptr().cast()) as usize {
             0 => Err(NOT_SUPPORTED),
             function => Ok(function),
         }
     }
 }
 
+/// Defines functions that call those of the driver, which have these names.
+#[macro_export]
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {$(
-        pub fn $name($($argument: $type),*) -> Outcome {
-            static FOUND: OnceLock<Result<usize, c_int>> = OnceLock::new();
-            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!(),
-            };
-            let found = (*FOUND.get_or_init(|| find(NAME)))?;
+        pub fn $name($($argument: $type),*) -> $crate::driver::Outcome {
+            static FOUND: std::sync::OnceLock<Result<usize, std::ffi::c_int>> = std::sync::OnceLock::new();
+            let found = (*FOUND.get_or_init(|| $crate::driver::find(concat!(stringify!($name), "\0"))))?;
             // SAFETY: the driver's function of this name has this signature; the runtime's caller answers for the pointers, by
             // the same contract.
-            outcome(unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> c_int>(found)($($argument),*) })
+            $crate::driver::outcome(unsafe {
+                std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> std::ffi::c_int>(found)($($argument),*)
+            })
         }
     )*};
 }
@@ -69,27 +69,12 @@ functions! {
     fn cuCtxPushCurrent_v2(context: Handle);
     fn cuCtxPopCurrent_v2(context: *mut Handle);
     fn cuCtxGetDevice(device: *mut c_int);
-    fn cuCtxSynchronize();
     fn cuCtxEnablePeerAccess(context: Handle, flags: c_uint);
-    fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
 
-    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
-    fn cuMemAlloc_v2(out: *mut u64, bytes: usize);
     fn cuMemFree_v2(address: u64);
-    fn cuMemAllocManaged(out: *mut u64, bytes: usize, flags: c_uint);
     fn cuMemHostAlloc(out: *mut u64, bytes: usize, flags: c_uint);
     fn cuMemFreeHost(address: u64);
-    fn cuMemHostRegister_v2(address: u64, bytes: usize, flags: c_uint);
-    fn cuMemHostUnregister(address: u64);
-    fn cuMemAllocAsync(out: *mut u64, bytes: usize, stream: Handle);
-    fn cuMemFreeAsync(address: u64, stream: Handle);
     fn cuPointerGetAttribute(out: *mut c_void, number: c_int, address: u64);
-
-    fn cuDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int);
-    fn cuMemPoolGetAttribute(pool: Handle, number: c_int, value: *mut c_void);
-    fn cuMemPoolSetAttribute(pool: Handle, number: c_int, value: *mut c_void);
-    fn cuMemPoolSetAccess(pool: Handle, list: *const c_void, count: usize);
-    fn cuMemPoolTrimTo(pool: Handle, keep: usize);
 
     fn cuMemcpy(to: u64, from: u64, bytes: usize);
     fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: Handle);
@@ -98,29 +83,6 @@ functions! {
     fn cuMemsetD8Async(to: u64, value: u8, bytes: usize, stream: Handle);
 
     fn cuStreamCreate(stream: *mut Handle, flags: c_uint);
-    fn cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int);
-    fn cuStreamDestroy_v2(stream: Handle);
-    fn cuStreamQuery(stream: Handle);
-    fn cuStreamSynchronize(stream: Handle);
-    fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
-    fn cuStreamGetPriority(stream: Handle, priority: *mut c_int);
-    fn cuStreamIsCapturing(stream: Handle, status: *mut c_int);
-    fn cuStreamGetCaptureInfo_v3(
-        stream: Handle,
-        status: *mut c_int,
-        id: *mut u64,
-        graph: *mut Handle,
-        dependencies: *mut *const Handle,
-        edges: *mut *const c_void,
-        count: *mut usize,
-    );
-    fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
 
     fn cuEventCreate(event: *mut Handle, flags: c_uint);
-    fn cuEventDestroy_v2(event: Handle);
-    fn cuEventRecord(event: Handle, stream: Handle);
-    fn cuEventRecordWithFlags(event: Handle, stream: Handle, flags: c_uint);
-    fn cuEventQuery(event: Handle);
-    fn cuEventSynchronize(event: Handle);
-    fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: Handle, end: Handle);
 }

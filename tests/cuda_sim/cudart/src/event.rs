@@ -1,39 +1,21 @@
 //! Events.
 
 use crate::driver::{self, Handle};
-use crate::export;
+use crate::{export, forward};
 use std::ffi::c_uint;
 
 export! {
     fn cudaEventCreate(event: *mut Handle) {
         driver::cuEventCreate(event, 0)
     }
+}
 
-    fn cudaEventCreateWithFlags(event: *mut Handle, flags: c_uint) {
-        driver::cuEventCreate(event, flags)
-    }
-
-    fn cudaEventDestroy(event: Handle) {
-        driver::cuEventDestroy_v2(event)
-    }
-
-    fn cudaEventRecord(event: Handle, stream: Handle) {
-        driver::cuEventRecord(event, stream)
-    }
-
-    fn cudaEventRecordWithFlags(event: Handle, stream: Handle, flags: c_uint) {
-        driver::cuEventRecordWithFlags(event, stream, flags)
-    }
-
-    fn cudaEventQuery(event: Handle) {
-        driver::cuEventQuery(event)
-    }
-
-    fn cudaEventSynchronize(event: Handle) {
-        driver::cuEventSynchronize(event)
-    }
-
-    fn cudaEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle) {
-        driver::cuEventElapsedTime_v2(milliseconds, start, end)
-    }
+forward! {
+    fn cudaEventCreateWithFlags = cuEventCreate(event: *mut Handle, flags: c_uint);
+    fn cudaEventDestroy = cuEventDestroy_v2(event: Handle);
+    fn cudaEventRecord = cuEventRecord(event: Handle, stream: Handle);
+    fn cudaEventRecordWithFlags = cuEventRecordWithFlags(event: Handle, stream: Handle, flags: c_uint);
+    fn cudaEventQuery = cuEventQuery(event: Handle);
+    fn cudaEventSynchronize = cuEventSynchronize(event: Handle);
+    fn cudaEventElapsedTime = cuEventElapsedTime_v2(milliseconds: *mut f32, start: Handle, end: Handle);
 }

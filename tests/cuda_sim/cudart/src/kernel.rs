@@ -1,9 +1,11 @@
 //! Kernels of programs that were built with the runtime: they are registered but do not run.
+//!
+//! Functions that do not look at their arguments declare none: callers pass them in registers, or remove them from the stack.
 
 use crate::driver::Handle;
 use crate::export;
 use crate::runtime::INVALID_DEVICE_FUNCTION;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 /// `dim3`.
 #[repr(C)]
@@ -19,49 +21,23 @@ pub extern "C" fn __cudaRegisterFatBinary(image: *mut c_void) -> *mut *mut c_voi
     image.cast()
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn __cudaRegisterFatBinaryEnd(_image: *mut *mut c_void) {}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn __cudaUnregisterFatBinary(_image: *mut *mut c_void) {}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn __cudaRegisterFunction(
-    _image: *mut *mut c_void,
-    _stub: *const c_char,
-    _function: *mut c_char,
-    _name: *const c_char,
-    _threads: c_int,
-    _thread: *mut c_void,
-    _block: *mut c_void,
-    _block_size: *mut Dimensions,
-    _grid_size: *mut Dimensions,
-    _warp_size: *mut c_int,
-) {
+/// Exports functions that do nothing and succeed.
+macro_rules! ignored {
+    ($($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> c_int {
+            0
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn __cudaRegisterVar(
-    _image: *mut *mut c_void,
-    _host: *mut c_char,
-    _device: *mut c_char,
-    _name: *const c_char,
-    _outside: c_int,
-    _bytes: usize,
-    _constant: c_int,
-    _global: c_int,
-) {
-}
-
-/// Accepts the configuration of a launch without storing it: the launch is rejected.
-#[unsafe(no_mangle)]
-pub extern "C" fn __cudaPushCallConfiguration(
-    _grid: Dimensions,
-    _block: Dimensions,
-    _shared: usize,
-    _stream: Handle,
-) -> c_uint {
-    0
+ignored! {
+    __cudaRegisterFatBinaryEnd
+    __cudaUnregisterFatBinary
+    __cudaRegisterFunction
+    __cudaRegisterVar
+    // The configuration of a launch, which is rejected.
+    __cudaPushCallConfiguration
 }
 
 #[unsafe(no_mangle)]
@@ -89,68 +65,20 @@ pub unsafe extern "C" fn __cudaGetKernel(kernel: *mut *const c_void, stub: *cons
     0
 }
 
-export! {
-    fn __cudaLaunchKernel(
-        _kernel: *const c_void,
-        _grid: Dimensions,
-        _block: Dimensions,
-        _arguments: *mut *mut c_void,
-        _shared: usize,
-        _stream: Handle,
-    ) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
+/// Exports functions that would need the code of a kernel.
+macro_rules! rejected {
+    ($($name:ident)*) => {
+        export! { $(fn $name() { Err(INVALID_DEVICE_FUNCTION) })* }
+    };
+}
 
-    fn cudaLaunchKernel(
-        _stub: *const c_void,
-        _grid: Dimensions,
-        _block: Dimensions,
-        _arguments: *mut *mut c_void,
-        _shared: usize,
-        _stream: Handle,
-    ) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
-
-    fn cudaLaunchCooperativeKernel(
-        _stub: *const c_void,
-        _grid: Dimensions,
-        _block: Dimensions,
-        _arguments: *mut *mut c_void,
-        _shared: usize,
-        _stream: Handle,
-    ) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
-
-    fn cudaLaunchKernelExC(_configuration: *const c_void, _stub: *const c_void, _arguments: *mut *mut c_void) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
-
-    fn cudaFuncGetAttributes(_attributes: *mut c_void, _stub: *const c_void) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
-
-    fn cudaFuncSetAttribute(_stub: *const c_void, _number: c_int, _value: c_int) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
-
-    fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        _blocks: *mut c_int,
-        _stub: *const c_void,
-        _threads: c_int,
-        _shared: usize,
-    ) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
-
-    fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-        _blocks: *mut c_int,
-        _stub: *const c_void,
-        _threads: c_int,
-        _shared: usize,
-        _flags: c_uint,
-    ) {
-        Err(INVALID_DEVICE_FUNCTION)
-    }
+rejected! {
+    __cudaLaunchKernel
+    cudaLaunchKernel
+    cudaLaunchCooperativeKernel
+    cudaLaunchKernelExC
+    cudaFuncGetAttributes
+    cudaFuncSetAttribute
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor
+    cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 }

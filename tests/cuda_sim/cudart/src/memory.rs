@@ -1,8 +1,8 @@
 //! Memory, pools, and attributes of addresses.
 
 use crate::driver::{self, Handle, Outcome};
-use crate::export;
 use crate::runtime::{self, INVALID_VALUE};
+use crate::{export, forward};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// `cudaPointerAttributes`, without the reserved bytes at its end.
@@ -58,66 +58,33 @@ fn free(address: u64) -> Outcome {
 }
 
 export! {
-    fn cudaMalloc(out: *mut u64, bytes: usize) {
-        driver::cuMemAlloc_v2(out, bytes)
-    }
-
     fn cudaFree(address: u64) {
         if address == 0 { Ok(()) } else { free(address) }
-    }
-
-    fn cudaMallocManaged(out: *mut u64, bytes: usize, flags: c_uint) {
-        driver::cuMemAllocManaged(out, bytes, flags)
     }
 
     fn cudaMallocHost(out: *mut u64, bytes: usize) {
         driver::cuMemHostAlloc(out, bytes, 0)
     }
 
-    fn cudaHostAlloc(out: *mut u64, bytes: usize, flags: c_uint) {
-        driver::cuMemHostAlloc(out, bytes, flags)
-    }
-
     fn cudaFreeHost(address: u64) {
         if address == 0 { Ok(()) } else { driver::cuMemFreeHost(address) }
     }
 
-    fn cudaHostRegister(address: u64, bytes: usize, flags: c_uint) {
-        driver::cuMemHostRegister_v2(address, bytes, flags)
-    }
-
-    fn cudaHostUnregister(address: u64) {
-        driver::cuMemHostUnregister(address)
-    }
-
-    fn cudaMallocAsync(out: *mut u64, bytes: usize, stream: Handle) {
-        driver::cuMemAllocAsync(out, bytes, stream)
-    }
-
-    fn cudaFreeAsync(address: u64, stream: Handle) {
-        driver::cuMemFreeAsync(address, stream)
-    }
-
-    fn cudaMemPoolGetAttribute(pool: Handle, number: c_int, value: *mut c_void) {
-        driver::cuMemPoolGetAttribute(pool, number, value)
-    }
-
-    fn cudaMemPoolSetAttribute(pool: Handle, number: c_int, value: *mut c_void) {
-        driver::cuMemPoolSetAttribute(pool, number, value)
-    }
-
-    fn cudaMemPoolSetAccess(pool: Handle, list: *const c_void, count: usize) {
-        driver::cuMemPoolSetAccess(pool, list, count)
-    }
-
-    fn cudaMemPoolTrimTo(pool: Handle, keep: usize) {
-        driver::cuMemPoolTrimTo(pool, keep)
-    }
-
     fn cudaPointerGetAttributes(out: *mut PointerAttributes, address: u64) {
-        let found = attributes(address)?;
-        // SAFETY: the caller passes a place for the result, which is at least as long.
-        unsafe { out.write(found) };
-        Ok(())
+        runtime::put(out, attributes(address)?)
     }
+}
+
+forward! {
+    fn cudaMalloc = cuMemAlloc_v2(out: *mut u64, bytes: usize);
+    fn cudaMallocManaged = cuMemAllocManaged(out: *mut u64, bytes: usize, flags: c_uint);
+    fn cudaHostAlloc = cuMemHostAlloc(out: *mut u64, bytes: usize, flags: c_uint);
+    fn cudaHostRegister = cuMemHostRegister_v2(address: u64, bytes: usize, flags: c_uint);
+    fn cudaHostUnregister = cuMemHostUnregister(address: u64);
+    fn cudaMallocAsync = cuMemAllocAsync(out: *mut u64, bytes: usize, stream: Handle);
+    fn cudaFreeAsync = cuMemFreeAsync(address: u64, stream: Handle);
+    fn cudaMemPoolGetAttribute = cuMemPoolGetAttribute(pool: Handle, number: c_int, value: *mut c_void);
+    fn cudaMemPoolSetAttribute = cuMemPoolSetAttribute(pool: Handle, number: c_int, value: *mut c_void);
+    fn cudaMemPoolSetAccess = cuMemPoolSetAccess(pool: Handle, list: *const c_void, count: usize);
+    fn cudaMemPoolTrimTo = cuMemPoolTrimTo(pool: Handle, keep: usize);
 }

@@ -26,6 +26,13 @@ pub fn call(body: impl FnOnce() -> Outcome) -> c_int {
     }
 }
 
+/// Writes a result to the place that the caller passed for it.
+pub fn put<T>(to: *mut T, value: T) -> Outcome {
+    // SAFETY: such a place, by the contract of the function that was called.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
 fn start() -> Outcome {
     static STARTED: OnceLock<Outcome> = OnceLock::new();
     *STARTED.get_or_init(|| driver::cuInit(0))
@@ -90,6 +97,19 @@ macro_rules! export {
             $crate::runtime::call(|| $crate::runtime::bind().and_then(|()| $body))
         }
     )*};
+}
+
+/// Exports functions that need a context and are functions of the driver under another name.
+#[macro_export]
+macro_rules! forward {
+    ($(fn $name:ident = $of_driver:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
+        $crate::export! {$(
+            fn $name($($argument: $type),*) {
+                $crate::functions! { fn $of_driver($($argument: $type),*); }
+                $of_driver($($argument),*)
+            }
+        )*}
+    };
 }
 
 /// Exports functions that create no context.

@@ -1,47 +1,25 @@
 //! Streams and their capture.
 
 use crate::driver::{self, Handle};
-use crate::export;
+use crate::{export, forward};
 use std::ffi::{c_int, c_uint, c_void};
 
 export! {
     fn cudaStreamCreate(stream: *mut Handle) {
         driver::cuStreamCreate(stream, 0)
     }
+}
 
-    fn cudaStreamCreateWithFlags(stream: *mut Handle, flags: c_uint) {
-        driver::cuStreamCreate(stream, flags)
-    }
-
-    fn cudaStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int) {
-        driver::cuStreamCreateWithPriority(stream, flags, priority)
-    }
-
-    fn cudaStreamDestroy(stream: Handle) {
-        driver::cuStreamDestroy_v2(stream)
-    }
-
-    fn cudaStreamQuery(stream: Handle) {
-        driver::cuStreamQuery(stream)
-    }
-
-    fn cudaStreamSynchronize(stream: Handle) {
-        driver::cuStreamSynchronize(stream)
-    }
-
-    fn cudaStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint) {
-        driver::cuStreamWaitEvent(stream, event, flags)
-    }
-
-    fn cudaStreamGetPriority(stream: Handle, priority: *mut c_int) {
-        driver::cuStreamGetPriority(stream, priority)
-    }
-
-    fn cudaStreamIsCapturing(stream: Handle, status: *mut c_int) {
-        driver::cuStreamIsCapturing(stream, status)
-    }
-
-    fn cudaStreamGetCaptureInfo(
+forward! {
+    fn cudaStreamCreateWithFlags = cuStreamCreate(stream: *mut Handle, flags: c_uint);
+    fn cudaStreamCreateWithPriority = cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int);
+    fn cudaStreamDestroy = cuStreamDestroy_v2(stream: Handle);
+    fn cudaStreamQuery = cuStreamQuery(stream: Handle);
+    fn cudaStreamSynchronize = cuStreamSynchronize(stream: Handle);
+    fn cudaStreamWaitEvent = cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
+    fn cudaStreamGetPriority = cuStreamGetPriority(stream: Handle, priority: *mut c_int);
+    fn cudaStreamIsCapturing = cuStreamIsCapturing(stream: Handle, status: *mut c_int);
+    fn cudaStreamGetCaptureInfo = cuStreamGetCaptureInfo_v3(
         stream: Handle,
         status: *mut c_int,
         id: *mut u64,
@@ -49,11 +27,6 @@ export! {
         dependencies: *mut *const Handle,
         edges: *mut *const c_void,
         count: *mut usize,
-    ) {
-        driver::cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count)
-    }
-
-    fn cudaThreadExchangeStreamCaptureMode(mode: *mut c_int) {
-        driver::cuThreadExchangeStreamCaptureMode(mode)
-    }
+    );
+    fn cudaThreadExchangeStreamCaptureMode = cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
 }

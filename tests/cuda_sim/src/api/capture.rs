@@ -22,29 +22,15 @@ fn info(stream: Handle, status: Out<c_int>, id: Out<u64>) -> Outcome {
 }
 
 export_on! { stream:
-    fn cuStreamBeginCapture / cuStreamBeginCapture_ptsz(stream: Handle) {
-        driver::lock()?.begin_capture(stream, GLOBAL)
-    }
-
-    fn cuStreamBeginCapture_v2 / cuStreamBeginCapture_v2_ptsz(stream: Handle, mode: c_int) {
-        driver::lock()?.begin_capture(stream, mode)
-    }
-
-    fn cuStreamEndCapture / cuStreamEndCapture_ptsz(stream: Handle, graph: Out<Handle>) {
-        graph.put(0)?;
-        let made = driver::lock()?.end_capture(stream)?;
-        graph.put(made)
-    }
-
-    fn cuStreamIsCapturing / cuStreamIsCapturing_ptsz(stream: Handle, status: Out<c_int>) {
+    fn cuStreamIsCapturing(stream: Handle, status: Out<c_int>) {
         info(stream, status, Out::new(std::ptr::null_mut()))
     }
 
-    fn cuStreamGetCaptureInfo / cuStreamGetCaptureInfo_ptsz(stream: Handle, status: Out<c_int>, id: Out<u64>) {
+    fn cuStreamGetCaptureInfo(stream: Handle, status: Out<c_int>, id: Out<u64>) {
         info(stream, status, id)
     }
 
-    fn cuStreamGetCaptureInfo_v2 / cuStreamGetCaptureInfo_v2_ptsz(
+    fn cuStreamGetCaptureInfo_v2(
         stream: Handle,
         status: Out<c_int>,
         id: Out<u64>,
@@ -58,7 +44,7 @@ export_on! { stream:
         info(stream, status, id)
     }
 
-    fn cuStreamGetCaptureInfo_v3 / cuStreamGetCaptureInfo_v3_ptsz(
+    fn cuStreamGetCaptureInfo_v3(
         stream: Handle,
         status: Out<c_int>,
         id: Out<u64>,
@@ -72,6 +58,22 @@ export_on! { stream:
         edges.put_if_wanted(std::ptr::null());
         count.put_if_wanted(0);
         info(stream, status, id)
+    }
+}
+
+export_on! { driver, stream:
+    fn cuStreamBeginCapture(stream: Handle) {
+        driver.begin_capture(stream, GLOBAL)
+    }
+
+    fn cuStreamBeginCapture_v2(stream: Handle, mode: c_int) {
+        driver.begin_capture(stream, mode)
+    }
+
+    fn cuStreamEndCapture(stream: Handle, graph: Out<Handle>) {
+        graph.put(0)?;
+        let made = driver.end_capture(stream)?;
+        graph.put(made)
     }
 }
 

@@ -33,23 +33,6 @@ export! {
         context.put(current())
     }
 
-    fn cuCtxSetCurrent(context: Handle) {
-        if context != 0 {
-            driver::lock()?.device_of_context(context)?;
-        }
-        pop();
-        if context != 0 {
-            push(context);
-        }
-        Ok(())
-    }
-
-    fn cuCtxPushCurrent_v2(context: Handle) {
-        driver::lock()?.device_of_context(context)?;
-        push(context);
-        Ok(())
-    }
-
     fn cuCtxPopCurrent_v2(context: Out<Handle>) {
         let popped = pop().ok_or(Failure::INVALID_CONTEXT)?;
         context.put_if_wanted(popped);
@@ -108,9 +91,27 @@ export! {
         greatest.put_if_wanted(GREATEST_PRIORITY);
         Ok(())
     }
+}
+
+export! { driver:
+    fn cuCtxSetCurrent(context: Handle) {
+        if context != 0 {
+            driver.device_of_context(context)?;
+        }
+        pop();
+        if context != 0 {
+            push(context);
+        }
+        Ok(())
+    }
+
+    fn cuCtxPushCurrent_v2(context: Handle) {
+        driver.device_of_context(context)?;
+        push(context);
+        Ok(())
+    }
 
     fn cuCtxEnablePeerAccess(peer: Handle, flags: c_uint) {
-        let mut driver = driver::lock()?;
         let (device, peer) = (driver.current_device()?, driver.device_of_context(peer)?);
         if flags != 0 || device == peer {
             return Err(Failure::INVALID_VALUE);
@@ -124,7 +125,6 @@ export! {
     }
 
     fn cuCtxDisablePeerAccess(peer: Handle) {
-        let mut driver = driver::lock()?;
         let (device, peer) = (driver.current_device()?, driver.device_of_context(peer)?);
         let peers = &mut driver.devices[device].peers;
         let index = peers.iter().position(|&known| known == peer).ok_or(Failure::PEER_ACCESS_NOT_ENABLED)?;

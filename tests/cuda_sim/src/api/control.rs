@@ -9,13 +9,25 @@ use crate::report::{Counters, plain_name};
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of one of these functions; returns 0, or the code of its failure.
-fn control(body: impl FnOnce() -> Outcome) -> c_int {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(failure)) => failure.0,
-        Err(_) => Failure::UNKNOWN.0,
-    }
+/// Exports functions that hold the driver's lock, and return 0 or the code of their failure.
+macro_rules! control {
+    ($driver:ident: $($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $body:block)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+            let body = || -> Outcome {
+                let mut locked = driver::lock()?;
+                let $driver = &mut *locked;
+                $body
+                Ok(())
+            };
+            match catch_unwind(AssertUnwindSafe(body)) {
+                Ok(Ok(())) => 0,
+                Ok(Err(failure)) => failure.0,
+                Err(_) => Failure::UNKNOWN.0,
+            }
+        }
+    )*};
 }
 
 /// Writes the counters as JSON, cut to the buffer, and returns their length without the final zero.
@@ -26,11 +38,9 @@ pub unsafe extern "C" fn fakecuda_report(out: Out<c_char>, room: usize) -> usize
     json.len()
 }
 
-/// Clears counters, messages and requested failures, and heals contexts. Allocations stay.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_reset() -> c_int {
-    control(|| {
-        let mut driver = driver::lock()?;
+control! { driver:
+    /// Clears counters, messages and requested failures, and heals contexts. Allocations stay.
+    fn fakecuda_reset() {
         driver.counters = Counters::default();
         driver.messages.clear();
         driver.failures.clear();
@@ -38,108 +48,72 @@ pub unsafe extern "C" fn fakecuda_reset() -> c_int {
         for device in &mut driver.devices {
             device.fault = None;
         }
-        Ok(())
-    })
-}
+    }
 
-/// Makes the allocation after the next `after` ones fail; -1 makes none fail.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_fail_allocations(after: i64) -> c_int {
-    control(|| {
-        driver::lock()?.allocations_left = u64::try_from(after).ok();
-        Ok(())
-    })
-}
+    /// Makes the allocation after the next `after` ones fail; -1 makes none fail.
+    fn fakecuda_fail_allocations(after: i64) {
+        driver.allocations_left = u64::try_from(after).ok();
+    }
 
-/// Makes the next call of a function, in any of its versions, return this code; 0 cancels that.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_fail(name: In<c_char>, code: c_int) -> c_int {
-    control(|| {
+    /// Makes the next call of a function, in any of its versions, return this code; 0 cancels that.
+    fn fakecuda_fail(name: In<c_char>, code: c_int) {
         let name = name.text()?;
-        let mut driver = driver::lock()?;
         match code {
             0 => driver.failures.remove(plain_name(&name)),
             code => driver.failures.insert(plain_name(&name).to_owned(), Failure(code)),
         };
-        Ok(())
-    })
-}
-
-/// Copies the present contents of memory, without waiting for work and without counting as an access.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_peek(address: u64, out: *mut u8, bytes: usize) -> c_int {
-    control(|| {
-        let driver = driver::lock()?;
-        check_range(&driver, address, bytes)?;
-        if driver.memory.copy(out as u64, address, bytes as u64) { Ok(()) } else { Err(Failure::INVALID_VALUE) }
-    })
-}
-
-/// Changes the present contents of memory in the same way.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_poke(address: u64, from: *const u8, bytes: usize) -> c_int {
-    control(|| {
-        let driver = driver::lock()?;
-        check_range(&driver, address, bytes)?;
-        if driver.memory.copy(address, from as u64, bytes as u64) { Ok(()) } else { Err(Failure::INVALID_VALUE) }
-    })
-}
-
-/// Rejects addresses that were never an allocation. Freed memory is allowed.
-fn check_range(driver: &driver::Driver, address: u64, bytes: usize) -> Outcome {
-    match driver.memory.find(address) {
-        Some(found) if found.life != Life::Unborn && address + bytes as u64 <= found.base + found.size => Ok(()),
-        _ => Err(Failure::INVALID_VALUE),
     }
-}
 
-/// Sets whether the devices have memory pools.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_set_pools(supported: bool) -> c_int {
-    control(|| {
-        driver::lock()?.pools_supported = supported;
-        Ok(())
-    })
-}
+    /// Copies the present contents of memory, without waiting for work and without counting as an access.
+    fn fakecuda_peek(address: u64, out: *mut u8, bytes: usize) {
+        check_range(driver, address, bytes)?;
+        require(driver.memory.copy(out as u64, address, bytes as u64))?;
+    }
 
-/// Sets the result of `cuDriverGetVersion`, such as 12040.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_set_version(version: c_int) -> c_int {
-    control(|| {
-        driver::lock()?.version = version;
-        Ok(())
-    })
-}
+    /// Changes the present contents of memory in the same way.
+    fn fakecuda_poke(address: u64, from: *const u8, bytes: usize) {
+        check_range(driver, address, bytes)?;
+        require(driver.memory.copy(address, from as u64, bytes as u64))?;
+    }
 
-/// Sets whether copies are done with pageable memory when the call returns, as with most drivers, or may use it later, as CUDA
-/// allows.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_set_staging(staging: bool) -> c_int {
-    control(|| {
-        driver::lock()?.staging = staging;
-        Ok(())
-    })
-}
+    /// Sets whether the devices have memory pools.
+    fn fakecuda_set_pools(supported: bool) {
+        driver.pools_supported = supported;
+    }
 
-/// Sets whether the handle of a destroyed stream becomes that of the next stream, or handles are never reused.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_set_reused_streams(reuses: bool) -> c_int {
-    control(|| {
-        driver::lock()?.reuses_streams = reuses;
-        Ok(())
-    })
-}
+    /// Sets the result of `cuDriverGetVersion`, such as 12040.
+    fn fakecuda_set_version(version: c_int) {
+        driver.version = version;
+    }
 
-/// Tells the race detector that the host reads or writes pinned, registered or managed memory now.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fakecuda_host_access(address: u64, bytes: usize, write: bool) -> c_int {
-    control(|| {
-        let mut driver = driver::lock()?;
+    /// Sets whether copies are done with pageable memory when the call returns, as with most drivers, or may use it later, as
+    /// CUDA allows.
+    fn fakecuda_set_staging(staging: bool) {
+        driver.staging = staging;
+    }
+
+    /// Sets whether the handle of a destroyed stream becomes that of the next stream, or handles are never reused.
+    fn fakecuda_set_reused_streams(reuses: bool) {
+        driver.reuses_streams = reuses;
+    }
+
+    /// Tells the race detector that the host reads or writes pinned, registered or managed memory now.
+    fn fakecuda_host_access(address: u64, bytes: usize, write: bool) {
         driver.host_accesses += 1;
         let number = driver.host_accesses;
         driver.host.advance(HOST, number);
         let moment = Moment { actor: HOST, number, clock: driver.host.clone() };
         let touch = Touch { area: Area::block(address, bytes as u64), write };
-        driver.touch(&moment, &touch, "the host")
-    })
+        driver.touch(&moment, &touch, "the host")?;
+    }
+}
+
+/// Rejects addresses that were never an allocation. Freed memory is allowed.
+fn check_range(driver: &driver::Driver, address: u64, bytes: usize) -> Outcome {
+    let found = driver.memory.find(address).filter(|found| found.life != Life::Unborn);
+    require(found.is_some_and(|found| address + bytes as u64 <= found.base + found.size))
+}
+
+fn require(valid: bool) -> Outcome {
+    if valid { Ok(()) } else { Err(Failure::INVALID_VALUE) }
 }

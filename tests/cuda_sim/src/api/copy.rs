@@ -8,14 +8,14 @@ use crate::{export_default, export_on};
 use std::ffi::c_uint;
 
 macro_rules! flat {
-    ($($name:ident / $per_thread:ident, $queued:ident / $queued_per_thread:ident;)*) => {$(
+    ($($name:ident $queued:ident;)*) => {$(
         export_default! { stream:
-            fn $name / $per_thread(destination: u64, source: u64, bytes: usize) {
+            fn $name(destination: u64, source: u64, bytes: usize) {
                 complete(stream, Copy::flat(destination, source, bytes as u64), stringify!($name))
             }
         }
         export_on! { stream:
-            fn $queued / $queued_per_thread(destination: u64, source: u64, bytes: usize, stream: Handle) {
+            fn $queued(destination: u64, source: u64, bytes: usize, stream: Handle) {
                 queue(stream, Copy::flat(destination, source, bytes as u64), stringify!($queued))
             }
         }
@@ -23,36 +23,36 @@ macro_rules! flat {
 }
 
 flat! {
-    cuMemcpy / cuMemcpy_ptds, cuMemcpyAsync / cuMemcpyAsync_ptsz;
-    cuMemcpyHtoD_v2 / cuMemcpyHtoD_v2_ptds, cuMemcpyHtoDAsync_v2 / cuMemcpyHtoDAsync_v2_ptsz;
-    cuMemcpyDtoH_v2 / cuMemcpyDtoH_v2_ptds, cuMemcpyDtoHAsync_v2 / cuMemcpyDtoHAsync_v2_ptsz;
-    cuMemcpyDtoD_v2 / cuMemcpyDtoD_v2_ptds, cuMemcpyDtoDAsync_v2 / cuMemcpyDtoDAsync_v2_ptsz;
+    cuMemcpy cuMemcpyAsync;
+    cuMemcpyHtoD_v2 cuMemcpyHtoDAsync_v2;
+    cuMemcpyDtoH_v2 cuMemcpyDtoHAsync_v2;
+    cuMemcpyDtoD_v2 cuMemcpyDtoDAsync_v2;
 }
 
 export_default! { stream:
-    fn cuMemcpyPeer / cuMemcpyPeer_ptds(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize) {
+    fn cuMemcpyPeer(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize) {
         complete(stream, Copy::flat(to, from, bytes as u64), "cuMemcpyPeer")
     }
 
-    fn cuMemcpy2D_v2 / cuMemcpy2D_v2_ptds(copy: In<Rows>) {
+    fn cuMemcpy2D_v2(copy: In<Rows>) {
         complete(stream, copy.get()?.copy()?, "cuMemcpy2D")
     }
 
-    fn cuMemcpy2DUnaligned_v2 / cuMemcpy2DUnaligned_v2_ptds(copy: In<Rows>) {
+    fn cuMemcpy2DUnaligned_v2(copy: In<Rows>) {
         complete(stream, copy.get()?.copy()?, "cuMemcpy2DUnaligned")
     }
 
-    fn cuMemcpy3D_v2 / cuMemcpy3D_v2_ptds(copy: In<Box3>) {
+    fn cuMemcpy3D_v2(copy: In<Box3>) {
         complete(stream, copy.get()?.copy()?, "cuMemcpy3D")
     }
 
-    fn cuMemcpy3DPeer / cuMemcpy3DPeer_ptds(copy: In<Box3>) {
+    fn cuMemcpy3DPeer(copy: In<Box3>) {
         complete(stream, copy.get()?.copy()?, "cuMemcpy3DPeer")
     }
 }
 
 export_on! { stream:
-    fn cuMemcpyPeerAsync / cuMemcpyPeerAsync_ptsz(
+    fn cuMemcpyPeerAsync(
         to: u64,
         _to_context: Handle,
         from: u64,
@@ -63,15 +63,15 @@ export_on! { stream:
         queue(stream, Copy::flat(to, from, bytes as u64), "cuMemcpyPeerAsync")
     }
 
-    fn cuMemcpy2DAsync_v2 / cuMemcpy2DAsync_v2_ptsz(copy: In<Rows>, stream: Handle) {
+    fn cuMemcpy2DAsync_v2(copy: In<Rows>, stream: Handle) {
         queue(stream, copy.get()?.copy()?, "cuMemcpy2DAsync")
     }
 
-    fn cuMemcpy3DAsync_v2 / cuMemcpy3DAsync_v2_ptsz(copy: In<Box3>, stream: Handle) {
+    fn cuMemcpy3DAsync_v2(copy: In<Box3>, stream: Handle) {
         queue(stream, copy.get()?.copy()?, "cuMemcpy3DAsync")
     }
 
-    fn cuMemcpy3DPeerAsync / cuMemcpy3DPeerAsync_ptsz(copy: In<Box3>, stream: Handle) {
+    fn cuMemcpy3DPeerAsync(copy: In<Box3>, stream: Handle) {
         queue(stream, copy.get()?.copy()?, "cuMemcpy3DPeerAsync")
     }
 }

@@ -1,6 +1,6 @@
 //! Devices and their attributes.
 
-use crate::driver::{self, Handle};
+use crate::driver::Handle;
 use crate::entry::Out;
 use crate::export;
 use crate::memory::TOTAL;
@@ -35,63 +35,59 @@ fn attribute(number: c_int, device: usize) -> c_int {
     }
 }
 
-export! {
+export! { driver:
     fn cuDeviceGetCount(count: Out<c_int>) {
-        count.put(driver::lock()?.devices.len() as c_int)
+        count.put(driver.devices.len() as c_int)
     }
 
     fn cuDeviceGet(device: Out<c_int>, ordinal: c_int) {
-        driver::lock()?.device(ordinal)?;
+        driver.device(ordinal)?;
         device.put(ordinal)
     }
 
     fn cuDeviceGetName(name: Out<c_char>, room: c_int, device: c_int) {
-        let index = driver::lock()?.device(device)?;
+        let index = driver.device(device)?;
         name.put_text(room.max(0) as usize, &format!("dlfield fake GPU {index}"))
     }
 
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: c_int) {
-        let index = driver::lock()?.device(device)?;
+        let index = driver.device(device)?;
         let mut bytes = *b"dlfield-fake-gpu";
         bytes[15] = index as u8;
         uuid.put(bytes)
     }
 
     fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: c_int) {
-        let index = driver::lock()?.device(device)?;
+        let index = driver.device(device)?;
         let mut bytes = *b"dlfield-fake-gpu";
         bytes[15] = index as u8;
         uuid.put(bytes)
     }
 
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: c_int) {
-        driver::lock()?.device(device)?;
+        driver.device(device)?;
         bytes.put(TOTAL as usize)
     }
 
     fn cuDeviceGetPCIBusId(id: Out<c_char>, room: c_int, device: c_int) {
-        let index = driver::lock()?.device(device)?;
+        let index = driver.device(device)?;
         id.put_text(room.max(0) as usize, &format!("0000:{:02x}:00.0", index + 1))
     }
 
     fn cuDeviceGetAttribute(value: Out<c_int>, number: c_int, device: c_int) {
-        let driver = driver::lock()?;
         let index = driver.device(device)?;
         value.put(if number == POOLS { c_int::from(driver.pools_supported) } else { attribute(number, index) })
     }
 
     fn cuDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) {
-        let driver = driver::lock()?;
         can.put(c_int::from(driver.device(device)? != driver.device(peer)?))
     }
 
     fn cuDeviceGetP2PAttribute(value: Out<c_int>, _number: c_int, device: c_int, peer: c_int) {
-        let driver = driver::lock()?;
         value.put(c_int::from(driver.device(device)? != driver.device(peer)?))
     }
 
     fn cuDevicePrimaryCtxRetain(context: Out<Handle>, device: c_int) {
-        let mut driver = driver::lock()?;
         let index = driver.device(device)?;
         context.put(driver.devices[index].context)?;
         driver.devices[index].retained += 1;
@@ -99,7 +95,6 @@ export! {
     }
 
     fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
-        let mut driver = driver::lock()?;
         let index = driver.device(device)?;
         if driver.devices[index].retained == 0 {
             let context = driver.devices[index].context;
@@ -113,21 +108,18 @@ export! {
     }
 
     fn cuDevicePrimaryCtxReset_v2(device: c_int) {
-        let mut driver = driver::lock()?;
         let index = driver.device(device)?;
         driver.destroy_context(index);
         Ok(())
     }
 
     fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: c_uint) {
-        let mut driver = driver::lock()?;
         let index = driver.device(device)?;
         driver.devices[index].flags = flags;
         Ok(())
     }
 
     fn cuDevicePrimaryCtxGetState(device: c_int, flags: Out<c_uint>, active: Out<c_int>) {
-        let driver = driver::lock()?;
         let found = &driver.devices[driver.device(device)?];
         flags.put(found.flags)?;
         active.put(c_int::from(found.retained > 0))

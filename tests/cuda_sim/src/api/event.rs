@@ -7,20 +7,6 @@ use crate::{export, export_on};
 use std::ffi::c_uint;
 
 export! {
-    fn cuEventCreate(event: Out<Handle>, flags: c_uint) {
-        let mut driver = driver::lock()?;
-        let device = driver.current_device()?;
-        let made = driver.make_event(device, flags);
-        event.put(made)
-    }
-
-    fn cuEventDestroy_v2(event: Handle) {
-        let mut driver = driver::lock()?;
-        driver.event(event)?;
-        driver.events.remove(&event);
-        Ok(())
-    }
-
     fn cuEventSynchronize(event: Handle) {
         let point = {
             let mut driver = driver::lock()?;
@@ -34,24 +20,38 @@ export! {
         let Some(point) = driver::lock()?.event_point(event)? else { return Ok(()) };
         if driver::poll(&point)? { Ok(()) } else { Err(Failure::NOT_READY) }
     }
+}
+
+export! { driver:
+    fn cuEventCreate(event: Out<Handle>, flags: c_uint) {
+        let device = driver.current_device()?;
+        let made = driver.make_event(device, flags);
+        event.put(made)
+    }
+
+    fn cuEventDestroy_v2(event: Handle) {
+        driver.event(event)?;
+        driver.events.remove(&event);
+        Ok(())
+    }
 
     fn cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        let elapsed = driver::lock()?.elapsed(start, end)?;
+        let elapsed = driver.elapsed(start, end)?;
         milliseconds.put(elapsed)
     }
 
     fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        let elapsed = driver::lock()?.elapsed(start, end)?;
+        let elapsed = driver.elapsed(start, end)?;
         milliseconds.put(elapsed)
     }
 }
 
-export_on! { stream:
-    fn cuEventRecord / cuEventRecord_ptsz(event: Handle, stream: Handle) {
-        driver::lock()?.record(event, stream)
+export_on! { driver, stream:
+    fn cuEventRecord(event: Handle, stream: Handle) {
+        driver.record(event, stream)
     }
 
-    fn cuEventRecordWithFlags / cuEventRecordWithFlags_ptsz(event: Handle, stream: Handle, _flags: c_uint) {
-        driver::lock()?.record(event, stream)
+    fn cuEventRecordWithFlags(event: Handle, stream: Handle, _flags: c_uint) {
+        driver.record(event, stream)
     }
 }

@@ -1,21 +1,19 @@
 //! Captured graphs.
 
 use crate::codes::Failure;
-use crate::driver::{self, Handle};
+use crate::driver::Handle;
 use crate::entry::Out;
 use crate::{export, export_on};
 use std::ffi::{c_char, c_uint, c_ulonglong};
 
-export! {
+export! { driver:
     fn cuGraphCreate(graph: Out<Handle>, _flags: c_uint) {
-        let mut driver = driver::lock()?;
         let handle = driver.handle();
         driver.graphs.insert(handle, Default::default());
         graph.put(handle)
     }
 
     fn cuGraphGetNodes(graph: Handle, nodes: Out<Handle>, count: Out<usize>) {
-        let mut driver = driver::lock()?;
         let Some(found) = driver.graphs.get(&graph) else { return Err(driver.bad_handle("graph", graph)) };
         if nodes.get().is_ok() {
             return Err(Failure::NOT_SUPPORTED);
@@ -24,7 +22,6 @@ export! {
     }
 
     fn cuGraphDestroy(graph: Handle) {
-        let mut driver = driver::lock()?;
         if driver.graphs.remove(&graph).is_none() {
             return Err(driver.bad_handle("graph", graph));
         }
@@ -32,7 +29,7 @@ export! {
     }
 
     fn cuGraphInstantiateWithFlags(executable: Out<Handle>, graph: Handle, flags: c_ulonglong) {
-        let made = driver::lock()?.instantiate(graph, flags)?;
+        let made = driver.instantiate(graph, flags)?;
         executable.put(made)
     }
 
@@ -43,12 +40,11 @@ export! {
         _log: *mut c_char,
         _room: usize,
     ) {
-        let made = driver::lock()?.instantiate(graph, 0)?;
+        let made = driver.instantiate(graph, 0)?;
         executable.put(made)
     }
 
     fn cuGraphExecDestroy(executable: Handle) {
-        let mut driver = driver::lock()?;
         if driver.executables.remove(&executable).is_none() {
             return Err(driver.bad_handle("executable graph", executable));
         }
@@ -56,9 +52,8 @@ export! {
     }
 }
 
-export_on! { stream:
-    fn cuGraphUpload / cuGraphUpload_ptsz(executable: Handle, stream: Handle) {
-        let mut driver = driver::lock()?;
+export_on! { driver, stream:
+    fn cuGraphUpload(executable: Handle, stream: Handle) {
         driver.resolve(stream)?;
         if !driver.executables.contains_key(&executable) {
             return Err(driver.bad_handle("executable graph", executable));
@@ -66,8 +61,7 @@ export_on! { stream:
         Ok(())
     }
 
-    fn cuGraphLaunch / cuGraphLaunch_ptsz(executable: Handle, stream: Handle) {
-        let mut driver = driver::lock()?;
+    fn cuGraphLaunch(executable: Handle, stream: Handle) {
         driver.counters.graph_launches += 1;
         driver.launch_graph(executable, stream)
     }

@@ -11,11 +11,6 @@ use std::ffi::c_uint;
 const LAZY_PEER_ACCESS: c_uint = 1;
 
 export! {
-    fn cuIpcGetMemHandle(handle: Out<MemHandle>, address: u64) {
-        let made = driver::lock()?.export_memory(address)?;
-        handle.put(made)
-    }
-
     fn cuIpcOpenMemHandle_v2(address: Out<u64>, handle: MemHandle, flags: c_uint) {
         if flags != LAZY_PEER_ACCESS {
             return Err(Failure::INVALID_VALUE);
@@ -23,8 +18,15 @@ export! {
         let opened = driver::lock()?.open_memory(handle)?;
         address.put(opened)
     }
+}
+
+export! { driver:
+    fn cuIpcGetMemHandle(handle: Out<MemHandle>, address: u64) {
+        let made = driver.export_memory(address)?;
+        handle.put(made)
+    }
 
     fn cuIpcCloseMemHandle(address: u64) {
-        driver::lock()?.close_memory(address)
+        driver.close_memory(address)
     }
 }

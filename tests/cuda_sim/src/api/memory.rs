@@ -87,14 +87,6 @@ fn free_in_stream(address: u64, stream: Handle) -> Outcome {
 }
 
 export! {
-    fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
-        let mut driver = driver::lock()?;
-        let device = driver.current_device()?;
-        let (left, all) = driver.device_bytes(device);
-        free.put(left as usize)?;
-        total.put(all as usize)
-    }
-
     fn cuMemAlloc_v2(address: Out<u64>, size: usize) {
         allocate(address, size, Kind::Device)
     }
@@ -130,9 +122,17 @@ export! {
     fn cuMemFreeHost(address: u64) {
         free(address, &[Kind::Pinned], "cuMemFreeHost")
     }
+}
+
+export! { driver:
+    fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
+        let device = driver.current_device()?;
+        let (left, all) = driver.device_bytes(device);
+        free.put(left as usize)?;
+        total.put(all as usize)
+    }
 
     fn cuMemHostRegister_v2(address: u64, size: usize, _flags: c_uint) {
-        let mut driver = driver::lock()?;
         let device = driver.current_device()?;
         if address == 0 || size == 0 {
             return Err(Failure::INVALID_VALUE);
@@ -141,7 +141,6 @@ export! {
     }
 
     fn cuMemHostUnregister(address: u64) {
-        let mut driver = driver::lock()?;
         driver.current_device()?;
         match driver.memory.allocations.get(&address) {
             Some(found) if found.kind == Kind::Registered => driver.memory.release(address),
@@ -151,14 +150,12 @@ export! {
     }
 
     fn cuMemHostGetDevicePointer_v2(device: Out<u64>, address: u64, _flags: c_uint) {
-        let driver = driver::lock()?;
         let known = driver.memory.known(address).filter(|found| !matches!(found.kind, Kind::Device | Kind::Opened));
         known.ok_or(Failure::INVALID_VALUE)?;
         device.put(address)
     }
 
     fn cuMemHostGetFlags(flags: Out<c_uint>, address: u64) {
-        let driver = driver::lock()?;
         let known = driver.memory.known(address).filter(|found| found.kind == Kind::Pinned);
         known.ok_or(Failure::INVALID_VALUE)?;
         flags.put(0)
@@ -166,11 +163,11 @@ export! {
 }
 
 export_on! { stream:
-    fn cuMemAllocAsync / cuMemAllocAsync_ptsz(address: Out<u64>, size: usize, stream: Handle) {
+    fn cuMemAllocAsync(address: Out<u64>, size: usize, stream: Handle) {
         allocate_in_stream(address, size, None, stream)
     }
 
-    fn cuMemAllocFromPoolAsync / cuMemAllocFromPoolAsync_ptsz(
+    fn cuMemAllocFromPoolAsync(
         address: Out<u64>,
         size: usize,
         pool: Handle,
@@ -179,15 +176,15 @@ export_on! { stream:
         allocate_in_stream(address, size, Some(pool), stream)
     }
 
-    fn cuMemFreeAsync / cuMemFreeAsync_ptsz(address: u64, stream: Handle) {
+    fn cuMemFreeAsync(address: u64, stream: Handle) {
         free_in_stream(address, stream)
     }
 
-    fn cuMemPrefetchAsync / cuMemPrefetchAsync_ptsz(address: u64, _size: usize, _device: c_int, stream: Handle) {
+    fn cuMemPrefetchAsync(address: u64, _size: usize, _device: c_int, stream: Handle) {
         prefetch(address, stream)
     }
 
-    fn cuMemPrefetchAsync_v2 / cuMemPrefetchAsync_v2_ptsz(
+    fn cuMemPrefetchAsync_v2(
         address: u64,
         _size: usize,
         _location: u64,
@@ -210,12 +207,12 @@ fn managed(driver: &driver::Driver, address: u64) -> Outcome {
     known.map(|_| ()).ok_or(Failure::INVALID_VALUE)
 }
 
-export! {
+export! { driver:
     fn cuMemAdvise(address: u64, _size: usize, _advice: c_int, _device: c_int) {
-        managed(&*driver::lock()?, address)
+        managed(driver, address)
     }
 
     fn cuMemAdvise_v2(address: u64, _size: usize, _advice: c_int, _location: u64) {
-        managed(&*driver::lock()?, address)
+        managed(driver, address)
     }
 }

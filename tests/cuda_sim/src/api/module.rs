@@ -62,8 +62,13 @@ export! {
         load(module, image)
     }
 
+    fn cuModuleGetLoadingMode(mode: Out<c_int>) {
+        mode.put(1)
+    }
+}
+
+export! { driver:
     fn cuModuleUnload(module: Handle) {
-        let mut driver = driver::lock()?;
         if driver.modules.remove(&module).is_none() {
             return Err(driver.bad_handle("module", module));
         }
@@ -72,16 +77,12 @@ export! {
     }
 
     fn cuModuleGetFunction(function: Out<Handle>, module: Handle, name: In<c_char>) {
-        let found = driver::lock()?.function(module, &name.text()?)?;
+        let found = driver.function(module, &name.text()?)?;
         function.put(found)
     }
 
-    fn cuModuleGetLoadingMode(mode: Out<c_int>) {
-        mode.put(1)
-    }
-
     fn cuFuncGetAttribute(value: Out<c_int>, number: c_int, function: Handle) {
-        driver::lock()?.kernel(function)?;
+        driver.kernel(function)?;
         value.put(match number {
             0 => 1024,
             4 => 32,
@@ -92,12 +93,11 @@ export! {
     }
 
     fn cuFuncSetAttribute(function: Handle, _number: c_int, _value: c_int) {
-        driver::lock()?.kernel(function)?;
+        driver.kernel(function)?;
         Ok(())
     }
 
     fn cuFuncGetModule(module: Out<Handle>, function: Handle) {
-        let mut driver = driver::lock()?;
         driver.kernel(function)?;
         module.put(driver.functions[&function].module)
     }
@@ -110,14 +110,14 @@ export! {
         _dynamic: usize,
         _limit: c_int,
     ) {
-        driver::lock()?.kernel(function)?;
+        driver.kernel(function)?;
         grid.put(132)?;
         block.put(1024)
     }
 }
 
 export_on! { stream:
-    fn cuLaunchKernel / cuLaunchKernel_ptsz(
+    fn cuLaunchKernel(
         function: Handle,
         grid_x: c_uint,
         grid_y: c_uint,

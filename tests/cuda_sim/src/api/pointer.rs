@@ -1,7 +1,7 @@
 //! Attributes of an address.
 
 use crate::codes::{Failure, Outcome};
-use crate::driver::{self, Driver};
+use crate::driver::Driver;
 use crate::entry::{In, Out};
 use crate::export;
 use crate::memory::Kind;
@@ -48,16 +48,15 @@ fn absent(out: Out<c_void>, number: c_uint) -> Outcome {
     }
 }
 
-export! {
+export! { driver:
     fn cuPointerGetAttribute(out: Out<c_void>, number: c_uint, address: u64) {
-        attribute(&*driver::lock()?, out, number, address)
+        attribute(driver, out, number, address)
     }
 
     fn cuPointerGetAttributes(count: c_uint, numbers: In<c_uint>, outs: In<Out<c_void>>, address: u64) {
-        let driver = driver::lock()?;
         for index in 0..count as usize {
             let (number, out) = (numbers.at(index)?, outs.at(index)?);
-            if attribute(&driver, out, number, address).is_err() {
+            if attribute(driver, out, number, address).is_err() {
                 absent(out, number)?;
             }
         }
@@ -65,11 +64,10 @@ export! {
     }
 
     fn cuPointerSetAttribute(_value: *const c_void, _number: c_uint, address: u64) {
-        driver::lock()?.memory.known(address).map(|_| ()).ok_or(Failure::INVALID_VALUE)
+        driver.memory.known(address).map(|_| ()).ok_or(Failure::INVALID_VALUE)
     }
 
     fn cuMemGetAddressRange_v2(base: Out<u64>, size: Out<usize>, address: u64) {
-        let driver = driver::lock()?;
         let found = driver.memory.known(address).ok_or(Failure::NOT_FOUND)?;
         base.put_if_wanted(found.base);
         size.put_if_wanted(found.size as usize);

@@ -1,7 +1,7 @@
 //! Memory pools.
 
 use crate::codes::Failure;
-use crate::driver::{self, Handle};
+use crate::driver::Handle;
 use crate::entry::{In, Out};
 use crate::export;
 use crate::pool::Pool;
@@ -35,23 +35,20 @@ pub struct Access {
     flags: c_int,
 }
 
-export! {
+export! { driver:
     fn cuDeviceGetDefaultMemPool(pool: Out<Handle>, device: c_int) {
-        let driver = driver::lock()?;
         let index = driver.device(device)?;
         driver.require_pools()?;
         pool.put(driver.devices[index].default_pool)
     }
 
     fn cuDeviceGetMemPool(pool: Out<Handle>, device: c_int) {
-        let driver = driver::lock()?;
         let index = driver.device(device)?;
         driver.require_pools()?;
         pool.put(driver.devices[index].pool)
     }
 
     fn cuDeviceSetMemPool(device: c_int, pool: Handle) {
-        let mut driver = driver::lock()?;
         let index = driver.device(device)?;
         driver.require_pools()?;
         if driver.pool(pool)?.device != index {
@@ -62,7 +59,6 @@ export! {
     }
 
     fn cuMemPoolCreate(pool: Out<Handle>, properties: In<Properties>) {
-        let mut driver = driver::lock()?;
         driver.require_pools()?;
         let properties = properties.get()?;
         if properties.allocation != PINNED || properties.location.kind != ON_DEVICE {
@@ -75,7 +71,6 @@ export! {
     }
 
     fn cuMemPoolDestroy(pool: Handle) {
-        let mut driver = driver::lock()?;
         if driver.devices.iter().any(|device| device.default_pool == pool) {
             return Err(Failure::INVALID_VALUE);
         }
@@ -90,23 +85,21 @@ export! {
     }
 
     fn cuMemPoolGetAttribute(pool: Handle, number: c_int, value: Out<c_void>) {
-        let mut driver = driver::lock()?;
         let found = driver.pool(pool)?.attribute(number)?;
         if number <= 3 { value.cast().put(found as u32) } else { value.cast().put(found) }
     }
 
     fn cuMemPoolSetAttribute(pool: Handle, number: c_int, value: In<u8>) {
         let value = if number <= 3 { u64::from(value.cast::<u32>().get()?) } else { value.cast::<u64>().get()? };
-        driver::lock()?.pool(pool)?.set_attribute(number, value)
+        driver.pool(pool)?.set_attribute(number, value)
     }
 
     fn cuMemPoolTrimTo(pool: Handle, keep: usize) {
-        driver::lock()?.pool(pool)?.trim(keep as u64);
+        driver.pool(pool)?.trim(keep as u64);
         Ok(())
     }
 
     fn cuMemPoolSetAccess(pool: Handle, entries: In<Access>, count: usize) {
-        let mut driver = driver::lock()?;
         for index in 0..count {
             let entry = entries.at(index)?;
             if entry.location.kind != ON_DEVICE {
@@ -126,7 +119,6 @@ export! {
     }
 
     fn cuMemPoolGetAccess(flags: Out<c_int>, pool: Handle, location: In<Location>) {
-        let mut driver = driver::lock()?;
         let device = driver.device(location.get()?.id)?;
         let access = driver.pool(pool)?.access.contains(&device);
         flags.put(if access { READ_WRITE } else { NO_ACCESS })

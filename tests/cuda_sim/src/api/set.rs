@@ -38,38 +38,23 @@ fn submit(stream: Handle, set: Set, complete: bool, what: &str) -> Outcome {
 }
 
 macro_rules! sets {
-    ($($type:ty: $flat:ident / $flat_thread:ident, $flat_queued:ident / $flat_queued_thread:ident,
-       $rows:ident / $rows_thread:ident, $rows_queued:ident / $rows_queued_thread:ident;)*) => {$(
+    ($($type:ty: $flat:ident $flat_queued:ident $rows:ident $rows_queued:ident;)*) => {$(
         export_default! { stream:
-            fn $flat / $flat_thread(destination: u64, value: $type, count: usize) {
-                let element = value.to_ne_bytes().to_vec();
-                let set = Set { destination, pitch: 0, element, width: count as u64, height: 1 };
-                submit(stream, set, true, stringify!($flat))
+            fn $flat(to: u64, value: $type, count: usize) {
+                submit(stream, Set::rows(to, 0, &value.to_ne_bytes(), count, 1), true, stringify!($flat))
             }
 
-            fn $rows / $rows_thread(destination: u64, pitch: usize, value: $type, width: usize, height: usize) {
-                let element = value.to_ne_bytes().to_vec();
-                let set = Set { destination, pitch: pitch as u64, element, width: width as u64, height: height as u64 };
-                submit(stream, set, true, stringify!($rows))
+            fn $rows(to: u64, pitch: usize, value: $type, width: usize, height: usize) {
+                submit(stream, Set::rows(to, pitch, &value.to_ne_bytes(), width, height), true, stringify!($rows))
             }
         }
         export_on! { stream:
-            fn $flat_queued / $flat_queued_thread(destination: u64, value: $type, count: usize, stream: Handle) {
-                let element = value.to_ne_bytes().to_vec();
-                let set = Set { destination, pitch: 0, element, width: count as u64, height: 1 };
-                submit(stream, set, false, stringify!($flat_queued))
+            fn $flat_queued(to: u64, value: $type, count: usize, stream: Handle) {
+                submit(stream, Set::rows(to, 0, &value.to_ne_bytes(), count, 1), false, stringify!($flat_queued))
             }
 
-            fn $rows_queued / $rows_queued_thread(
-                destination: u64,
-                pitch: usize,
-                value: $type,
-                width: usize,
-                height: usize,
-                stream: Handle,
-            ) {
-                let element = value.to_ne_bytes().to_vec();
-                let set = Set { destination, pitch: pitch as u64, element, width: width as u64, height: height as u64 };
+            fn $rows_queued(to: u64, pitch: usize, value: $type, width: usize, height: usize, stream: Handle) {
+                let set = Set::rows(to, pitch, &value.to_ne_bytes(), width, height);
                 submit(stream, set, false, stringify!($rows_queued))
             }
         }
@@ -77,10 +62,7 @@ macro_rules! sets {
 }
 
 sets! {
-    u8: cuMemsetD8_v2 / cuMemsetD8_v2_ptds, cuMemsetD8Async / cuMemsetD8Async_ptsz,
-        cuMemsetD2D8_v2 / cuMemsetD2D8_v2_ptds, cuMemsetD2D8Async / cuMemsetD2D8Async_ptsz;
-    u16: cuMemsetD16_v2 / cuMemsetD16_v2_ptds, cuMemsetD16Async / cuMemsetD16Async_ptsz,
-        cuMemsetD2D16_v2 / cuMemsetD2D16_v2_ptds, cuMemsetD2D16Async / cuMemsetD2D16Async_ptsz;
-    u32: cuMemsetD32_v2 / cuMemsetD32_v2_ptds, cuMemsetD32Async / cuMemsetD32Async_ptsz,
-        cuMemsetD2D32_v2 / cuMemsetD2D32_v2_ptds, cuMemsetD2D32Async / cuMemsetD2D32Async_ptsz;
+    u8: cuMemsetD8_v2 cuMemsetD8Async cuMemsetD2D8_v2 cuMemsetD2D8Async;
+    u16: cuMemsetD16_v2 cuMemsetD16Async cuMemsetD2D16_v2 cuMemsetD2D16Async;
+    u32: cuMemsetD32_v2 cuMemsetD32Async cuMemsetD2D32_v2 cuMemsetD2D32Async;
 }

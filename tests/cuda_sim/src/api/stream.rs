@@ -42,82 +42,78 @@ export! {
     fn cuStreamCreateWithPriority(stream: Out<Handle>, flags: c_uint, priority: c_int) {
         create(stream, flags, priority)
     }
+}
 
+export! { driver:
     fn cuStreamDestroy_v2(stream: Handle) {
-        driver::lock()?.destroy_stream(stream)
+        driver.destroy_stream(stream)
     }
 }
 
 export_on! { stream:
-    fn cuStreamSynchronize / cuStreamSynchronize_ptsz(stream: Handle) {
+    fn cuStreamSynchronize(stream: Handle) {
         let (point, device) = point(stream)?;
         driver::lock()?.counters.stream_syncs += 1;
         driver::wait(&[point])?;
         driver::lock()?.check_fault(device)
     }
 
-    fn cuStreamQuery / cuStreamQuery_ptsz(stream: Handle) {
+    fn cuStreamQuery(stream: Handle) {
         let (point, _) = point(stream)?;
         if driver::poll(&point)? { Ok(()) } else { Err(Failure::NOT_READY) }
     }
+}
 
-    fn cuStreamWaitEvent / cuStreamWaitEvent_ptsz(stream: Handle, event: Handle, _flags: c_uint) {
-        driver::lock()?.wait_for_event(stream, event)
+export_on! { driver, stream:
+    fn cuStreamWaitEvent(stream: Handle, event: Handle, _flags: c_uint) {
+        driver.wait_for_event(stream, event)
     }
 
-    fn cuStreamGetCtx / cuStreamGetCtx_ptsz(stream: Handle, context: Out<Handle>) {
-        let mut driver = driver::lock()?;
-        let stream = driver.resolve(stream)?;
-        context.put(driver.streams[&stream].context)
-    }
-
-    fn cuStreamGetCtx_v2 / cuStreamGetCtx_v2_ptsz(stream: Handle, context: Out<Handle>, green: Out<Handle>) {
-        let mut driver = driver::lock()?;
+    fn cuStreamGetCtx_v2(stream: Handle, context: Out<Handle>, green: Out<Handle>) {
         let stream = driver.resolve(stream)?;
         green.put_if_wanted(0);
         context.put(driver.streams[&stream].context)
     }
 
-    fn cuStreamGetDevice / cuStreamGetDevice_ptsz(stream: Handle, device: Out<c_int>) {
-        let mut driver = driver::lock()?;
+    fn cuStreamGetId(stream: Handle, id: Out<u64>) {
         let stream = driver.resolve(stream)?;
-        device.put(driver.streams[&stream].device as c_int)
-    }
-
-    fn cuStreamGetFlags / cuStreamGetFlags_ptsz(stream: Handle, flags: Out<c_uint>) {
-        let mut driver = driver::lock()?;
-        let stream = driver.resolve(stream)?;
-        flags.put(driver.streams[&stream].flags)
-    }
-
-    fn cuStreamGetPriority / cuStreamGetPriority_ptsz(stream: Handle, priority: Out<c_int>) {
-        let mut driver = driver::lock()?;
-        let stream = driver.resolve(stream)?;
-        priority.put(driver.streams[&stream].priority)
-    }
-
-    fn cuStreamGetId / cuStreamGetId_ptsz(stream: Handle, id: Out<u64>) {
-        let stream = driver::lock()?.resolve(stream)?;
         id.put(stream)
     }
 
-    fn cuStreamAttachMemAsync / cuStreamAttachMemAsync_ptsz(
+    fn cuStreamAttachMemAsync(
         stream: Handle,
         address: u64,
         _size: usize,
         _flags: c_uint,
     ) {
-        let mut driver = driver::lock()?;
         driver.resolve(stream)?;
         driver.memory.known(address).map(|_| ()).ok_or(Failure::INVALID_VALUE)
     }
 
-    fn cuLaunchHostFunc / cuLaunchHostFunc_ptsz(stream: Handle, function: Option<HostFunction>, argument: *mut c_void) {
-        let mut driver = driver::lock()?;
+    fn cuLaunchHostFunc(stream: Handle, function: Option<HostFunction>, argument: *mut c_void) {
         let stream = driver.resolve(stream)?;
         let function = function.ok_or(Failure::INVALID_VALUE)?;
         let work = Work::Host(function, argument as usize);
         driver.submit(stream, Operation::new("cuLaunchHostFunc", vec![], work))?;
         Ok(())
     }
+}
+
+/// Exports functions that return a property of a stream.
+macro_rules! properties {
+    ($($name:ident: $type:ty = $property:ident;)*) => {
+        export_on! { driver, stream: $(
+            fn $name(stream: Handle, out: Out<$type>) {
+                let stream = driver.resolve(stream)?;
+                out.put(driver.streams[&stream].$property as $type)
+            }
+        )*}
+    };
+}
+
+properties! {
+    cuStreamGetCtx: Handle = context;
+    cuStreamGetDevice: c_int = device;
+    cuStreamGetFlags: c_uint = flags;
+    cuStreamGetPriority: c_int = priority;
 }

@@ -36,7 +36,6 @@ fn rows_keep_their_padding() {
     let rows = Rows { source: rows.destination, destination, ..rows };
     cu!(copy::cuMemcpy2D_v2(In::new(&rows))).unwrap();
     assert_eq!(back, host[..9]);
-    free(address).unwrap();
 }
 
 #[test]
@@ -46,7 +45,6 @@ fn a_row_may_not_be_wider_than_its_pitch() {
     let (source, destination) = (rows_of(HOST, host.as_ptr() as u64, 8), rows_of(DEVICE, address, 4));
     let rows = Rows { source, destination, width: 8, height: 2 };
     assert_eq!(cu!(copy::cuMemcpy2D_v2(In::new(&rows))), Err(INVALID_VALUE));
-    free(address).unwrap();
 }
 
 #[test]
@@ -59,7 +57,6 @@ fn rows_end_with_their_last_byte() {
     let rows = Rows { height: 3, ..rows };
     assert_eq!(cu!(copy::cuMemcpy2D_v2(In::new(&rows))), Err(INVALID_VALUE));
     assert_eq!(count("out_of_bounds"), 1);
-    free(address).unwrap();
 }
 
 #[test]
@@ -76,7 +73,6 @@ fn boxes_keep_their_padding() {
         expected[index / 2 * 32 + index % 2 * 8..][..3].copy_from_slice(row);
     }
     assert_eq!(peek(address, 64), expected);
-    free(address).unwrap();
 }
 
 #[test]
@@ -91,9 +87,6 @@ fn boxes_travel_between_devices() {
     cu!(copy::cuMemcpy3DPeerAsync(In::new(&copy), stream)).unwrap();
     synchronize(stream).unwrap();
     assert_eq!(peek(to, 12), [0, 1, 2, 8, 9, 10, 32, 33, 34, 40, 41, 42]);
-    free(to).unwrap();
-    session.make_current(0);
-    free(from).unwrap();
 }
 
 #[test]
@@ -108,9 +101,6 @@ fn bytes_travel_between_devices() {
     synchronize(stream).unwrap();
     assert_eq!(peek(to, 8), bytes(8));
     assert_eq!(count("bytes_on_device"), 8);
-    free(to).unwrap();
-    session.make_current(0);
-    free(from).unwrap();
 }
 
 #[test]
@@ -124,7 +114,6 @@ fn elements_of_each_size_are_set() {
     let (set, left) = ([1, 2, 3, 4], [0xCD; 4]);
     assert_eq!(peek(address, 16), [[1, 2, 1, 2], set, left, set].concat());
     assert_eq!(cu!(set::cuMemsetD32Async(address + 2, 0, 1, stream)), Err(INVALID_VALUE));
-    free(address).unwrap();
 }
 
 #[test]

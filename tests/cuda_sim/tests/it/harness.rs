@@ -6,6 +6,7 @@ use fakecuda::api::{capture, context, control, copy, device, event, init, memory
 use fakecuda::entry::{In, Out};
 use serde_json::Value;
 use std::ffi::CString;
+use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub type Code = i32;
@@ -52,18 +53,22 @@ macro_rules! get {
 }
 pub(crate) use {cu, get};
 
-/// A session with exclusive use of the double, with both devices' contexts retained and the first one current.
+/// A session with exclusive use of the double, with both devices' contexts retained and the first one current. Its end destroys
+/// them, with all memory, streams and events in them.
 pub struct Session {
     pub contexts: [u64; 2],
     _turn: MutexGuard<'static, ()>,
 }
+
+/// The variable without which the double has no devices.
+pub const SWITCH: &str = "DLFIELD_FAKE_CUDA";
 
 static TURN: Mutex<()> = Mutex::new(());
 
 pub fn session() -> Session {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: no other test thread runs now.
-    unsafe { std::env::set_var("DLFIELD_FAKE_CUDA", "1") };
+    unsafe { std::env::set_var(SWITCH, "1") };
     cu!(control::fakecuda_reset()).unwrap();
     cu!(control::fakecuda_set_pools(true)).unwrap();
     cu!(control::fakecuda_set_staging(false)).unwrap();
@@ -87,6 +92,13 @@ impl Drop for Session {
         }
         let _ = cu!(context::cuCtxSetCurrent(0));
     }
+}
+
+/// Runs a test again in a new process, with these environment variables.
+pub fn rerun(test: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env_remove(SWITCH).envs(variables.iter().copied());
+    command.output().unwrap()
 }
 
 pub fn report() -> Value {

@@ -4,7 +4,6 @@ use crate::harness::*;
 use fakecuda::api::{ipc, memory};
 use fakecuda::entry::Out;
 use fakecuda::ipc::MemHandle;
-use std::process::Command;
 
 /// Of the other process: what it does with a handle.
 const ROLE: &str = "FAKECUDA_TEST_IPC";
@@ -25,9 +24,8 @@ fn close(address: u64) -> Answer {
 /// Runs a test of this file in a new process, with a handle.
 fn elsewhere(test: &str, handle: MemHandle) {
     let text: String = handle.0.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", &format!("ipc::{test}")]).env(ROLE, text).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = rerun(&format!("ipc::{test}"), &[(ROLE, &text)]);
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// Returns the handle that another process has given to this one.
@@ -66,8 +64,6 @@ fn processes_share_memory() {
     assert_eq!(export(address), Ok(handle));
     elsewhere("processes_share_memory", handle);
     assert_eq!((peek(address, 3), peek(other, 16)), (vec![7, 9, 7], vec![1; 16]));
-    free(address).unwrap();
-    free(other).unwrap();
 }
 
 #[test]
@@ -77,7 +73,6 @@ fn memory_is_not_opened_where_it_was_allocated() {
     let handle = export(address).unwrap();
     assert_eq!(open(handle), Err(INVALID_CONTEXT));
     assert_eq!(count("opened_at_home"), 1);
-    free(address).unwrap();
 }
 
 #[test]
@@ -93,7 +88,6 @@ fn memory_of_pools_has_no_handle() {
     assert_eq!(export(address), Err(INVALID_VALUE));
     let host = pinned(64);
     assert_eq!(export(host), Err(INVALID_VALUE));
-    cu!(memory::cuMemFreeHost(host)).unwrap();
 }
 
 #[test]
@@ -149,5 +143,4 @@ fn closing_does_not_wait_for_work() {
     }
     let address = allocate(64);
     elsewhere("closing_does_not_wait_for_work", export(address).unwrap());
-    free(address).unwrap();
 }

@@ -59,7 +59,6 @@ fn fills_run_in_the_order_of_their_stream() {
     synchronize(stream).unwrap();
     let expected = [[2, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0], [7; 16], [0; 16]].concat();
     assert_eq!(peek(address, 48), expected);
-    free(address).unwrap();
 }
 
 #[test]
@@ -74,8 +73,6 @@ fn a_copy_turns_its_axes() {
     let expected: Vec<u8> = [0u32, 3, 1, 4, 2, 5].into_iter().flat_map(u32::to_ne_bytes).collect();
     assert_eq!(peek(to, 24), expected);
     assert_eq!(count("kernels"), 1);
-    free(from).unwrap();
-    free(to).unwrap();
 }
 
 #[test]
@@ -88,7 +85,6 @@ fn a_strided_fill_leaves_what_is_between() {
     synchronize(stream).unwrap();
     let (set, left) = ([1, 2], [0xCD; 2]);
     assert_eq!(peek(address, 16), [set, left, set, left, set, left, left, left].concat());
-    free(address).unwrap();
 }
 
 #[test]
@@ -110,7 +106,6 @@ fn blocks_have_at_most_1024_threads() {
     let parameters = [pointer(&address), pointer(&1u64), pointer(&1u64)];
     assert_eq!(launch("dlfield_fill_8", 1025, NULL, &parameters), Err(INVALID_VALUE));
     assert_eq!(launch("dlfield_fill_8", 0, NULL, &parameters), Err(INVALID_VALUE));
-    free(address).unwrap();
 }
 
 #[test]
@@ -124,7 +119,6 @@ fn a_kernel_that_goes_wrong_fails_what_comes_after_it() {
     cu!(fakecuda::api::control::fakecuda_reset()).unwrap();
     assert_eq!(synchronize(stream), Ok(()));
     assert_eq!(peek(address, 8), [0xCD; 8]);
-    free(address).unwrap();
 }
 
 #[test]
@@ -147,8 +141,6 @@ fn a_kernel_cannot_follow_the_host_nor_a_device_that_is_no_peer() {
     launch("dlfield_fill_8", 1, NULL, &parameters).unwrap();
     synchronize(NULL).unwrap();
     assert_eq!(peek(address, 8), 5u64.to_ne_bytes());
-    session.make_current(0);
-    free(address).unwrap();
 }
 
 #[test]
@@ -162,5 +154,4 @@ fn kernels_race_like_copies() {
         launch("dlfield_fill_strided_2", 32, make_stream(), &parameters).unwrap();
         assert_eq!(count("races"), races);
     }
-    free(address).unwrap();
 }

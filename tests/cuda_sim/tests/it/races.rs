@@ -10,8 +10,6 @@ fn a_write_and_an_unordered_read_race() {
     assert_eq!(count("races"), 1);
     assert!(messages().contains("cuMemcpyAsync reading"), "{}", messages());
     assert!(messages().contains("cuMemsetD8Async writing"), "{}", messages());
-    free(from).unwrap();
-    free(to).unwrap();
 }
 
 #[test]
@@ -21,8 +19,6 @@ fn two_reads_do_not_race() {
     move_bytes(to, from, 8, make_stream()).unwrap();
     move_bytes(to + 8, from, 8, make_stream()).unwrap();
     assert_eq!(count("races"), 0);
-    free(from).unwrap();
-    free(to).unwrap();
 }
 
 #[test]
@@ -34,33 +30,48 @@ fn parts_of_one_allocation_do_not_race() {
     assert_eq!(count("races"), 0);
     fill(address + 24, 0, 1, one).unwrap();
     assert_eq!(count("races"), 1);
-    free(address).unwrap();
 }
 
+/// What is done between work in one stream and in another one.
+type Order = fn(u64, u64);
+
 /// Writes in one stream, then reads in another after `order`, and returns the number of races.
-fn races_after(order: impl FnOnce(u64, u64)) -> u64 {
+fn races_after(order: Order) -> u64 {
     let _session = session();
     let (from, to, one, two) = (allocate(8), allocate(8), make_stream(), make_stream());
     fill(from, 1, 8, one).unwrap();
     order(one, two);
     move_bytes(to, from, 8, two).unwrap();
-    let races = count("races");
-    free(from).unwrap();
-    free(to).unwrap();
-    races
+    count("races")
 }
 
 #[test]
-fn waiting_in_the_stream_orders() {
-    assert_eq!(
-        races_after(|one, two| {
+fn waiting_for_the_first_stream_orders_and_nothing_else() {
+    let orders: [(&str, u64, Order); 5] = [
+        ("waiting in the stream", 0, |one, two| {
             let event = make_event();
             record(event, one);
             wait(two, event).unwrap();
             cu!(event::cuEventDestroy_v2(event)).unwrap();
         }),
-        0
-    );
+        ("waiting on the host", 0, |one, _| synchronize(one).unwrap()),
+        ("polling until it is done", 0, |one, _| {
+            let event = make_event();
+            record(event, one);
+            while cu!(event::cuEventQuery(event)) == Err(NOT_READY) {}
+        }),
+        ("waiting for the other stream", 1, |_, two| synchronize(two).unwrap()),
+        ("a stream in between", 0, |one, two| {
+            let (between, first, second) = (make_stream(), make_event(), make_event());
+            record(first, one);
+            wait(between, first).unwrap();
+            record(second, between);
+            wait(two, second).unwrap();
+        }),
+    ];
+    for (name, races, order) in orders {
+        assert_eq!(races_after(order), races, "{name}");
+    }
 }
 
 #[test]
@@ -72,43 +83,6 @@ fn an_event_recorded_too_early_does_not_order() {
     wait(two, event).unwrap();
     fill(address, 2, 8, two).unwrap();
     assert_eq!(count("races"), 1);
-    free(address).unwrap();
-}
-
-#[test]
-fn waiting_on_the_host_orders() {
-    assert_eq!(races_after(|one, _| synchronize(one).unwrap()), 0);
-}
-
-#[test]
-fn polling_until_it_is_done_orders() {
-    assert_eq!(
-        races_after(|one, _| {
-            let event = make_event();
-            record(event, one);
-            while cu!(event::cuEventQuery(event)) == Err(NOT_READY) {}
-        }),
-        0
-    );
-}
-
-#[test]
-fn waiting_for_the_other_stream_does_not_order() {
-    assert_eq!(races_after(|_, two| synchronize(two).unwrap()), 1);
-}
-
-#[test]
-fn order_is_passed_on() {
-    assert_eq!(
-        races_after(|one, two| {
-            let (between, first, second) = (make_stream(), make_event(), make_event());
-            record(first, one);
-            wait(between, first).unwrap();
-            record(second, between);
-            wait(two, second).unwrap();
-        }),
-        0
-    );
 }
 
 #[test]
@@ -122,8 +96,6 @@ fn the_host_races_for_pinned_memory() {
     cu!(control::fakecuda_host_access(host, 8, true)).unwrap();
     move_bytes(address, host, 8, stream).unwrap();
     assert_eq!(count("races"), 1);
-    cu!(memory::cuMemFreeHost(host)).unwrap();
-    free(address).unwrap();
 }
 
 #[test]
@@ -133,8 +105,6 @@ fn a_copy_to_the_device_may_be_under_way_when_it_returns() {
     cu!(copy::cuMemcpyHtoD_v2(address, [1u8; 8].as_ptr() as u64, 8)).unwrap();
     move_bytes(to, address, 8, make_stream()).unwrap();
     assert_eq!(count("races"), 1);
-    free(address).unwrap();
-    free(to).unwrap();
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! The library as programs load it; each test runs in its own process.
 
+use crate::harness::{SWITCH, rerun};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::PathBuf;
-use std::process::Command;
 
 type Init = unsafe extern "C" fn(u32) -> c_int;
 type Lookup = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_int) -> c_int;
 
 const INSIDE: &str = "FAKECUDA_TEST_SYMBOLS";
-const SWITCH: &str = "DLFIELD_FAKE_CUDA";
 const PER_THREAD: u64 = 2;
 
 struct Library(*mut c_void);
@@ -48,16 +47,6 @@ impl Library {
     }
 }
 
-/// Runs one test of this file again in a new process, and returns its stderr.
-fn again(test: &str, switch: Option<&str>) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("symbols::{test}"), "--nocapture"]).env(INSIDE, "1").env_remove(SWITCH);
-    command.envs(switch.map(|value| (SWITCH, value)));
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stderr).unwrap()
-}
-
 fn inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
@@ -68,7 +57,8 @@ fn it_does_not_start_unless_told_to() {
         assert_eq!(Library::load().init(), 100);
         return;
     }
-    assert!(again("it_does_not_start_unless_told_to", None).contains(SWITCH));
+    let output = rerun("symbols::it_does_not_start_unless_told_to", &[(INSIDE, "1")]);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains(SWITCH), "{output:?}");
 }
 
 #[test]
@@ -98,5 +88,6 @@ fn functions_are_found_by_name_and_version() {
         assert!(library.look_up("cuNoSuchFunction", 13000, 0).is_null());
         return;
     }
-    again("functions_are_found_by_name_and_version", Some("1"));
+    let output = rerun("symbols::functions_are_found_by_name_and_version", &[(INSIDE, "1"), (SWITCH, "1")]);
+    assert!(output.status.success(), "{output:?}");
 }
