@@ -170,6 +170,11 @@ impl Driver {
         Err(failure)
     }
 
+    /// Invalidates a capture that a call would disturb, if there is one.
+    fn protect(&mut self, disturbed: Option<u64>, failure: Failure) -> Outcome {
+        disturbed.map_or(Ok(()), |id| self.invalidate(id, failure))
+    }
+
     /// Ends a capture whose stream was destroyed.
     pub fn end_invalid(&mut self, id: u64) {
         if let Some(capture) = self.captures.remove(&id) {
@@ -181,18 +186,13 @@ impl Driver {
 
     /// Rejects what a stream cannot do during capture.
     pub fn refuse_in_capture(&mut self, stream: Handle) -> Outcome {
-        match self.streams.get(&stream).and_then(|found| found.capture) {
-            Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
-            None => Ok(()),
-        }
+        let disturbed = self.streams.get(&stream).and_then(|found| found.capture);
+        self.protect(disturbed, Failure::STREAM_CAPTURE_UNSUPPORTED)
     }
 
     /// Rejects what would make the legacy stream wait for a captured stream.
     pub fn check_implicit(&mut self, stream: Handle) -> Outcome {
-        match self.implicit(stream) {
-            Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_IMPLICIT),
-            None => Ok(()),
-        }
+        self.protect(self.implicit(stream), Failure::STREAM_CAPTURE_IMPLICIT)
     }
 
     /// Returns the capture of a blocking stream, if this is the legacy stream of its device.
@@ -204,19 +204,14 @@ impl Driver {
 
     /// Rejects a call that could disturb a capture, such as an allocation.
     pub fn note_unsafe(&mut self) -> Outcome {
-        match self.captures.iter().find(|(_, capture)| capture.forbids()) {
-            Some((&id, _)) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
-            None => Ok(()),
-        }
+        let disturbed = self.captures.iter().find(|(_, capture)| capture.forbids()).map(|(&id, _)| id);
+        self.protect(disturbed, Failure::STREAM_CAPTURE_UNSUPPORTED)
     }
 
     /// Rejects waiting for a device that has a captured stream.
     pub fn refuse_while_capturing(&mut self, device: usize) -> Outcome {
-        let capturing =
+        let disturbed =
             self.streams.values().filter(|stream| stream.device == device).find_map(|stream| stream.capture);
-        match capturing {
-            Some(id) => self.invalidate(id, Failure::STREAM_CAPTURE_UNSUPPORTED),
-            None => Ok(()),
-        }
+        self.protect(disturbed, Failure::STREAM_CAPTURE_UNSUPPORTED)
     }
 }

@@ -183,36 +183,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_interleave_do_not_overlap() {
-        let left = Area::rows(0, 4, &[(3, 8)]);
-        let right = Area::rows(4, 4, &[(3, 8)]);
-        assert!(!left.overlaps(&right));
-        assert!(left.overlaps(&Area::block(17, 1)));
-        assert!(!left.overlaps(&Area::block(20, 4)));
-    }
-
-    #[test]
-    fn negative_steps_reach_down() {
-        assert_eq!(Area::rows(24, 8, &[(4, -8)]), Area::block(0, 32));
-    }
-
-    #[test]
     fn many_rows_become_their_span() {
         let area = Area::rows(100, 1, &[(1 << 20, 2)]);
         assert_eq!(area.span(), Some((100, 100 + (1 << 21) - 1)));
-    }
-
-    #[test]
-    fn only_unordered_conflicts_race() {
-        let mut history = History::default();
-        let host = Clock::default();
-        let mut clock = Clock::default();
-        let at = |actor, number, clock: &Clock| Moment { actor, number, clock: clock.clone() };
-        let (read, write) = (Touch::read(Area::block(0, 8)), Touch::write(Area::block(0, 8)));
-        assert!(history.add(&write, &at(1, 1, &clock), "set", &host).is_empty());
-        assert_eq!(history.add(&read, &at(2, 1, &clock), "copy", &host).len(), 1);
-        clock.advance(1, 1);
-        assert!(history.add(&read, &at(3, 1, &clock), "copy", &host).is_empty());
-        assert_eq!(history.add(&write, &at(3, 2, &clock), "set", &host).len(), 1);
     }
 }

@@ -14,6 +14,7 @@ thread_local! {
 }
 
 /// A device and its primary context.
+#[derive(Default)]
 pub struct Device {
     pub context: Handle,
     /// How often the context was retained and not released; at 0 it does not exist.
@@ -34,18 +35,8 @@ pub struct Device {
 
 impl Device {
     pub fn new(index: usize, pool: Handle) -> Device {
-        Device {
-            context: FIRST + index as Handle * 0x1000,
-            retained: 0,
-            flags: 0,
-            fault: None,
-            peers: vec![],
-            used: 0,
-            default_pool: pool,
-            pool,
-            null_stream: None,
-            thread_streams: BTreeMap::new(),
-        }
+        let context = FIRST + index as Handle * 0x1000;
+        Device { context, default_pool: pool, pool, ..Device::default() }
     }
 }
 

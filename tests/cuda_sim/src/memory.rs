@@ -129,43 +129,17 @@ impl Memory {
 
     /// Copies, and returns whether the memory of both sides exists.
     pub fn copy(&self, destination: u64, source: u64, bytes: u64) -> bool {
-        match (self.place(destination), self.place(source)) {
-            (Place::Gone, _) | (_, Place::Gone) => false,
-            // SAFETY: both sides are memory of the double; queueing has checked that operations stay inside it.
-            (Place::Known(to), Place::Known(from)) => unsafe {
-                std::ptr::copy(from, to, bytes as usize);
-                true
-            },
-            (Place::Known(to) | Place::Pageable(to), Place::Known(from) | Place::Pageable(from)) => {
-                copy_if_mapped(to, from, bytes as usize)
-            }
-        }
+        copy(self.place(destination), self.place(source), bytes as usize)
     }
 
-    /// Copies `bytes` to an address, and returns whether its memory exists.
+    /// Copies `bytes`, which are no device memory, to an address, and returns whether its memory exists.
     pub fn write(&self, destination: u64, bytes: &[u8]) -> bool {
-        match self.place(destination) {
-            Place::Gone => false,
-            // SAFETY: as above; `bytes` is not device memory.
-            Place::Known(to) => unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-                true
-            },
-            Place::Pageable(to) => copy_if_mapped(to, bytes.as_ptr(), bytes.len()),
-        }
+        copy(self.place(destination), Place::Known(bytes.as_ptr().cast_mut()), bytes.len())
     }
 
     /// Copies from an address, and returns whether its memory exists.
     pub fn read(&self, source: u64, bytes: &mut [u8]) -> bool {
-        match self.place(source) {
-            Place::Gone => false,
-            // SAFETY: as above; `bytes` is not device memory.
-            Place::Known(from) => unsafe {
-                std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
-                true
-            },
-            Place::Pageable(from) => copy_if_mapped(bytes.as_mut_ptr(), from, bytes.len()),
-        }
+        copy(Place::Known(bytes.as_mut_ptr()), self.place(source), bytes.len())
     }
 
     /// Takes new addresses and fills the memory, unless its life starts later.
@@ -311,6 +285,20 @@ fn give_back(start: u64, bytes: u64) {
     if bytes > 0 {
         // SAFETY: whole pages of a freed allocation.
         unsafe { libc::madvise(start as *mut c_void, bytes as usize, libc::MADV_DONTNEED) };
+    }
+}
+
+fn copy(to: Place, from: Place, bytes: usize) -> bool {
+    match (to, from) {
+        (Place::Gone, _) | (_, Place::Gone) => false,
+        // SAFETY: both sides are memory of the double or of its caller; queueing has checked that operations stay inside it.
+        (Place::Known(to), Place::Known(from)) => unsafe {
+            std::ptr::copy(from, to, bytes);
+            true
+        },
+        (Place::Known(to) | Place::Pageable(to), Place::Known(from) | Place::Pageable(from)) => {
+            copy_if_mapped(to, from, bytes)
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::codes::{Failure, Outcome};
 use crate::driver::{Driver, Handle};
 
+#[derive(Default)]
 pub struct Pool {
     pub device: usize,
     /// Bytes that may stay reserved when the host waits.
@@ -21,17 +22,7 @@ pub struct Pool {
 
 impl Pool {
     pub fn new(device: usize) -> Pool {
-        Pool {
-            device,
-            threshold: 0,
-            used: 0,
-            used_high: 0,
-            reserved: 0,
-            reserved_high: 0,
-            reuse: [1; 3],
-            access: vec![device],
-            destroyed: false,
-        }
+        Pool { device, reuse: [1; 3], access: vec![device], ..Pool::default() }
     }
 
     pub fn take(&mut self, bytes: u64) {

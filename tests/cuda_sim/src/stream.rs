@@ -30,6 +30,7 @@ impl Operation {
     }
 }
 
+#[derive(Default)]
 pub struct Stream {
     pub context: Handle,
     pub device: usize,
@@ -86,21 +87,7 @@ pub fn thread() -> u64 {
 
 impl Driver {
     pub fn make_stream(&mut self, device: usize, flags: u32, priority: i32) -> Handle {
-        let stream = Stream {
-            context: self.devices[device].context,
-            device,
-            flags,
-            priority,
-            legacy: false,
-            implicit: false,
-            destroyed: false,
-            capture: None,
-            clock: Clock::default(),
-            pushed: 0,
-            done: 0,
-            queue: VecDeque::new(),
-            busy: false,
-        };
+        let stream = Stream { context: self.devices[device].context, device, flags, priority, ..Stream::default() };
         let number = self.handle();
         self.streams.insert(number, stream);
         number

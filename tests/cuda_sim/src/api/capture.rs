@@ -1,6 +1,6 @@
 //! Capturing streams.
 
-use crate::capture::{GLOBAL, Status, exchange_mode};
+use crate::capture::{Status, exchange_mode};
 use crate::codes::Outcome;
 use crate::driver::{self, Handle};
 use crate::entry::Out;
@@ -26,24 +26,6 @@ export_on! { stream:
         info(stream, status, Out::new(std::ptr::null_mut()))
     }
 
-    fn cuStreamGetCaptureInfo(stream: Handle, status: Out<c_int>, id: Out<u64>) {
-        info(stream, status, id)
-    }
-
-    fn cuStreamGetCaptureInfo_v2(
-        stream: Handle,
-        status: Out<c_int>,
-        id: Out<u64>,
-        graph: Out<Handle>,
-        dependencies: Out<*const c_void>,
-        count: Out<usize>,
-    ) {
-        graph.put_if_wanted(0);
-        dependencies.put_if_wanted(std::ptr::null());
-        count.put_if_wanted(0);
-        info(stream, status, id)
-    }
-
     fn cuStreamGetCaptureInfo_v3(
         stream: Handle,
         status: Out<c_int>,
@@ -62,10 +44,6 @@ export_on! { stream:
 }
 
 export_on! { driver, stream:
-    fn cuStreamBeginCapture(stream: Handle) {
-        driver.begin_capture(stream, GLOBAL)
-    }
-
     fn cuStreamBeginCapture_v2(stream: Handle, mode: c_int) {
         driver.begin_capture(stream, mode)
     }

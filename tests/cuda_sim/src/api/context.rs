@@ -7,8 +7,6 @@ use crate::entry::Out;
 use crate::export;
 use std::ffi::{c_int, c_uint};
 
-/// The value of every limit: bytes, or a count.
-const LIMIT: usize = 1024;
 const GREATEST_PRIORITY: c_int = -5;
 
 fn given_or_current(context: Handle) -> Outcome<usize> {
@@ -53,36 +51,6 @@ export! {
 
     fn cuCtxSynchronize_v2(context: Handle) {
         synchronize(given_or_current(context)?)
-    }
-
-    fn cuCtxGetApiVersion(context: Handle, version: Out<c_uint>) {
-        given_or_current(context)?;
-        version.put(driver::lock()?.version as c_uint)
-    }
-
-    fn cuCtxGetFlags(flags: Out<c_uint>) {
-        let device = given_or_current(0)?;
-        flags.put(driver::lock()?.devices[device].flags)
-    }
-
-    fn cuCtxSetFlags(flags: c_uint) {
-        let device = given_or_current(0)?;
-        driver::lock()?.devices[device].flags = flags;
-        Ok(())
-    }
-
-    fn cuCtxGetId(context: Handle, id: Out<u64>) {
-        id.put(given_or_current(context)? as u64 + 1)
-    }
-
-    fn cuCtxGetLimit(value: Out<usize>, _limit: c_int) {
-        given_or_current(0)?;
-        value.put(LIMIT)
-    }
-
-    fn cuCtxSetLimit(_limit: c_int, _value: usize) {
-        given_or_current(0)?;
-        Ok(())
     }
 
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {

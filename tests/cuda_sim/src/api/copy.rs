@@ -30,24 +30,8 @@ flat! {
 }
 
 export_default! { stream:
-    fn cuMemcpyPeer(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize) {
-        complete(stream, Copy::flat(to, from, bytes as u64), "cuMemcpyPeer")
-    }
-
     fn cuMemcpy2D_v2(copy: In<Rows>) {
         complete(stream, copy.get()?.copy()?, "cuMemcpy2D")
-    }
-
-    fn cuMemcpy2DUnaligned_v2(copy: In<Rows>) {
-        complete(stream, copy.get()?.copy()?, "cuMemcpy2DUnaligned")
-    }
-
-    fn cuMemcpy3D_v2(copy: In<Box3>) {
-        complete(stream, copy.get()?.copy()?, "cuMemcpy3D")
-    }
-
-    fn cuMemcpy3DPeer(copy: In<Box3>) {
-        complete(stream, copy.get()?.copy()?, "cuMemcpy3DPeer")
     }
 }
 

@@ -83,10 +83,6 @@ export! { driver:
         can.put(c_int::from(driver.device(device)? != driver.device(peer)?))
     }
 
-    fn cuDeviceGetP2PAttribute(value: Out<c_int>, _number: c_int, device: c_int, peer: c_int) {
-        value.put(c_int::from(driver.device(device)? != driver.device(peer)?))
-    }
-
     fn cuDevicePrimaryCtxRetain(context: Out<Handle>, device: c_int) {
         let index = driver.device(device)?;
         context.put(driver.devices[index].context)?;
@@ -110,12 +106,6 @@ export! { driver:
     fn cuDevicePrimaryCtxReset_v2(device: c_int) {
         let index = driver.device(device)?;
         driver.destroy_context(index);
-        Ok(())
-    }
-
-    fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: c_uint) {
-        let index = driver.device(device)?;
-        driver.devices[index].flags = flags;
         Ok(())
     }
 

@@ -35,11 +35,6 @@ export! { driver:
         Ok(())
     }
 
-    fn cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        let elapsed = driver.elapsed(start, end)?;
-        milliseconds.put(elapsed)
-    }
-
     fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
         let elapsed = driver.elapsed(start, end)?;
         milliseconds.put(elapsed)

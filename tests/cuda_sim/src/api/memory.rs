@@ -8,9 +8,7 @@ use crate::memory::{Kind, Life};
 use crate::stream::Operation;
 use crate::work::Work;
 use crate::{export, export_on};
-use std::ffi::{c_int, c_uint};
-
-const PITCH: usize = 512;
+use std::ffi::c_uint;
 
 fn allocate(address: Out<u64>, size: usize, kind: Kind) -> Outcome {
     let mut driver = driver::lock()?;
@@ -91,21 +89,11 @@ export! {
         allocate(address, size, Kind::Device)
     }
 
-    fn cuMemAllocPitch_v2(address: Out<u64>, pitch: Out<usize>, width: usize, height: usize, _element: c_uint) {
-        let row = width.checked_next_multiple_of(PITCH).ok_or(Failure::INVALID_VALUE)?;
-        pitch.put(row)?;
-        allocate(address, row.checked_mul(height).ok_or(Failure::INVALID_VALUE)?, Kind::Device)
-    }
-
     fn cuMemAllocManaged(address: Out<u64>, size: usize, flags: c_uint) {
         if !matches!(flags, 1 | 2 | 4) {
             return Err(Failure::INVALID_VALUE);
         }
         allocate(address, size, Kind::Managed)
-    }
-
-    fn cuMemAllocHost_v2(address: Out<u64>, size: usize) {
-        allocate(address, size, Kind::Pinned)
     }
 
     fn cuMemHostAlloc(address: Out<u64>, size: usize, _flags: c_uint) {
@@ -148,18 +136,6 @@ export! { driver:
         }
         Ok(())
     }
-
-    fn cuMemHostGetDevicePointer_v2(device: Out<u64>, address: u64, _flags: c_uint) {
-        let known = driver.memory.known(address).filter(|found| !matches!(found.kind, Kind::Device | Kind::Opened));
-        known.ok_or(Failure::INVALID_VALUE)?;
-        device.put(address)
-    }
-
-    fn cuMemHostGetFlags(flags: Out<c_uint>, address: u64) {
-        let known = driver.memory.known(address).filter(|found| found.kind == Kind::Pinned);
-        known.ok_or(Failure::INVALID_VALUE)?;
-        flags.put(0)
-    }
 }
 
 export_on! { stream:
@@ -178,41 +154,5 @@ export_on! { stream:
 
     fn cuMemFreeAsync(address: u64, stream: Handle) {
         free_in_stream(address, stream)
-    }
-
-    fn cuMemPrefetchAsync(address: u64, _size: usize, _device: c_int, stream: Handle) {
-        prefetch(address, stream)
-    }
-
-    fn cuMemPrefetchAsync_v2(
-        address: u64,
-        _size: usize,
-        _location: u64,
-        _flags: c_uint,
-        stream: Handle,
-    ) {
-        prefetch(address, stream)
-    }
-}
-
-/// Managed memory is everywhere here, so this only checks the arguments.
-fn prefetch(address: u64, stream: Handle) -> Outcome {
-    let mut driver = driver::lock()?;
-    driver.resolve(stream)?;
-    managed(&driver, address)
-}
-
-fn managed(driver: &driver::Driver, address: u64) -> Outcome {
-    let known = driver.memory.known(address).filter(|found| found.kind == Kind::Managed);
-    known.map(|_| ()).ok_or(Failure::INVALID_VALUE)
-}
-
-export! { driver:
-    fn cuMemAdvise(address: u64, _size: usize, _advice: c_int, _device: c_int) {
-        managed(driver, address)
-    }
-
-    fn cuMemAdvise_v2(address: u64, _size: usize, _advice: c_int, _location: u64) {
-        managed(driver, address)
     }
 }

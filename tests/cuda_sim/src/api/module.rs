@@ -5,7 +5,7 @@ use crate::driver::{self, Handle};
 use crate::entry::{In, Out};
 use crate::kernel::{Dimensions, Module, Parameters};
 use crate::{export, export_on};
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 
 const ELF: &[u8] = b"\x7fELF";
 /// The first bytes of a fat binary.
@@ -51,20 +51,6 @@ export! {
     fn cuModuleLoadData(module: Out<Handle>, image: In<u8>) {
         load(module, image)
     }
-
-    fn cuModuleLoadDataEx(
-        module: Out<Handle>,
-        image: In<u8>,
-        _count: c_uint,
-        _options: *const c_int,
-        _values: *const *mut c_void,
-    ) {
-        load(module, image)
-    }
-
-    fn cuModuleGetLoadingMode(mode: Out<c_int>) {
-        mode.put(1)
-    }
 }
 
 export! { driver:
@@ -79,40 +65,6 @@ export! { driver:
     fn cuModuleGetFunction(function: Out<Handle>, module: Handle, name: In<c_char>) {
         let found = driver.function(module, &name.text()?)?;
         function.put(found)
-    }
-
-    fn cuFuncGetAttribute(value: Out<c_int>, number: c_int, function: Handle) {
-        driver.kernel(function)?;
-        value.put(match number {
-            0 => 1024,
-            4 => 32,
-            5 | 6 => 90,
-            8 => 49_152,
-            _ => 0,
-        })
-    }
-
-    fn cuFuncSetAttribute(function: Handle, _number: c_int, _value: c_int) {
-        driver.kernel(function)?;
-        Ok(())
-    }
-
-    fn cuFuncGetModule(module: Out<Handle>, function: Handle) {
-        driver.kernel(function)?;
-        module.put(driver.functions[&function].module)
-    }
-
-    fn cuOccupancyMaxPotentialBlockSize(
-        grid: Out<c_int>,
-        block: Out<c_int>,
-        function: Handle,
-        _memory: *const c_void,
-        _dynamic: usize,
-        _limit: c_int,
-    ) {
-        driver.kernel(function)?;
-        grid.put(132)?;
-        block.put(1024)
     }
 }
 

@@ -63,10 +63,6 @@ export! { driver:
         Ok(())
     }
 
-    fn cuPointerSetAttribute(_value: *const c_void, _number: c_uint, address: u64) {
-        driver.memory.known(address).map(|_| ()).ok_or(Failure::INVALID_VALUE)
-    }
-
     fn cuMemGetAddressRange_v2(base: Out<u64>, size: Out<usize>, address: u64) {
         let found = driver.memory.known(address).ok_or(Failure::NOT_FOUND)?;
         base.put_if_wanted(found.base);

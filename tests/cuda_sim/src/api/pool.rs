@@ -9,7 +9,6 @@ use std::ffi::{c_int, c_void};
 
 const PINNED: c_int = 1;
 const ON_DEVICE: c_int = 1;
-const NO_ACCESS: c_int = 0;
 const READ_WRITE: c_int = 3;
 
 #[repr(C)]
@@ -46,16 +45,6 @@ export! { driver:
         let index = driver.device(device)?;
         driver.require_pools()?;
         pool.put(driver.devices[index].pool)
-    }
-
-    fn cuDeviceSetMemPool(device: c_int, pool: Handle) {
-        let index = driver.device(device)?;
-        driver.require_pools()?;
-        if driver.pool(pool)?.device != index {
-            return Err(Failure::INVALID_VALUE);
-        }
-        driver.devices[index].pool = pool;
-        Ok(())
     }
 
     fn cuMemPoolCreate(pool: Out<Handle>, properties: In<Properties>) {
@@ -116,11 +105,5 @@ export! { driver:
             }
         }
         Ok(())
-    }
-
-    fn cuMemPoolGetAccess(flags: Out<c_int>, pool: Handle, location: In<Location>) {
-        let device = driver.device(location.get()?.id)?;
-        let access = driver.pool(pool)?.access.contains(&device);
-        flags.put(if access { READ_WRITE } else { NO_ACCESS })
     }
 }

@@ -80,16 +80,6 @@ export_on! { driver, stream:
         id.put(stream)
     }
 
-    fn cuStreamAttachMemAsync(
-        stream: Handle,
-        address: u64,
-        _size: usize,
-        _flags: c_uint,
-    ) {
-        driver.resolve(stream)?;
-        driver.memory.known(address).map(|_| ()).ok_or(Failure::INVALID_VALUE)
-    }
-
     fn cuLaunchHostFunc(stream: Handle, function: Option<HostFunction>, argument: *mut c_void) {
         let stream = driver.resolve(stream)?;
         let function = function.ok_or(Failure::INVALID_VALUE)?;

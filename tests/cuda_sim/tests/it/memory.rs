@@ -36,16 +36,6 @@ fn addresses_are_aligned_to_256_apart_and_never_used_again() {
 }
 
 #[test]
-fn pitch_is_a_multiple_of_512() {
-    let _session = session();
-    let mut pitch = 0;
-    let address =
-        get!(|out| memory::cuMemAllocPitch_v2(out, fakecuda::entry::Out::new(&mut pitch), 700, 3, 4)).unwrap();
-    assert_eq!(pitch, 1024);
-    assert_eq!(peek(address + 3071, 1), [0xCD]);
-}
-
-#[test]
 fn nothing_and_too_much_cannot_be_allocated() {
     let _session = session();
     assert_eq!(get!(|out| memory::cuMemAlloc_v2(out, 0)), Err(INVALID_VALUE));

@@ -56,7 +56,7 @@ fn elapsed_time_wants_events_that_have_happened() {
     let _session = session();
     let (address, stream) = (allocate(8), make_stream());
     let (start, end, untimed) = (make_event(), make_event(), get!(|out| event::cuEventCreate(out, 2)).unwrap());
-    let elapsed = |end| get!(|out| event::cuEventElapsedTime(out, start, end));
+    let elapsed = |end| get!(|out| event::cuEventElapsedTime_v2(out, start, end));
     assert_eq!(elapsed(end), Err(INVALID_HANDLE));
     record(start, stream);
     fill(address, 1, 8, stream).unwrap();

@@ -74,10 +74,9 @@ fn functions_are_found_by_name_and_version() {
             ("cuCtxGetDevice", 2000, 0, "cuCtxGetDevice"),
             ("cuCtxGetDevice", 13000, 0, "cuCtxGetDevice_v2"),
             ("cuGetProcAddress", 11030, 0, "cuGetProcAddress"),
-            ("cuStreamBeginCapture", 10000, 0, "cuStreamBeginCapture"),
+            ("cuStreamGetCtx", 12000, 0, "cuStreamGetCtx"),
+            ("cuStreamGetCtx", 13000, 0, "cuStreamGetCtx_v2"),
             ("cuStreamBeginCapture", 12000, 0, "cuStreamBeginCapture_v2"),
-            ("cuMemPrefetchAsync", 12000, 0, "cuMemPrefetchAsync"),
-            ("cuMemPrefetchAsync", 13000, 0, "cuMemPrefetchAsync_v2"),
             ("cuGraphInstantiate", 12000, 0, "cuGraphInstantiateWithFlags"),
             ("cuStreamGetCaptureInfo", 13000, 0, "cuStreamGetCaptureInfo_v3"),
         ];
