@@ -4,8 +4,8 @@ use dlfield::cuda::{Stream, device_count, with_stream};
 use dlfield::{DType, Device, DeviceError, Error, OutOfMemory, Preset, Spec, Tensor};
 
 use crate::double::{Double, on_cuda, tolerating};
-use crate::driver::{OwnStream, current};
-use crate::memory::{elements, numbers, put};
+use crate::driver::{GPU, OwnStream, PLACES, current, last_gpu};
+use crate::memory::{elements, fill, numbers, put};
 
 #[test]
 fn blocks_and_aligned_indices_start_where_they_should() {
@@ -15,14 +15,14 @@ fn blocks_and_aligned_indices_start_where_they_should() {
             let spec = Spec::new(&[7, 6, 5], DType::F64).preset(preset);
             let field = Tensor::zeros(&spec).unwrap();
             let descriptor = field.descriptor();
-            assert_eq!(descriptor.device(), Device::cuda(0), "{name}");
+            assert_eq!(descriptor.device(), GPU, "{name}");
             assert!(descriptor.ptr().addr().is_multiple_of(256), "{name}");
             let host = Tensor::zeros(&spec.with_device(Device::CPU)).unwrap();
             assert_eq!(descriptor.strides(), host.descriptor().strides(), "{name}");
         }
         for alignment in [64usize, 512, 4096] {
             let spec = Spec::new(&[6, 50], DType::F32)
-                .with_device(Device::cuda(0))
+                .with_device(GPU)
                 .aligned_index(&[1, 3])
                 .alignment_size(i64::try_from(alignment).unwrap());
             let field = Tensor::zeros(&spec).unwrap();
@@ -36,7 +36,7 @@ fn blocks_and_aligned_indices_start_where_they_should() {
 #[test]
 fn a_failed_allocation_is_named_and_nothing_is_lost() {
     on_cuda(|| {
-        for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        for device in PLACES {
             let spec = Spec::new(&[1 << 20, 1 << 20, 1 << 10], DType::F64).with_device(device);
             if device != Device::CUDA_MANAGED || Double::find().is_some() {
                 let refused = Tensor::empty(&spec);
@@ -55,7 +55,7 @@ fn a_failed_allocation_is_named_and_nothing_is_lost() {
 fn memory_goes_back_if_what_comes_after_fails() {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
-        let spec = Spec::new(&[10], DType::F64).with_device(Device::cuda(0));
+        let spec = Spec::new(&[10], DType::F64).with_device(GPU);
         for (function, zeros) in [("cuMemsetD8Async", true), ("cuMemsetD32Async", false), ("cuLaunchKernel", false)] {
             double.fail(function, 700);
             let element = if function == "cuLaunchKernel" { 0.1f64.to_ne_bytes() } else { [1, 2, 3, 4, 1, 2, 3, 4] };
@@ -74,18 +74,17 @@ fn devices_and_streams_that_are_not_there_are_named() {
         let missing = Device::cuda(u16::try_from(device_count()).unwrap());
         let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(missing));
         assert!(matches!(refused, Err(Error::Device(DeviceError::NoCuda { .. }))));
-        assert!(matches!(Stream::new(Device::cuda(0), 0), Err(Error::Device(DeviceError::Stream { .. }))));
+        assert!(matches!(Stream::new(GPU, 0), Err(Error::Device(DeviceError::Stream { .. }))));
         let Some(_) = Double::find() else { return };
         // Hardware does not check handles as strictly.
-        let device = Device::cuda(0);
+        let device = GPU;
         let gone = OwnStream::new(device).stream;
         assert!(matches!(Stream::new(device, gone.handle()), Err(Error::Device(DeviceError::Stream { .. }))));
         let spec = Spec::new(&[3], DType::F64).with_device(device);
         let field = Tensor::zeros(&spec).unwrap();
         with_stream(device, gone, || {
             assert!(matches!(Tensor::zeros(&spec), Err(Error::Device(DeviceError::Driver { .. }))));
-            // SAFETY: the field is this test's.
-            assert!(matches!(unsafe { field.fill(&[1; 8]) }, Err(Error::Device(DeviceError::Driver { .. }))));
+            assert!(matches!(fill(&field, &[1; 8]), Err(Error::Device(DeviceError::Driver { .. }))));
             assert!(field.to_device(Device::CPU, None).is_err());
         });
     });
@@ -94,8 +93,8 @@ fn devices_and_streams_that_are_not_there_are_named() {
 #[test]
 fn memory_goes_back_from_any_thread() {
     on_cuda(|| {
-        let last = Device::cuda(u16::from(device_count() > 1));
-        let fields: Vec<_> = [Device::cuda(0), last, Device::CUDA_HOST, Device::CUDA_MANAGED]
+        let last = last_gpu();
+        let fields: Vec<_> = [GPU, last, Device::CUDA_HOST, Device::CUDA_MANAGED]
             .map(|device| Tensor::zeros(&Spec::new(&[100], DType::F64).with_device(device)).unwrap())
             .into();
         std::thread::spawn(move || {
@@ -111,11 +110,9 @@ fn memory_goes_back_from_any_thread() {
 #[test]
 fn memory_goes_back_when_its_stream_is_gone() {
     tolerating(&["bad_handles"], || {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
-        let fields = with_stream(device, stream.stream, || {
-            [device, Device::CUDA_HOST, Device::CUDA_MANAGED]
-                .map(|place| Tensor::full(&Spec::new(&[100], DType::F64).with_device(place), &[7; 8]).unwrap())
+        let stream = OwnStream::new(GPU);
+        let fields = stream.with(|| {
+            PLACES.map(|place| Tensor::full(&Spec::new(&[100], DType::F64).with_device(place), &[7; 8]).unwrap())
         });
         if Double::find().is_none() {
             // On hardware the handle of a destroyed stream may be anything.
@@ -130,14 +127,14 @@ fn memory_goes_back_when_its_stream_is_gone() {
 #[test]
 fn memory_goes_back_after_the_work_of_all_streams() {
     on_cuda(|| {
-        let device = Device::cuda(0);
+        let device = GPU;
         let (one, other) = (OwnStream::new(device), OwnStream::new(device));
         let spec = Spec::new(&[1000], DType::F64).with_device(device);
-        let source = with_stream(device, one.stream, || Tensor::empty(&spec).unwrap());
+        let source = one.with(|| Tensor::empty(&spec).unwrap());
         let values = numbers(&source, 1);
         put(&source, &values);
-        let copy = with_stream(device, other.stream, || source.to_device(device, Some(true)).unwrap());
-        with_stream(device, one.stream, || {
+        let copy = other.with(|| source.to_device(device, Some(true)).unwrap());
+        one.with(|| {
             drop(source);
             // This most likely gets the same memory again.
             drop(Tensor::full(&spec, &[9; 8]).unwrap());

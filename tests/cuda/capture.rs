@@ -1,22 +1,17 @@
 //! Work captured into a graph, and run later.
 
-use dlfield::cuda::{device_count, with_stream};
-use dlfield::{DType, Device, DeviceError, Error, Spec, Tensor};
+use dlfield::cuda::device_count;
+use dlfield::{DType, Device, Index, Spec, Tensor};
 
 use crate::double::{on_cuda, tolerating};
-use crate::driver::{OwnStream, finish_everything};
-use crate::memory::{elements, numbers, put};
-
-fn is_capturing<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
-}
+use crate::driver::{GPU, OwnStream, PLACES, finish_everything, is_capturing};
+use crate::memory::{assign, elements, fill, numbers, put};
 
 #[test]
 fn copies_and_fills_are_captured_and_replayed() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
-        for place in [device, Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        let (device, stream) = (GPU, OwnStream::new(GPU));
+        for place in PLACES {
             let spec = |shape: &[i64], device| Spec::new(shape, DType::F64).alignment_size(64).with_device(device);
             let source = Tensor::empty(&spec(&[20, 30], place)).unwrap();
             let turned = Tensor::zeros(&spec(&[30, 20], device)).unwrap();
@@ -24,13 +19,12 @@ fn copies_and_fills_are_captured_and_replayed() {
             let back = Tensor::zeros(&spec(&[20, 30], place)).unwrap();
             let filled = Tensor::zeros(&spec(&[20, 30], device)).unwrap();
             finish_everything();
-            let graph = with_stream(device, stream.stream, || {
-                // SAFETY: all are this test's.
-                stream.record(|| unsafe {
-                    turned.assign(&source.transpose(&[1, 0]).unwrap()).unwrap();
-                    padded.assign(&turned.transpose(&[1, 0]).unwrap()).unwrap();
-                    back.assign(&padded).unwrap();
-                    filled.fill(&0.1f64.to_ne_bytes()).unwrap();
+            let graph = stream.with(|| {
+                stream.record(|| {
+                    assign(&turned, &source.transpose(&[1, 0]).unwrap()).unwrap();
+                    assign(&padded, &turned.transpose(&[1, 0]).unwrap()).unwrap();
+                    assign(&back, &padded).unwrap();
+                    fill(&filled, &0.1f64.to_ne_bytes()).unwrap();
                 })
             });
             for seed in 1..4 {
@@ -49,20 +43,18 @@ fn copies_and_fills_are_captured_and_replayed() {
 #[test]
 fn a_wait_of_the_host_is_refused_and_the_capture_continues() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
+        let (device, stream) = (GPU, OwnStream::new(GPU));
         let spec = |device| Spec::new(&[6, 5], DType::F32).with_device(device);
         let (field, host) = (Tensor::zeros(&spec(device)).unwrap(), Tensor::zeros(&spec(Device::CPU)).unwrap());
         let one = Tensor::full(&Spec::new(&[], DType::F32), &2.5f32.to_ne_bytes()).unwrap();
         finish_everything();
-        let graph = with_stream(device, stream.stream, || {
-            // SAFETY: all are this test's.
-            stream.record(|| unsafe {
-                assert!(is_capturing(field.assign(&host)));
-                assert!(is_capturing(host.assign(&field)));
+        let graph = stream.with(|| {
+            stream.record(|| {
+                assert!(is_capturing(assign(&field, &host)));
+                assert!(is_capturing(assign(&host, &field)));
                 assert!(is_capturing(field.to_device(Device::CPU, None)));
                 // A number is captured by its value.
-                field.assign(&one).unwrap();
+                assign(&field, &one).unwrap();
             })
         });
         stream.launch(&graph);
@@ -74,13 +66,12 @@ fn a_wait_of_the_host_is_refused_and_the_capture_continues() {
 #[test]
 fn memory_is_allocated_and_freed_during_graph_capture() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
+        let (device, stream) = (GPU, OwnStream::new(GPU));
         let source = Tensor::full(&Spec::new(&[50], DType::F64).with_device(device), &[1; 8]).unwrap();
         let gone = Tensor::zeros(&Spec::new(&[50], DType::F64).with_device(device)).unwrap();
         finish_everything();
         let mut copy = None;
-        let graph = with_stream(device, stream.stream, || {
+        let graph = stream.with(|| {
             stream.record(|| {
                 drop(gone);
                 copy = Some(source.to_device(device, Some(true)).unwrap());
@@ -104,14 +95,13 @@ fn copies_from_a_peer_are_captured_if_they_need_no_staging_buffer() {
         let padded = Spec::new(&[20, 30], DType::F64).alignment_size(64).with_device(stream.device);
         let (field, other) = (Tensor::zeros(&padded).unwrap(), Tensor::zeros(&padded).unwrap());
         finish_everything();
-        let graph = with_stream(stream.device, stream.stream, || {
-            // SAFETY: all are this test's.
-            stream.record(|| unsafe {
-                field.assign(&source).unwrap();
-                let turned = source.view(&[dlfield::Index::All, dlfield::Index::Range { start: 0, len: 20, step: 1 }]);
+        let graph = stream.with(|| {
+            stream.record(|| {
+                assign(&field, &source).unwrap();
+                let turned = source.view(&[Index::All, Index::Range { start: 0, len: 20, step: 1 }]);
                 let turned = turned.unwrap().transpose(&[1, 0]).unwrap();
-                let part = other.view(&[dlfield::Index::All, dlfield::Index::Range { start: 0, len: 20, step: 1 }]);
-                assert!(is_capturing(part.unwrap().assign(&turned)));
+                let part = other.view(&[Index::All, Index::Range { start: 0, len: 20, step: 1 }]);
+                assert!(is_capturing(assign(&part.unwrap(), &turned)));
             })
         });
         let values = numbers(&source, 2);
@@ -133,15 +123,11 @@ fn kernels_are_loaded_during_graph_capture() {
         return;
     }
     tolerating(&[], || {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
+        let (device, stream) = (GPU, OwnStream::new(GPU));
         let field = Tensor::empty(&Spec::new(&[20], DType::C128).with_device(device)).unwrap();
         finish_everything();
         let element: Vec<u8> = (1..=16).collect();
-        let graph = with_stream(device, stream.stream, || {
-            // SAFETY: the field is this test's.
-            stream.record(|| unsafe { field.fill(&element) }.unwrap())
-        });
+        let graph = stream.with(|| stream.record(|| fill(&field, &element).unwrap()));
         stream.launch(&graph);
         assert_eq!(elements(&field), element.repeat(20));
     });

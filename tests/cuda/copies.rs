@@ -1,21 +1,19 @@
 //! Copies between all kinds of memory and all layouts.
 
-use dlfield::cuda::{Stream, current_stream, device_count, with_stream};
-use dlfield::{DType, DTypeError, Device, Error, Spec, Tensor, can_cast};
+use dlfield::cuda::{Stream, current_stream};
+use dlfield::{DType, DTypeError, Device, Error, Index, Spec, Tensor, can_cast};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::cases::{Side, dtype, pair};
 use crate::double::{Double, on_cuda};
-use crate::driver::OwnStream;
-use crate::memory::{Image, elements, numbers, put};
+use crate::driver::{GPU, OwnStream, PLACES, SHARED, gpus};
+use crate::memory::{Image, assign, elements, fill, numbers, put};
 use crate::repeated::config;
 
 /// All pairs (destination, source) of devices.
 fn routes() -> Vec<(Device, Device)> {
-    let devices = device_count().min(2);
-    let mut places = vec![Device::CPU, Device::CUDA_HOST, Device::CUDA_MANAGED];
-    places.extend((0..devices).map(|number| Device::cuda(u16::try_from(number).unwrap())));
+    let places: Vec<_> = [Device::CPU].into_iter().chain(SHARED).chain(gpus()).collect();
     places.iter().flat_map(|from| places.iter().map(|to| (*from, *to))).collect()
 }
 
@@ -33,8 +31,7 @@ fn copies_everything(
     put(&whole, &before);
     let mut expected = Image::of(&whole);
     expected.replace(&to, whole.descriptor().ptr(), &values);
-    // SAFETY: both are this test's.
-    unsafe { to.assign(&from) }.unwrap();
+    assign(&to, &from).unwrap();
     assert_eq!(Image::of(&whole), expected, "{from_device} to {to_device}");
     assert_eq!(elements(&from), values);
 }
@@ -53,12 +50,11 @@ fn all_layouts_between_all_kinds_of_memory() {
 fn in_streams_that_wait_for_no_other() {
     on_cuda(|| {
         let routes = routes();
-        let streams: Vec<_> =
-            (0..device_count().min(2)).map(|n| OwnStream::new(Device::cuda(u16::try_from(n).unwrap()))).collect();
+        let streams: Vec<_> = gpus().into_iter().map(OwnStream::new).collect();
         let last = streams.last().unwrap();
         proptest!(config(150), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
-            with_stream(Device::cuda(0), streams[0].stream, || {
-                with_stream(last.device, last.stream, || copies_everything(route, &shape, (&to, &from), dtype));
+            streams[0].with(|| {
+                last.with(|| copies_everything(route, &shape, (&to, &from), dtype));
             });
         });
     });
@@ -89,8 +85,7 @@ fn shapes_are_broadcast() {
                 let part = Tensor::empty(&Spec::new(shape, DType::F32).with_device(from)).unwrap();
                 let values = numbers(&part, 4);
                 put(&part, &values);
-                // SAFETY: both are this test's.
-                unsafe { field.assign(&part) }.unwrap();
+                assign(&field, &part).unwrap();
                 let extent = |axis: usize| (axis + shape.len()).checked_sub(3).map_or(1, |axis| shape[axis]);
                 let mut expected = vec![];
                 for (i, j, k) in (0..60).map(|at| (at / 20, at / 5 % 4, at % 5)) {
@@ -124,7 +119,7 @@ fn elements_are_converted_on_the_host() {
             assert_eq!(elements(&copied.unwrap()), bytes, "{from} to {to}");
         }
         assert!(!can_cast(DType::F64, DType::I16));
-        let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(Device::cuda(0))).unwrap();
+        let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(GPU)).unwrap();
         let refused = Tensor::copy_of(&Spec::new(&[3], DType::I16), &floats);
         assert!(matches!(refused, Err(Error::DType(DTypeError::Cast { .. }))));
     });
@@ -133,13 +128,12 @@ fn elements_are_converted_on_the_host() {
 #[test]
 fn overlapping_views_are_copied_aside() {
     on_cuda(|| {
-        for device in [Device::cuda(0), Device::CUDA_MANAGED, Device::CUDA_HOST] {
+        for device in PLACES {
             let field = Tensor::empty(&Spec::new(&[9], DType::F64).with_device(device)).unwrap();
             let values = numbers(&field, 5);
             put(&field, &values);
-            let part = |start| field.view(&[dlfield::Index::Range { start, len: 8, step: 1 }]).unwrap();
-            // SAFETY: the field is this test's.
-            unsafe { part(1).assign(&part(0)) }.unwrap();
+            let part = |start| field.view(&[Index::Range { start, len: 8, step: 1 }]).unwrap();
+            assign(&part(1), &part(0)).unwrap();
             assert_eq!(elements(&field), [&values[..8], &values[..64]].concat());
         }
     });
@@ -153,10 +147,8 @@ fn nothing_is_asked_of_the_driver_for_fields_without_elements() {
             let (to, from) = (spec.clone().with_device(to), Tensor::empty(&spec.with_device(from)).unwrap());
             let to = Tensor::empty(&to).unwrap();
             let calls = Double::find().map(|double| double.count("calls"));
-            // SAFETY: both are this test's.
-            unsafe { to.assign(&from) }.unwrap();
-            // SAFETY: as above.
-            unsafe { to.fill(&[0; 4]) }.unwrap();
+            assign(&to, &from).unwrap();
+            fill(&to, &[0; 4]).unwrap();
             assert_eq!(Double::find().map(|double| double.count("calls")), calls);
         }
     });
@@ -165,18 +157,15 @@ fn nothing_is_asked_of_the_driver_for_fields_without_elements() {
 #[test]
 fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
-        with_stream(device, stream.stream, || {
+        let (device, stream) = (GPU, OwnStream::new(GPU));
+        stream.with(|| {
             let field =
                 Tensor::empty(&Spec::new(&[40, 30], DType::F64).alignment_size(64).with_device(device)).unwrap();
             let host = Tensor::empty(&Spec::new(&[40, 30], DType::F64)).unwrap();
             let values = numbers(&host, 6);
             put(&host, &values);
-            // SAFETY: both are this test's.
-            unsafe { field.assign(&host) }.unwrap();
-            // SAFETY: as above.
-            unsafe { host.fill(&[0; 8]) }.unwrap();
+            assign(&field, &host).unwrap();
+            fill(&host, &[0; 8]).unwrap();
             drop(host);
             let back = field.to_device(Device::CPU, None).unwrap();
             // Not with `elements`, which waits.
@@ -194,12 +183,10 @@ fn a_copy_without_memory_in_between_fails_and_loses_nothing() {
         let Some(double) = Double::find() else { return };
         let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
         let turned = host.transpose(&[2, 1, 0]).unwrap();
-        let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(Device::cuda(0))).unwrap();
+        let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(GPU)).unwrap();
         double.fail_allocation(0);
-        // SAFETY: both are this test's.
-        let refused = unsafe { field.assign(&turned) };
+        let refused = assign(&field, &turned);
         assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
-        // SAFETY: as above.
-        unsafe { field.assign(&turned) }.unwrap();
+        assign(&field, &turned).unwrap();
     });
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use dlfield::cuda::{self, Stream};
 use dlfield::cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DeviceRepr, sys};
-use dlfield::{DType, Device, Spec, Tensor};
+use dlfield::{DType, Spec, Tensor};
 
 use crate::double::on_cuda;
-
-pub const GPU: Device = Device::cuda(0);
+use crate::driver::{GPU, write_on};
 
 /// As [`on_cuda`], for tests that use `cudarc`, which leaves its context current.
 pub fn on_cuda_with_cudarc(test: impl FnOnce()) {
@@ -41,22 +40,26 @@ pub fn zeros_in(stream: Stream, count: i64) -> Tensor {
 
 /// Writes to a field of doubles on a stream, as a kernel would.
 pub fn write_in(stream: &CudaStream, field: &Tensor) {
-    let descriptor = field.descriptor();
-    let (address, bytes) = (descriptor.ptr().addr() as u64, usize::try_from(descriptor.nbytes()).unwrap());
     stream.context().bind_to_thread().unwrap();
-    // SAFETY: the field's own bytes.
-    unsafe { sys::cuMemsetD8Async(address, 1, bytes, stream.cu_stream()) }.result().unwrap();
+    write_on(stream.cu_stream(), field);
 }
 
-/// Begins the capture of a stream.
-pub fn record(stream: &CudaStream, mode: sys::CUstreamCaptureMode) {
-    stream.begin_capture(mode).unwrap();
+/// Begins the capture of a stream, which forbids this thread alone what would disturb it.
+pub fn record(stream: &CudaStream) {
+    stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
 }
 
-/// Ends the capture; returns its graph.
-pub fn recorded(stream: &Arc<CudaStream>) -> CudaGraph {
+/// Ends the capture; returns its graph, if anything was captured.
+pub fn recorded(stream: &Arc<CudaStream>) -> Option<CudaGraph> {
     let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-    stream.end_capture(flag).unwrap().unwrap()
+    stream.end_capture(flag).unwrap()
+}
+
+/// Ends the capture, and runs its graph.
+pub fn run_recorded(stream: &Arc<CudaStream>) {
+    let graph = recorded(stream).unwrap();
+    graph.launch().unwrap();
+    stream.synchronize().unwrap();
 }
 
 /// Returns the elements of a slice. The driver may return before the copy is done.

@@ -28,6 +28,9 @@ const MISUSE: [&str; 12] = [
     "panics",
 ];
 
+/// Counters of waits by the host.
+pub const WAITS: [&str; 3] = ["stream_syncs", "event_syncs", "context_syncs"];
+
 /// Runs a test if there is CUDA; checks the errors of a machine without it otherwise.
 pub fn on_cuda(test: impl FnOnce()) {
     tolerating(&[], test);
@@ -65,12 +68,21 @@ fn turn() -> MutexGuard<'static, ()> {
 fn without_cuda() {
     assert_eq!(cuda::device_count(), 0);
     assert!(!cuda::unavailable_reason().unwrap().is_empty());
-    for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
+    for device in driver::PLACES {
         let refused = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(device)).unwrap_err();
         assert!(matches!(refused, Error::Device(DeviceError::NoCuda { device: named, .. }) if named == device));
     }
     let field = Tensor::zeros(&Spec::new(&[3], DType::F64)).unwrap();
     assert!(matches!(field.to_device(Device::cuda(0), None), Err(Error::Device(DeviceError::NoCuda { .. }))));
+}
+
+/// Calls a function of the double, which has this type by its README.
+macro_rules! call {
+    ($double:ident.$name:ident: ($($type:ty),*) -> $result:ty, $($value:expr),*) => {{
+        let function = $double.function(stringify!($name));
+        // SAFETY: as above; the arguments live until the call returns.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn($($type),*) -> $result>(function)($($value),*) }
+    }};
 }
 
 /// The control functions of the driver double.
@@ -92,56 +104,47 @@ impl Double {
     }
 
     pub fn reset(&self) {
-        // SAFETY: the function has this type, by the double's README.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(self.function("fakecuda_reset"))() };
+        call!(self.fakecuda_reset: () -> c_int,);
     }
 
     /// Makes the allocation after the next `after` ones fail.
     pub fn fail_allocation(&self, after: i64) {
-        let function = self.function("fakecuda_fail_allocations");
-        // SAFETY: as above.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(i64) -> c_int>(function)(after) };
+        call!(self.fakecuda_fail_allocations: (i64) -> c_int, after);
     }
 
     /// Makes the next call of a function fail.
     pub fn fail(&self, function: &str, code: c_int) {
         let name = CString::new(function).unwrap();
-        let function = self.function("fakecuda_fail");
-        type Fail = extern "C" fn(*const c_char, c_int) -> c_int;
-        // SAFETY: as above.
-        unsafe { std::mem::transmute::<*mut c_void, Fail>(function)(name.as_ptr(), code) };
+        call!(self.fakecuda_fail: (*const c_char, c_int) -> c_int, name.as_ptr(), code);
     }
 
     /// Sets whether the handle of a destroyed stream becomes that of the next one.
     pub fn reuse_streams(&self, reuse: bool) {
-        let function = self.function("fakecuda_set_reused_streams");
-        // SAFETY: as above.
-        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(bool) -> c_int>(function)(reuse) };
+        call!(self.fakecuda_set_reused_streams: (bool) -> c_int, reuse);
     }
 
     /// Announces an access by the host.
     pub fn host_access(&self, address: usize, bytes: usize, write: bool) {
-        type Access = extern "C" fn(u64, usize, bool) -> c_int;
-        let function = self.function("fakecuda_host_access");
-        // SAFETY: as above.
-        unsafe { std::mem::transmute::<*mut c_void, Access>(function)(address as u64, bytes, write) };
+        call!(self.fakecuda_host_access: (u64, usize, bool) -> c_int, address as u64, bytes, write);
     }
 
     pub fn report(&self) -> String {
-        type Report = extern "C" fn(*mut c_char, usize) -> usize;
         let mut text = vec![0u8; 1 << 20];
-        let function = self.function("fakecuda_report");
-        // SAFETY: as above; the buffer has this many bytes.
-        let length =
-            unsafe { std::mem::transmute::<*mut c_void, Report>(function)(text.as_mut_ptr().cast(), text.len()) };
+        let length = call!(self.fakecuda_report: (*mut c_char, usize) -> usize, text.as_mut_ptr().cast(), text.len());
         text.truncate(length);
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Returns a number of the report.
-    pub fn count(&self, name: &str) -> u64 {
+    /// Returns numbers of the report.
+    pub fn counts<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         let report = self.report();
-        let (_, rest) = report.split_once(&format!("\"{name}\": ")).unwrap_or_else(|| panic!("{name}: {report}"));
-        rest.split(|symbol: char| !symbol.is_ascii_digit()).next().unwrap().parse().unwrap()
+        names.map(|name| {
+            let (_, rest) = report.split_once(&format!("\"{name}\": ")).unwrap_or_else(|| panic!("{name}: {report}"));
+            rest.split(|symbol: char| !symbol.is_ascii_digit()).next().unwrap().parse().unwrap()
+        })
+    }
+
+    pub fn count(&self, name: &str) -> u64 {
+        self.counts([name])[0]
     }
 }

@@ -1,8 +1,29 @@
 //! Direct calls of the driver by the tests.
 
 use cudarc::driver::sys::{self, CUresult};
-use dlfield::Device;
-use dlfield::cuda::{Stream, device_count};
+use dlfield::cuda::{Stream, device_count, with_stream};
+use dlfield::{Device, DeviceError, Error, Result, Tensor};
+
+pub const GPU: Device = Device::cuda(0);
+/// Memory that the host and all devices reach.
+pub const SHARED: [Device; 2] = [Device::CUDA_HOST, Device::CUDA_MANAGED];
+/// Every kind of memory that the driver allocates.
+pub const PLACES: [Device; 3] = [GPU, Device::CUDA_HOST, Device::CUDA_MANAGED];
+
+/// Returns the last device.
+pub fn last_gpu() -> Device {
+    Device::cuda(u16::from(device_count() > 1))
+}
+
+/// Returns the first two devices, or the only one.
+pub fn gpus() -> Vec<Device> {
+    (0..device_count().min(2)).map(|number| Device::cuda(u16::try_from(number).unwrap())).collect()
+}
+
+/// Returns whether a call was refused because it would disturb a capture.
+pub fn is_capturing<T>(result: Result<T>) -> bool {
+    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
+}
 
 /// Panics unless a call succeeded.
 pub fn ok(result: CUresult) {
@@ -41,6 +62,14 @@ pub fn finish_everything() {
     }
 }
 
+/// Writes to all bytes of a field on a stream of the current context.
+pub fn write_on(stream: sys::CUstream, field: &Tensor) {
+    let descriptor = field.descriptor();
+    let (address, bytes) = (descriptor.ptr().addr() as u64, usize::try_from(descriptor.nbytes()).unwrap());
+    // SAFETY: the field's own bytes.
+    ok(unsafe { sys::cuMemsetD8Async(address, 1, bytes, stream) });
+}
+
 /// A stream that does not synchronize with the legacy stream, until it is dropped.
 pub struct OwnStream {
     pub device: Device,
@@ -66,6 +95,16 @@ impl OwnStream {
 
     pub fn raw(&self) -> sys::CUstream {
         std::ptr::without_provenance_mut(usize::try_from(self.stream.handle()).unwrap())
+    }
+
+    /// Does work with this stream as the current one.
+    pub fn with<R>(&self, work: impl FnOnce() -> R) -> R {
+        with_stream(self.device, self.stream, work)
+    }
+
+    /// Writes to all bytes of a field, as another library would: the stream is not recorded for it.
+    pub fn write(&self, field: &Tensor) {
+        within(self.device, || write_on(self.raw(), field));
     }
 
     /// Captures what `work` submits to the stream; returns the graph, ready to launch.

@@ -1,36 +1,20 @@
 //! Memory that is handed to another library: the consumer's stream waits for the work of every recorded stream.
 
 use dlfield::cuda::{Stream, device_count, with_stream};
-use dlfield::cudarc::driver::sys::{self, CUstreamCaptureMode as Mode};
-use dlfield::{DType, Device, DeviceError, Error, Index, Spec, Tensor};
+use dlfield::{DType, Device, Index, Spec, Tensor};
 
-use crate::cudarc_user::{GPU, new_stream, of, on_cuda_with_cudarc, record, recorded, write_in, zeros_in};
-use crate::double::{Double, on_cuda, tolerating};
-use crate::driver::{OwnStream, ok, within};
-
-fn is_capturing<T>(result: &Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
-}
+use crate::cudarc_user::{new_stream, of, on_cuda_with_cudarc, record, run_recorded, write_in, zeros_in};
+use crate::double::{Double, WAITS, on_cuda, tolerating};
+use crate::driver::{GPU, OwnStream, SHARED, is_capturing};
 
 /// Records a stream for a field, as a view for a kernel does.
 fn used_by(stream: &OwnStream, field: &Tensor) {
     field.owner().stream_uses().unwrap().record_stream(stream.device, stream.stream).unwrap();
 }
 
-/// Writes to a field on a stream, as another library does, without a word to this one.
-fn touch(stream: &OwnStream, field: &Tensor) {
-    let (address, raw) = (field.descriptor().ptr().addr() as u64, stream.raw());
-    // SAFETY: the field's own bytes.
-    within(stream.device, || ok(unsafe { sys::cuMemsetD8Async(address, 1, 512, raw) }));
-}
-
 /// Exports a field with a current stream to the stream of a consumer.
 fn hand(field: &Tensor, current: &OwnStream, consumer: &OwnStream) -> dlfield::Result<()> {
-    with_stream(current.device, current.stream, || field.make_stream_wait(consumer.stream))
-}
-
-fn waits(double: &Double) -> [u64; 3] {
-    ["stream_syncs", "event_syncs", "context_syncs"].map(|name| double.count(name))
+    current.with(|| field.make_stream_wait(consumer.stream))
 }
 
 #[test]
@@ -58,9 +42,9 @@ fn the_consumer_waits_for_the_later_work_of_the_first_stream() {
         let (own, current, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
         let field = zeros_in(own.stream, 64);
         for current in [&current, &consumer, &own] {
-            touch(&own, &field);
+            own.write(&field);
             hand(&field, current, &consumer).unwrap();
-            touch(&consumer, &field);
+            consumer.write(&field);
             // The consumer gives it back.
             hand(&field, &consumer, &own).unwrap();
         }
@@ -73,16 +57,16 @@ fn the_consumer_waits_for_streams_of_all_devices() {
         if device_count() < 2 {
             return;
         }
-        for place in [Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        for place in SHARED {
             let (one, other) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
             let consumer = OwnStream::new(Device::cuda(0));
             let field = Tensor::zeros(&Spec::new(&[64], DType::F64).with_device(place)).unwrap();
             for stream in [&one, &other] {
                 hand(&field, stream, stream).unwrap();
-                touch(stream, &field);
+                stream.write(&field);
             }
             hand(&field, &consumer, &consumer).unwrap();
-            touch(&consumer, &field);
+            consumer.write(&field);
             drop(field);
         }
     });
@@ -94,7 +78,7 @@ fn no_host_waits_and_nothing_is_done_without_other_streams() {
         let Some(double) = Double::find() else { return };
         let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
         let field = zeros_in(own.stream, 64);
-        let before = waits(&double);
+        let before = double.counts(WAITS);
         let calls = |current, consumer| {
             let before = double.count("calls");
             hand(&field, current, consumer).unwrap();
@@ -108,7 +92,7 @@ fn no_host_waits_and_nothing_is_done_without_other_streams() {
         let by_two_events = calls(&own, &consumer);
         assert!(by_one_event < by_two_events, "{by_one_event}, {by_two_events}");
         assert!(by_one_event <= 20, "{by_one_event}");
-        assert_eq!(waits(&double), before);
+        assert_eq!(double.counts(WAITS), before);
     });
 }
 
@@ -126,18 +110,18 @@ fn destroyed_streams_are_waited_for_once() {
                 for other in &others {
                     used_by(other, &field);
                 }
-                touch(&others[1], &field);
+                others[1].write(&field);
                 drop(others);
                 let kept = (!first_gone).then_some(own);
                 // It has the handle of one that is gone, where handles are reused.
                 let next = OwnStream::new(GPU);
                 hand(&field, &next, &consumer).unwrap();
-                touch(&consumer, &field);
-                let waited = waits(&double);
+                consumer.write(&field);
+                let waited = double.counts(WAITS);
                 hand(&field, &consumer, &consumer).unwrap();
                 hand(&field, &next, &consumer).unwrap();
-                touch(&consumer, &field);
-                assert_eq!(waits(&double), waited, "{reused}, {first_gone}");
+                consumer.write(&field);
+                assert_eq!(double.counts(WAITS), waited, "{reused}, {first_gone}");
                 drop((field, kept));
             }
         }
@@ -154,11 +138,11 @@ fn many_streams_that_took_each_others_handle_are_waited_for_once() {
         for _ in 0..20 {
             let other = OwnStream::new(GPU);
             hand(&field, &consumer, &other).unwrap();
-            touch(&other, &field);
+            other.write(&field);
             drop(other);
             let before = double.count("context_syncs");
             hand(&field, &consumer, &consumer).unwrap();
-            touch(&consumer, &field);
+            consumer.write(&field);
             assert_eq!(double.count("context_syncs") - before, 1);
         }
     });
@@ -171,7 +155,7 @@ fn a_stream_that_is_captured_cannot_be_waited_for() {
         let field = zeros_in(own.stream, 64);
         used_by(&other, &field);
         // The capture would fail if this invalidated it.
-        drop(other.record(|| assert!(is_capturing(&hand(&field, &own, &consumer)))));
+        drop(other.record(|| assert!(is_capturing(hand(&field, &own, &consumer)))));
         hand(&field, &own, &consumer).unwrap();
     });
 }
@@ -184,12 +168,10 @@ fn a_captured_consumer_comes_after_all_work_before_the_capture() {
         let _ = field.cuda_view::<f64>(&other).unwrap();
         let _ = field.cuda_view::<f64>(&consumer).unwrap();
         write_in(&other, &field);
-        record(&consumer, Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        record(&consumer);
         with_stream(GPU, of(&consumer), || field.make_stream_wait(of(&consumer))).unwrap();
         write_in(&consumer, &field);
-        let graph = recorded(&consumer);
-        graph.launch().unwrap();
-        consumer.synchronize().unwrap();
+        run_recorded(&consumer);
     });
 }
 
@@ -200,16 +182,16 @@ fn a_captured_consumer_is_refused_if_it_cannot_come_after_the_later_work_of_the_
         let (own, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU));
         let field = zeros_in(own.stream, 64);
         hand(&field, &consumer, &consumer).unwrap();
-        touch(&own, &field);
+        own.write(&field);
         drop(consumer.record(|| {
             double.fail("cuStreamSynchronize", 2);
             double.fail("cuCtxSynchronize", 2);
-            assert!(is_capturing(&hand(&field, &consumer, &consumer)));
+            assert!(is_capturing(hand(&field, &consumer, &consumer)));
         }));
         drop(own);
-        drop(consumer.record(|| assert!(is_capturing(&hand(&field, &consumer, &consumer)))));
+        drop(consumer.record(|| assert!(is_capturing(hand(&field, &consumer, &consumer)))));
         hand(&field, &consumer, &consumer).unwrap();
-        touch(&consumer, &field);
+        consumer.write(&field);
     });
 }
 
@@ -221,14 +203,12 @@ fn streams_of_one_capture_are_ordered_in_its_graph() {
         let _ = field.cuda_view::<f64>(&branch).unwrap();
         own.synchronize().unwrap();
         branch.synchronize().unwrap();
-        record(&own, Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        record(&own);
         branch.join(&own).unwrap();
         write_in(&branch, &field);
         with_stream(GPU, of(&own), || field.make_stream_wait(of(&own))).unwrap();
         write_in(&own, &field);
-        let graph = recorded(&own);
-        graph.launch().unwrap();
-        own.synchronize().unwrap();
+        run_recorded(&own);
     });
 }
 
@@ -240,7 +220,7 @@ fn a_captured_blocking_stream_that_has_waited_for_the_allocation_is_a_consumer()
         hand(&field, &stream, &stream).unwrap();
         drop(stream.record(|| {
             hand(&field, &stream, &stream).unwrap();
-            touch(&stream, &field);
+            stream.write(&field);
         }));
     });
 }

@@ -1,21 +1,19 @@
 //! Fills with one element.
 
-use dlfield::cuda::{device_count, with_stream};
 use dlfield::{DType, Device, Spec, Tensor};
 use proptest::prelude::*;
 
 use crate::cases::{dtype, pair};
 use crate::double::on_cuda;
-use crate::driver::OwnStream;
-use crate::memory::{Image, elements, numbers, put};
+use crate::driver::{GPU, OwnStream, PLACES, last_gpu};
+use crate::memory::{Image, elements, fill, numbers, put};
 use crate::repeated::config;
 
 #[test]
 fn every_element_and_nothing_else_is_filled() {
     on_cuda(|| {
-        let devices =
-            [Device::cuda(0), Device::cuda(u16::from(device_count() > 1)), Device::CUDA_HOST, Device::CUDA_MANAGED];
-        let stream = OwnStream::new(Device::cuda(0));
+        let devices = [GPU, last_gpu(), Device::CUDA_HOST, Device::CUDA_MANAGED];
+        let stream = OwnStream::new(GPU);
         proptest!(config(300), |((shape, side, _) in pair(), dtype in dtype(), bytes: [u8; 16], period in 0u32..5, at in 0usize..4)| {
             let (whole, field) = side.field(&shape, dtype, devices[at]);
             put(&whole, &numbers(&whole, 1));
@@ -24,8 +22,7 @@ fn every_element_and_nothing_else_is_filled() {
             let mut expected = Image::of(&whole);
             let all = element.repeat(usize::try_from(field.descriptor().size()).unwrap());
             expected.replace(&field, whole.descriptor().ptr(), &all);
-            // SAFETY: the field is this test's.
-            with_stream(Device::cuda(0), stream.stream, || unsafe { field.fill(&element) }).unwrap();
+            stream.with(|| fill(&field, &element)).unwrap();
             prop_assert_eq!(Image::of(&whole), expected);
         });
     });
@@ -34,14 +31,12 @@ fn every_element_and_nothing_else_is_filled() {
 #[test]
 fn fresh_fields_hold_what_was_asked_for() {
     on_cuda(|| {
-        for device in [Device::cuda(0), Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        for device in PLACES {
             let spec = Spec::new(&[5, 7], DType::C128).alignment_size(256).with_device(device);
             let nan = [f64::NAN.to_ne_bytes(), (-0.0f64).to_ne_bytes()].concat();
             assert_eq!(elements(&Tensor::full(&spec, &nan).unwrap()), nan.repeat(35), "{device}");
             let zeros = Tensor::zeros(&spec).unwrap();
-            let image = Image::of(&zeros);
             assert_eq!(elements(&zeros), [0; 16 * 35]);
-            assert_eq!(image, Image::of(&zeros));
             assert!(Tensor::full(&spec, &[0; 8]).is_err());
         }
     });
@@ -50,7 +45,7 @@ fn fresh_fields_hold_what_was_asked_for() {
 #[test]
 fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
     on_cuda(|| {
-        let device = Device::cuda(0);
+        let device = GPU;
         let bytes = Tensor::empty(&Spec::new(&[200], DType::U8).with_device(device)).unwrap();
         let layouts: [(&[i64], &[i64]); 2] = [(&[3, 3], &[1, 4]), (&[9], &[1])];
         for (ahead, (shape, strides)) in
@@ -65,8 +60,7 @@ fn elements_at_odd_addresses_are_filled_and_copied_in_pieces() {
                 let mut expected = Image::of(&bytes);
                 let element: Vec<u8> = (1..=period).cycle().take(16).collect();
                 expected.replace(&odd, bytes.descriptor().ptr(), &element.repeat(9));
-                // SAFETY: the memory is this test's.
-                unsafe { odd.fill(&element) }.unwrap();
+                fill(&odd, &element).unwrap();
                 assert_eq!(Image::of(&bytes), expected);
                 let copy = Tensor::copy_of(&Spec::new(shape, DType::C128).with_device(device), &odd).unwrap();
                 assert_eq!(elements(&copy), element.repeat(9));

@@ -5,16 +5,14 @@ use std::ffi::c_void;
 use std::sync::Barrier;
 use std::thread;
 
-use dlfield::cuda::{device_count, with_stream};
+use dlfield::cuda::device_count;
 use dlfield::cudarc::driver::sys;
 use dlfield::{DType, Device, Spec, Tensor};
 
-use crate::cudarc_user::{GPU, zeros_in};
+use crate::cudarc_user::zeros_in;
 use crate::double::{Double, tolerating};
-use crate::driver::{OwnStream, ok, within};
-use crate::memory::elements;
-
-const SHARED: [Device; 2] = [Device::CUDA_HOST, Device::CUDA_MANAGED];
+use crate::driver::{GPU, OwnStream, SHARED, gpus, ok, within};
+use crate::memory::{elements, fill};
 
 fn zeros(device: Device) -> Tensor {
     Tensor::zeros(&Spec::new(&[64], DType::F64).with_device(device)).unwrap()
@@ -22,19 +20,11 @@ fn zeros(device: Device) -> Tensor {
 
 /// Makes a copy on a device, on a stream that nothing has waited for.
 fn copy_in(stream: &OwnStream, field: &Tensor) -> Tensor {
-    with_stream(stream.device, stream.stream, || field.to_device(stream.device, Some(true))).unwrap()
+    stream.with(|| field.to_device(stream.device, Some(true))).unwrap()
 }
 
 fn fill_in(stream: &OwnStream, field: &Tensor) {
-    // SAFETY: the field is the test's.
-    with_stream(stream.device, stream.stream, || unsafe { field.fill(&[1; 8]) }).unwrap();
-}
-
-/// Writes to a field on a stream that is not recorded for it, as another library would.
-fn write_in(stream: &OwnStream, field: &Tensor) {
-    let (address, raw) = (field.descriptor().ptr().addr() as u64, stream.raw());
-    // SAFETY: the field's own bytes.
-    within(stream.device, || ok(unsafe { sys::cuMemsetD8Async(address, 1, 512, raw) }));
+    stream.with(|| fill(field, &[1; 8])).unwrap();
 }
 
 /// Destroys a stream, and creates another one with its handle.
@@ -64,13 +54,13 @@ fn on_cuda_with_old_handles(test: impl FnOnce()) {
 fn every_device_with_a_stream_that_is_gone_is_waited_for() {
     on_cuda(|| {
         for place in SHARED {
-            for number in 0..device_count().min(2) {
+            for device in gpus() {
                 let shared = zeros(place);
-                let stream = OwnStream::new(Device::cuda(u16::try_from(number).unwrap()));
+                let stream = OwnStream::new(device);
                 let copy = copy_in(&stream, &shared);
                 drop(stream);
                 drop(shared);
-                assert_eq!(elements(&copy), [0; 512], "{place}, {number}");
+                assert_eq!(elements(&copy), [0; 512], "{place}, {device}");
             }
         }
     });
@@ -101,11 +91,11 @@ fn streams_that_are_left_are_waited_for_beside_those_that_are_gone() {
 fn memory_of_both_that_is_handed_to_a_stream_of_any_device_is_waited_for_there() {
     on_cuda(|| {
         for place in SHARED {
-            for number in 0..device_count().min(2) {
+            for device in gpus() {
                 let shared = zeros(place);
-                let stream = OwnStream::new(Device::cuda(u16::try_from(number).unwrap()));
+                let stream = OwnStream::new(device);
                 shared.make_stream_wait(stream.stream).unwrap();
-                write_in(&stream, &shared);
+                stream.write(&shared);
                 drop(stream);
                 drop(shared);
             }
@@ -118,7 +108,7 @@ fn a_new_stream_under_an_old_handle_comes_after_the_allocation() {
     on_cuda_with_old_handles(|| {
         let (own, other) = (OwnStream::new(GPU), OwnStream::new(GPU));
         let field = zeros_in(own.stream, 64);
-        with_stream(GPU, own.stream, || field.make_stream_wait(other.stream)).unwrap();
+        own.with(|| field.make_stream_wait(other.stream)).unwrap();
         let next = replaced(other);
         fill_in(&next, &field);
         drop(field);
@@ -168,11 +158,11 @@ fn the_work_of_a_stream_whose_handle_is_anothers_is_waited_for() {
         for told_again in [false, true] {
             let (own, other) = (OwnStream::new(GPU), OwnStream::new(GPU));
             let field = zeros_in(own.stream, 64);
-            with_stream(GPU, own.stream, || field.make_stream_wait(other.stream)).unwrap();
-            write_in(&other, &field);
+            own.with(|| field.make_stream_wait(other.stream)).unwrap();
+            other.write(&field);
             let next = replaced(other);
             if told_again {
-                with_stream(GPU, own.stream, || field.make_stream_wait(next.stream)).unwrap();
+                own.with(|| field.make_stream_wait(next.stream)).unwrap();
             }
             drop(field);
             drop((own, next));
@@ -187,7 +177,7 @@ fn the_host_waits_for_a_stream_whose_handle_is_anothers() {
             let shared = zeros(place);
             let other = OwnStream::new(GPU);
             shared.make_stream_wait(other.stream).unwrap();
-            write_in(&other, &shared);
+            other.write(&shared);
             let next = replaced(other);
             let host = shared.to_device(Device::CPU, None).unwrap();
             let start = host.descriptor().ptr();
@@ -207,7 +197,7 @@ fn memory_with_many_recorded_streams_of_one_handle_is_freed_as_quickly() {
         let field = zeros_in(own.stream, 64);
         let mut other = OwnStream::new(GPU);
         for _ in 0..100 {
-            with_stream(GPU, own.stream, || field.make_stream_wait(other.stream)).unwrap();
+            own.with(|| field.make_stream_wait(other.stream)).unwrap();
             other = replaced(other);
         }
         let calls = double.count("calls");
@@ -229,7 +219,7 @@ fn a_stream_that_is_gone_during_a_wait_for_another_is_waited_for_too() {
         let field = zeros_in(consumer.stream, 64);
         let record =
             |stream: &OwnStream| field.owner().stream_uses().unwrap().record_stream(GPU, stream.stream).unwrap();
-        let hand = || with_stream(GPU, consumer.stream, || field.make_stream_wait(consumer.stream)).unwrap();
+        let hand = || consumer.with(|| field.make_stream_wait(consumer.stream)).unwrap();
         [&early, &late].iter().for_each(|stream| record(stream));
         let after_early = replaced(early);
         record(&after_early);
@@ -243,7 +233,7 @@ fn a_stream_that_is_gone_during_a_wait_for_another_is_waited_for_too() {
             while double.count("context_syncs") == begun {
                 thread::yield_now();
             }
-            write_in(&late, &field);
+            late.write(&field);
             let after_late = replaced(late);
             record(&after_late);
             barrier.wait();
@@ -255,7 +245,7 @@ fn a_stream_that_is_gone_during_a_wait_for_another_is_waited_for_too() {
         assert_eq!(double.count("context_syncs") - before, 1);
         hand();
         assert_eq!(double.count("context_syncs") - before, 1);
-        write_in(&consumer, &field);
+        consumer.write(&field);
         drop((field, held, after_early, after_late));
     });
 }

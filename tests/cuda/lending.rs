@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use dlfield::cuda::with_stream;
 use dlfield::{DType, Device, Dims, Error, ExchangeError, FieldSpec, Owner, Result, Signature, SignatureError, Tensor};
 
-use crate::cudarc_user::{GPU, new_stream, on_cuda_with_cudarc, zeros_in};
+use crate::cudarc_user::{new_stream, on_cuda_with_cudarc, zeros_in};
 use crate::double::{Double, on_cuda};
-use crate::driver::OwnStream;
+use crate::driver::{GPU, OwnStream};
 
 /// An owner whose drop takes a lock, as that of a Python object takes the GIL.
 struct Locked {
@@ -30,7 +29,7 @@ fn imported(stream: &OwnStream, locked: Locked) -> Tensor {
     let field = zeros_in(stream.stream, 8);
     let owner = Owner::foreign((field.clone(), locked));
     // SAFETY: the memory is that of the field, which the owner keeps; the struct is this library's own.
-    with_stream(GPU, stream.stream, || unsafe {
+    stream.with(|| unsafe {
         let other = Tensor::from_parts(field.descriptor().clone(), owner);
         Tensor::from_managed(other.to_versioned(false).unwrap()).unwrap()
     })
@@ -111,7 +110,7 @@ fn memory_that_came_back_during_a_capture_is_refused_with_the_reason() {
         let mut back = None;
         // SAFETY: the struct is this library's own, and nobody writes.
         let mut import = || back = Some(unsafe { Tensor::from_managed(managed.take().unwrap()) }.unwrap());
-        drop(captured.record(|| with_stream(GPU, other.stream, &mut import)));
+        drop(captured.record(|| other.with(&mut import)));
         let refused = back.unwrap().into_cuda_slice::<f64>(&stream).unwrap_err();
         assert!(matches!(refused, Error::Exchange(ExchangeError::UsedByStreams)), "{refused}");
         assert!(refused.to_string().contains("during a graph capture"), "{refused}");

@@ -1,14 +1,13 @@
 //! Pinned and managed memory, under the names of all devices that reach it.
 
-use dlfield::cuda::{device_count, with_stream};
 use dlfield::{DType, Device, DeviceError, Error, ExchangeError, Index, Owner, Spec, Tensor};
 
 use crate::double::on_cuda;
-use crate::driver::OwnStream;
-use crate::memory::{elements, numbers, put};
+use crate::driver::{GPU, OwnStream, SHARED, last_gpu};
+use crate::memory::{assign, elements, fill, numbers, put};
 
 fn shared() -> [Tensor; 2] {
-    [Device::CUDA_HOST, Device::CUDA_MANAGED].map(|device| {
+    SHARED.map(|device| {
         Tensor::zeros(&Spec::new(&[12, 5], DType::F64).halo(&[(1, 1), (0, 0)]).with_device(device)).unwrap()
     })
 }
@@ -16,10 +15,10 @@ fn shared() -> [Tensor; 2] {
 #[test]
 fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
     on_cuda(|| {
-        let last = Device::cuda(u16::from(device_count() > 1));
+        let last = last_gpu();
         for field in shared() {
             let here = field.descriptor().device();
-            for device in [Device::CPU, Device::cuda(0), last, here] {
+            for device in [Device::CPU, GPU, last, here] {
                 for copy in [None, Some(false)] {
                     let same = field.to_device(device, copy).unwrap();
                     assert_eq!(same.descriptor().ptr(), field.descriptor().ptr());
@@ -36,7 +35,7 @@ fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
             let missing = field.to_device(Device::cuda(999), None);
             assert!(matches!(missing, Err(Error::Device(DeviceError::NoCuda { .. }))), "{missing:?}");
         }
-        let field = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(Device::cuda(0))).unwrap();
+        let field = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(GPU)).unwrap();
         assert!(matches!(
             field.to_device(Device::CPU, Some(false)),
             Err(Error::Exchange(ExchangeError::NeedsCopy { .. }))
@@ -48,16 +47,14 @@ fn the_same_memory_goes_under_the_names_of_all_that_reach_it() {
 #[test]
 fn what_one_does_under_one_name_the_others_see() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
+        let (device, stream) = (GPU, OwnStream::new(GPU));
         for field in shared() {
             let values = numbers(&field, 1);
             let on_device = field.to_device(device, None).unwrap();
             let source = Tensor::empty(&Spec::new(&[12, 5], DType::F64).with_device(device)).unwrap();
             put(&source, &values);
-            with_stream(device, stream.stream, || {
-                // SAFETY: all are this test's.
-                unsafe { on_device.assign(&source) }.unwrap();
+            stream.with(|| {
+                assign(&on_device, &source).unwrap();
             });
             // Waits for the stream, which was recorded under another device.
             let host = field.to_device(Device::CPU, None).unwrap();
@@ -66,8 +63,7 @@ fn what_one_does_under_one_name_the_others_see() {
             assert_eq!(found, values);
             // Views under two device names overlap.
             let part = |field: &Tensor, start| field.view(&[Index::Range { start, len: 11, step: 1 }]).unwrap();
-            // SAFETY: as above.
-            unsafe { part(&on_device, 1).assign(&part(&host, 0)) }.unwrap();
+            assign(&part(&on_device, 1), &part(&host, 0)).unwrap();
             assert_eq!(elements(&field), [&values[..40], &values[..440]].concat());
         }
     });
@@ -77,18 +73,16 @@ fn what_one_does_under_one_name_the_others_see() {
 #[test]
 fn memory_of_others_is_waited_for() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
+        let (device, stream) = (GPU, OwnStream::new(GPU));
         for field in shared() {
             let values = numbers(&field, 1);
             put(&field, &values);
             // SAFETY: the field keeps the memory.
             let other = || unsafe { Tensor::from_parts(field.descriptor().clone(), Owner::foreign(field.clone())) };
-            with_stream(device, stream.stream, || {
+            stream.with(|| {
                 // SAFETY: all are this test's.
                 let copy = unsafe { other().to_device_shared(device, Some(true)) }.unwrap();
-                // SAFETY: as above.
-                unsafe { field.fill(&[0; 8]) }.unwrap();
+                fill(&field, &[0; 8]).unwrap();
                 assert_eq!(elements(&copy), values);
                 put(&field, &values);
             });

@@ -1,7 +1,7 @@
 //! Reads and writes of memory one element at a time: the reference for copies.
 
 use cudarc::driver::sys;
-use dlfield::{DType, Device, Tensor};
+use dlfield::{DType, Device, Result, Tensor};
 
 use crate::double::Double;
 use crate::driver::{finish_everything, ok, within};
@@ -63,6 +63,18 @@ impl Image {
         let ahead = tensor.descriptor().ptr().addr().wrapping_sub(origin.addr()).cast_signed() - self.start;
         offsets(tensor).into_iter().map(move |offset| usize::try_from(offset + ahead).unwrap())
     }
+}
+
+/// Copies a field of a test into another one.
+pub fn assign(to: &Tensor, from: &Tensor) -> Result<()> {
+    // SAFETY: nobody else has the fields of a test.
+    unsafe { to.assign(from) }
+}
+
+/// Fills a field of a test.
+pub fn fill(field: &Tensor, element: &[u8]) -> Result<()> {
+    // SAFETY: as above.
+    unsafe { field.fill(element) }
 }
 
 /// Returns a field's elements, in index order.

@@ -1,11 +1,11 @@
 //! The order of work between streams, and between streams and the host.
 
-use dlfield::cuda::{device_count, synchronize, with_stream};
+use dlfield::cuda::{device_count, synchronize};
 use dlfield::{DType, Device, Dims, FieldSpec, Signature, Spec, Tensor};
 
-use crate::double::{Double, on_cuda};
-use crate::driver::OwnStream;
-use crate::memory::{elements, numbers, put};
+use crate::double::{Double, WAITS, on_cuda};
+use crate::driver::{GPU, OwnStream, SHARED};
+use crate::memory::{assign, elements, fill, numbers, put};
 
 fn spec(device: Device) -> Spec {
     Spec::new(&[30, 20], DType::F64).alignment_size(64).with_device(device)
@@ -27,10 +27,10 @@ fn now(tensor: &Tensor) -> Vec<u8> {
 #[test]
 fn a_recorded_stream_waits_for_the_stream_that_allocated() {
     on_cuda(|| {
-        let device = Device::cuda(0);
+        let device = GPU;
         let (one, other) = (OwnStream::new(device), OwnStream::new(device));
-        let field = with_stream(device, one.stream, || Tensor::full(&spec(device), &[3; 8]).unwrap());
-        let host = with_stream(device, other.stream, || field.to_device(Device::CPU, None).unwrap());
+        let field = one.with(|| Tensor::full(&spec(device), &[3; 8]).unwrap());
+        let host = other.with(|| field.to_device(Device::CPU, None).unwrap());
         assert_eq!(elements(&host), [3; 4800]);
     });
 }
@@ -41,16 +41,15 @@ fn peers_wait_for_each_other() {
         if device_count() < 2 {
             return;
         }
-        let (here, there) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
-        with_stream(here.device, here.stream, || {
-            with_stream(there.device, there.stream, || {
+        let (here, there) = (OwnStream::new(GPU), OwnStream::new(Device::cuda(1)));
+        here.with(|| {
+            there.with(|| {
                 for turned in [false, true] {
                     let field = Tensor::full(&spec(here.device), &[4; 8]).unwrap();
                     let source = if turned { field.transpose(&[1, 0]).unwrap() } else { field.clone() };
                     let wanted = Spec::new(source.descriptor().shape(), DType::F64).with_device(there.device);
                     let copy = Tensor::copy_of(&wanted, &source).unwrap();
-                    // SAFETY: the field is this test's; the fill comes after the copy on the stream.
-                    unsafe { field.fill(&[5; 8]) }.unwrap();
+                    fill(&field, &[5; 8]).unwrap();
                     drop((field, source));
                     let host = copy.to_device(Device::CPU, None).unwrap();
                     assert_eq!(elements(&host), [4; 4800]);
@@ -63,22 +62,19 @@ fn peers_wait_for_each_other() {
 #[test]
 fn the_host_waits_for_what_devices_do_with_its_memory() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
-        for place in [Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        let (device, stream) = (GPU, OwnStream::new(GPU));
+        for place in SHARED {
             let compact = Spec::new(&[30, 20], DType::F64);
             let shared = Tensor::empty(&compact.clone().with_device(place)).unwrap();
-            with_stream(device, stream.stream, || {
+            stream.with(|| {
                 let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
-                // SAFETY: both are this test's.
-                unsafe { shared.assign(&field) }.unwrap();
+                assign(&shared, &field).unwrap();
             });
             // Outside the stream, which is recorded for the memory.
             let host = shared.to_device(Device::CPU, Some(true)).unwrap();
             assert_eq!(now(&host), [6; 4800], "{place}");
-            let field = with_stream(device, stream.stream, || shared.to_device(device, Some(true)).unwrap());
-            // SAFETY: as above; the fill waits for the copy.
-            unsafe { shared.fill(&[7; 8]) }.unwrap();
+            let field = stream.with(|| shared.to_device(device, Some(true)).unwrap());
+            fill(&shared, &[7; 8]).unwrap();
             assert_eq!(now(&shared), [7; 4800], "{place}");
             assert_eq!(elements(&field), [6; 4800], "{place}");
         }
@@ -89,19 +85,17 @@ fn the_host_waits_for_what_devices_do_with_its_memory() {
 fn copies_with_pinned_memory_wait_for_nothing() {
     on_cuda(|| {
         let Some(double) = Double::find() else { return };
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
-        with_stream(device, stream.stream, || {
+        let (device, stream) = (GPU, OwnStream::new(GPU));
+        stream.with(|| {
             for place in [Device::CUDA_HOST, device] {
                 let pinned = Tensor::empty(&spec(place)).unwrap();
                 let values = numbers(&pinned, 8);
                 put(&pinned, &values);
-                let waits = || ["stream_syncs", "event_syncs", "context_syncs"].map(|name| double.count(name));
-                let before = waits();
+                let before = double.counts(WAITS);
                 let field = pinned.to_device(device, Some(true)).unwrap();
                 let back =
                     Tensor::copy_of(&Spec::new(&[30, 20], DType::F64).with_device(Device::CUDA_HOST), &field).unwrap();
-                assert_eq!(waits(), before);
+                assert_eq!(double.counts(WAITS), before);
                 synchronize(device, stream.stream).unwrap();
                 assert_eq!(now(&back), values);
                 // Work that is still queued on the stream keeps the memory.
@@ -116,15 +110,13 @@ fn copies_with_pinned_memory_wait_for_nothing() {
 #[test]
 fn a_bound_argument_waits_for_the_work_on_it() {
     on_cuda(|| {
-        let device = Device::cuda(0);
-        let stream = OwnStream::new(device);
+        let (device, stream) = (GPU, OwnStream::new(GPU));
         let signature = Signature::new([("x", FieldSpec::new(DType::F64, Dims::standard(2)))]).unwrap();
-        for place in [Device::CUDA_HOST, Device::CUDA_MANAGED] {
+        for place in SHARED {
             let shared = Tensor::empty(&Spec::new(&[30, 20], DType::F64).with_device(place)).unwrap();
-            with_stream(device, stream.stream, || {
+            stream.with(|| {
                 let field = Tensor::full(&spec(device), &[6; 8]).unwrap();
-                // SAFETY: both are this test's.
-                unsafe { shared.assign(&field) }.unwrap();
+                assign(&shared, &field).unwrap();
             });
             let bound = signature.bind_or_copy(&[("x", &shared)]).unwrap();
             assert_eq!(bound.copied().count(), 0);

@@ -4,7 +4,7 @@ use dlfield::cuda::device_count;
 use dlfield::{DType, Device, Index, Layout, Spec, Tensor};
 
 use crate::double::{Double, on_cuda};
-use crate::memory::{elements, numbers, put};
+use crate::memory::{assign, elements, numbers, put};
 
 /// The counters that are compared.
 const COUNTED: [&str; 6] = ["copies_to_device", "copies_to_host", "copies_on_device", "kernels", "allocations", "sets"];
@@ -21,11 +21,9 @@ fn taken(to: &Tensor, from: &Tensor) -> [u64; 6] {
     let values = numbers(from, 1);
     put(from, &values);
     let double = Double::find().unwrap();
-    let counts = || COUNTED.map(|name| double.count(name));
-    let before = counts();
-    // SAFETY: both are this test's.
-    unsafe { to.assign(from) }.unwrap();
-    let mut after = counts();
+    let before = double.counts(COUNTED);
+    assign(to, from).unwrap();
+    let mut after = double.counts(COUNTED);
     after.iter_mut().zip(before).for_each(|(after, before)| *after -= before);
     assert_eq!(elements(to), values);
     after

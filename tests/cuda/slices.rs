@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::cudarc_user::{new_stream, on_cuda_with_cudarc as on_cuda, read};
 use crate::double::Double;
+use crate::driver::GPU;
 use dlfield::cuda::{Stream, with_stream};
 use dlfield::cudarc::driver::sys::CUresult;
 use dlfield::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError};
 use dlfield::{DType, DTypeError, Device, DeviceError, Error, ExchangeError, LayoutError, Preset, Spec, Tensor};
-
-const GPU: Device = Device::cuda(0);
 
 fn address<T>(slice: &CudaSlice<T>) -> u64 {
     slice.device_ptr(slice.stream()).0

@@ -1,21 +1,16 @@
 //! Destroyed, per-thread and captured streams: work on the memory keeps its order.
 
 use dlfield::cuda::{Stream, with_stream};
-use dlfield::cudarc::driver::sys::CUstreamCaptureMode as Mode;
 use dlfield::cudarc::driver::{CudaContext, sys};
 use dlfield::ndarray::Ix1;
-use dlfield::{DType, Device, DeviceError, Error, Index, Spec, Tensor};
+use dlfield::{DType, DeviceError, Error, Index, Spec, Tensor};
 
-use crate::cudarc_user::{GPU, new_stream, of, on_cuda_with_cudarc as on_cuda, record, recorded, write_in, zeros_in};
+use crate::cudarc_user::{
+    new_stream, of, on_cuda_with_cudarc as on_cuda, record, recorded, run_recorded, write_in, zeros_in,
+};
 use crate::double::Double;
-use crate::driver::OwnStream;
-
-const THREAD_LOCAL: Mode = Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-const GLOBAL: Mode = Mode::CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-fn is_capturing<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Device(DeviceError::Capturing { .. })))
-}
+use crate::driver::{GPU, OwnStream, PLACES, SHARED, is_capturing};
+use crate::memory::{assign, fill};
 
 #[test]
 fn the_default_stream_of_another_thread_is_waited_for() {
@@ -62,12 +57,10 @@ fn a_captured_view_comes_after_the_allocation() {
     on_cuda(|| {
         let (own, other) = (new_stream(0), new_stream(0));
         let field = zeros_in(of(&own), 1024);
-        record(&other, THREAD_LOCAL);
+        record(&other);
         let _ = field.cuda_view::<f64>(&other).unwrap();
         write_in(&other, &field);
-        let graph = recorded(&other);
-        graph.launch().unwrap();
-        other.synchronize().unwrap();
+        run_recorded(&other);
     });
 }
 
@@ -103,7 +96,7 @@ fn what_came_from_another_library_is_handed_on() {
 #[test]
 fn a_view_of_the_host_comes_after_work_of_devices() {
     on_cuda(|| {
-        for device in [Device::CUDA_MANAGED, Device::CUDA_HOST] {
+        for device in SHARED {
             let other = new_stream(0);
             let mut field = Tensor::zeros(&Spec::new(&[4], DType::U8).with_device(device)).unwrap();
             field.make_stream_wait(of(&other)).unwrap();
@@ -125,13 +118,11 @@ fn a_slice_is_refused_during_graph_capture_and_freed_after() {
             let _ = field.cuda_view::<f64>(&consumer).unwrap();
             own.synchronize().unwrap();
             consumer.synchronize().unwrap();
-            record(recording, THREAD_LOCAL);
+            record(recording);
             write_in(recording, &field);
             assert!(is_capturing(field.into_cuda_slice::<f64>(&unrelated)));
             // The memory is still there when the graph runs.
-            let graph = recorded(recording);
-            graph.launch().unwrap();
-            recording.synchronize().unwrap();
+            run_recorded(recording);
             // The next drop releases it; the streams that order the release still exist then.
             drop(zeros_in(of(&unrelated), 1));
         }
@@ -143,11 +134,11 @@ fn memory_is_allocated_and_freed_while_another_stream_is_captured() {
     on_cuda(|| {
         let (own, other) = (new_stream(0), new_stream(0));
         let spec = |device| Spec::new(&[8], DType::F64).with_device(device);
-        let before = [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU].map(|device| Tensor::zeros(&spec(device)).unwrap());
+        let before = PLACES.map(|device| Tensor::zeros(&spec(device)).unwrap());
         own.synchronize().unwrap();
-        record(&other, GLOBAL);
+        other.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
         let status = || other.capture_status().unwrap();
-        for device in [Device::CUDA_HOST, Device::CUDA_MANAGED, GPU] {
+        for device in PLACES {
             drop(with_stream(GPU, of(&own), || Tensor::zeros(&spec(device))).unwrap());
             assert_eq!(status(), sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE, "{device}");
         }
@@ -157,8 +148,7 @@ fn memory_is_allocated_and_freed_while_another_stream_is_captured() {
             });
             assert_eq!(status(), sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE);
         }
-        let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-        drop(other.end_capture(flag).unwrap());
+        drop(recorded(&other));
     });
 }
 
@@ -167,15 +157,13 @@ fn memory_is_used_in_a_capture_after_it_was_written() {
     on_cuda(|| {
         let (own, other) = (new_stream(0), new_stream(0));
         let field = zeros_in(of(&own), 1024);
-        record(&other, THREAD_LOCAL);
+        record(&other);
         with_stream(GPU, of(&own), || field.make_stream_wait(of(&other))).unwrap();
         write_in(&other, &field);
         // The other direction would pull the stream into the graph.
         let refused = with_stream(GPU, of(&other), || field.make_stream_wait(of(&own)));
         assert!(is_capturing(refused));
-        let graph = recorded(&other);
-        graph.launch().unwrap();
-        other.synchronize().unwrap();
+        run_recorded(&other);
     });
 }
 
@@ -187,12 +175,11 @@ fn frees_deferred_by_a_capture_happen_step_by_step() {
         let before = double.count("leaks");
         let fields: Vec<Tensor> = (0..200).map(|_| zeros_in(of(&stream), 8)).collect();
         stream.synchronize().unwrap();
-        record(&stream, THREAD_LOCAL);
+        record(&stream);
         let calls = double.count("calls");
         drop(fields);
         assert!(double.count("calls") - calls < 200 * 50, "each drop tries a few again, not all");
-        let flag = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
-        drop(stream.end_capture(flag).unwrap());
+        drop(recorded(&stream));
         for _ in 0..50 {
             drop(zeros_in(of(&stream), 8));
         }
@@ -208,15 +195,13 @@ fn what_a_blocking_stream_records_is_not_waited_for_by_the_legacy_one() {
         let (before, exported) = (zeros_in(Stream::LEGACY, 8), zeros_in(Stream::LEGACY, 8));
         // The capture fails if any of this invalidates it.
         let graph = stream.record(|| {
-            // SAFETY: nobody else has the fields.
-            assert!(is_capturing(unsafe { before.fill(&[1; 8]) }));
-            assert!(is_capturing(with_stream(GPU, stream.stream, || exported.make_stream_wait(Stream::LEGACY))));
+            assert!(is_capturing(fill(&before, &[1; 8])));
+            assert!(is_capturing(stream.with(|| exported.make_stream_wait(Stream::LEGACY))));
             assert!(is_capturing(dlfield::cuda::synchronize(GPU, Stream::LEGACY)));
             drop(zeros_in(Stream::LEGACY, 8));
         });
         drop((graph, exported));
-        // SAFETY: as above.
-        unsafe { before.fill(&[1; 8]) }.unwrap();
+        fill(&before, &[1; 8]).unwrap();
     });
 }
 
@@ -237,9 +222,7 @@ fn temporary_memory_is_not_captured() {
         let field = zeros_in(stream.stream, 8);
         let part = |start| field.view(&[Index::Range { start, len: 7, step: 1 }]).unwrap();
         let graph = stream.record(|| {
-            // SAFETY: nobody else has the field.
-            let assign = || unsafe { part(1).assign(&part(0)) };
-            assert!(is_capturing(with_stream(GPU, stream.stream, assign)));
+            assert!(is_capturing(stream.with(|| assign(&part(1), &part(0)))));
         });
         stream.launch(&graph);
     });
