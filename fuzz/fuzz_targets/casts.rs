@@ -1,14 +1,12 @@
 //! Conversions between all types of elements compared with a cast of one element at a time; every byte of the destination's
 //! memory is looked at.
 #![no_main]
-#![allow(unsafe_code, reason = "assignment takes the word of the caller for the memory")]
 
 use arbitrary::{Result, Unstructured};
 use dlfield::{DType, can_cast};
 use dlfield_fuzz::casts::cast;
 use dlfield_fuzz::draw::{self, list};
 use dlfield_fuzz::layouts::LaidOut;
-use dlfield_fuzz::naive::indices;
 
 /// Mostly one short row, which ends inside a vector or a buffer; else few dimensions, also with a side of whole tiles.
 fn shape(bytes: &mut Unstructured<'_>) -> Result<Vec<i64>> {
@@ -34,7 +32,7 @@ fn filled(bytes: &mut Unstructured<'_>, mut field: LaidOut) -> Result<LaidOut> {
     }
     // Signalling NaNs of float16 may become quiet: as in the documentation, the instructions of the machine decide.
     if field.dtype == DType::F16 {
-        for place in field.places().collect::<Vec<_>>() {
+        for place in field.places() {
             let bits = u16::from_ne_bytes([field.bytes[place], field.bytes[place + 1]]);
             let quiet = if bits & 0x7c00 == 0x7c00 && bits & 0x3ff != 0 { bits | 0x200 } else { bits };
             field.bytes[place..place + 2].copy_from_slice(&quiet.to_ne_bytes());
@@ -56,18 +54,18 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let mut from = filled(bytes, laid)?;
         let mut to = draw::side(bytes, shape.len())?.lay(&shape, target);
         let mut expected = to.bytes.clone();
+        let places = to.places();
         if can_cast(source, target) {
-            for index in indices(&shape) {
-                let read: Vec<i64> = index.iter().zip(&repeated).map(|(at, extent)| *at.min(&(extent - 1))).collect();
-                let element = &from.bytes[from.place(&read)];
-                expected[to.place(&index)].copy_from_slice(&cast(element, source, target));
+            for (place, read) in places.iter().zip(from.repeated(&shape)) {
+                let element = &from.bytes[read..read + source.itemsize()];
+                expected[*place..place + target.itemsize()].copy_from_slice(&cast(element, source, target));
             }
         }
-        // SAFETY: both fields have memory of their own that nobody else uses.
-        let assigned = unsafe { to.tensor().assign(&from.tensor()) };
+        let assigned = to.assign(&mut from);
         assert_eq!(assigned.is_ok(), can_cast(source, target), "{source} to {target}: {assigned:?}");
-        let wrong = indices(&shape).into_iter().find(|index| to.bytes[to.place(index)] != expected[to.place(index)]);
-        let element = wrong.as_ref().map(|index| &to.bytes[to.place(index)]);
+        let element = |place: usize| place..place + target.itemsize();
+        let wrong = places.iter().position(|place| to.bytes[element(*place)] != expected[element(*place)]);
+        let element = wrong.map(|number| &to.bytes[element(places[number])]);
         assert!(
             to.bytes == expected,
             "{source} to {target}, {repeated:?} to {shape:?}, {:?} to {:?}: {element:02x?} at {wrong:?}",

@@ -253,19 +253,6 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_views_do_not_meet() {
-        // Every other element; every third backwards; real and imaginary parts; columns.
-        assert!(!meets(at(800, &[50], &[2], 8), at(808, &[50], &[2], 8)));
-        assert!(meets(at(800, &[50], &[2], 8), at(816, &[50], &[2], 8)));
-        assert!(!meets(at(800, &[50], &[2], 8), at(808 + 98 * 8, &[30], &[-2], 8)));
-        assert!(!meets(at(800, &[30], &[3], 4), at(804 + 87 * 4, &[30], &[-3], 4)));
-        assert!(!meets(at(64, &[9, 9], &[18, 2], 4), at(68, &[9, 9], &[18, 2], 4)));
-        assert!(!meets(at(64, &[40], &[7], 8), at(72, &[40], &[7], 8)));
-        // The whole array meets both.
-        assert!(meets(at(64, &[9, 9], &[9, 1], 8), at(68, &[9, 9], &[18, 2], 4)));
-    }
-
-    #[test]
     fn inner_parts_and_halos_of_one_array() {
         let n = 100i64;
         let shape = [n - 2, n - 2, n - 2];

@@ -110,26 +110,10 @@ pub(crate) fn offset(index: &[i64], strides: &[i64], itemsize: i64) -> Option<i6
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "python"))]
 mod tests {
     use super::*;
 
-    #[test]
-    fn elements_at_one_address_are_found() {
-        assert!(is_unshared(&[3, 4], &[4, 1]) && is_unshared(&[3, 4], &[-1, 3]) && is_unshared(&[], &[]));
-        assert!(is_unshared(&[1, 4], &[0, 2]) && is_unshared(&[0, 4], &[0, 0]));
-        assert!(!is_unshared(&[2, 4], &[0, 1]) && !is_unshared(&[3, 3], &[1, 1]) && !is_unshared(&[2, 4], &[3, 1]));
-    }
-
-    #[test]
-    fn spans_reach_both_ways() {
-        assert_eq!(byte_span(&[3, 4], &[4, 1], 8), Some((0, 96)));
-        assert_eq!(byte_span(&[3, 4], &[-4, 1], 8), Some((-64, 32)));
-        assert_eq!(byte_span(&[3, 0], &[4, 1], 8), None);
-        assert_eq!(byte_span(&[], &[], 8), Some((0, 8)));
-    }
-
-    #[cfg(feature = "python")]
     #[test]
     fn addresses_reach_both_ways() {
         assert_eq!(byte_strided_reach(1000, &[3, 4], &[-32, 8], 8), Some((936, 1032)));
@@ -139,7 +123,6 @@ mod tests {
         assert_eq!(byte_strided_reach(1000, &[3, 0], &[32, 8], 8), None);
     }
 
-    #[cfg(feature = "python")]
     #[test]
     fn addresses_beyond_memory_reach_everywhere() {
         let everywhere = Some((0, usize::MAX));
@@ -147,22 +130,5 @@ mod tests {
         assert_eq!(byte_strided_reach(usize::MAX - 8, &[2], &[8], 8), everywhere);
         assert_eq!(byte_strided_reach(1000, &[i64::MAX], &[i64::MAX], 8), everywhere);
         assert_eq!(byte_strided_reach(1000, &[1], &[0], usize::MAX), everywhere);
-    }
-
-    #[test]
-    fn extents_of_one_do_not_break_contiguity() {
-        assert!(is_contiguous(&[2, 1, 3], &[3, 77, 1], 0..3));
-        assert!(!is_contiguous(&[2, 3], &[4, 1], 0..2));
-        assert!(is_contiguous(&[2, 3], &[1, 2], (0..2).rev()));
-        assert!(is_contiguous(&[0, 3], &[9, 9], 0..2));
-    }
-
-    #[test]
-    fn compact_in_any_order() {
-        assert!(is_compact(&[2, 3, 4], &[4, 8, 1]));
-        assert!(is_compact(&[2, 1, 3], &[1, -50, 2]));
-        assert!(is_compact(&[], &[]));
-        assert!(!is_compact(&[2, 3, 4], &[4, 9, 1]));
-        assert!(!is_compact(&[2, 3], &[-3, 1]));
     }
 }

@@ -46,36 +46,3 @@ pub(crate) fn lcm(a: i64, b: i64) -> Option<i64> {
     }
     (a / gcd(a, b)).checked_mul(b)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn computed(shape: &[i64], layout: &Layout, padding: Padding, unit: i64) -> Option<(Vec<i64>, i64)> {
-        let mut strides = Extents::new();
-        let elements = compute(&mut strides, shape, layout, padding, unit)?;
-        Some((strides.to_vec(), elements))
-    }
-
-    #[test]
-    fn rows_are_lengthened_only_when_asked() {
-        let layout = Layout::c_order(2);
-        assert_eq!(computed(&[3, 5], &layout, Padding::None, 4), Some((vec![5, 1], 15)));
-        assert_eq!(computed(&[3, 5], &layout, Padding::Row, 4), Some((vec![8, 1], 24)));
-    }
-
-    #[test]
-    fn common_multiples_are_the_least() {
-        for (a, b, least) in [(1, 8, 8), (64, 16, 64), (24, 16, 48), (8, 12, 24), (7, 5, 35), (1 << 62, 1, 1 << 62)] {
-            assert_eq!((lcm(a, b), lcm(b, a)), (Some(least), Some(least)), "of {a} and {b}");
-        }
-        assert_eq!(lcm(1 << 62, 3), None);
-    }
-
-    #[test]
-    fn sizes_beyond_32_bits_are_right() {
-        let field = computed(&[1024, 1024, 4096], &Layout::f_order(3), Padding::None, 1);
-        assert_eq!(field, Some((vec![1, 1024, 1 << 20], 1 << 32)));
-        assert!(computed(&[1 << 32, 1 << 32], &Layout::c_order(2), Padding::None, 1).is_none());
-    }
-}

@@ -50,16 +50,6 @@ macro_rules! elements {
                 const DTYPE: DType = DType::$dtype;
             }
         )+
-
-        #[cfg(test)]
-        mod tests {
-            use super::*;
-
-            #[test]
-            fn elements_are_as_large_as_their_types_say() {
-                $($(#[$when])? assert_eq!(size_of::<$rust>(), <$rust>::DTYPE.itemsize(), "{}", <$rust>::DTYPE);)+
-            }
-        }
     };
 }
 

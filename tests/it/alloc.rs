@@ -81,18 +81,6 @@ proptest! {
     }
 }
 
-#[test]
-fn bits_are_kept() {
-    let spec = |dtype| Spec::new(&[3, 5], dtype).layout(Layout::f_order(2)).alignment_size(64);
-    for bits in [0x7ff4_dead_beef_0001u64, (-0.0f64).to_bits(), f64::NEG_INFINITY.to_bits(), 1] {
-        let tensor = Tensor::full(&spec(DType::F64), &bits.to_ne_bytes()).unwrap();
-        assert!(all(&tensor).iter().all(|element| *element == bits.to_ne_bytes()));
-        assert_eq!(all(&tensor.copy().unwrap()), all(&tensor));
-    }
-    let complex = [(-0.0f64).to_ne_bytes(), f64::NAN.to_ne_bytes()].concat();
-    assert_eq!(read(&Tensor::full(&spec(DType::C128), &complex).unwrap(), &[2, 4]), complex);
-}
-
 /// Large blocks come from mappings, small ones from the allocator.
 #[test]
 fn large_fields_are_zero_aligned_and_filled() {
@@ -104,21 +92,6 @@ fn large_fields_are_zero_aligned_and_filled() {
     assert!(corners.iter().all(|index| read(&ones, index) == numbered(1, 16)));
     let odd = check_memory(&spec.alignment_size(3 << 12).padding(Padding::None));
     assert_eq!(odd.descriptor().ptr().addr() % (3 << 12), 0);
-}
-
-#[test]
-fn fields_without_dimensions_or_elements_are_ordinary() {
-    let scalar = Tensor::full(&Spec::new(&[], DType::I32).alignment_size(128), &7i32.to_ne_bytes()).unwrap();
-    assert_eq!((scalar.descriptor().size(), read(&scalar, &[])), (1, 7i32.to_ne_bytes().to_vec()));
-    assert_eq!(read(&scalar.copy().unwrap(), &[]), 7i32.to_ne_bytes());
-    for shape in [&[0][..], &[3, 0, 4], &[0, 0]] {
-        let spec = Spec::new(shape, DType::F64).alignment_size(64).halo(&vec![(0, 0); shape.len()]);
-        let empty = check_memory(&spec);
-        assert_eq!((empty.descriptor().size(), empty.descriptor().nbytes()), (0, 0));
-        assert!(empty.descriptor().is_c_contiguous() && empty.descriptor().is_f_contiguous());
-        assert_eq!(empty.copy().unwrap().descriptor().shape(), shape);
-        assert!(Tensor::full(&spec, &[0; 8]).is_ok());
-    }
 }
 
 #[test]

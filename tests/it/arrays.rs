@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "elements are read by address, and views taken on the test's word")]
 
 use dlfield::ndarray::{Array, Array1, Array2, Array3, ArrayD, Axis, Ix0, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder, s};
-use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Owner, Preset, Spec, Tensor};
+use dlfield::{DType, DTypeError, Error, ExchangeError, Index, LayoutError, Preset, Spec, Tensor};
 use proptest::prelude::*;
 
 use crate::strategies::config;
@@ -123,50 +123,6 @@ fn shared_memory_is_copied() {
     // A block is freed by its own allocator, so it cannot become a vector.
     let array: Array2<f64> = Tensor::zeros(&Spec::new(&[2, 2], DType::F64)).unwrap().into_array().unwrap();
     assert_eq!(array, Array2::<f64>::zeros((2, 2)));
-}
-
-#[test]
-fn exported_memory_is_read_in_unsafe_code_only() {
-    let is_exported_error =
-        |result: dlfield::Result<Tensor>| matches!(result, Err(Error::Exchange(ExchangeError::Exported)));
-    let field = Tensor::from(vec![1.0f64, 2.0]);
-    assert!(!is_exported_error(field.copy()));
-    let exported = field.to_versioned(false).unwrap();
-    assert!(
-        is_exported_error(field.copy()) && is_exported_error(Tensor::copy_of(&Spec::new(&[2], DType::F32), &field))
-    );
-    assert!(matches!(field.clone().into_array::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Exported))));
-    // SAFETY: nothing is done with what was exported.
-    let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
-    assert_eq!(by_address(&copy), [1.0, 2.0]);
-    drop(exported);
-    assert!(is_exported_error(field.copy()), "the other library may have kept a view");
-    assert_eq!(field.into_array::<f64, Ix1>().unwrap().to_vec(), [1.0, 2.0], "nobody else has it any more");
-}
-
-#[test]
-fn shared_memory_is_never_writable() {
-    let shared =
-        |field: &mut Tensor| matches!(field.array_view_mut::<f64, Ix1>(), Err(Error::Exchange(ExchangeError::Shared)));
-    let mut field = Tensor::from(vec![1.0f64, 2.0]);
-    let view = field.view(&[Index::Range { start: 0, len: 1, step: 1 }]).unwrap();
-    assert!(shared(&mut field));
-    drop(view);
-    assert!(!shared(&mut field));
-    let exported = field.to_versioned(false).unwrap();
-    assert!(shared(&mut field));
-    // SAFETY: the struct is this library's own.
-    let mut imported = unsafe { Tensor::from_managed(exported) }.unwrap();
-    assert!(shared(&mut imported));
-    drop(field);
-    imported.array_view_mut::<f64, Ix1>().unwrap()[0] = 3.0;
-
-    let (descriptor, owner) = imported.into_parts();
-    // SAFETY: the memory is that of the tensor, and its owner is kept.
-    let mut foreign = unsafe { Tensor::from_parts(descriptor, Owner::foreign(owner)) };
-    let refused = foreign.array_view_mut::<f64, Ix1>();
-    let is_unknown = matches!(refused, Err(Error::Exchange(ExchangeError::NotOwned)));
-    assert!(is_unknown, "who else has foreign memory nobody knows");
 }
 
 #[test]

@@ -5,96 +5,52 @@
 use std::ptr::null_mut;
 
 use dlfield::native::protocol::dlpack::VERSION;
-use dlfield::{DTypeError, DeviceError, Error, ExchangeError, Tensor};
+use dlfield::{Error, ExchangeError, Tensor};
 use dlpark::ffi::{DLDataTypeCode, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned, DLTensor};
 use dlpark::{DlpackFlags, Managed};
 
 use crate::elements::all;
 use crate::managed_tensors::{Drops, make, owned, set_shape, set_strides, versioned};
 
-/// A defect of a valid struct, and a check of its error.
-type Defect = (&'static str, fn(&mut DLTensor), fn(&Error) -> bool);
-
-fn exchange(error: &Error, wanted: &ExchangeError) -> bool {
-    matches!(error, Error::Exchange(found) if found == wanted)
-}
+/// A defect of a valid struct, and the start of its error.
+type Defect = (&'static str, fn(&mut DLTensor), &'static str);
 
 const DEFECTS: [Defect; 20] = [
-    ("ndim below 0", |t| t.ndim = -1, |e| exchange(e, &ExchangeError::NegativeNdim { got: -1 })),
-    ("ndim lowest", |t| t.ndim = i32::MIN, |e| exchange(e, &ExchangeError::NegativeNdim { got: i32::MIN.into() })),
-    ("ndim 65", |t| t.ndim = 65, |e| exchange(e, &ExchangeError::TooManyDims { got: 65 })),
-    ("ndim huge", |t| t.ndim = i32::MAX, |e| matches!(e, Error::Exchange(ExchangeError::TooManyDims { .. }))),
-    ("no shape", |t| t.shape = null_mut(), |e| exchange(e, &ExchangeError::NullShape { ndim: 2 })),
+    ("ndim below 0", |t| t.ndim = -1, "Exchange(NegativeNdim { got: -1 })"),
+    ("ndim lowest", |t| t.ndim = i32::MIN, "Exchange(NegativeNdim { got: -2147483648 })"),
+    ("ndim 65", |t| t.ndim = 65, "Exchange(TooManyDims { got: 65 })"),
+    ("ndim huge", |t| t.ndim = i32::MAX, "Exchange(TooManyDims { "),
+    ("no shape", |t| t.shape = null_mut(), "Exchange(NullShape { ndim: 2 })"),
+    ("negative extent", |t| set_shape(t, [2, -3]), "Exchange(NegativeExtent { axis: 1, got: -3 })"),
+    ("no data", |t| t.data = null_mut(), "Exchange(NullData)"),
+    ("no data but an offset", |t| (t.data, t.byte_offset) = (null_mut(), 64), "Exchange(NullData)"),
+    ("offset beyond memory", |t| t.byte_offset = u64::MAX, "Exchange(ByteOffset { got: 18446744073709551615 })"),
+    ("offset beyond any object", |t| t.byte_offset = 1 << 63, "Exchange(ByteOffset { got: 9223372036854775808 })"),
     (
-        "negative extent",
-        |t| set_shape(t, [2, -3]),
-        |e| exchange(e, &ExchangeError::NegativeExtent { axis: 1, got: -3 }),
-    ),
-    ("no data", |t| t.data = null_mut(), |e| exchange(e, &ExchangeError::NullData)),
-    (
-        "no data but an offset",
-        |t| (t.data, t.byte_offset) = (null_mut(), 64),
-        |e| exchange(e, &ExchangeError::NullData),
-    ),
-    (
-        "offset beyond memory",
-        |t| t.byte_offset = u64::MAX,
-        |e| exchange(e, &ExchangeError::ByteOffset { got: u64::MAX }),
-    ),
-    (
-        "offset beyond what an object can have",
-        |t| t.byte_offset = 1 << 63,
-        |e| exchange(e, &ExchangeError::ByteOffset { got: 1 << 63 }),
-    ),
-    (
-        "offset across the middle of the address space",
+        "offset across the middle",
         |t| t.byte_offset = (1 << 63) - 1,
-        |e| exchange(e, &ExchangeError::ByteOffset { got: (1 << 63) - 1 }),
+        "Exchange(ByteOffset { got: 9223372036854775807 })",
     ),
-    (
-        "strides beyond memory",
-        |t| set_strides(t, [i64::MAX, 1]),
-        |e| matches!(e, Error::Exchange(ExchangeError::Span { .. })),
-    ),
-    (
-        "strides below memory",
-        |t| set_strides(t, [i64::MIN, 1]),
-        |e| matches!(e, Error::Exchange(ExchangeError::Span { .. })),
-    ),
+    ("strides beyond memory", |t| set_strides(t, [i64::MAX, 1]), "Exchange(Span { "),
+    ("strides below memory", |t| set_strides(t, [i64::MIN, 1]), "Exchange(Span { "),
     (
         "more elements than can be counted",
         |t| {
             set_shape(t, [i64::MAX, i64::MAX]);
             set_strides(t, [0, 0]);
         },
-        |e| matches!(e, Error::Exchange(ExchangeError::Size { .. })),
+        "Exchange(Size { ",
     ),
-    (
-        "vector elements",
-        |t| t.dtype.lanes = 4,
-        |e| matches!(e, Error::DType(DTypeError::UnknownDlpack { lanes: 4, .. })),
-    ),
-    ("no lanes", |t| t.dtype.lanes = 0, |e| matches!(e, Error::DType(DTypeError::UnknownDlpack { .. }))),
-    (
-        "handles",
-        |t| t.dtype.code = DLDataTypeCode::OPAQUEHANDLE,
-        |e| matches!(e, Error::DType(DTypeError::UnknownDlpack { code: 3, .. })),
-    ),
+    ("vector elements", |t| t.dtype.lanes = 4, "DType(UnknownDlpack { code: 0, bits: 64, lanes: 4 })"),
+    ("no lanes", |t| t.dtype.lanes = 0, "DType(UnknownDlpack { "),
+    ("handles", |t| t.dtype.code = DLDataTypeCode::OPAQUEHANDLE, "DType(UnknownDlpack { code: 3, "),
     (
         "packed elements",
         |t| (t.dtype.code, t.dtype.bits) = (DLDataTypeCode::INT, 4),
-        |e| matches!(e, Error::DType(DTypeError::Packed { name: "int4" })),
+        "DType(Packed { name: \"int4\" })",
     ),
-    (
-        "unknown device",
-        |t| t.device.device_type = DLDeviceType(99),
-        |e| matches!(e, Error::Device(DeviceError::UnknownCode { code: 99, .. })),
-    ),
-    (
-        "device below 0",
-        |t| t.device.device_id = -1,
-        |e| matches!(e, Error::Device(DeviceError::UnknownCode { id: -1, .. })),
-    ),
+    ("unknown device", |t| t.device.device_type = DLDeviceType(99), "Device(UnknownCode { code: 99, "),
+    ("device below 0", |t| t.device.device_id = -1, "Device(UnknownCode { code: 1, id: -1 })"),
 ];
 
 fn import<M: dlpark::ManagedTensorBase>(managed: Managed<M>) -> dlfield::Result<Tensor> {
@@ -114,14 +70,13 @@ fn numbers(numbers: impl IntoIterator<Item = i64>) -> Vec<Vec<u8>> {
 
 #[test]
 fn defects_are_refused_and_released_once() {
-    for (name, change, is_right) in DEFECTS {
+    for (name, change, expected) in DEFECTS {
         let drops = Drops::default();
-        let legacy = import(owned::<DLManagedTensor>(&drops, change)).expect_err(name);
-        assert!(is_right(&legacy), "{name}: {legacy}");
+        let is_right = |error: Error| assert!(format!("{error:?}").starts_with(expected), "{name}: {error:?}");
+        is_right(import(owned::<DLManagedTensor>(&drops, change)).expect_err(name));
         assert_eq!(drops.count(), 1, "{name}");
         for minor in 0..5 {
-            let error = import_raw(versioned(&drops, (1, minor), DlpackFlags::empty(), change)).expect_err(name);
-            assert!(is_right(&error), "{name}: {error}");
+            is_right(import_raw(versioned(&drops, (1, minor), DlpackFlags::empty(), change)).expect_err(name));
         }
         assert_eq!(drops.count(), 6, "{name}");
     }

@@ -118,8 +118,9 @@ proptest! {
         (format, size_of_letter) in select(FORMATS.to_vec()).prop_map(|(text, sizes)| (text, sizes[0].0)),
         address in prop_oneof![1 => Just(0u64), 9 => 1u64 << 20..1 << 47],
         (odd_size, odd_len) in (option::weighted(0.1, edgy()), option::weighted(0.2, edgy())),
-        readonly in any::<bool>(),
+        (readonly, bare) in (any::<bool>(), prop::bool::weighted(0.1)),
     ) {
+        let size_of_letter = if bare { 1 } else { size_of_letter };
         let itemsize = odd_size.unwrap_or(size_of_letter);
         let strides: Option<Vec<i64>> = strides.map(|all| all.iter().map(|step| step.wrapping_mul(itemsize)).collect());
         let elements = shape.as_ref().map_or(5, |all| all.iter().fold(1i64, |all, extent| all.saturating_mul(*extent)));
@@ -129,7 +130,7 @@ proptest! {
             len,
             itemsize,
             readonly,
-            format: Some(format),
+            format: (!bare).then_some(format),
             shape: shape.as_deref(),
             byte_strides: strides.as_deref(),
             suboffsets: suboffsets.as_deref(),

@@ -81,19 +81,6 @@ proptest! {
     }
 }
 
-#[test]
-fn spec_of_a_tensor_asks_for_the_same_again() {
-    let spec = Spec::new(&[4, 6, 5], DType::F32)
-        .layout(Layout::new(&[1, 2, 0], 3).unwrap())
-        .alignment_size(32)
-        .halo(&[(1, 0), (2, 2), (0, 1)])
-        .origin(&[0, 3, 0])
-        .dims(Dims::parse(["K", "cell", "4"]).unwrap());
-    let (place, again) = (spec.place().unwrap(), check_memory(&spec).spec().place().unwrap());
-    // Compares all fields: a new one that `Tensor::spec` forgets fails here.
-    assert_eq!(format!("{place:?}"), format!("{again:?}"));
-}
-
 /// Beyond the number of dimensions that fits a byte there is neither a panic nor a layout.
 #[test]
 fn layouts_of_too_many_dimensions_are_refused() {

@@ -2,11 +2,7 @@
 
 #![allow(unsafe_code, reason = "fields are laid into memory by hand")]
 
-use std::ops::Range;
-
 use dlfield::{DType, Descriptor, Device, Owner, Tensor};
-
-use crate::naive::{indices, offset, wide};
 
 /// The byte around elements.
 pub const CANARY: u8 = 0xA5;
@@ -32,6 +28,12 @@ pub struct Side {
 }
 
 impl Side {
+    /// Returns C order without gaps.
+    pub fn c_order(ndim: usize) -> Side {
+        let order = (0..i64::try_from(ndim).unwrap()).rev().collect();
+        Side { order, gaps: vec![0; ndim], backwards: vec![false; ndim], offset: 0 }
+    }
+
     /// Returns memory with strides that do not overlap: each dimension steps over all faster ones, and a gap.
     pub fn lay(&self, shape: &[i64], dtype: DType) -> LaidOut {
         let mut strides = vec![0i64; shape.len()];
@@ -56,25 +58,38 @@ impl Side {
 
 impl LaidOut {
     /// Returns the first byte of every element, last index fastest.
-    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
-        indices(&self.shape).into_iter().map(|index| self.place(&index).start)
+    pub fn places(&self) -> Vec<usize> {
+        self.repeated(&self.shape)
     }
 
-    /// Returns the bytes of an element.
-    pub fn place(&self, index: &[i64]) -> Range<usize> {
-        let itemsize = self.dtype.itemsize();
-        let start = usize::try_from(wide(self.start) + offset(index, &self.strides, itemsize)).unwrap();
-        start..start + itemsize
+    /// The same for a shape in which extents of 1 are repeated.
+    pub fn repeated(&self, shape: &[i64]) -> Vec<usize> {
+        let mut places = vec![i64::try_from(self.start).unwrap()];
+        for (axis, extent) in shape.iter().enumerate() {
+            let step = if self.shape[axis] == 1 {
+                0
+            } else {
+                self.strides[axis] * i64::try_from(self.dtype.itemsize()).unwrap()
+            };
+            places = places.iter().flat_map(|place| (0..*extent).map(move |at| place + at * step)).collect();
+        }
+        places.into_iter().map(|place| usize::try_from(place).unwrap()).collect()
     }
 
     /// Sets every element to a value of its own, by its number.
     pub fn number(&mut self) {
         let itemsize = self.dtype.itemsize();
-        for (number, place) in self.places().collect::<Vec<_>>().into_iter().enumerate() {
+        for (number, place) in self.places().into_iter().enumerate() {
             for (byte, value) in self.bytes[place..place + itemsize].iter_mut().enumerate() {
                 *value = u8::try_from((number * 31 + byte * 7 + number / 251) % 251).unwrap();
             }
         }
+    }
+
+    /// Assigns another field to this one.
+    pub fn assign(&mut self, from: &mut LaidOut) -> dlfield::Result<()> {
+        // SAFETY: both have memory of their own that nobody else uses.
+        unsafe { self.tensor().assign(&from.tensor()) }
     }
 
     /// Returns the field on these bytes, which must outlive it.
@@ -89,14 +104,12 @@ impl LaidOut {
 /// Assigns, and checks every byte of the destination's memory.
 pub fn assign(mut to: LaidOut, mut from: LaidOut) {
     from.number();
-    let wanted: Vec<Vec<u8>> =
-        from.places().map(|place| from.bytes[place..place + from.dtype.itemsize()].to_vec()).collect();
+    let itemsize = from.dtype.itemsize();
     let mut expected = to.bytes.clone();
-    for (place, element) in to.places().zip(&wanted) {
-        expected[place..place + element.len()].copy_from_slice(element);
+    for (place, source) in to.places().into_iter().zip(from.places()) {
+        expected[place..place + itemsize].copy_from_slice(&from.bytes[source..source + itemsize]);
     }
-    // SAFETY: nobody else has the memory of either.
-    unsafe { to.tensor().assign(&from.tensor()) }.unwrap();
+    to.assign(&mut from).unwrap();
     let first = to.bytes.iter().zip(&expected).position(|(got, wanted)| got != wanted);
     assert_eq!(first, None, "the first wrong byte, for {:?} of {:?} from {:?}", to.shape, to.strides, from.strides);
 }

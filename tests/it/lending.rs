@@ -15,7 +15,7 @@ use dlfield::{
     Signature, SignatureError, Spec, Support, Target, Tensor,
 };
 
-fn is_exported_error<T>(result: Result<T>) -> bool {
+pub fn is_exported_error<T>(result: Result<T>) -> bool {
     result.err().is_some_and(|error| is_exported_message(&error))
 }
 
@@ -218,10 +218,11 @@ fn a_vector_that_came_back_is_returned_uncopied() {
 #[test]
 fn the_error_says_whether_memory_is_shared_or_not_owned() {
     let mut field = Tensor::from(vec![1.0f64]);
-    let clone = field.clone();
-    let shared = field.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
-    assert!(shared.contains("drop its views, clones and exports"), "{shared}");
-    drop(clone);
+    for other in [field.clone(), field.view(&[Index::All]).unwrap()] {
+        let shared = field.array_view_mut::<f64, Ix1>().unwrap_err().to_string();
+        assert!(shared.contains("drop its views, clones and exports"), "{shared}");
+        drop(other);
+    }
     assert!(field.array_view_mut::<f64, Ix1>().is_ok());
     let (descriptor, owner) = field.into_parts();
     // SAFETY: the owner keeps the memory.
@@ -231,7 +232,7 @@ fn the_error_says_whether_memory_is_shared_or_not_owned() {
 }
 
 #[test]
-fn exported_memory_is_bound_by_the_unsafe_function() {
+fn exported_memory_is_bound_and_copied_by_unsafe_functions() {
     let field = Tensor::from(vec![1.0f64, 2.0]);
     let exported = field.to_versioned(false).unwrap();
     let signature = Signature::new([("field", FieldSpec::new(DType::C128, Dims::standard(1)))]).unwrap();
@@ -242,6 +243,9 @@ fn exported_memory_is_bound_by_the_unsafe_function() {
     // SAFETY: two complex numbers.
     let copy = unsafe { std::slice::from_raw_parts(bound.get("field").unwrap().ptr().cast::<f64>(), 4) };
     assert_eq!(copy, [1.0, 0.0, 2.0, 0.0]);
+    // SAFETY: as above.
+    let copy = unsafe { Tensor::copy_of_shared(&field.spec(), &field) }.unwrap();
+    assert_eq!(copy.to_vec::<f64>().unwrap(), [1.0, 2.0]);
     drop(exported);
 }
 

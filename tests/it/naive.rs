@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use dlfield::Descriptor;
+use dlfield::{Descriptor, MAX_NDIM};
 
 /// Returns every index of a shape, last index fastest.
 pub fn indices(shape: &[i64]) -> Vec<Vec<i64>> {
@@ -42,6 +42,36 @@ pub fn bytes(field: &Descriptor) -> HashSet<i128> {
 /// Returns the position of an index in the list of [`indices`].
 pub fn position(index: &[i64], shape: &[i64]) -> usize {
     index.iter().zip(shape).fold(0, |position, (at, extent)| position * size(*extent) + size(*at))
+}
+
+/// Returns the lowest byte and the one after the highest, from element 0; `None` without elements. Saturates at 128 bits.
+pub fn span(shape: &[i64], byte_strides: &[i128], itemsize: usize) -> Option<(i128, i128)> {
+    if shape.contains(&0) {
+        return None;
+    }
+    let reaches =
+        || shape.iter().zip(byte_strides).map(|(extent, step)| (i128::from(*extent) - 1).saturating_mul(*step));
+    let low = reaches().filter(|reach| *reach < 0).fold(0, i128::saturating_add);
+    Some((low, reaches().filter(|reach| *reach > 0).fold(wide(itemsize), i128::saturating_add)))
+}
+
+/// Returns whether a field with element 0 at this address is valid: 64 bits count its bytes, and all are in the address space.
+pub fn is_valid(address: i128, shape: &[i64], byte_strides: &[i128], itemsize: usize) -> bool {
+    let most = i128::from(i64::MAX);
+    let extents = shape.iter().map(|extent| i128::from(*extent));
+    let bytes = extents.filter(|extent| *extent != 0).fold(wide(itemsize), i128::saturating_mul);
+    let inside = |(low, high): (i128, i128)| {
+        let (start, end) = (address.saturating_add(low), address.saturating_add(high));
+        address != 0 && start >= 0 && end <= i128::from(u64::MAX) && high.saturating_sub(low) <= most
+    };
+    let legal = shape.len() <= MAX_NDIM && shape.len() == byte_strides.len() && shape.iter().all(|extent| *extent >= 0);
+    legal && bytes <= most && span(shape, byte_strides, itemsize).is_none_or(inside)
+}
+
+/// Returns byte strides in C order, in which extents of 0 count as 1. Saturates at 128 bits.
+pub fn c_order(shape: &[i64], itemsize: usize) -> Vec<i128> {
+    let after = |axis: usize| shape[axis + 1..].iter().map(|extent| i128::from((*extent).max(1)));
+    (0..shape.len()).map(|axis| after(axis).fold(wide(itemsize), i128::saturating_mul)).collect()
 }
 
 /// Returns the number of elements.

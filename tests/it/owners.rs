@@ -174,17 +174,18 @@ fn long_chains_in_thread_locals_are_dropped_without_recursion() {
     made.unwrap().join().unwrap();
 }
 
+/// A value whose drop panics.
+struct Panics;
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
 /// A panic during a drop stops neither the other owners' drops nor later ones.
 #[test]
 fn a_panic_in_one_drop_does_not_stop_the_others() {
-    struct Panics;
-
-    impl Drop for Panics {
-        fn drop(&mut self) {
-            panic!("on purpose");
-        }
-    }
-
     let drops = Drops::default();
     for _ in 0..5 {
         let owner = Owner::foreign((Counted(drops.clone()), Panics, Owner::foreign(Counted(drops.clone()))));
@@ -197,14 +198,6 @@ fn a_panic_in_one_drop_does_not_stop_the_others() {
 
 /// Returns a chain of owners, long enough to defer some drops; the given links panic.
 fn chain(drops: &Drops, links: usize, panicking: &[usize]) -> Owner {
-    struct Panics;
-
-    impl Drop for Panics {
-        fn drop(&mut self) {
-            panic!("on purpose");
-        }
-    }
-
     (0..links).fold(Owner::foreign(()), |before, link| {
         let panics = panicking.contains(&link).then(|| Panics);
         Owner::foreign((Counted(drops.clone()), panics, before))

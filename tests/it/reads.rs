@@ -7,14 +7,11 @@ use dlfield::ndarray::{Array, Array3, ArrayD, Ix1, Ix2, Ix3, IxDyn, ShapeBuilder
 use dlfield::{DType, Error, ExchangeError, Index, Layout, Preset, Spec, Tensor, dispatch};
 use proptest::prelude::*;
 
+use crate::lending::is_exported_error;
 use crate::strategies::config;
 
 fn is_guarded<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Exchange(ExchangeError::Guarded)))
-}
-
-fn is_exported<T>(result: Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Exchange(ExchangeError::Exported)))
 }
 
 #[test]
@@ -29,7 +26,7 @@ fn memory_is_not_exported_beside_a_guard() {
     drop(other);
     assert!(!field.read::<f64, Ix1>().unwrap().is_empty(), "a failed export leaves no mark");
     let managed = field.to_versioned(false).unwrap();
-    assert!(is_exported(clone.read::<f64, Ix1>()) && is_exported(clone.to_vec::<f64>()));
+    assert!(is_exported_error(clone.read::<f64, Ix1>()) && is_exported_error(clone.to_vec::<f64>()));
     drop((managed, clone, part));
     assert_eq!(field.array_view_mut::<f64, Ix1>().unwrap().sum(), 6.0);
     assert_eq!(field.read::<f64, Ix1>().unwrap().sum(), 6.0, "the only owner again");

@@ -292,7 +292,7 @@ proptest! {
     /// Fields whose elements share bytes are rejected if written; fields cut from an array never are.
     #[test]
     fn elements_that_share_bytes_are_not_written(
-        axes in vec((1i64..=4, -12i64..=12), 0..=3),
+        axes in vec((prop_oneof![1 => Just(0i64), 9 => 1i64..=4], -12i64..=12), 0..=3),
         access in select(vec![Access::Write, Access::ReadWrite]),
     ) {
         let (shape, strides): (Vec<i64>, Vec<i64>) = axes.into_iter().unzip();
@@ -316,7 +316,7 @@ proptest! {
             reach += step * (extent - 1);
             nested
         });
-        prop_assert_eq!(bound.is_ok(), nested);
+        prop_assert_eq!(bound.is_ok(), nested || shape.contains(&0));
     }
 }
 

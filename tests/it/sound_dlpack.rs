@@ -9,7 +9,7 @@ use dlfield::dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, D
 use dlfield::native::protocol::dlpack;
 use dlfield::{DType, Descriptor, MAX_NDIM};
 
-use crate::naive::{size, wide};
+use crate::naive::{c_order, is_valid, size, wide};
 
 /// The fields of a struct, which owns its lists.
 #[derive(Clone, Debug)]
@@ -51,42 +51,21 @@ impl Fields {
         let device = matches!(self.device.0, 1..=4 | 7..=18) && self.device.1 >= 0;
         let padded = !dtype.is_sub_byte() || self.flags & 4 != 0;
         let Ok(ndim) = usize::try_from(self.ndim) else { return false };
-        if !device || !padded || ndim > MAX_NDIM || (ndim > 0 && self.shape.is_none()) {
+        let stated = self.strides.is_some() || self.version < Some((1, 2));
+        if !device || !padded || ndim > MAX_NDIM || (ndim > 0 && !(stated && self.shape.is_some())) {
             return false;
         }
         let shape = self.shape.as_deref().map_or(&[][..], |shape| &shape[..ndim]);
-        if shape.iter().any(|extent| *extent < 0)
-            || (ndim > 0 && self.strides.is_none() && self.version >= Some((1, 2)))
-        {
-            return false;
-        }
-        let itemsize = wide(dtype.itemsize());
-        let most = i128::from(i64::MAX);
-        let mut bytes = itemsize;
-        for extent in shape.iter().filter(|extent| **extent != 0) {
-            bytes = bytes.saturating_mul(i128::from(*extent));
-            if bytes > most {
-                return false;
-            }
-        }
         let address = i128::from(self.data) + i128::from(self.byte_offset);
         let middle = 1i128 << 63;
         let across = address > i128::from(u64::MAX) || (i128::from(self.data) < middle) != (address < middle);
-        if i128::from(self.byte_offset) > most || (across && self.data != 0) {
+        if i128::from(self.byte_offset) >= middle || (across && self.data != 0) {
             return false;
         }
-        if shape.contains(&0) {
-            return true;
-        }
-        // Row-major strides of a countable shape span what was counted.
-        let (mut low, mut high) = (0i128, bytes);
-        if let Some(strides) = &self.strides {
-            let reach = |(extent, stride): (&i64, &i64)| (i128::from(*extent) - 1) * i128::from(*stride) * itemsize;
-            let reaches: Vec<i128> = shape.iter().zip(strides).map(reach).collect();
-            low = reaches.iter().filter(|reach| **reach < 0).sum();
-            high = reaches.iter().filter(|reach| **reach > 0).sum::<i128>() + itemsize;
-        }
-        self.data != 0 && address + low >= 0 && address + high <= i128::from(u64::MAX) && high - low <= most
+        let in_bytes =
+            |strides: &Vec<i64>| strides.iter().map(|step| i128::from(*step) * wide(dtype.itemsize())).collect();
+        let strides = self.strides.as_ref().map_or_else(|| c_order(shape, dtype.itemsize()), in_bytes);
+        (self.data != 0 || shape.contains(&0)) && is_valid(address, shape, &strides, dtype.itemsize())
     }
 }
 

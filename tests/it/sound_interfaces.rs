@@ -2,9 +2,9 @@
 
 use dlfield::native::protocol::array_interface::{ArrayInterface, Data, Descr, GT_GPU, Interface};
 use dlfield::native::protocol::buffer::Buffer;
-use dlfield::{DType, Descriptor, Device, MAX_NDIM};
+use dlfield::{DType, Descriptor, Device};
 
-use crate::naive::wide;
+use crate::naive::{c_order, is_valid, span, wide};
 use crate::sound_dlpack::check_proof;
 
 /// Every type string that must be accepted on this machine, with its type.
@@ -72,51 +72,22 @@ pub fn naive_format(text: &str, itemsize: i64) -> Option<DType> {
     (dtype.itemsize() == 1 || !is_foreign(order)).then_some(*dtype)
 }
 
-/// Returns the lowest byte and the one after the highest, from element 0; `None` without elements.
-fn naive_span(shape: &[i64], strides: &[i64], itemsize: i128) -> Option<(i128, i128)> {
-    if shape.contains(&0) {
-        return None;
-    }
-    let reach = |(extent, stride): (&i64, &i64)| (i128::from(*extent) - 1) * i128::from(*stride);
-    let reaches: Vec<i128> = shape.iter().zip(strides).map(reach).collect();
-    let low = reaches.iter().filter(|reach| **reach < 0).fold(0i128, |sum, reach| sum.saturating_add(*reach));
-    let high = reaches.iter().filter(|reach| **reach > 0).fold(itemsize, |sum, reach| sum.saturating_add(*reach));
-    Some((low, high))
-}
-
-/// Returns byte strides in C order, saturated to 64 bits.
-fn naive_c_order(shape: &[i64], itemsize: i128) -> Vec<i64> {
-    (0..shape.len())
-        .map(|axis| {
-            let after = shape[axis + 1..].iter().map(|extent| i128::from((*extent).max(1)));
-            let step = after.fold(itemsize, i128::saturating_mul);
-            i64::try_from(step).unwrap_or(i64::MAX)
-        })
-        .collect()
-}
-
 /// Returns whether elements can have this layout at this address.
-fn is_sound(shape: &[i64], strides: &[i64], dtype: DType, address: i128) -> bool {
-    let itemsize = wide(dtype.itemsize());
-    let most = i128::from(i64::MAX);
-    if shape.len() > MAX_NDIM || shape.len() != strides.len() || shape.iter().any(|extent| *extent < 0) {
-        return false;
-    }
-    let counted =
-        shape.iter().filter(|extent| **extent != 0).fold(itemsize, |all, extent| all.saturating_mul((*extent).into()));
-    let Some((low, high)) = naive_span(shape, strides, itemsize) else { return counted <= most };
-    let whole = shape.iter().zip(strides).all(|(extent, stride)| *extent == 1 || i128::from(*stride) % itemsize == 0);
-    // Spans beyond 128 bits are saturated.
-    let (start, end) = (address.saturating_add(low), address.saturating_add(high));
-    let there = start >= 0 && end <= i128::from(u64::MAX) && high.saturating_sub(low) <= most;
-    counted <= most && whole && address != 0 && there
+fn is_sound(shape: &[i64], strides: &[i128], dtype: DType, address: i128) -> bool {
+    let mut steps = shape.iter().zip(strides);
+    let whole = shape.contains(&0) || steps.all(|(extent, step)| *extent == 1 || step % wide(dtype.itemsize()) == 0);
+    whole && is_valid(address, shape, strides, dtype.itemsize())
+}
+
+fn widened(strides: &[i64]) -> Vec<i128> {
+    strides.iter().map(|step| i128::from(*step)).collect()
 }
 
 fn is_of_host(interface: &Interface) -> bool {
     ["__array_interface__", "__array_struct__"].contains(&interface.name)
 }
 
-fn naive_interface(found: &ArrayInterface<'_>, interface: &Interface) -> Option<(DType, Vec<i64>, i128)> {
+fn naive_interface(found: &ArrayInterface<'_>, interface: &Interface) -> Option<(DType, Vec<i128>, i128)> {
     let (versions, streams): (&[i64], _) = match interface.name {
         "__hip_array_interface__" => (&[2, 3], 'r'),
         "__cuda_array_interface__" => (&[2, 3], 'c'),
@@ -146,11 +117,8 @@ fn naive_interface(found: &ArrayInterface<'_>, interface: &Interface) -> Option<
         (Some(_), _) => return None,
         (None, _) => naive_typestr(&found.typestr)?,
     };
-    let itemsize = wide(dtype.itemsize());
-    let strides = match &found.byte_strides {
-        Some(strides) => strides.to_vec(),
-        None => naive_c_order(&found.shape, itemsize),
-    };
+    let c_order = || c_order(&found.shape, dtype.itemsize());
+    let strides = found.byte_strides.as_deref().map_or_else(c_order, widened);
     let offset = i128::from(found.offset);
     let address = match found.data {
         Data::At { address, .. } if offset == 0 => i128::from(address),
@@ -161,7 +129,7 @@ fn naive_interface(found: &ArrayInterface<'_>, interface: &Interface) -> Option<
             }
             // Sums of many huge steps: what exceeds the address space exceeds the buffer.
             if is_sound(&found.shape, &strides, dtype, i128::from(address) + offset)
-                && let Some((low, high)) = naive_span(&found.shape, &strides, itemsize)
+                && let Some((low, high)) = span(&found.shape, &strides, dtype.itemsize())
                 && (offset + low < 0 || offset + high > wide(len))
             {
                 return None;
@@ -194,8 +162,7 @@ pub fn check_buffer(found: &Buffer<'_>) {
     let expected = naive_format(found.format.unwrap_or("B"), found.itemsize).and_then(|dtype| {
         let flat = || vec![found.len / found.itemsize];
         let shape = found.shape.map_or_else(flat, <[i64]>::to_vec);
-        let compact = || naive_c_order(&shape, found.itemsize.into());
-        let strides = found.byte_strides.map_or_else(compact, <[i64]>::to_vec);
+        let strides = found.byte_strides.map_or_else(|| c_order(&shape, dtype.itemsize()), widened);
         let direct = found.suboffsets.is_none_or(|all| all.iter().all(|offset| *offset < 0));
         let none = shape.contains(&0).then_some(0);
         let all = || shape.iter().fold(i128::from(found.itemsize), |all, extent| all.saturating_mul((*extent).into()));
@@ -214,7 +181,7 @@ pub fn check_buffer(found: &Buffer<'_>) {
 }
 
 /// Checks the strides that lead from one element to another.
-fn check_strides(field: &Descriptor, byte_strides: &[i64]) {
-    let kept = |((extent, old), new): ((&i64, &i64), i64)| *extent == 1 || *old == new;
+fn check_strides(field: &Descriptor, byte_strides: &[i128]) {
+    let kept = |((extent, old), new): ((&i64, &i128), i64)| *extent == 1 || *old == new.into();
     assert!(field.size() == 0 || field.shape().iter().zip(byte_strides).zip(field.byte_strides()).all(kept));
 }

@@ -281,17 +281,6 @@ fn sixty_four_dimensions_are_visited() {
 }
 
 #[test]
-fn nothing_is_visited_of_arrays_without_elements() {
-    for shape in [(0, 3, 2), (3, 0, 2), (3, 2, 0)] {
-        let mut field = Array3::<f64>::zeros(shape);
-        for_each(&mut field, |_| panic!("an element"));
-        for_each_run(field.t(), |_| panic!("a run"));
-        zip((&field, &field), |_| panic!("a pair")).unwrap();
-        zip_runs((&field, &field), |_| panic!("a pair of runs")).unwrap();
-    }
-}
-
-#[test]
 fn another_shape_is_an_error_that_names_the_array() {
     let (a, mut b) = (Array2::<f64>::zeros((3, 4)), Array3::<f64>::zeros((3, 4, 1)));
     let error = zip((&a, &a, &mut b), |_| panic!("visited")).unwrap_err();

@@ -163,23 +163,10 @@ impl Cast<[f32; 2]> for [f64; 2] {
 mod tests {
     use super::*;
 
-    fn bf16(number: impl Cast<Bf16>) -> u16 {
-        Cast::<Bf16>::cast(number).0
-    }
-
     #[test]
-    fn bfloat16_is_rounded_as_ml_dtypes_rounds_it() {
-        assert_eq!(
-            [bf16(1.0f32), bf16(-0.0f32), bf16(f32::INFINITY), bf16(f32::MAX)],
-            [0x3f80, 0x8000, 0x7f80, 0x7f80]
-        );
-        // Ties go to the even one; what f32 has rounded to a tie is a tie.
-        assert_eq!([bf16(1.0f32 + 1.0 / 256.0), bf16(1.0f32 + 3.0 / 256.0)], [0x3f80, 0x3f82]);
-        assert_eq!(
-            [bf16(1.0 + 1.0 / 256.0 + 4096.0 * f64::EPSILON), bf16((1i64 << 40) + (1 << 32) + 1)],
-            [0x3f80, 0x5380]
-        );
-        assert_eq!([0x7f80_0001, 0xffc1_2345u32].map(|bits| bf16(f32::from_bits(bits))), [0x7fc0, 0xffc0]);
+    fn signalling_nans_become_quiet() {
+        let bf16 = [0x7f80_0001, 0xffc1_2345u32].map(|bits| Cast::<Bf16>::cast(f32::from_bits(bits)).0);
+        assert_eq!(bf16, [0x7fc0, 0xffc0]);
     }
 
     #[test]
@@ -194,10 +181,5 @@ mod tests {
         assert!(f64::from(odd(tie + little)) > tie && f64::from(odd(tie - little)) < tie);
         assert_eq!([odd(1e-300), odd(-1e300)], [f32::from_bits(1), -f32::MAX]);
         assert!(odd(f64::NAN).is_nan());
-    }
-
-    #[test]
-    fn any_byte_but_zero_is_true() {
-        assert_eq!([0, 1, 2, 255].map(|byte| Cast::<u64>::cast(Bool(byte))), [0, 1, 1, 1]);
     }
 }
