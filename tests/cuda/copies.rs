@@ -38,155 +38,145 @@ fn copies_everything(
 
 #[test]
 fn all_layouts_between_all_kinds_of_memory() {
-    on_cuda(|| {
-        let routes = routes();
-        proptest!(config(400), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
-            copies_everything(route, &shape, (&to, &from), dtype);
-        });
+    let Some(_cuda) = on_cuda() else { return };
+    let routes = routes();
+    proptest!(config(400), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
+        copies_everything(route, &shape, (&to, &from), dtype);
     });
 }
 
 #[test]
 fn in_streams_that_wait_for_no_other() {
-    on_cuda(|| {
-        let routes = routes();
-        let streams: Vec<_> = gpus().into_iter().map(OwnStream::new).collect();
-        let last = streams.last().unwrap();
-        proptest!(config(150), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
-            streams[0].with(|| {
-                last.with(|| copies_everything(route, &shape, (&to, &from), dtype));
-            });
+    let Some(_cuda) = on_cuda() else { return };
+    let routes = routes();
+    let streams: Vec<_> = gpus().into_iter().map(OwnStream::new).collect();
+    let last = streams.last().unwrap();
+    proptest!(config(150), |((shape, to, from) in pair(), dtype in dtype(), route in select(routes.clone()))| {
+        streams[0].with(|| {
+            last.with(|| copies_everything(route, &shape, (&to, &from), dtype));
         });
     });
 }
 
 #[test]
 fn allocations_that_copy() {
-    on_cuda(|| {
-        let routes = routes();
-        proptest!(config(100), |((shape, _, from) in pair(), dtype in dtype(), (to, from_device) in select(routes.clone()))| {
-            let (_, from) = from.field(&shape, dtype, from_device);
-            let values = numbers(&from, 3);
-            put(&from, &values);
-            let copy = from.to_device(to, Some(true)).unwrap();
-            prop_assert_eq!(copy.descriptor().device(), to);
-            prop_assert_eq!(copy.layout(), from.layout());
-            prop_assert_eq!(elements(&copy), values);
-        });
+    let Some(_cuda) = on_cuda() else { return };
+    let routes = routes();
+    proptest!(config(100), |((shape, _, from) in pair(), dtype in dtype(), (to, from_device) in select(routes.clone()))| {
+        let (_, from) = from.field(&shape, dtype, from_device);
+        let values = numbers(&from, 3);
+        put(&from, &values);
+        let copy = from.to_device(to, Some(true)).unwrap();
+        prop_assert_eq!(copy.descriptor().device(), to);
+        prop_assert_eq!(copy.layout(), from.layout());
+        prop_assert_eq!(elements(&copy), values);
     });
 }
 
 #[test]
 fn shapes_are_broadcast() {
-    on_cuda(|| {
-        for (to, from) in routes() {
-            for shape in [&[1i64][..], &[], &[5], &[4, 1], &[3, 1, 5], &[1, 3, 4, 5]] {
-                let field = Tensor::zeros(&Spec::new(&[3, 4, 5], DType::F32).with_device(to)).unwrap();
-                let part = Tensor::empty(&Spec::new(shape, DType::F32).with_device(from)).unwrap();
-                let values = numbers(&part, 4);
-                put(&part, &values);
-                assign(&field, &part).unwrap();
-                let extent = |axis: usize| (axis + shape.len()).checked_sub(3).map_or(1, |axis| shape[axis]);
-                let mut expected = vec![];
-                for (i, j, k) in (0..60).map(|at| (at / 20, at / 5 % 4, at % 5)) {
-                    let at = |index: i64, axis| if extent(axis) == 1 { 0 } else { index };
-                    let element = (at(i, 0) * extent(1) + at(j, 1)) * extent(2) + at(k, 2);
-                    let element = usize::try_from(element).unwrap();
-                    expected.extend_from_slice(&values[4 * element..][..4]);
-                }
-                assert_eq!(elements(&field), expected, "{shape:?} from {from} to {to}");
+    let Some(_cuda) = on_cuda() else { return };
+    for (to, from) in routes() {
+        for shape in [&[1i64][..], &[], &[5], &[4, 1], &[3, 1, 5], &[1, 3, 4, 5]] {
+            let field = Tensor::zeros(&Spec::new(&[3, 4, 5], DType::F32).with_device(to)).unwrap();
+            let part = Tensor::empty(&Spec::new(shape, DType::F32).with_device(from)).unwrap();
+            let values = numbers(&part, 4);
+            put(&part, &values);
+            assign(&field, &part).unwrap();
+            let extent = |axis: usize| (axis + shape.len()).checked_sub(3).map_or(1, |axis| shape[axis]);
+            let mut expected = vec![];
+            for (i, j, k) in (0..60).map(|at| (at / 20, at / 5 % 4, at % 5)) {
+                let at = |index: i64, axis| if extent(axis) == 1 { 0 } else { index };
+                let element = (at(i, 0) * extent(1) + at(j, 1)) * extent(2) + at(k, 2);
+                let element = usize::try_from(element).unwrap();
+                expected.extend_from_slice(&values[4 * element..][..4]);
             }
+            assert_eq!(elements(&field), expected, "{shape:?} from {from} to {to}");
         }
-    });
+    }
 }
 
 #[test]
 fn elements_are_converted_on_the_host() {
-    on_cuda(|| {
-        for (to, from) in routes() {
-            let small = Tensor::empty(&Spec::new(&[3, 4], DType::I16).with_device(from)).unwrap();
-            put(&small, &(0..12i16).flat_map(|number| (number - 5).to_ne_bytes()).collect::<Vec<_>>());
-            let turned = small.transpose(&[1, 0]).unwrap();
-            let spec = Spec::new(&[4, 3], DType::F64).with_device(to).alignment_size(64);
-            let copied = Tensor::copy_of(&spec, &turned);
-            let on_devices = [to, from].iter().all(|device| !device.is_host_readable());
-            if on_devices {
-                let Err(Error::DType(DTypeError::CastOnDevice { .. })) = copied else { panic!("{copied:?}") };
-                continue;
-            }
-            let expected = (0..4).flat_map(|i| (0..3).map(move |j| f64::from(4 * j + i - 5)));
-            let bytes: Vec<u8> = expected.flat_map(f64::to_ne_bytes).collect();
-            assert_eq!(elements(&copied.unwrap()), bytes, "{from} to {to}");
+    let Some(_cuda) = on_cuda() else { return };
+    for (to, from) in routes() {
+        let small = Tensor::empty(&Spec::new(&[3, 4], DType::I16).with_device(from)).unwrap();
+        put(&small, &(0..12i16).flat_map(|number| (number - 5).to_ne_bytes()).collect::<Vec<_>>());
+        let turned = small.transpose(&[1, 0]).unwrap();
+        let spec = Spec::new(&[4, 3], DType::F64).with_device(to).alignment_size(64);
+        let copied = Tensor::copy_of(&spec, &turned);
+        let on_devices = [to, from].iter().all(|device| !device.is_host_readable());
+        if on_devices {
+            let Err(Error::DType(DTypeError::CastOnDevice { .. })) = copied else { panic!("{copied:?}") };
+            continue;
         }
-        assert!(!can_cast(DType::F64, DType::I16));
-        let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(GPU)).unwrap();
-        let refused = Tensor::copy_of(&Spec::new(&[3], DType::I16), &floats);
-        assert!(matches!(refused, Err(Error::DType(DTypeError::Cast { .. }))));
-    });
+        let expected = (0..4).flat_map(|i| (0..3).map(move |j| f64::from(4 * j + i - 5)));
+        let bytes: Vec<u8> = expected.flat_map(f64::to_ne_bytes).collect();
+        assert_eq!(elements(&copied.unwrap()), bytes, "{from} to {to}");
+    }
+    assert!(!can_cast(DType::F64, DType::I16));
+    let floats = Tensor::zeros(&Spec::new(&[3], DType::F64).with_device(GPU)).unwrap();
+    let refused = Tensor::copy_of(&Spec::new(&[3], DType::I16), &floats);
+    assert!(matches!(refused, Err(Error::DType(DTypeError::Cast { .. }))));
 }
 
 #[test]
 fn overlapping_views_are_copied_aside() {
-    on_cuda(|| {
-        for device in PLACES {
-            let field = Tensor::empty(&Spec::new(&[9], DType::F64).with_device(device)).unwrap();
-            let values = numbers(&field, 5);
-            put(&field, &values);
-            let part = |start| field.view(&[Index::Range { start, len: 8, step: 1 }]).unwrap();
-            assign(&part(1), &part(0)).unwrap();
-            assert_eq!(elements(&field), [&values[..8], &values[..64]].concat());
-        }
-    });
+    let Some(_cuda) = on_cuda() else { return };
+    for device in PLACES {
+        let field = Tensor::empty(&Spec::new(&[9], DType::F64).with_device(device)).unwrap();
+        let values = numbers(&field, 5);
+        put(&field, &values);
+        let part = |start| field.view(&[Index::Range { start, len: 8, step: 1 }]).unwrap();
+        assign(&part(1), &part(0)).unwrap();
+        assert_eq!(elements(&field), [&values[..8], &values[..64]].concat());
+    }
 }
 
 #[test]
 fn nothing_is_asked_of_the_driver_for_fields_without_elements() {
-    on_cuda(|| {
-        for (to, from) in routes() {
-            let spec = Spec::new(&[3, 0, 4], DType::F32);
-            let (to, from) = (spec.clone().with_device(to), Tensor::empty(&spec.with_device(from)).unwrap());
-            let to = Tensor::empty(&to).unwrap();
-            let calls = Double::find().map(|double| double.count("calls"));
-            assign(&to, &from).unwrap();
-            fill(&to, &[0; 4]).unwrap();
-            assert_eq!(Double::find().map(|double| double.count("calls")), calls);
-        }
-    });
+    let Some(_cuda) = on_cuda() else { return };
+    for (to, from) in routes() {
+        let spec = Spec::new(&[3, 0, 4], DType::F32);
+        let (to, from) = (spec.clone().with_device(to), Tensor::empty(&spec.with_device(from)).unwrap());
+        let to = Tensor::empty(&to).unwrap();
+        let calls = Double::find().map(|double| double.count("calls"));
+        assign(&to, &from).unwrap();
+        fill(&to, &[0; 4]).unwrap();
+        assert_eq!(Double::find().map(|double| double.count("calls")), calls);
+    }
 }
 
 #[test]
 fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
-    on_cuda(|| {
-        let (device, stream) = (GPU, OwnStream::new(GPU));
-        stream.with(|| {
-            let field =
-                Tensor::empty(&Spec::new(&[40, 30], DType::F64).alignment_size(64).with_device(device)).unwrap();
-            let host = Tensor::empty(&Spec::new(&[40, 30], DType::F64)).unwrap();
-            let values = numbers(&host, 6);
-            put(&host, &values);
-            assign(&field, &host).unwrap();
-            fill(&host, &[0; 8]).unwrap();
-            drop(host);
-            let back = field.to_device(Device::CPU, None).unwrap();
-            // Not with `elements`, which waits.
-            // SAFETY: a compact field in host memory.
-            let found = unsafe { std::slice::from_raw_parts(back.descriptor().ptr(), 8) };
-            assert_eq!(found, &values[..8]);
-        });
-        assert_eq!(current_stream(device), Stream::LEGACY);
+    let Some(_cuda) = on_cuda() else { return };
+    let (device, stream) = (GPU, OwnStream::new(GPU));
+    stream.with(|| {
+        let field = Tensor::empty(&Spec::new(&[40, 30], DType::F64).alignment_size(64).with_device(device)).unwrap();
+        let host = Tensor::empty(&Spec::new(&[40, 30], DType::F64)).unwrap();
+        let values = numbers(&host, 6);
+        put(&host, &values);
+        assign(&field, &host).unwrap();
+        fill(&host, &[0; 8]).unwrap();
+        drop(host);
+        let back = field.to_device(Device::CPU, None).unwrap();
+        // Not with `elements`, which waits.
+        // SAFETY: a compact field in host memory.
+        let found = unsafe { std::slice::from_raw_parts(back.descriptor().ptr(), 8) };
+        assert_eq!(found, &values[..8]);
     });
+    assert_eq!(current_stream(device), Stream::LEGACY);
 }
 
 #[test]
 fn a_copy_without_memory_in_between_fails_and_loses_nothing() {
-    on_cuda(|| {
-        let Some(double) = Double::find() else { return };
-        let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
-        let turned = host.transpose(&[2, 1, 0]).unwrap();
-        let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(GPU)).unwrap();
-        double.fail_allocation(0);
-        let refused = assign(&field, &turned);
-        assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
-        assign(&field, &turned).unwrap();
-    });
+    let Some(_cuda) = on_cuda() else { return };
+    let Some(double) = Double::find() else { return };
+    let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
+    let turned = host.transpose(&[2, 1, 0]).unwrap();
+    let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(GPU)).unwrap();
+    double.fail_allocation(0);
+    let refused = assign(&field, &turned);
+    assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
+    assign(&field, &turned).unwrap();
 }

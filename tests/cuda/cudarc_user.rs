@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use dlfield::cuda::{self, Stream};
+use dlfield::cuda::{Stream, with_stream};
 use dlfield::cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DeviceRepr, sys};
 use dlfield::{DType, Spec, Tensor};
 
-use crate::double::on_cuda;
+use crate::double::{OnCuda, on_cuda};
 use crate::driver::{GPU, write_on};
 
-/// As [`on_cuda`], for tests that use `cudarc`, which leaves its context current.
-pub fn on_cuda_with_cudarc(test: impl FnOnce()) {
-    on_cuda(|| {
-        test();
-        if cuda::is_available() {
-            // SAFETY: no context is current afterwards, as before.
-            unsafe { sys::cuCtxSetCurrent(std::ptr::null_mut()) }.result().unwrap();
-        }
-    });
+/// As [`on_cuda`], for tests that use `cudarc`.
+pub fn on_cuda_with_cudarc() -> Option<OnCuda> {
+    let mut cuda = on_cuda()?;
+    cuda.uses_cudarc = true;
+    Some(cuda)
 }
 
 /// Creates a stream of its own. Without disabled tracking, captures would wait for events of slices from outside.
@@ -35,7 +31,7 @@ pub fn of(stream: &CudaStream) -> Stream {
 
 /// Allocates zeros on a stream.
 pub fn zeros_in(stream: Stream, count: i64) -> Tensor {
-    cuda::with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).with_device(GPU))).unwrap()
+    with_stream(GPU, stream, || Tensor::zeros(&Spec::new(&[count], DType::F64).with_device(GPU))).unwrap()
 }
 
 /// Writes to a field of doubles on a stream, as a kernel would.

@@ -31,33 +31,56 @@ const MISUSE: [&str; 12] = [
 /// Counters of waits by the host.
 pub const WAITS: [&str; 3] = ["stream_syncs", "event_syncs", "context_syncs"];
 
-/// Runs a test if there is CUDA; checks the errors of a machine without it otherwise.
-pub fn on_cuda(test: impl FnOnce()) {
-    tolerating(&[], test);
+/// The use of CUDA by one test, whose end checks that nothing was left behind.
+pub struct OnCuda {
+    provoked: &'static [&'static str],
+    double: Option<Double>,
+    leaks: Option<u64>,
+    context: usize,
+    /// The test uses `cudarc`, which leaves its context current.
+    pub uses_cudarc: bool,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Returns `None` on a machine without CUDA, whose errors it has checked.
+pub fn on_cuda() -> Option<OnCuda> {
+    tolerating(&[])
 }
 
 /// As [`on_cuda`], for a test that provokes misuse that these counters count.
-pub fn tolerating(provoked: &[&str], test: impl FnOnce()) {
+pub fn tolerating(provoked: &'static [&'static str]) -> Option<OnCuda> {
     let _turn = turn();
     if !cuda::is_available() {
-        return without_cuda();
+        without_cuda();
+        return None;
     }
-    let double = Double::find();
-    double.as_ref().inspect(|double| {
+    let double = Double::find().inspect(|double| {
         double.reset();
         double.reuse_streams(false);
     });
-    let (before, current) = (double.as_ref().map(|double| double.count("leaks")), driver::current());
-    test();
-    // Owners whose release was deferred during graph capture are released by the next allocation.
-    drop(Tensor::empty(&Spec::new(&[1], DType::F64).with_device(Device::cuda(0))).unwrap());
-    driver::finish_everything();
-    assert_eq!(driver::current(), current, "the current context is another one");
-    let Some(double) = double else { return };
-    let misused: Vec<_> =
-        MISUSE.into_iter().filter(|name| !provoked.contains(name) && double.count(name) != 0).collect();
-    assert!(misused.is_empty(), "{misused:?}: {}", double.report());
-    assert_eq!(Some(double.count("leaks")), before, "memory was left behind: {}", double.report());
+    let leaks = double.as_ref().map(|double| double.count("leaks"));
+    Some(OnCuda { provoked, double, leaks, context: driver::current(), uses_cudarc: false, _turn })
+}
+
+impl Drop for OnCuda {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        if self.uses_cudarc {
+            // SAFETY: no context is current afterwards, as before.
+            driver::ok(unsafe { cudarc::driver::sys::cuCtxSetCurrent(std::ptr::null_mut()) });
+        }
+        // Owners whose release was deferred during graph capture are released by the next allocation.
+        drop(Tensor::empty(&Spec::new(&[1], DType::F64).with_device(driver::GPU)).unwrap());
+        driver::finish_everything();
+        assert_eq!(driver::current(), self.context, "the current context is another one");
+        let Some(double) = &self.double else { return };
+        let misused: Vec<_> =
+            MISUSE.into_iter().filter(|name| !self.provoked.contains(name) && double.count(name) != 0).collect();
+        assert!(misused.is_empty(), "{misused:?}: {}", double.report());
+        assert_eq!(Some(double.count("leaks")), self.leaks, "memory was left behind: {}", double.report());
+    }
 }
 
 fn turn() -> MutexGuard<'static, ()> {

@@ -19,208 +19,197 @@ fn hand(field: &Tensor, current: &OwnStream, consumer: &OwnStream) -> dlfield::R
 
 #[test]
 fn the_consumer_waits_for_kernels_of_all_streams() {
-    on_cuda_with_cudarc(|| {
-        let (own, consumer) = (new_stream(0), new_stream(0));
-        let others = [new_stream(0), new_stream(0), new_stream(0)];
-        for current in [&own, &others[0], &consumer] {
-            let field = zeros_in(of(&own), 1024);
-            let parts = [0, 300, 600].map(|start| field.view(&[Index::Range { start, len: 300, step: 1 }]).unwrap());
-            for (other, part) in std::iter::zip(&others, &parts) {
-                let _ = field.cuda_view::<f64>(other).unwrap();
-                write_in(other, part);
-            }
-            with_stream(GPU, of(current), || field.make_stream_wait(of(&consumer))).unwrap();
-            write_in(&consumer, &field);
-            drop(field);
+    let Some(_cuda) = on_cuda_with_cudarc() else { return };
+    let (own, consumer) = (new_stream(0), new_stream(0));
+    let others = [new_stream(0), new_stream(0), new_stream(0)];
+    for current in [&own, &others[0], &consumer] {
+        let field = zeros_in(of(&own), 1024);
+        let parts = [0, 300, 600].map(|start| field.view(&[Index::Range { start, len: 300, step: 1 }]).unwrap());
+        for (other, part) in std::iter::zip(&others, &parts) {
+            let _ = field.cuda_view::<f64>(other).unwrap();
+            write_in(other, part);
         }
-    });
+        with_stream(GPU, of(current), || field.make_stream_wait(of(&consumer))).unwrap();
+        write_in(&consumer, &field);
+        drop(field);
+    }
 }
 
 #[test]
 fn the_consumer_waits_for_the_later_work_of_the_first_stream() {
-    on_cuda(|| {
-        let (own, current, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
-        let field = zeros_in(own.stream, 64);
-        for current in [&current, &consumer, &own] {
-            own.write(&field);
-            hand(&field, current, &consumer).unwrap();
-            consumer.write(&field);
-            // The consumer gives it back.
-            hand(&field, &consumer, &own).unwrap();
-        }
-    });
+    let Some(_cuda) = on_cuda() else { return };
+    let (own, current, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
+    let field = zeros_in(own.stream, 64);
+    for current in [&current, &consumer, &own] {
+        own.write(&field);
+        hand(&field, current, &consumer).unwrap();
+        consumer.write(&field);
+        // The consumer gives it back.
+        hand(&field, &consumer, &own).unwrap();
+    }
 }
 
 #[test]
 fn the_consumer_waits_for_streams_of_all_devices() {
-    on_cuda(|| {
-        if device_count() < 2 {
-            return;
+    let Some(_cuda) = on_cuda() else { return };
+    if device_count() < 2 {
+        return;
+    }
+    for place in SHARED {
+        let (one, other) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
+        let consumer = OwnStream::new(Device::cuda(0));
+        let field = Tensor::zeros(&Spec::new(&[64], DType::F64).with_device(place)).unwrap();
+        for stream in [&one, &other] {
+            hand(&field, stream, stream).unwrap();
+            stream.write(&field);
         }
-        for place in SHARED {
-            let (one, other) = (OwnStream::new(Device::cuda(0)), OwnStream::new(Device::cuda(1)));
-            let consumer = OwnStream::new(Device::cuda(0));
-            let field = Tensor::zeros(&Spec::new(&[64], DType::F64).with_device(place)).unwrap();
-            for stream in [&one, &other] {
-                hand(&field, stream, stream).unwrap();
-                stream.write(&field);
-            }
-            hand(&field, &consumer, &consumer).unwrap();
-            consumer.write(&field);
-            drop(field);
-        }
-    });
+        hand(&field, &consumer, &consumer).unwrap();
+        consumer.write(&field);
+        drop(field);
+    }
 }
 
 #[test]
 fn no_host_waits_and_nothing_is_done_without_other_streams() {
-    on_cuda(|| {
-        let Some(double) = Double::find() else { return };
-        let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
-        let field = zeros_in(own.stream, 64);
-        let before = double.counts(WAITS);
-        let calls = |current, consumer| {
-            let before = double.count("calls");
-            hand(&field, current, consumer).unwrap();
-            double.count("calls") - before
-        };
-        // Both handles are looked up, with their device made current and taken back.
-        assert_eq!(calls(&own, &own), 6);
-        calls(&own, &consumer);
-        let by_one_event = calls(&own, &consumer);
-        used_by(&other, &field);
-        let by_two_events = calls(&own, &consumer);
-        assert!(by_one_event < by_two_events, "{by_one_event}, {by_two_events}");
-        assert!(by_one_event <= 20, "{by_one_event}");
-        assert_eq!(double.counts(WAITS), before);
-    });
+    let Some(_cuda) = on_cuda() else { return };
+    let Some(double) = Double::find() else { return };
+    let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
+    let field = zeros_in(own.stream, 64);
+    let before = double.counts(WAITS);
+    let calls = |current, consumer| {
+        let before = double.count("calls");
+        hand(&field, current, consumer).unwrap();
+        double.count("calls") - before
+    };
+    // Both handles are looked up, with their device made current and taken back.
+    assert_eq!(calls(&own, &own), 6);
+    calls(&own, &consumer);
+    let by_one_event = calls(&own, &consumer);
+    used_by(&other, &field);
+    let by_two_events = calls(&own, &consumer);
+    assert!(by_one_event < by_two_events, "{by_one_event}, {by_two_events}");
+    assert!(by_one_event <= 20, "{by_one_event}");
+    assert_eq!(double.counts(WAITS), before);
 }
 
 #[test]
 fn destroyed_streams_are_waited_for_once() {
-    tolerating(&["bad_handles"], || {
-        let Some(double) = Double::find() else { return };
-        for reused in [false, true] {
-            double.reuse_streams(reused);
-            for first_gone in [false, true] {
-                let consumer = OwnStream::new(GPU);
-                let own = OwnStream::new(GPU);
-                let field = zeros_in(own.stream, 64);
-                let others = [OwnStream::new(GPU), OwnStream::new(GPU)];
-                for other in &others {
-                    used_by(other, &field);
-                }
-                others[1].write(&field);
-                drop(others);
-                let kept = (!first_gone).then_some(own);
-                // It has the handle of one that is gone, where handles are reused.
-                let next = OwnStream::new(GPU);
-                hand(&field, &next, &consumer).unwrap();
-                consumer.write(&field);
-                let waited = double.counts(WAITS);
-                hand(&field, &consumer, &consumer).unwrap();
-                hand(&field, &next, &consumer).unwrap();
-                consumer.write(&field);
-                assert_eq!(double.counts(WAITS), waited, "{reused}, {first_gone}");
-                drop((field, kept));
+    let Some(_cuda) = tolerating(&["bad_handles"]) else { return };
+    let Some(double) = Double::find() else { return };
+    for reused in [false, true] {
+        double.reuse_streams(reused);
+        for first_gone in [false, true] {
+            let consumer = OwnStream::new(GPU);
+            let own = OwnStream::new(GPU);
+            let field = zeros_in(own.stream, 64);
+            let others = [OwnStream::new(GPU), OwnStream::new(GPU)];
+            for other in &others {
+                used_by(other, &field);
             }
+            others[1].write(&field);
+            drop(others);
+            let kept = (!first_gone).then_some(own);
+            // It has the handle of one that is gone, where handles are reused.
+            let next = OwnStream::new(GPU);
+            hand(&field, &next, &consumer).unwrap();
+            consumer.write(&field);
+            let waited = double.counts(WAITS);
+            hand(&field, &consumer, &consumer).unwrap();
+            hand(&field, &next, &consumer).unwrap();
+            consumer.write(&field);
+            assert_eq!(double.counts(WAITS), waited, "{reused}, {first_gone}");
+            drop((field, kept));
         }
-    });
+    }
 }
 
 #[test]
 fn many_streams_that_took_each_others_handle_are_waited_for_once() {
-    tolerating(&["bad_handles"], || {
-        let Some(double) = Double::find() else { return };
-        double.reuse_streams(true);
-        let consumer = OwnStream::new(GPU);
-        let field = zeros_in(consumer.stream, 64);
-        for _ in 0..20 {
-            let other = OwnStream::new(GPU);
-            hand(&field, &consumer, &other).unwrap();
-            other.write(&field);
-            drop(other);
-            let before = double.count("context_syncs");
-            hand(&field, &consumer, &consumer).unwrap();
-            consumer.write(&field);
-            assert_eq!(double.count("context_syncs") - before, 1);
-        }
-    });
+    let Some(_cuda) = tolerating(&["bad_handles"]) else { return };
+    let Some(double) = Double::find() else { return };
+    double.reuse_streams(true);
+    let consumer = OwnStream::new(GPU);
+    let field = zeros_in(consumer.stream, 64);
+    for _ in 0..20 {
+        let other = OwnStream::new(GPU);
+        hand(&field, &consumer, &other).unwrap();
+        other.write(&field);
+        drop(other);
+        let before = double.count("context_syncs");
+        hand(&field, &consumer, &consumer).unwrap();
+        consumer.write(&field);
+        assert_eq!(double.count("context_syncs") - before, 1);
+    }
 }
 
 #[test]
 fn a_stream_that_is_captured_cannot_be_waited_for() {
-    on_cuda(|| {
-        let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
-        let field = zeros_in(own.stream, 64);
-        used_by(&other, &field);
-        // The capture would fail if this invalidated it.
-        drop(other.record(|| assert!(is_capturing(hand(&field, &own, &consumer)))));
-        hand(&field, &own, &consumer).unwrap();
-    });
+    let Some(_cuda) = on_cuda() else { return };
+    let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
+    let field = zeros_in(own.stream, 64);
+    used_by(&other, &field);
+    // The capture would fail if this invalidated it.
+    drop(other.record(|| assert!(is_capturing(hand(&field, &own, &consumer)))));
+    hand(&field, &own, &consumer).unwrap();
 }
 
 #[test]
 fn a_captured_consumer_comes_after_all_work_before_the_capture() {
-    on_cuda_with_cudarc(|| {
-        let (own, other, consumer) = (new_stream(0), new_stream(0), new_stream(0));
-        let field = zeros_in(of(&own), 1024);
-        let _ = field.cuda_view::<f64>(&other).unwrap();
-        let _ = field.cuda_view::<f64>(&consumer).unwrap();
-        write_in(&other, &field);
-        record(&consumer);
-        with_stream(GPU, of(&consumer), || field.make_stream_wait(of(&consumer))).unwrap();
-        write_in(&consumer, &field);
-        run_recorded(&consumer);
-    });
+    let Some(_cuda) = on_cuda_with_cudarc() else { return };
+    let (own, other, consumer) = (new_stream(0), new_stream(0), new_stream(0));
+    let field = zeros_in(of(&own), 1024);
+    let _ = field.cuda_view::<f64>(&other).unwrap();
+    let _ = field.cuda_view::<f64>(&consumer).unwrap();
+    write_in(&other, &field);
+    record(&consumer);
+    with_stream(GPU, of(&consumer), || field.make_stream_wait(of(&consumer))).unwrap();
+    write_in(&consumer, &field);
+    run_recorded(&consumer);
 }
 
 #[test]
 fn a_captured_consumer_is_refused_if_it_cannot_come_after_the_later_work_of_the_first_stream() {
-    tolerating(&["bad_handles"], || {
-        let Some(double) = Double::find() else { return };
-        let (own, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU));
-        let field = zeros_in(own.stream, 64);
-        hand(&field, &consumer, &consumer).unwrap();
-        own.write(&field);
-        drop(consumer.record(|| {
-            double.fail("cuStreamSynchronize", 2);
-            double.fail("cuCtxSynchronize", 2);
-            assert!(is_capturing(hand(&field, &consumer, &consumer)));
-        }));
-        drop(own);
-        drop(consumer.record(|| assert!(is_capturing(hand(&field, &consumer, &consumer)))));
-        hand(&field, &consumer, &consumer).unwrap();
-        consumer.write(&field);
-    });
+    let Some(_cuda) = tolerating(&["bad_handles"]) else { return };
+    let Some(double) = Double::find() else { return };
+    let (own, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU));
+    let field = zeros_in(own.stream, 64);
+    hand(&field, &consumer, &consumer).unwrap();
+    own.write(&field);
+    drop(consumer.record(|| {
+        double.fail("cuStreamSynchronize", 2);
+        double.fail("cuCtxSynchronize", 2);
+        assert!(is_capturing(hand(&field, &consumer, &consumer)));
+    }));
+    drop(own);
+    drop(consumer.record(|| assert!(is_capturing(hand(&field, &consumer, &consumer)))));
+    hand(&field, &consumer, &consumer).unwrap();
+    consumer.write(&field);
 }
 
 #[test]
 fn streams_of_one_capture_are_ordered_in_its_graph() {
-    on_cuda_with_cudarc(|| {
-        let (own, branch) = (new_stream(0), new_stream(0));
-        let field = zeros_in(of(&own), 1024);
-        let _ = field.cuda_view::<f64>(&branch).unwrap();
-        own.synchronize().unwrap();
-        branch.synchronize().unwrap();
-        record(&own);
-        branch.join(&own).unwrap();
-        write_in(&branch, &field);
-        with_stream(GPU, of(&own), || field.make_stream_wait(of(&own))).unwrap();
-        write_in(&own, &field);
-        run_recorded(&own);
-    });
+    let Some(_cuda) = on_cuda_with_cudarc() else { return };
+    let (own, branch) = (new_stream(0), new_stream(0));
+    let field = zeros_in(of(&own), 1024);
+    let _ = field.cuda_view::<f64>(&branch).unwrap();
+    own.synchronize().unwrap();
+    branch.synchronize().unwrap();
+    record(&own);
+    branch.join(&own).unwrap();
+    write_in(&branch, &field);
+    with_stream(GPU, of(&own), || field.make_stream_wait(of(&own))).unwrap();
+    write_in(&own, &field);
+    run_recorded(&own);
 }
 
 #[test]
 fn a_captured_blocking_stream_that_has_waited_for_the_allocation_is_a_consumer() {
-    on_cuda(|| {
-        let stream = OwnStream::blocking(GPU);
-        let field = zeros_in(Stream::LEGACY, 64);
+    let Some(_cuda) = on_cuda() else { return };
+    let stream = OwnStream::blocking(GPU);
+    let field = zeros_in(Stream::LEGACY, 64);
+    hand(&field, &stream, &stream).unwrap();
+    drop(stream.record(|| {
         hand(&field, &stream, &stream).unwrap();
-        drop(stream.record(|| {
-            hand(&field, &stream, &stream).unwrap();
-            stream.write(&field);
-        }));
-    });
+        stream.write(&field);
+    }));
 }
