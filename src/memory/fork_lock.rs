@@ -30,7 +30,7 @@ impl<T> ForkLock<T> {
         PROCESS.note();
         let mut value = match self.attempt() {
             Some(value) => value,
-            None => self.wait(&PROCESS)?,
+            None => self.wait(&PROCESS, PATIENCE)?,
         };
         // Given up while its user was only slow.
         if self.is_lost.load(Ordering::Relaxed) { None } else { Some(work(&mut value)) }
@@ -52,8 +52,9 @@ impl<T> ForkLock<T> {
         self.attempt().map(|mut value| work(&mut value))
     }
 
+    /// Waits for the value; a process other than `first` gives it up after `patience`.
     #[cold]
-    fn wait(&self, first: &FirstProcess) -> Option<MutexGuard<'_, T>> {
+    fn wait(&self, first: &FirstProcess, patience: Duration) -> Option<MutexGuard<'_, T>> {
         if !self.is_lost.load(Ordering::Relaxed) && first.is_this() {
             return Some(self.value.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -62,7 +63,7 @@ impl<T> ForkLock<T> {
             if let Some(value) = self.attempt() {
                 return Some(value);
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > patience {
                 self.is_lost.store(true, Ordering::Relaxed);
             }
             std::thread::yield_now();
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!(lock.with(|value| *value), Some(0));
         // As if another process had used it first.
         while_used(&lock, |end| {
-            assert!(lock.wait(&FirstProcess::another()).is_none());
+            assert!(lock.wait(&FirstProcess::another(), Duration::from_millis(10)).is_none());
             drop(end);
         });
         assert_eq!(lock.with(|value| *value), None);
@@ -125,7 +126,7 @@ mod tests {
         let lock = ForkLock::new(0);
         let seen = while_used(&lock, |end| {
             drop(end);
-            lock.wait(&FirstProcess::another()).map(|value| *value)
+            lock.wait(&FirstProcess::another(), Duration::from_secs(60)).map(|value| *value)
         });
         assert_eq!((seen, lock.with(|value| *value)), (Some(1), Some(1)));
     }

@@ -183,11 +183,4 @@ mod tests {
             assert!(message.starts_with("typestr: ") && message.contains(named), "{text}: {message}");
         }
     }
-
-    #[test]
-    fn void_strings_have_their_size() {
-        for (text, size) in [("|V2", Some(2)), ("<V1", Some(1)), ("<f8", None), ("V2", Some(2)), ("|V", None)] {
-            assert_eq!(void_size(text), size);
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use dlfield::cuda::{Stream, device_count, with_stream};
 use dlfield::{DType, Device, DeviceError, Error, OutOfMemory, Preset, Spec, Tensor};
 
-use crate::double::{Double, on_cuda, tolerating};
+use crate::double::{Double, on_cuda, on_double, tolerating};
 use crate::driver::{GPU, OwnStream, PLACES, current, last_gpu};
 use crate::memory::{elements, fill, numbers, put};
 
@@ -50,8 +50,7 @@ fn a_failed_allocation_is_named_and_nothing_is_lost() {
 
 #[test]
 fn memory_goes_back_if_what_comes_after_fails() {
-    let Some(_cuda) = on_cuda() else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double() else { return };
     let spec = Spec::new(&[10], DType::F64).with_device(GPU);
     for (function, zeros) in [("cuMemsetD8Async", true), ("cuMemsetD32Async", false), ("cuLaunchKernel", false)] {
         double.fail(function, 700);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::cases::{Side, dtype, pair};
-use crate::double::{Double, on_cuda};
+use crate::double::{Double, on_cuda, on_double};
 use crate::driver::{GPU, OwnStream, PLACES, SHARED, gpus};
 use crate::memory::{Image, assign, elements, fill, numbers, put};
 use crate::repeated::config;
@@ -170,8 +170,7 @@ fn pageable_memory_may_go_as_soon_as_a_copy_returns() {
 
 #[test]
 fn a_copy_without_memory_in_between_fails_and_loses_nothing() {
-    let Some(_cuda) = on_cuda() else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double() else { return };
     let host = Tensor::zeros(&Spec::new(&[20, 30, 7], DType::F64)).unwrap();
     let turned = host.transpose(&[2, 1, 0]).unwrap();
     let field = Tensor::zeros(&Spec::new(&[7, 30, 20], DType::F64).with_device(GPU)).unwrap();

@@ -47,6 +47,12 @@ pub fn on_cuda() -> Option<OnCuda> {
     tolerating(&[])
 }
 
+/// As [`on_cuda`], for a test that hardware cannot pass.
+pub fn on_double() -> Option<(OnCuda, Double)> {
+    let cuda = on_cuda()?;
+    Some((cuda, Double::find()?))
+}
+
 /// As [`on_cuda`], for a test that provokes misuse that these counters count.
 pub fn tolerating(provoked: &'static [&'static str]) -> Option<OnCuda> {
     let _turn = turn();

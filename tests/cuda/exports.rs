@@ -4,7 +4,7 @@ use dlfield::cuda::{Stream, device_count, with_stream};
 use dlfield::{DType, Device, Index, Spec, Tensor};
 
 use crate::cudarc_user::{new_stream, of, on_cuda_with_cudarc, record, run_recorded, write_in, zeros_in};
-use crate::double::{Double, WAITS, on_cuda, tolerating};
+use crate::double::{Double, WAITS, on_cuda, on_double, tolerating};
 use crate::driver::{GPU, OwnStream, SHARED, is_capturing};
 
 /// Records a stream for a field, as a view for a kernel does.
@@ -71,8 +71,7 @@ fn the_consumer_waits_for_streams_of_all_devices() {
 
 #[test]
 fn no_host_waits_and_nothing_is_done_without_other_streams() {
-    let Some(_cuda) = on_cuda() else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double() else { return };
     let (own, other, consumer) = (OwnStream::new(GPU), OwnStream::new(GPU), OwnStream::new(GPU));
     let field = zeros_in(own.stream, 64);
     let before = double.counts(WAITS);

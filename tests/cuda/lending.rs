@@ -8,7 +8,7 @@ use std::time::Duration;
 use dlfield::{DType, Device, Dims, Error, ExchangeError, FieldSpec, Owner, Result, Signature, SignatureError, Tensor};
 
 use crate::cudarc_user::{new_stream, on_cuda_with_cudarc, zeros_in};
-use crate::double::{Double, on_cuda};
+use crate::double::on_double;
 use crate::driver::{GPU, OwnStream};
 
 /// An owner whose drop takes a lock, as that of a Python object takes the GIL.
@@ -37,8 +37,7 @@ fn imported(stream: &OwnStream, locked: Locked) -> Tensor {
 
 #[test]
 fn memory_is_exported_while_a_copy_of_it_frees_other_memory() {
-    let Some(_cuda) = on_cuda() else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double() else { return };
     let stream = OwnStream::new(GPU);
     let (begun, has_begun) = mpsc::channel();
     let lock = Arc::new(Mutex::new(()));

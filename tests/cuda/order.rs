@@ -3,7 +3,7 @@
 use dlfield::cuda::{device_count, synchronize};
 use dlfield::{DType, Device, Dims, FieldSpec, Signature, Spec, Tensor};
 
-use crate::double::{Double, WAITS, on_cuda};
+use crate::double::{Double, WAITS, on_cuda, on_double};
 use crate::driver::{GPU, OwnStream, SHARED};
 use crate::memory::{assign, elements, fill, numbers, put};
 
@@ -80,8 +80,7 @@ fn the_host_waits_for_what_devices_do_with_its_memory() {
 
 #[test]
 fn copies_with_pinned_memory_wait_for_nothing() {
-    let Some(_cuda) = on_cuda() else { return };
-    let Some(double) = Double::find() else { return };
+    let Some((_cuda, double)) = on_double() else { return };
     let (device, stream) = (GPU, OwnStream::new(GPU));
     stream.with(|| {
         for place in [Device::CUDA_HOST, device] {

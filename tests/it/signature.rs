@@ -28,7 +28,7 @@ fn one(spec: FieldSpec) -> Signature {
 }
 
 /// Returns the error of a call with one field.
-fn refused(spec: FieldSpec, found: &Descriptor) -> String {
+pub fn refused(spec: FieldSpec, found: &Descriptor) -> String {
     let error = one(spec).bind(&[("x", found)]).unwrap_err();
     assert!(matches!(&error, Error::Signature(SignatureError::Field { field, .. }) if &**field == "x"), "{error:?}");
     error.to_string()

@@ -4,6 +4,8 @@
 
 use dlfield::{Access, DType, Descriptor, Device, Dims, FieldSpec, Index, Layout, Owner, Signature, Spec, Tensor};
 
+use crate::elements::all;
+
 fn wanted(dtype: DType, access: Access) -> FieldSpec {
     FieldSpec::new(dtype, Dims::standard(2)).access(access).layout(Layout::f_order(2))
 }
@@ -21,9 +23,7 @@ fn counted(dtype: DType, layout: &[i64]) -> Tensor {
 /// Returns all elements in index order, as float64.
 fn elements(field: &Tensor) -> Vec<f64> {
     let plain = Tensor::copy_of(&Spec::new(field.descriptor().shape(), DType::F64), field).unwrap();
-    let size = usize::try_from(plain.descriptor().size()).unwrap();
-    // SAFETY: so many elements in C order.
-    unsafe { std::slice::from_raw_parts(plain.descriptor().ptr().cast::<f64>(), size) }.to_vec()
+    all(&plain).into_iter().map(|bytes| f64::from_ne_bytes(bytes.try_into().unwrap())).collect()
 }
 
 /// Adds 10 to each of six float64 elements in F order.

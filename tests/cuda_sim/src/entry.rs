@@ -9,14 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
-impl<T> Clone for Out<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Out<T> {}
-
 impl<T> Out<T> {
     pub fn new(pointer: *mut T) -> Out<T> {
         Out(pointer)
@@ -53,13 +45,20 @@ impl<T> Out<T> {
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
-impl<T> Clone for In<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
+// Pointers are copied whatever they point to, which a derived implementation would not do.
+macro_rules! copied {
+    ($($pointer:ident)*) => {$(
+        impl<T> Clone for $pointer<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $pointer<T> {}
+    )*};
 }
 
-impl<T> Copy for In<T> {}
+copied! { Out In }
 
 impl<T> In<T> {
     pub fn new(pointer: *const T) -> In<T> {

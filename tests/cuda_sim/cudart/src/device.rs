@@ -54,11 +54,7 @@ export_early! {
     }
 
     fn cudaGetDriverEntryPointByVersion(
-        name: *const c_char,
-        function: *mut *mut c_void,
-        version: c_uint,
-        flags: u64,
-        status: *mut c_int,
+        name: *const c_char, function: *mut *mut c_void, version: c_uint, flags: u64, status: *mut c_int,
     ) {
         let version = c_int::try_from(version).map_err(|_| INVALID_VALUE)?;
         match driver::cuGetProcAddress_v2(name, function, version, flags, status) {

@@ -20,13 +20,8 @@ forward! {
     fn cudaStreamGetPriority = cuStreamGetPriority(stream: Handle, priority: *mut c_int);
     fn cudaStreamIsCapturing = cuStreamIsCapturing(stream: Handle, status: *mut c_int);
     fn cudaStreamGetCaptureInfo = cuStreamGetCaptureInfo_v3(
-        stream: Handle,
-        status: *mut c_int,
-        id: *mut u64,
-        graph: *mut Handle,
-        dependencies: *mut *const Handle,
-        edges: *mut *const c_void,
-        count: *mut usize,
+        stream: Handle, status: *mut c_int, id: *mut u64, graph: *mut Handle, dependencies: *mut *const Handle, edges:
+        *mut *const c_void, count: *mut usize,
     );
     fn cudaThreadExchangeStreamCaptureMode = cuThreadExchangeStreamCaptureMode(mode: *mut c_int);
 }

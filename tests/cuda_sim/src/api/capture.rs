@@ -27,13 +27,8 @@ export_on! { stream:
     }
 
     fn cuStreamGetCaptureInfo_v3(
-        stream: Handle,
-        status: Out<c_int>,
-        id: Out<u64>,
-        graph: Out<Handle>,
-        dependencies: Out<*const c_void>,
-        edges: Out<*const c_void>,
-        count: Out<usize>,
+        stream: Handle, status: Out<c_int>, id: Out<u64>, graph: Out<Handle>, dependencies: Out<*const c_void>, edges:
+        Out<*const c_void>, count: Out<usize>,
     ) {
         graph.put_if_wanted(0);
         dependencies.put_if_wanted(std::ptr::null());

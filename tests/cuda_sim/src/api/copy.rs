@@ -36,14 +36,7 @@ export_default! { stream:
 }
 
 export_on! { stream:
-    fn cuMemcpyPeerAsync(
-        to: u64,
-        _to_context: Handle,
-        from: u64,
-        _from_context: Handle,
-        bytes: usize,
-        stream: Handle,
-    ) {
+    fn cuMemcpyPeerAsync(to: u64, _to_context: Handle, from: u64, _from_context: Handle, bytes: usize, stream: Handle) {
         queue(stream, Copy::flat(to, from, bytes as u64), "cuMemcpyPeerAsync")
     }
 

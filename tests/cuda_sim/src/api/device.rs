@@ -35,6 +35,12 @@ fn attribute(number: c_int, device: usize) -> c_int {
     }
 }
 
+fn identity(index: usize) -> [u8; 16] {
+    let mut bytes = *b"dlfield-fake-gpu";
+    bytes[15] = index as u8;
+    bytes
+}
+
 export! { driver:
     fn cuDeviceGetCount(count: Out<c_int>) {
         count.put(driver.devices.len() as c_int)
@@ -51,17 +57,11 @@ export! { driver:
     }
 
     fn cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: c_int) {
-        let index = driver.device(device)?;
-        let mut bytes = *b"dlfield-fake-gpu";
-        bytes[15] = index as u8;
-        uuid.put(bytes)
+        uuid.put(identity(driver.device(device)?))
     }
 
     fn cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: c_int) {
-        let index = driver.device(device)?;
-        let mut bytes = *b"dlfield-fake-gpu";
-        bytes[15] = index as u8;
-        uuid.put(bytes)
+        uuid.put(identity(driver.device(device)?))
     }
 
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: c_int) {

@@ -69,11 +69,7 @@ export! {
     }
 
     fn cuGetProcAddress_v2(
-        name: In<c_char>,
-        function: Out<*mut c_void>,
-        version: c_int,
-        flags: u64,
-        status: Out<c_int>,
+        name: In<c_char>, function: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>,
     ) {
         look_up(name, function, version, flags, status)
     }

@@ -143,12 +143,7 @@ export_on! { stream:
         allocate_in_stream(address, size, None, stream)
     }
 
-    fn cuMemAllocFromPoolAsync(
-        address: Out<u64>,
-        size: usize,
-        pool: Handle,
-        stream: Handle,
-    ) {
+    fn cuMemAllocFromPoolAsync(address: Out<u64>, size: usize, pool: Handle, stream: Handle) {
         allocate_in_stream(address, size, Some(pool), stream)
     }
 

@@ -70,17 +70,8 @@ export! { driver:
 
 export_on! { stream:
     fn cuLaunchKernel(
-        function: Handle,
-        grid_x: c_uint,
-        grid_y: c_uint,
-        grid_z: c_uint,
-        block_x: c_uint,
-        block_y: c_uint,
-        block_z: c_uint,
-        _shared: c_uint,
-        stream: Handle,
-        parameters: In<In<u8>>,
-        extra: In<*const c_void>,
+        function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
+        block_z: c_uint, _shared: c_uint, stream: Handle, parameters: In<In<u8>>, extra: In<*const c_void>,
     ) {
         launch(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], stream, parameters, extra)
     }
