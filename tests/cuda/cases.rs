@@ -51,23 +51,12 @@ fn side(ndim: usize) -> impl Strategy<Value = Side> {
     let ranks = Just((0..i64::try_from(ndim).unwrap()).collect::<Vec<_>>()).prop_shuffle();
     let steps = prop_oneof![2 => Just(vec![1; ndim]), 1 => vec(select(vec![1, 1, 1, -1, 2, -2]), ndim)];
     let alignment = select(vec![1, 16, 32, 64, 256, 512]);
-    let paddings = select(vec![Padding::None, Padding::Row]);
-    (
-        option::of(select(PRESETS.to_vec())),
-        option::of(ranks),
-        option::of(alignment),
-        option::of(paddings),
-        steps,
-        0i64..2,
-    )
-        .prop_map(|(preset, layout, alignment, padding, steps, more)| Side {
-            preset,
-            layout,
-            alignment,
-            padding,
-            steps,
-            more,
-        })
+    let padding = option::of(select(vec![Padding::None, Padding::Row]));
+    let stated = (option::of(select(PRESETS.to_vec())), option::of(ranks), option::of(alignment), padding);
+    (stated, steps, 0i64..2).prop_map(|(stated, steps, more)| {
+        let (preset, layout, alignment, padding) = stated;
+        Side { preset, layout, alignment, padding, steps, more }
+    })
 }
 
 impl Side {
@@ -84,16 +73,11 @@ impl Side {
         spec = self.alignment.iter().fold(spec, |spec, bytes| spec.alignment_size(*bytes));
         spec = self.padding.iter().fold(spec, |spec, padding| spec.padding(*padding));
         let whole = Tensor::empty(&spec.with_device(device)).unwrap();
-        let ranges: Vec<Index> = shape
-            .iter()
-            .zip(&self.steps)
-            .map(|(len, step)| Index::Range {
-                start: if *step < 0 { (len - 1).max(0) * -step } else { 0 },
-                len: *len,
-                step: *step,
-            })
-            .collect();
-        let view = whole.view(&ranges).unwrap();
+        let range = |(len, step): (&i64, &i64)| {
+            let start = if *step < 0 { (len - 1).max(0) * -step } else { 0 };
+            Index::Range { start, len: *len, step: *step }
+        };
+        let view = whole.view(&shape.iter().zip(&self.steps).map(range).collect::<Vec<_>>()).unwrap();
         assert_eq!(view.descriptor().shape(), shape);
         (whole, view)
     }

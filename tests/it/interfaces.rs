@@ -73,18 +73,8 @@ fn dictionary() -> impl Strategy<Value = ArrayInterface<'static>> {
             let descr = if same && matches!(descr, Descr::Plain(_)) { Descr::Plain(typestr.clone()) } else { descr };
             let byte_strides = strides.map(fit);
             let shape = Extents::from_vec(shape);
-            ArrayInterface {
-                version,
-                shape,
-                typestr: typestr.into(),
-                dtype,
-                data,
-                byte_strides,
-                offset,
-                masked,
-                descr,
-                stream,
-            }
+            let typestr = typestr.into();
+            ArrayInterface { version, shape, typestr, dtype, data, byte_strides, offset, masked, descr, stream }
         },
     )
 }

@@ -35,16 +35,9 @@ fn fields() -> impl Strategy<Value = Fields> {
         (Just(ndim), list(len, 1), list(len, -2))
     });
     (lists, address, offset, dtype, device, version, 0u64..8).prop_map(
-        |((ndim, shape, strides), data, byte_offset, dtype, device, version, flags)| Fields {
-            ndim,
-            shape,
-            strides,
-            data,
-            byte_offset,
-            dtype,
-            device,
-            version,
-            flags,
+        |(lists, data, byte_offset, dtype, device, version, flags)| {
+            let (ndim, shape, strides) = lists;
+            Fields { ndim, shape, strides, data, byte_offset, dtype, device, version, flags }
         },
     )
 }

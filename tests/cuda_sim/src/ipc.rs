@@ -102,14 +102,8 @@ impl Driver {
         if !self.memory.move_to_file(base, size, &file) {
             return Err(Failure::OUT_OF_MEMORY);
         }
-        let content = Content {
-            process,
-            file: file.as_raw_fd() as u64,
-            number,
-            device: device as u64,
-            offset: base - pages(base, size).0,
-            size,
-        };
+        let (file_number, offset) = (file.as_raw_fd() as u64, base - pages(base, size).0);
+        let content = Content { process, file: file_number, number, device: device as u64, offset, size };
         let handle = content.encode();
         self.exported.insert(base, Exported { _file: file, handle });
         Ok(handle)

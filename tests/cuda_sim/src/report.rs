@@ -24,10 +24,7 @@ macro_rules! counters {
 }
 
 counters! {
-    calls,
-    allocations,
-    frees,
-    double_frees,
+    calls, allocations, frees, double_frees,
     /// Frees of an address that does not start an allocation, or of another kind.
     bad_frees,
     use_after_free,
@@ -54,20 +51,10 @@ counters! {
     calls_in_host_functions,
     failed_on_demand,
     panics,
-    copies_to_device,
-    copies_to_host,
-    copies_on_device,
-    copies_on_host,
-    bytes_to_device,
-    bytes_to_host,
-    bytes_on_device,
-    bytes_on_host,
-    sets,
-    kernels,
-    graph_launches,
-    stream_syncs,
-    event_syncs,
-    context_syncs,
+    copies_to_device, copies_to_host, copies_on_device, copies_on_host,
+    bytes_to_device, bytes_to_host, bytes_on_device, bytes_on_host,
+    sets, kernels, graph_launches,
+    stream_syncs, event_syncs, context_syncs,
 }
 
 impl Driver {
