@@ -6,7 +6,7 @@ use std::ptr::{NonNull, null_mut};
 
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, get_type_object};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -15,7 +15,7 @@ use crate::classes::tensor::PyTensor;
 use crate::export::integers;
 use dlfield::native::Extents;
 use dlfield::native::errors::ErrorKind;
-use dlfield::native::{dtype, sync};
+use dlfield::native::{args, dtype, sync};
 use dlfield::{Descriptor, Tensor};
 
 /// Returns a NumPy array on the tensor's memory, which it keeps alive. Read-only memory gives a read-only array.
@@ -101,8 +101,23 @@ pub(crate) fn assign<'py>(target: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>,
             let message = format!("{argument}: its dtype cannot be cast by the rule 'same_kind'; cast it first");
             Err(dtype::wrapped(py, error, &message))
         }
+        Err(error) if error.get_type(py).is(py.get_type::<PyValueError>()) => {
+            let (numpy, expected) = (py.import(intern!(py, "numpy"))?, target.getattr(intern!(py, "shape"))?);
+            if numpy.call_method1(intern!(py, "broadcast_to"), (value, &expected)).is_ok() {
+                return Err(named(error));
+            }
+            let wrong = shape_error(argument, &numpy.call_method1(intern!(py, "shape"), (value,))?, &expected);
+            wrong.set_cause(py, Some(error));
+            Err(wrong)
+        }
         Err(error) => Err(named(error)),
     }
+}
+
+/// The error for a value that is not repeated to the shape of what it is assigned to.
+pub(crate) fn shape_error(argument: &str, got: &Bound<'_, PyAny>, expected: &Bound<'_, PyAny>) -> PyErr {
+    let (expected, got) = (args::shown(expected), args::shown(got));
+    ErrorKind::Layout.error(format!("{argument}: expected a shape that repeats to {expected}, got {got}"))
 }
 
 /// `target[key] = value` for keys that only NumPy handles, with the same rule for casts.

@@ -5,7 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
+use crate::classes::tensor::PyTensor;
 use crate::export::integers;
+use crate::methods::numbers;
 use dlfield::DType;
 use dlfield::native::{args, dtype, fastcall};
 
@@ -103,7 +105,9 @@ fn pair<const N: usize>(first: [u8; N], second: [u8; N]) -> Element {
 fn by_numpy(value: &Bound<'_, PyAny>, wanted: DType) -> PyResult<Element> {
     let py = value.py();
     integers::check_one(value, wanted, "fill_value")?;
-    let scalar = (PyTuple::empty(py), value, dtype::to_numpy(py, wanted)?);
+    // NumPy reads no memory of a device.
+    let on_host = value.cast::<PyTensor>().ok().map(numbers::on_host).transpose()?;
+    let scalar = (PyTuple::empty(py), on_host.as_ref().unwrap_or(value), dtype::to_numpy(py, wanted)?);
     let array = py.import("numpy")?.call_method1("full", scalar).map_err(|error| {
         if error.is_instance_of::<PyTypeError>(py) {
             let what = format!("fill_value: {} is not a {}", args::shown(value), wanted);

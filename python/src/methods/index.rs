@@ -1,5 +1,6 @@
 //! Python's index expressions, and the axes of `transpose`.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
@@ -100,6 +101,12 @@ fn set_array(
         }
     } else {
         let from = device_source(tensor, value, array.as_deref())?;
+        // CuPy lacks some element types, so the host converts.
+        let from = if from.descriptor().dtype() == tensor.descriptor().dtype() {
+            from
+        } else {
+            staged(tensor, export::numpy::view(py, &from)?.as_any())?
+        };
         let value = if from.descriptor().ndim() == 0 && from.descriptor().device().is_host_readable() {
             export::numpy::view(py, &from)?.get_item(PyTuple::empty(py))?
         } else {
@@ -107,7 +114,12 @@ fn set_array(
             let from = sync::to(py, &from, device, None)?;
             cupy::array(&PyTensor::create(py, from.into_readable())?)?
         };
-        cupy::with(slf, |array| array.set_item(&key.key, value))
+        let written = cupy::with(slf, |array| array.set_item(&key.key, value));
+        // CuPy's are about the shape: the elements have the right type.
+        written.map_err(|error| {
+            let is_about_shape = error.get_type(py).is(py.get_type::<PyValueError>());
+            if is_about_shape { ErrorKind::Layout.error(format!("value: {}", error.value(py))) } else { error }
+        })
     };
     let written = key.done(py, written);
     match array {
@@ -128,7 +140,7 @@ fn set_on_host(py: Python<'_>, selected: &Tensor, value: &Bound<'_, PyAny>, arra
     }
     // NumPy gets an array or a scalar, whichever protocol the value has.
     let value = match array {
-        Some(array) => export::numpy::view(py, array)?,
+        Some(array) => export::numpy::view(py, &sync::to(py, array, Device::CPU, None)?)?,
         None => value.clone(),
     };
     let written = export::numpy::assign(&export::numpy::view(py, selected)?, &value, "value");
@@ -175,7 +187,14 @@ fn set_on_device(selected: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Ten
     let from = device_source(selected, value, labelled.as_ref().or(array))?;
     // SAFETY: as for `copied`.
     let written = py.detach(|| unsafe { selected.assign(&from) });
-    written.map_err(|error| with_domain_hint(py, error.into(), &from, own_labels, selected))
+    written.map_err(|error| {
+        let shape = |tensor: &Tensor| PyTuple::new(py, tensor.descriptor().shape());
+        let error = match (error, shape(&from), shape(selected)) {
+            (Error::Layout(_), Ok(got), Ok(expected)) => export::numpy::shape_error("value", &got, &expected),
+            (error, ..) => error.into(),
+        };
+        with_domain_hint(py, error, &from, own_labels, selected)
+    })
 }
 
 /// Returns a value with the element type of a tensor on a device, to be copied there. Values of another element type are
@@ -198,14 +217,14 @@ fn device_source(like: &Tensor, value: &Bound<'_, PyAny>, array: Option<&Tensor>
 /// Converts a value to the element type of a tensor, on the host, by NumPy's "same_kind" rule.
 fn staged(like: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = value.py();
-    integers::check_one(value, like.descriptor().dtype(), "value")?;
-    let array = match integers::array_of(value, like.descriptor().dtype(), "value")? {
-        Some(array) => array,
-        None => py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (value,))?,
-    };
-    let shape: Vec<i64> = array.getattr(intern!(py, "shape"))?.extract()?;
-    let staged = Tensor::empty(&Spec::new(&shape, like.descriptor().dtype()))?;
-    export::numpy::assign(&export::numpy::view(py, &staged)?, &array, "value")?;
+    let wanted = like.descriptor().dtype();
+    integers::check_one(value, wanted, "value")?;
+    let array = integers::array_of(value, wanted, "value")?;
+    let value = array.as_ref().unwrap_or(value);
+    // NumPy casts Python's numbers by their value: the array that it makes of one is only asked for its shape.
+    let shape = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "shape"), (value,))?;
+    let staged = Tensor::empty(&Spec::new(&shape.extract::<Vec<i64>>()?, wanted))?;
+    export::numpy::assign(&export::numpy::view(py, &staged)?, value, "value")?;
     Ok(staged)
 }
 

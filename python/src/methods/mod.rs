@@ -7,7 +7,7 @@ mod descriptor;
 mod fixed;
 pub(crate) mod index;
 pub(crate) mod key;
-mod numbers;
+pub(crate) mod numbers;
 mod pickle;
 mod protocols;
 mod reductions;

@@ -113,7 +113,7 @@ impl PyTensor {
 }
 
 /// Returns the elements as a NumPy array: on the same memory if the host can read it, else a copy.
-fn on_host<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn on_host<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let tensor = &slf.get().0;
     if tensor.descriptor().device().is_host_readable() {
         return export::numpy::view_of(slf);

@@ -221,16 +221,25 @@ impl<'py> ArrayLibrary<'py> {
                 return Err(new_error::<PyTypeError>(what));
             }
         };
-        if reduction_takes_no_dtype(&name) && keywords.contains("dtype")? {
+        // As NumPy, reduces elements of the type of `out`, if no other is given.
+        let dtype = match keywords.get_item("dtype")? {
+            Some(given) if !given.is_none() => given,
+            _ => written[0].get().dtype(py)?.into_any(),
+        };
+        let takes_dtype = matches!(&*name, "add" | "multiply");
+        if takes_dtype {
+            keywords.set_item("dtype", &dtype)?;
+        } else if keywords.contains("dtype")? {
             keywords.del_item("dtype")?;
         }
-        cupy::on(module, *device, written, || reduction.call((array,), Some(keywords)).map(drop))
+        cupy::on(module, *device, written, || {
+            let array = match &*name {
+                "maximum" | "minimum" => array.call_method1(intern!(py, "astype"), (dtype, "K", false))?,
+                _ => array.clone(),
+            };
+            reduction.call((array,), Some(keywords)).map(drop)
+        })
     }
-}
-
-/// Whether CuPy's function has no `dtype`: it uses the element type of `out`, which is the wanted one.
-fn reduction_takes_no_dtype(name: &str) -> bool {
-    matches!(name, "logical_and" | "logical_or" | "maximum" | "minimum")
 }
 
 /// Whether a tensor has these labels in this order, with these sizes.

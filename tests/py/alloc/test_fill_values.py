@@ -102,11 +102,6 @@ def test_numpys_error_state_counts(dtype: str, kind: str) -> None:
             assert ours == numpys, repr(value)
 
 
-@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
-def test_ones_are_ones(dtype: str) -> None:
-    assert (np.asarray(dl.ones((3, 4), dtype)) == 1).all()
-
-
 @pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c16"])
 @pytest.mark.parametrize("keywords", [{}, {"alignment_size": 64}, {"halo": (1, 1, 1)}, {"backend": "gtmc"}])
 def test_every_element_is_filled_in_every_layout(dtype: str, keywords: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ import gc
 import sys
 from typing import Any
 
-import ml_dtypes
 import pytest
 
 import dlfield as dl
@@ -142,20 +141,6 @@ def test_types_of_numbers_that_are_freed() -> None:
         assert (field + number).dtype == (field.to_numpy() + number).dtype
         del number
         gc.collect()
-
-
-def test_integers_that_do_not_fit() -> None:
-    field = numbered((2,), "u1")
-    assert (field + 5).dtype == np.uint8
-    with pytest.raises(OverflowError):
-        field + 300
-    assert oracle.values(field < 300) == [True, True]
-
-
-def test_bfloat16_with_the_ufuncs_of_ml_dtypes() -> None:
-    field = numbered((3,), "bfloat16")
-    assert np.sqrt(field).dtype == ml_dtypes.bfloat16
-    assert (field + 1).to_numpy().astype("f8").tolist() == [2.0, 3.0, 4.0]
 
 
 def test_results_of_unsupported_dtypes_are_refused() -> None:

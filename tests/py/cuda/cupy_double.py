@@ -174,8 +174,11 @@ class ndarray:  # noqa: N801, what CuPy calls it
             return _holding(values.flatten(order))
 
     def ravel(self, order: Any = "C") -> ndarray:
-        flat = self.place.reshape(-1, order="A" if order == "K" else order)
-        return self._view(flat) if np.may_share_memory(flat, self.place) else self.flatten(order)
+        try:
+            # A copy would read the device's memory.
+            return self._view(self.place.reshape(-1, order="A" if order == "K" else order, copy=False))
+        except ValueError:
+            return self.flatten(order)
 
     def _view(self, place: Host) -> Self:
         offset = place.__array_interface__["data"][0] - self.data.ptr
