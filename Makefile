@@ -15,8 +15,8 @@ RUN := "$(BIN)/python"
 EXAMPLE := examples/rust_extension
 SIM := $(CURDIR)/target/cuda_sim
 SOURCES := Cargo.toml Cargo.lock python/Cargo.toml pyproject.toml $(shell find src python/src -name '*.rs' -o -name '*.ptx')
-# The tests of a file run in one process (tests/py/conftest.py), files in the order of their names.
-PYTEST := $(RUN) -m pytest -q --durations=10 --numprocesses=$(JOBS) --dist=loadgroup --no-loadscope-reorder
+# The tests of a file, which may share what takes long, run in one process; files in the order of their names.
+PYTEST := $(RUN) -m pytest -q --durations=10 --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder
 
 # Build and install into .venv: $(call develop,PROFILE). In an active conda environment maturin would refuse to choose one.
 develop = env -u CONDA_PREFIX VIRTUAL_ENV="$(VENV)" PATH="$(BIN):$$PATH" "$(BIN)/maturin" develop --uv --profile $(1)

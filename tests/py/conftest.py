@@ -48,14 +48,6 @@ def pytest_configure(config: pytest.Config) -> None:
     prepare_build()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process of pytest-xdist run all tests of a file, which may share what takes long, or of a named group."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-
-
 @pytest.fixture(scope="module", autouse=True)
 def freeze_garbage_collector() -> None:
     """Exclude older objects from garbage collection: to search those of the frameworks takes half a second."""
