@@ -11,18 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import (
-    F8,
-    W8,
-    Array,
-    cube,
-    dataarray,
-    jax_of,
-    next_field,
-    numbers,
-    spec,
-    torch_of,
-)
+from calls import F8, W8, Array, cube, dataarray, jax_of, next_field, numbers, spec, torch_of
 from fakes import FakeTensor, OldProducer, Producer
 from fakes_interfaces import NOWHERE, Exposing, Hooked, cuda, device_interface, host, interface_of
 from interleaved_threads import run_in_threads

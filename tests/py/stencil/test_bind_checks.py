@@ -12,15 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import (
-    F8,
-    W8,
-    Array,
-    cube,
-    misaligned,
-    signature,
-    spec,
-)
+from calls import F8, W8, Array, cube, misaligned, signature, spec
 from fakes import FakeTensor, OldProducer, RaisingProducer
 from fakes_interfaces import Exposing, Raising, cuda, interface_of
 

@@ -11,16 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import (
-    Array,
-    accessed,
-    copying,
-    dataarray,
-    misaligned,
-    numbers,
-    torch_of,
-    view,
-)
+from calls import Array, accessed, copying, dataarray, misaligned, numbers, torch_of, view
 from catalog import ML_CODES, dtype_named
 from fakes import FakeTensor, Producer
 from fakes_interfaces import Hooked, cuda

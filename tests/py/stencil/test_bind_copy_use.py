@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 import dlfield as dl
-from calls import (
-    accessed,
-    copying,
-    numbers,
-    view,
-)
+from calls import accessed, copying, numbers, view
 from fakes_interfaces import NOWHERE, Hooked, cuda
 from oracle import values
 

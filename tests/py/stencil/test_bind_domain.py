@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import (
-    F8,
-    cube,
-    signature,
-    spec,
-)
+from calls import F8, cube, signature, spec
 from fakes_interfaces import Exposing, Hooked, interface_of
 
 

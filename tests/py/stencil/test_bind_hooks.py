@@ -199,7 +199,8 @@ class Duck:
 
 
 def duck_in_xarray(inside: Hooked) -> Any:
-    wrapped = dataarray(Duck(inside), "IJ")
+    duck: Any = Duck(inside)
+    wrapped = dataarray(duck, "IJ")
     assert isinstance(wrapped.data, Duck)
     return wrapped
 

@@ -10,14 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlfield as dl
-from calls import (
-    copying,
-    dataarray,
-    misaligned,
-    numbers,
-    spec,
-    view,
-)
+from calls import copying, dataarray, misaligned, numbers, spec, view
 
 NAMES = ["bool", "int8", "int64", "uint8", "float16", "float32", "float64", "complex64", "bfloat16"]
 
@@ -220,9 +213,9 @@ def test_the_alignment_of_a_preset_is_in_elements_of_the_arguments_type() -> Non
     half = dl.zeros((4, 16), "float64", dims="IJ", alignment_size=64)
     for field in (block[:, :], block[:, 8:]):
         assert sig.bind(x=field).x.ptr == field.ptr
-    for field in (half[:, 4:], misaligned()):
+    for wrong in (half[:, 4:], misaligned()):
         with pytest.raises(dl.LayoutError, match=r'^field "x": alignment_size: the first compute point .* 64 bytes'):
-            sig.bind(x=field)
+            sig.bind(x=wrong)
 
 
 def test_presets_of_frameworks_align_the_element_at_index_0() -> None:

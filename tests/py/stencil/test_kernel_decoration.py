@@ -65,37 +65,33 @@ def with_annotation(annotation: Any) -> Any:
     return take
 
 
-DECORATED = {
-    "no annotation": (none, r"none\(\): annotation of 'inp': it has none; allowed are dl\.Field"),
-    "no annotation of a scalar": (one, r"one\(\): annotation of 'dt': it has none"),
-    "variable": (several, r"several\(\): \*inp.*; allowed are parameters for one argument each"),
-    "keywords": (keywords, r"keywords\(\): \*\*rest"),
-    "no field": (scalars_only, r"scalars_only\(\) has no field; annotate fields with dl\.Field"),
-    "default": (wrong_default, r"wrong_default\(\): argument 'dt': 'no' is a str; wanted is float"),
-    "device": (reserved, r"reserved\(\): 'device' is an argument of Signature; rename the field"),
-    "overlap": (reserved_too, r"reserved_too\(\): 'allow_overlap' is an argument of Signature; rename the field"),
-    "generator": (yields, r"yields\(\) yields or awaits; its fields are released when a call returns"),
-    "coroutine": (awaits, r"awaits\(\) yields or awaits"),
-    "both": (both, r"both\(\) yields or awaits"),
-    "coroutine around a function": (awaits_wrapped, r"scalars_only\(\) yields or awaits"),
-    "protocol": (with_annotation(Shape), r"take\(\): annotation of 'inp': <class '.*Shape'>; allowed are"),
-    "dictionary": (with_annotation(Entries), r"take\(\): annotation of 'inp': <class '.*Entries'>; allowed are"),
-    "a number": (with_annotation(5), r"take\(\): annotation of 'inp': 5; allowed are"),
-    "labels": (with_annotation(("I", "J")), r"take\(\): annotation of 'inp': \('I', 'J'\); allowed are"),
-    "unknown name": (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
-    "bad text": (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
-    "field or number": (
-        with_annotation(Inp | int),
-        r"take\(\): annotation of 'inp': .*int\]; allowed is one field, .* None$",
-    ),
-    "no function": (5, r"kernel: 5; allowed is a function"),
-    "a class": (Model, r"kernel: <class .*Model'>; allowed is a function"),
-}
+DECORATED: list[tuple[Any, str]] = [
+    (none, r"none\(\): annotation of 'inp': it has none; allowed are dl\.Field"),
+    (one, r"one\(\): annotation of 'dt': it has none"),
+    (several, r"several\(\): \*inp.*; allowed are parameters for one argument each"),
+    (keywords, r"keywords\(\): \*\*rest"),
+    (scalars_only, r"scalars_only\(\) has no field; annotate fields with dl\.Field"),
+    (wrong_default, r"wrong_default\(\): argument 'dt': 'no' is a str; wanted is float"),
+    (reserved, r"reserved\(\): 'device' is an argument of Signature; rename the field"),
+    (reserved_too, r"reserved_too\(\): 'allow_overlap' is an argument of Signature; rename the field"),
+    (yields, r"yields\(\) yields or awaits; its fields are released when a call returns"),
+    (awaits, r"awaits\(\) yields or awaits"),
+    (both, r"both\(\) yields or awaits"),
+    (awaits_wrapped, r"scalars_only\(\) yields or awaits"),
+    (with_annotation(Shape), r"take\(\): annotation of 'inp': <class '.*Shape'>; allowed are"),
+    (with_annotation(Entries), r"take\(\): annotation of 'inp': <class '.*Entries'>; allowed are"),
+    (with_annotation(5), r"take\(\): annotation of 'inp': 5; allowed are"),
+    (with_annotation(("I", "J")), r"take\(\): annotation of 'inp': \('I', 'J'\); allowed are"),
+    (with_annotation("Missing"), r"take\(\): annotation of 'inp': 'Missing': name 'Missing' is not"),
+    (with_annotation("dl.Field['nonsense']"), r"take\(\): annotation of 'inp': .*nonsense"),
+    (with_annotation(Inp | int), r"take\(\): annotation of 'inp': .*int\]; allowed is one field, .* None$"),
+    (5, r"kernel: 5; allowed is a function"),
+    (Model, r"kernel: <class .*Model'>; allowed is a function"),
+]
 
 
-@pytest.mark.parametrize("name", DECORATED)
-def test_functions_that_cannot_be_kernels_are_refused(name: str) -> None:
-    function, message = DECORATED[name]
+@pytest.mark.parametrize(("function", "message"), DECORATED)
+def test_functions_that_cannot_be_kernels_are_refused(function: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         dl.kernel(function)
 
