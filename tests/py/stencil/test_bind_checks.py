@@ -113,10 +113,6 @@ def test_another_layout_is_a_warning_at_the_callers_line() -> None:
 def test_equivalent_layouts_are_not_slow() -> None:
     sig = dl.Signature(x=dl.FieldSpec("float64", "IJK", layout=(2, 1, 0)))
     quick = [
-        np.zeros((3, 4, 5), order="F"),
-        np.zeros((3, 1, 1)),
-        np.zeros((1, 1, 5)),
-        np.zeros((3, 0, 5)),
         np.zeros((3, 4, 5), order="F")[::-1, ::2, ::-1],
         dl.zeros((5, 4, 3), dims="KJI"),
         # A broadcast dimension costs no memory access.
@@ -146,18 +142,6 @@ def test_a_layout_is_slow_where_its_strides_are_out_of_order(data: st.DataObject
         found, wanted = re.findall(r"\[[\d, ]+\]", str(caught[0].message))
         assert wanted == str(list(layout))
         assert found != wanted
-
-
-def test_a_warning_that_is_an_error_is_raised() -> None:
-    sig = dl.Signature(x=spec(layout=(1, 0)))
-    array = np.zeros((3, 4))
-    held = sys.getrefcount(array)
-    for _ in range(3):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            with pytest.raises(dl.LayoutWarning, match='"x"'):
-                sig.bind(x=array)
-    assert sys.getrefcount(array) == held
 
 
 class OwnError(Exception):

@@ -18,7 +18,6 @@ from fakes_interfaces import Hooked, cuda
 from oracle import values
 
 pytestmark = pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning")
-
 WRITABLE: dict[str, Callable[[Array], Any]] = {
     "numpy": lambda array: array,
     "torch": torch_of,
@@ -28,8 +27,6 @@ WRITABLE: dict[str, Callable[[Array], Any]] = {
     "buffer": lambda array: array.data,
     "DataArray": lambda array: dataarray(array, "IJ"),
 }
-
-
 MISMATCHES: dict[str, Callable[[], Array]] = {
     "dtype": lambda: numbers("float32"),
     "layout": lambda: np.asfortranarray(numbers()),
@@ -70,13 +67,13 @@ def test_memory_that_is_only_read_may_be_read_only(jnp: Any) -> None:
     array = numbers("float32")
     array.flags.writeable = False
     wide = np.broadcast_to(np.float32(2), (3, 4))
-    sig = copying(x=accessed(), y=accessed(), out=accessed("w"))
+    sig = copying(x=accessed(), again=accessed(dtype="float32"), y=accessed(), out=accessed("w"))
     for x in (array, jnp.asarray(array)):
-        with sig.bind(x=x, y=wide, out=np.zeros((3, 4))) as fields:
-            assert values(fields.x) == numbers().tolist()
+        with sig.bind(x=x, again=x, y=wide, out=np.zeros((3, 4))) as fields:
+            assert values(fields.x) == values(fields.again) == numbers().tolist()
             assert values(fields.y) == np.full((3, 4), 2.0).tolist()
         with pytest.raises(dl.ExchangeError, match=r'^field "out": access: .*read-only'):
-            sig.bind(x=array, y=wide, out=x)
+            sig.bind(x=array, again=array, y=wide, out=x)
 
 
 def test_matching_fields_are_not_copied() -> None:
@@ -85,13 +82,6 @@ def test_matching_fields_are_not_copied() -> None:
     assert bound.x.ptr == array.ctypes.data
     # Without temporaries the bound object need not be entered.
     assert bound.y.dtype == np.dtype("float32")
-
-
-def test_fields_that_are_only_read_are_not_copied_back() -> None:
-    array = numbers("float32")
-    with copying(x=accessed()).bind(x=array) as fields:
-        view(fields.x)[...] = 7
-    assert (array == numbers("float32")).all()
 
 
 def test_nothing_is_copied_back_when_the_body_fails() -> None:
@@ -106,23 +96,14 @@ def test_nothing_is_copied_back_when_the_body_fails() -> None:
 
 
 @pytest.mark.parametrize("access", ["w", "rw"])
-def test_elements_that_the_body_leaves_keep_their_values(access: str) -> None:
-    array = numbers("float32")
-    array[0, 0] = np.nan
-    with copying(x=accessed(access)).bind(x=array) as fields:
-        view(fields.x)[1, 1] = -5
-    wanted = numbers("float32")
-    wanted[0, 0], wanted[1, 1] = np.nan, -5
-    np.testing.assert_array_equal(array, wanted)
-
-
-def test_memory_between_the_elements_stays() -> None:
+def test_other_elements_and_the_memory_between_keep_their_values(access: str) -> None:
     block = np.full((6, 8), 3.0, "float32")
-    with copying(x=accessed("w")).bind(x=block[::2, 1:-1]) as fields:
-        view(fields.x)[...] = 0
-    wanted = np.full((6, 8), 3.0, "float32")
-    wanted[::2, 1:-1] = 0
-    assert (block == wanted).all()
+    block[2, 2] = np.nan
+    wanted = block.copy()
+    with copying(x=accessed(access)).bind(x=block[::2, 1:-1]) as fields:
+        view(fields.x)[1:, 2:] = 0
+    wanted[2::2, 3:-1] = 0
+    np.testing.assert_array_equal(block, wanted)
 
 
 def test_labels_halo_and_origin_are_the_arguments() -> None:
@@ -174,8 +155,7 @@ def test_writes_to_any_temporary_are_copied_back(data: st.DataObject) -> None:
         seen = view(fields.x)
         assert seen.dtype == np.dtype("float64")
         assert seen.tolist() == before.transpose(axes).tolist()
-        if access != "r":
-            seen[...] += 1
+        seen[...] += 1
     assert field.to_numpy().tolist() == (before if access == "r" else before + 1).tolist()
 
 
@@ -248,12 +228,6 @@ def test_errors_that_no_copy_corrects() -> None:
         on_gpu.bind(x=array)
     with pytest.raises(dl.DTypeError, match=r'^field "x": dtype: float32'):
         on_gpu.bind(x=cuda(shape=(3, 4), typestr="<f4"))
-
-
-def test_the_same_array_may_be_read_twice() -> None:
-    array = numbers("float32")
-    with copying(x=accessed(), y=accessed(dtype="float32")).bind(x=array, y=array) as fields:
-        assert values(fields.x) == values(fields.y)
 
 
 def test_a_copy_too_large_is_a_memory_error() -> None:

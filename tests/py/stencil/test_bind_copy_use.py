@@ -134,12 +134,13 @@ def test_a_layout_that_cannot_be_copied_is_slow() -> None:
 def test_a_warning_that_is_an_error_leaves_nothing_behind() -> None:
     array = numbers("float32")
     sig = copying(x=accessed("w"))
+    slow = dl.Signature(x=accessed(dtype="float32", layout=(1, 0)))
     held = sys.getrefcount(array)
-    for _ in range(2):
+    for refusing, message in [(sig, "dtype"), (slow, "layout")] * 3:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(dl.LayoutWarning, match='field "x": dtype'):
-                sig.bind(x=array)
+            with pytest.raises(dl.LayoutWarning, match=f'^field "x": {message}'):
+                refusing.bind(x=array)
         assert sys.getrefcount(array) == held
     assert (array == numbers("float32")).all()
     # The failed call does not count, so the next successful one warns.

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gt4py import storage as theirs
-from gt4py.storage.cartesian.layout_registry import REGISTRY
 
 import dlfield as dl
 from catalog import permutations_of_subsets
@@ -14,19 +12,18 @@ from childproc import run_cases, run_python
 from dlfield import gt4py as ours
 from dlfield.gt4py.registry import registered_layout
 
+pytest.importorskip("gt4py")
+
+from gt4py import storage as theirs
+from gt4py.storage.cartesian.layout_registry import REGISTRY
+
 PRESETS = sorted(name for name, info in REGISTRY.items() if info["device"] == "cpu")
-
-
 DIMENSIONS = [
     tuple(labels) + tuple(str(number) for number in range(data))
     for labels in permutations_of_subsets("IJK")
     for data in (0, 1, 2)
 ]
-
-
 SUBARRAYS = [np.dtype(("f4", (2,))), np.dtype(("i8", (3, 2)))]
-
-
 DTYPES: list[Any] = ["f8", "f4", "i4", "u1", "?", "c16", float, np.int16, *SUBARRAYS]
 
 

@@ -5,8 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from gt4py.cartesian import gtscript
-from gt4py.cartesian.gtscript import PARALLEL, computation, interval
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -15,6 +13,11 @@ from calls import Array
 from dlfield.gt4py import wrap
 from wrapped import WEIGHTED, Call, climb
 
+pytest.importorskip("gt4py")
+
+from gt4py.cartesian import gtscript
+from gt4py.cartesian.gtscript import PARALLEL, computation, interval
+
 
 @pytest.fixture(scope="module")
 def climbing() -> Any:
@@ -22,15 +25,9 @@ def climbing() -> Any:
 
 
 _SIZES = st.integers(4, 9)
-
-
 # Mostly values that some fields allow.
 _NUMBERS = st.sampled_from([1, 1, 1, 1, 1, 2, 2, 3, 0, -1])
-
-
 _TRIPLES = st.tuples(_NUMBERS, _NUMBERS, _NUMBERS)
-
-
 _FIELDS = {"inp": "IJK", "plane": "IJ", "level": "K", "pair": "IJK0", "idle": "IJK", "out": "IJK"}
 
 

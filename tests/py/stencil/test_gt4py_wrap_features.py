@@ -8,6 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import dlfield as dl
+from dlfield.gt4py import wrap
+
+pytest.importorskip("gt4py")
+
 from gt4py.cartesian import gtscript
 from gt4py.cartesian.gtscript import (
     BACKWARD,
@@ -24,9 +30,6 @@ from gt4py.cartesian.gtscript import (
     interval,
     region,
 )
-
-import dlfield as dl
-from dlfield.gt4py import wrap
 
 F8 = np.float64
 SHAPE = (6, 5, 4)

@@ -21,14 +21,8 @@ from leak_checks import grown
 # As type checkers see it; `dl.Field` is tested in kernel_annotations.py.
 # As type checkers see it; `dl.Field` is tested in kernel_annotations.py.
 Inp = Annotated[Any, dl.FieldSpec("float64", "IJ")]
-
-
 Out = Annotated[Any, dl.FieldSpec("float64", "IJ", access="w")]
-
-
 Maybe = Annotated[Any, dl.FieldSpec("bool", "I")] | None
-
-
 TEXT = "step(inp: Field[float64, I J, cpu], out: Field[float64, I J, cpu, w], dt: float = 1.0)"
 X, Y = np.ones((3, 4)), np.zeros((3, 4))
 

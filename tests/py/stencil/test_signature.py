@@ -15,8 +15,6 @@ import dlfield as dl
 from calls import copying, signature, spec
 
 SIG = dl.Signature(device="cpu", a=spec(shape=("n", None)), b=spec("I", access="w", shape=("n",)))
-
-
 TEXT = "(a: Field[float64, I=n J, cpu], b: Field[float64, I=n, cpu, w])"
 
 

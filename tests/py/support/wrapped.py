@@ -104,10 +104,6 @@ def in_strided_memory(array: Array, order: str) -> Array:
     return view
 
 
-def as_jax(array: Array) -> Any:
-    return dl.as_jax(array.copy(), copy=True)
-
-
 def as_interface(array: Array) -> Any:
     """An object with GDP 3's data interface, with its dimensions in another order."""
     turned = array.transpose(2, 1, 0)
