@@ -102,7 +102,7 @@ def scratch_preset(request: pytest.FixtureRequest) -> str:
     return f"test:{request.node.name}"
 
 
-# A compiler takes ten seconds for a stencil: `make test` has one of them.
+# A compiler takes ten seconds for a stencil: `make test` has one, in the one file that uses `stencil`.
 BACKENDS = ["numpy", "debug", pytest.param("gt:cpu_kfirst", marks=pytest.mark.exhaustive), "gt:cpu_ifirst"]
 
 

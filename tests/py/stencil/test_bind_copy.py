@@ -155,7 +155,8 @@ def test_writes_to_any_temporary_are_copied_back(data: st.DataObject) -> None:
         seen = view(fields.x)
         assert seen.dtype == np.dtype("float64")
         assert seen.tolist() == before.transpose(axes).tolist()
-        seen[...] += 1
+        if access != "r" or fields.x.ptr != field.ptr:
+            seen[...] += 1
     assert field.to_numpy().tolist() == (before if access == "r" else before + 1).tolist()
 
 

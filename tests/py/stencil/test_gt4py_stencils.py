@@ -13,11 +13,7 @@ from dlfield.gt4py import wrap
 from fakes_interfaces import cuda
 from wrapped import DOMAIN, ORIGIN, PLAIN, PRODUCERS, SHAPE, WEIGHTED, Call, frozen_origin, in_strided_memory
 
-# All stencils that need a compiler are compiled in one process.
-pytestmark = [
-    pytest.mark.xdist_group("gt4py-compiled"),
-    pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning", "error:The layout of the field"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::dlfield.LayoutWarning", "error:The layout of the field")
 
 
 # Fields of dlfield in plain stencils.
